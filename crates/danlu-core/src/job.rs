@@ -1,0 +1,338 @@
+//! A job and where it is in its life.
+//!
+//! Only a live [`Attempt`] carries grants, and only [`Life::Active`] carries a live attempt: a job that waits, is held or
+//! has ended cannot hold a device, by construction. The state that people see is derived, never stored.
+
+use std::sync::Arc;
+
+use danlu_types::api::{JobOutcome, JobState};
+use danlu_types::{
+    AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, RetryCause, Span, WorkerId, WorkerIndex,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A job: what was asked for, and what has become of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub id: JobId,
+    pub owner: String,
+    pub spec: Arc<JobSpec>,
+    pub submitted_at: Timestamp,
+    /// Grows by one with every transition; a write that names an older one is stale.
+    pub generation: u64,
+    pub life: Life,
+    /// Attempts that have ended, oldest first.
+    pub past: Vec<PastAttempt>,
+}
+
+/// Where a job is in its life, with exactly what is true there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    Held { since: Timestamp, by: String },
+    Queued { since: Timestamp, why: Waiting },
+    Active(Attempt),
+    Ended { at: Timestamp, outcome: Outcome },
+}
+
+/// How a job came to be queued.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    Submitted,
+    Released,
+    Preempted {
+        attempt: AttemptNumber,
+        for_job: JobId,
+    },
+    /// An attempt failed and another will be made, not before the given time.
+    Retry {
+        attempt: AttemptNumber,
+        not_before: Timestamp,
+    },
+}
+
+/// The attempt that is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub number: AttemptNumber,
+    pub placed_at: Timestamp,
+    pub workers: Vec<Worker>,
+    /// Set once the attempt is to end; written by the transition function only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    pub grant: Grant,
+    pub state: WorkerState,
+}
+
+/// What a worker holds of a node while its attempt is live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub node: NodeName,
+    /// Indices of the node's devices, ascending.
+    pub devices: Vec<u32>,
+    pub cpus: Cpus,
+    pub memory: Bytes,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerState {
+    /// Decided, and perhaps being launched: launching is idempotent, so the difference is not kept.
+    Placed,
+    Running {
+        since: Timestamp,
+    },
+    /// `since`: when it began to run, if it did.
+    Ended {
+        since: Option<Timestamp>,
+        at: Timestamp,
+        exit: WorkerExit,
+    },
+}
+
+/// How a worker ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerExit {
+    Succeeded,
+    /// Ended because its launcher was told to end it.
+    Stopped,
+    Failed(Failure),
+}
+
+/// What made a worker fail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub cause: FailureCause,
+    /// The first rank that failed, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
+    /// How that rank ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// What a person should know beyond the cause; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// A rank ended with a non-zero code or by a signal of its own.
+    Exit,
+    /// The kernel killed it for using more than its memory.
+    OutOfMemory,
+    /// It ran longer than `max_time`.
+    TimeLimit,
+    /// The launcher could not be started, or could not start the ranks.
+    StartFailed,
+    /// The `setup` script failed.
+    SetupFailed,
+    /// Other workers of the gang did not appear in time.
+    GangTimeout,
+    /// The launcher died; its ranks were ended.
+    LauncherLost,
+    /// The node went away.
+    NodeLost,
+    DeviceError,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// An attempt that is to end, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    pub since: Timestamp,
+    pub why: StopReason,
+    pub grace: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    ByUser {
+        who: String,
+    },
+    Preempted {
+        for_job: JobId,
+    },
+    /// One worker failed: the gang cannot go on without it.
+    WorkerFailed {
+        worker: WorkerIndex,
+    },
+}
+
+/// An attempt that has ended. It holds nothing; grants are kept as history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastAttempt {
+    pub attempt: Attempt,
+    pub ended_at: Timestamp,
+    pub verdict: Verdict,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Succeeded,
+    Stopped { who: String },
+    Preempted { for_job: JobId },
+    Failed { worker: WorkerIndex, failure: Failure },
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Succeeded,
+    Stopped { who: String },
+    Failed { attempt: AttemptNumber, worker: WorkerIndex, failure: Failure },
+}
+
+impl Job {
+    pub fn submitted(id: JobId, owner: String, spec: Arc<JobSpec>, at: Timestamp) -> Self {
+        let life = Life::Queued { since: at, why: Waiting::Submitted };
+        Job { id, owner, spec, submitted_at: at, generation: 1, life, past: Vec::new() }
+    }
+
+    pub fn state(&self) -> JobState {
+        match &self.life {
+            Life::Held { .. } => JobState::Held,
+            Life::Queued { .. } => JobState::Queued,
+            Life::Active(attempt) => attempt.state(),
+            Life::Ended { .. } => JobState::Ended,
+        }
+    }
+
+    pub fn outcome(&self) -> Option<JobOutcome> {
+        match &self.life {
+            Life::Ended { outcome, .. } => Some(outcome.word()),
+            _ => None,
+        }
+    }
+
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        match &self.life {
+            Life::Ended { at, .. } => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// The live attempt, if there is one. Whoever wants to know what a job holds asks this.
+    pub fn active(&self) -> Option<&Attempt> {
+        match &self.life {
+            Life::Active(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    /// The number that the next attempt will have.
+    pub fn next_attempt(&self) -> AttemptNumber {
+        let last =
+            self.active().map(|attempt| attempt.number).or(self.past.last().map(|past| past.attempt.number));
+        AttemptNumber(last.map_or(1, |number| number.0 + 1))
+    }
+
+    /// How many attempts failed; preemptions do not count.
+    pub fn failures(&self) -> u32 {
+        let failed = self.past.iter().filter(|past| matches!(past.verdict, Verdict::Failed { .. }));
+        u32::try_from(failed.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Larger priority first, then earlier submission. Nothing that happens to a job changes it.
+    pub fn place(&self) -> (std::cmp::Reverse<u8>, JobId) {
+        (std::cmp::Reverse(self.spec.priority), self.id)
+    }
+
+    pub fn worker_id(&self, attempt: AttemptNumber, worker: WorkerIndex) -> WorkerId {
+        WorkerId { job: self.id, attempt, worker }
+    }
+}
+
+impl Attempt {
+    pub fn state(&self) -> JobState {
+        let all_begun = self.workers.iter().all(|worker| !matches!(worker.state, WorkerState::Placed));
+        match (&self.stop, all_begun) {
+            (Some(_), _) => JobState::Stopping,
+            (None, true) => JobState::Running,
+            (None, false) => JobState::Starting,
+        }
+    }
+
+    /// When the last worker began to run, once all did.
+    pub fn running_since(&self) -> Option<Timestamp> {
+        let mut latest = None;
+        for worker in &self.workers {
+            match worker.state {
+                WorkerState::Placed => return None,
+                WorkerState::Running { since } => latest = latest.max(Some(since)),
+                WorkerState::Ended { since, .. } => latest = latest.max(since),
+            }
+        }
+        latest
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.workers.iter().all(|worker| matches!(worker.state, WorkerState::Ended { .. }))
+    }
+}
+
+impl Outcome {
+    pub fn word(&self) -> JobOutcome {
+        match self {
+            Outcome::Succeeded => JobOutcome::Succeeded,
+            Outcome::Stopped { .. } => JobOutcome::Stopped,
+            Outcome::Failed { .. } => JobOutcome::Failed,
+        }
+    }
+}
+
+impl FailureCause {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureCause::Exit => "exit",
+            FailureCause::OutOfMemory => "out_of_memory",
+            FailureCause::TimeLimit => "time_limit",
+            FailureCause::StartFailed => "start_failed",
+            FailureCause::SetupFailed => "setup_failed",
+            FailureCause::GangTimeout => "gang_timeout",
+            FailureCause::LauncherLost => "launcher_lost",
+            FailureCause::NodeLost => "node_lost",
+            FailureCause::DeviceError => "device_error",
+        }
+    }
+
+    /// The word in `retry.on` that covers this cause; a time limit is never worth another attempt.
+    pub fn retry_cause(self) -> Option<RetryCause> {
+        match self {
+            FailureCause::Exit | FailureCause::SetupFailed => Some(RetryCause::Exit),
+            FailureCause::OutOfMemory => Some(RetryCause::OutOfMemory),
+            FailureCause::TimeLimit => None,
+            FailureCause::StartFailed | FailureCause::GangTimeout => Some(RetryCause::StartFailed),
+            FailureCause::LauncherLost | FailureCause::NodeLost => Some(RetryCause::NodeLost),
+            FailureCause::DeviceError => Some(RetryCause::DeviceError),
+        }
+    }
+}
+
+impl Exit {
+    /// As a shell would say it: 128 + the signal's number.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What passes between an engine and a launcher: the files of a run folder, and the environment of a rank.
+//!
+//! The engine writes [`LAUNCH_FILE`] once, and [`STOP_FILE`] when the worker is to end. The launcher writes
+//! [`STATUS_FILE`], always by renaming a finished file over it. Neither side ever writes the other's file.
+
+mod environment;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use danlu_types::{
+    AttemptNumber, Bytes, Cpus, Device, Framework, JobId, Node, NodeName, Rank, Span, WorkerId, WorkerIndex,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use environment::{Rendezvous, rank_environment};
+
+use crate::job::{Attempt, Job, WorkerExit};
+
+pub const LAUNCH_FILE: &str = "launch.json";
+pub const STOP_FILE: &str = "stop.json";
+pub const STATUS_FILE: &str = "status.json";
+/// The launcher's socket for sessions, in the run folder.
+pub const SESSION_SOCKET: &str = "session.sock";
+/// Where the workers of an attempt find each other: `worker-<index>.json` holding a [`Present`], one per worker.
+pub const GANG_FOLDER: &str = "gang";
+
+/// How long workers wait for each other before they name the missing and give up.
+pub const GANG_TIMEOUT: Span = Span::from_seconds(120);
+
+/// Everything a launcher needs to run one worker. Paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchFile {
+    pub worker: WorkerId,
+    pub job_name: String,
+    pub owner: String,
+    pub workspace: String,
+    pub node: NodeName,
+    /// The address by which other workers reach this one.
+    pub address: String,
+    pub framework: Framework,
+    /// Given to `/bin/sh -c`.
+    pub command: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<PathBuf>,
+    /// A path below the working directory that is kept between attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<PathBuf>,
+    pub env: BTreeMap<String, String>,
+    pub gang: Gang,
+    pub ranks: Vec<RankPlan>,
+    pub world_size: u32,
+    /// The devices this worker holds, in the order of their indices.
+    pub devices: Vec<Device>,
+    pub limits: Limits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<Span>,
+    pub grace: Span,
+    pub folders: Folders,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gang {
+    pub workers: u32,
+    pub timeout: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankPlan {
+    pub rank: Rank,
+    pub local_rank: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub cpus: Cpus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folders {
+    /// This worker's own: files of this module, logs, `work/`, `tmp/`.
+    pub run: PathBuf,
+    /// Shared by the attempt's workers: [`GANG_FOLDER`].
+    pub attempt: PathBuf,
+    /// Shared by the job's attempts: what `checkpoint` names lives here.
+    pub checkpoint: PathBuf,
+    /// Shared by the job's attempts: `$DANLU_OUTPUT_DIR`.
+    pub output: PathBuf,
+    /// The packed code snapshot to unpack into the working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<PathBuf>,
+    /// A datagram socket: a worker id sent there makes the server look at that worker's status now.
+    pub hints: PathBuf,
+}
+
+/// What the launcher says of itself, in [`STATUS_FILE`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LauncherStatus {
+    pub worker: WorkerId,
+    pub launcher: ProcessIdentity,
+    pub phase: LauncherPhase,
+}
+
+/// A process, told apart from a later one with the same number by the time it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub pid: i32,
+    /// Field 22 of `/proc/<pid>/stat`.
+    pub start_ticks: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LauncherPhase {
+    /// Unpacking code, waiting for the gang, running `setup`.
+    Preparing,
+    Running {
+        since: Timestamp,
+        ranks: Vec<RankProcess>,
+    },
+    Ended {
+        running_since: Option<Timestamp>,
+        at: Timestamp,
+        exit: WorkerExit,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankProcess {
+    pub rank: Rank,
+    pub pid: i32,
+}
+
+/// In [`STOP_FILE`]: end the worker. A later file with a shorter grace replaces an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopOrder {
+    pub grace: Span,
+}
+
+/// In the gang folder: this worker is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Present {
+    pub address: String,
+    /// A port that was free on that worker's node.
+    pub port: u16,
+}
+
+/// Where an engine keeps the folders of a job's workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLayout {
+    pub data: PathBuf,
+}
+
+impl RunLayout {
+    pub fn job_folder(&self, job: JobId) -> PathBuf {
+        self.data.join("runs").join(job.to_string())
+    }
+
+    pub fn attempt_folder(&self, job: JobId, attempt: AttemptNumber) -> PathBuf {
+        self.job_folder(job).join(attempt.to_string())
+    }
+
+    pub fn run_folder(&self, worker: WorkerId) -> PathBuf {
+        self.attempt_folder(worker.job, worker.attempt).join(worker.worker.to_string())
+    }
+
+    pub fn checkpoint_folder(&self, job: JobId) -> PathBuf {
+        self.job_folder(job).join("checkpoint")
+    }
+
+    pub fn output_folder(&self, job: JobId) -> PathBuf {
+        self.job_folder(job).join("output")
+    }
+
+    /// One marker for each worker that was launched and not yet released, so that finding what runs does not mean
+    /// reading every folder that ever was.
+    pub fn live_folder(&self) -> PathBuf {
+        self.data.join("live")
+    }
+
+    pub fn hints_socket(&self) -> PathBuf {
+        self.data.join("hints.sock")
+    }
+
+    pub fn code_archive(&self, digest: &str) -> PathBuf {
+        let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
+        self.data.join("code").join(format!("{hex}.tar.zst"))
+    }
+}
+
+/// The launch file of one worker of the job's live attempt; `None` if there is no such worker.
+pub fn launch_file(
+    job: &Job,
+    attempt: &Attempt,
+    index: WorkerIndex,
+    node: &Node,
+    layout: &RunLayout,
+) -> Option<LaunchFile> {
+    let grant = &attempt.workers.get(index.0 as usize)?.grant;
+    let spec = &job.spec;
+    let worker = job.worker_id(attempt.number, index);
+    let per_worker = spec.ranks_per_worker();
+    let ranks = (0..per_worker)
+        .map(|local_rank| RankPlan { rank: Rank(index.0 * per_worker + local_rank), local_rank })
+        .collect();
+    let held = |device: &&Device| grant.devices.contains(&device.index);
+    Some(LaunchFile {
+        worker,
+        job_name: spec.name.clone(),
+        owner: job.owner.clone(),
+        workspace: spec.workspace.clone(),
+        node: node.name.clone(),
+        address: node.address.clone(),
+        framework: spec.framework,
+        command: spec.full_command(),
+        setup: spec.setup.clone(),
+        working_directory: spec.working_directory.clone().map(PathBuf::from),
+        checkpoint: spec.checkpoint.clone().map(PathBuf::from),
+        env: spec.env.clone(),
+        gang: Gang { workers: spec.workers, timeout: GANG_TIMEOUT },
+        ranks,
+        world_size: spec.workers * per_worker,
+        devices: node.devices.iter().filter(held).cloned().collect(),
+        limits: Limits { cpus: spec.cpus, memory: spec.memory, shared_memory: spec.shared_memory },
+        max_time: spec.max_time,
+        grace: spec.grace,
+        folders: Folders {
+            run: layout.run_folder(worker),
+            attempt: layout.attempt_folder(job.id, attempt.number),
+            checkpoint: layout.checkpoint_folder(job.id),
+            output: layout.output_folder(job.id),
+            code: spec.code.as_deref().map(|digest| layout.code_archive(digest)),
+            hints: layout.hints_socket(),
+        },
+    })
+}

@@ -1,0 +1,16 @@
+//! What may happen: the life of a job, the files its workers are launched with, the form of its logs.
+//!
+//! Everything here is a plain function of values: no clock, no randomness, no input or output. Time and ids are
+//! parameters, so the simulator runs this very code under virtual time.
+
+pub mod job;
+pub mod launch;
+pub mod log;
+pub mod transition;
+pub mod view;
+
+pub use job::{
+    Attempt, Exit, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Worker,
+    WorkerExit, WorkerState,
+};
+pub use transition::{Event, Record, Refusal, Step, apply};

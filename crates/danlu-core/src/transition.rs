@@ -1,0 +1,378 @@
+//! The one function that changes a job's life.
+//!
+//! [`apply`] is total: every event in every state is taken, ignored as stale, or refused with a sentence. Nothing else
+//! writes [`Job::life`]. What follows from a change (launching, signalling, cleaning up) is not said here: reconcilers
+//! read it off the new state, so a crash between deciding and acting loses nothing.
+
+use danlu_types::{AttemptNumber, JobId, RetryCause, Span, WorkerIndex};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{
+    Attempt, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Verdict, Waiting,
+    Worker, WorkerExit, WorkerState,
+};
+
+/// Something that happened to a job, or that somebody wants of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Keep it from starting.
+    Hold {
+        by: String,
+    },
+    Release {
+        by: String,
+    },
+    /// End it. A second stop may shorten the grace.
+    Stop {
+        by: String,
+        grace: Option<Span>,
+    },
+    /// Take its devices for another job; it keeps its place.
+    Preempt {
+        for_job: JobId,
+    },
+    /// The scheduler gives it devices: one grant for each worker.
+    Place {
+        grants: Vec<Grant>,
+    },
+    WorkerRunning {
+        attempt: AttemptNumber,
+        worker: WorkerIndex,
+    },
+    WorkerEnded {
+        attempt: AttemptNumber,
+        worker: WorkerIndex,
+        exit: WorkerExit,
+    },
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The job's new value, and what to write into its history.
+    Next {
+        job: Box<Job>,
+        records: Vec<Record>,
+    },
+    /// Old news: it is true already, or is about an attempt that is over.
+    Ignore,
+    Refuse(Refusal),
+}
+
+/// Why a wish cannot be granted in this state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("job {job} has already ended")]
+    AlreadyEnded { job: JobId },
+    #[error("job {job} has been given its devices already; stop it instead")]
+    AlreadyPlaced { job: JobId },
+    #[error("job {job} is not held")]
+    NotHeld { job: JobId },
+    #[error("job {job} is not waiting for devices")]
+    NotQueued { job: JobId },
+    #[error("job {job} asked for {asked} workers, but was offered {offered}")]
+    WrongGang { job: JobId, asked: u32, offered: usize },
+}
+
+/// A line of a job's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub kind: RecordKind,
+    pub attempt: Option<AttemptNumber>,
+    pub actor: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordKind {
+    JobSubmitted,
+    JobHeld,
+    JobReleased,
+    StopRequested,
+    AttemptPreempted,
+    AttemptPlaced,
+    AttemptRunning,
+    WorkerEnded,
+    AttemptEnded,
+    JobQueuedAgain,
+    JobEnded,
+}
+
+impl RecordKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RecordKind::JobSubmitted => "job_submitted",
+            RecordKind::JobHeld => "job_held",
+            RecordKind::JobReleased => "job_released",
+            RecordKind::StopRequested => "stop_requested",
+            RecordKind::AttemptPreempted => "attempt_preempted",
+            RecordKind::AttemptPlaced => "attempt_placed",
+            RecordKind::AttemptRunning => "attempt_running",
+            RecordKind::WorkerEnded => "worker_ended",
+            RecordKind::AttemptEnded => "attempt_ended",
+            RecordKind::JobQueuedAgain => "job_queued_again",
+            RecordKind::JobEnded => "job_ended",
+        }
+    }
+}
+
+/// The name that stands in history where no person acted.
+pub const DANLU: &str = "danlu";
+
+/// The first retry waits this long, each further one twice as long as the one before.
+const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_BACK_OFF: SignedDuration = SignedDuration::from_secs(300);
+
+/// What `event`, at the time `at`, makes of `job`.
+pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
+    match event {
+        Event::Hold { by } => on_hold(job, by, at),
+        Event::Release { by } => on_release(job, by, at),
+        Event::Stop { by, grace } => on_stop(job, by, grace, at),
+        Event::Preempt { for_job } => on_preempt(job, for_job, at),
+        Event::Place { grants } => on_place(job, grants, at),
+        Event::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
+        Event::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
+    }
+}
+
+/// The record of a submission, which is no transition: before it there is no job.
+pub fn submission_record(job: &Job) -> Record {
+    Record {
+        kind: RecordKind::JobSubmitted,
+        attempt: None,
+        actor: job.owner.clone(),
+        message: format!("submitted `{}`", job.spec.name),
+    }
+}
+
+fn on_hold(job: &Job, by: String, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Held { .. } => Step::Ignore,
+        Life::Queued { .. } => {
+            let records = vec![record(RecordKind::JobHeld, None, &by, "held".to_owned())];
+            next(job, Life::Held { since: at, by }, records)
+        }
+        Life::Active(_) => Step::Refuse(Refusal::AlreadyPlaced { job: job.id }),
+        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+    }
+}
+
+fn on_release(job: &Job, by: String, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Held { .. } => {
+            let records = vec![record(RecordKind::JobReleased, None, &by, "released".to_owned())];
+            next(job, Life::Queued { since: at, why: Waiting::Released }, records)
+        }
+        Life::Queued { .. } | Life::Active(_) => Step::Refuse(Refusal::NotHeld { job: job.id }),
+        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+    }
+}
+
+fn on_stop(job: &Job, by: String, grace: Option<Span>, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Held { .. } | Life::Queued { .. } => {
+            let asked = record(RecordKind::StopRequested, None, &by, "stop requested".to_owned());
+            let outcome = Outcome::Stopped { who: by };
+            let ended = record(RecordKind::JobEnded, None, DANLU, "stopped before it started".to_owned());
+            next(job, Life::Ended { at, outcome }, vec![asked, ended])
+        }
+        Life::Active(attempt) => {
+            let grace = grace.unwrap_or(job.spec.grace);
+            let already = |stop: &Stop| matches!(stop.why, StopReason::ByUser { .. }) && stop.grace <= grace;
+            if attempt.stop.as_ref().is_some_and(already) {
+                return Step::Ignore;
+            }
+            // A person's stop replaces any other reason: after it there is no retry and no requeueing.
+            let since = attempt.stop.as_ref().map_or(at, |stop| stop.since);
+            let message = format!("stop requested, with {grace} of grace");
+            let records = vec![record(RecordKind::StopRequested, Some(attempt.number), &by, message)];
+            let stop = Some(Stop { since, why: StopReason::ByUser { who: by }, grace });
+            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+        }
+        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+    }
+}
+
+fn on_preempt(job: &Job, for_job: JobId, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Active(attempt) if attempt.stop.is_none() => {
+            let message = format!("preempted for job {for_job}");
+            let records = vec![record(RecordKind::AttemptPreempted, Some(attempt.number), DANLU, message)];
+            let stop =
+                Some(Stop { since: at, why: StopReason::Preempted { for_job }, grace: job.spec.grace });
+            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+        }
+        // It is giving its devices back already, or holds none.
+        Life::Active(_) | Life::Held { .. } | Life::Queued { .. } | Life::Ended { .. } => Step::Ignore,
+    }
+}
+
+fn on_place(job: &Job, grants: Vec<Grant>, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Queued { .. } => {
+            if grants.len() != job.spec.workers as usize {
+                let refusal =
+                    Refusal::WrongGang { job: job.id, asked: job.spec.workers, offered: grants.len() };
+                return Step::Refuse(refusal);
+            }
+            let number = job.next_attempt();
+            let message = format!("attempt {number} placed on {}", places(&grants));
+            let workers =
+                grants.into_iter().map(|grant| Worker { grant, state: WorkerState::Placed }).collect();
+            let attempt = Attempt { number, placed_at: at, workers, stop: None };
+            let records = vec![record(RecordKind::AttemptPlaced, Some(number), DANLU, message)];
+            next(job, Life::Active(attempt), records)
+        }
+        Life::Active(_) => Step::Refuse(Refusal::AlreadyPlaced { job: job.id }),
+        Life::Held { .. } => Step::Refuse(Refusal::NotQueued { job: job.id }),
+        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+    }
+}
+
+fn on_worker_running(job: &Job, number: AttemptNumber, index: WorkerIndex, at: Timestamp) -> Step {
+    let Some(attempt) = live_attempt(job, number) else { return Step::Ignore };
+    match attempt.workers.get(index.0 as usize).map(|worker| &worker.state) {
+        Some(WorkerState::Placed) => {
+            let mut attempt = attempt.clone();
+            attempt.workers[index.0 as usize].state = WorkerState::Running { since: at };
+            let mut records = Vec::new();
+            if attempt.stop.is_none() && attempt.running_since().is_some() {
+                let message = format!("attempt {number} is running");
+                records.push(record(RecordKind::AttemptRunning, Some(number), DANLU, message));
+            }
+            next(job, Life::Active(attempt), records)
+        }
+        Some(WorkerState::Running { .. } | WorkerState::Ended { .. }) | None => Step::Ignore,
+    }
+}
+
+fn on_worker_ended(
+    job: &Job,
+    number: AttemptNumber,
+    index: WorkerIndex,
+    exit: WorkerExit,
+    at: Timestamp,
+) -> Step {
+    let Some(attempt) = live_attempt(job, number) else { return Step::Ignore };
+    let since = match attempt.workers.get(index.0 as usize).map(|worker| &worker.state) {
+        Some(WorkerState::Placed) => None,
+        Some(WorkerState::Running { since }) => Some(*since),
+        Some(WorkerState::Ended { .. }) | None => return Step::Ignore,
+    };
+    let mut attempt = attempt.clone();
+    let mut records = Vec::new();
+    if attempt.workers.len() > 1 {
+        let message = format!("worker {index} {}", crate::view::exit_sentence(&exit));
+        records.push(record(RecordKind::WorkerEnded, Some(number), DANLU, message));
+    }
+    if attempt.stop.is_none() && matches!(exit, WorkerExit::Failed(_)) {
+        let why = StopReason::WorkerFailed { worker: index };
+        attempt.stop = Some(Stop { since: at, why, grace: job.spec.grace });
+    }
+    attempt.workers[index.0 as usize].state = WorkerState::Ended { since, at, exit };
+    if !attempt.has_ended() {
+        return next(job, Life::Active(attempt), records);
+    }
+    let verdict = verdict_of(&attempt);
+    let message = format!("attempt {number} {}", crate::view::verdict_sentence(&verdict));
+    records.push(record(RecordKind::AttemptEnded, Some(number), DANLU, message));
+    on_attempt_ended(job, PastAttempt { attempt, ended_at: at, verdict }, records, at)
+}
+
+fn on_attempt_ended(job: &Job, past: PastAttempt, mut records: Vec<Record>, at: Timestamp) -> Step {
+    let number = past.attempt.number;
+    let verdict = past.verdict.clone();
+    let mut job = job.clone();
+    job.past.push(past);
+    let life = match verdict {
+        Verdict::Succeeded => Life::Ended { at, outcome: Outcome::Succeeded },
+        Verdict::Stopped { who } => Life::Ended { at, outcome: Outcome::Stopped { who } },
+        Verdict::Preempted { for_job } => {
+            Life::Queued { since: at, why: Waiting::Preempted { attempt: number, for_job } }
+        }
+        Verdict::Failed { worker, failure } => {
+            if retries(&job, failure.cause) {
+                let wait = back_off(job.failures());
+                let not_before = at.checked_add(wait).unwrap_or(Timestamp::MAX);
+                Life::Queued { since: at, why: Waiting::Retry { attempt: number, not_before } }
+            } else {
+                Life::Ended { at, outcome: Outcome::Failed { attempt: number, worker, failure } }
+            }
+        }
+    };
+    let (kind, message) = match &life {
+        Life::Ended { outcome, .. } => (RecordKind::JobEnded, crate::view::outcome_sentence(outcome)),
+        _ => (RecordKind::JobQueuedAgain, format!("queued again after attempt {number}")),
+    };
+    records.push(record(kind, None, DANLU, message));
+    next(&job, life, records)
+}
+
+/// How an attempt ended whose workers all have.
+fn verdict_of(attempt: &Attempt) -> Verdict {
+    let exit = |worker: &Worker| match &worker.state {
+        WorkerState::Ended { exit, .. } => Some(exit.clone()),
+        WorkerState::Placed | WorkerState::Running { .. } => None,
+    };
+    let exits: Vec<Option<WorkerExit>> = attempt.workers.iter().map(exit).collect();
+    // Whoever finished its work before the stop reached it has succeeded.
+    if exits.iter().all(|exit| *exit == Some(WorkerExit::Succeeded)) {
+        return Verdict::Succeeded;
+    }
+    let failure_of = |index: usize| match &exits[index] {
+        Some(WorkerExit::Failed(failure)) => Some(failure.clone()),
+        _ => None,
+    };
+    match attempt.stop.as_ref().map(|stop| &stop.why) {
+        Some(StopReason::ByUser { who }) => Verdict::Stopped { who: who.clone() },
+        Some(StopReason::Preempted { for_job }) => Verdict::Preempted { for_job: *for_job },
+        Some(StopReason::WorkerFailed { worker }) => Verdict::Failed {
+            worker: *worker,
+            failure: failure_of(worker.0 as usize).unwrap_or_else(lost_without_trace),
+        },
+        // A launcher that was told to stop by somebody else than us.
+        None => Verdict::Stopped { who: "the machine's administrator".to_owned() },
+    }
+}
+
+/// Unreachable through `apply`, which sets the culprit and its failure together; a total function needs an answer.
+fn lost_without_trace() -> crate::job::Failure {
+    crate::job::Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail: String::new() }
+}
+
+fn retries(job: &Job, cause: FailureCause) -> bool {
+    let wanted = |cause: RetryCause| job.spec.retry.on.contains(&cause);
+    cause.retry_cause().is_some_and(wanted) && job.failures() <= job.spec.retry.limit
+}
+
+fn back_off(failures: u32) -> SignedDuration {
+    let doublings = failures.saturating_sub(1).min(16);
+    (FIRST_BACK_OFF * (1 << doublings)).min(LONGEST_BACK_OFF)
+}
+
+fn live_attempt(job: &Job, number: AttemptNumber) -> Option<&Attempt> {
+    job.active().filter(|attempt| attempt.number == number)
+}
+
+fn places(grants: &[Grant]) -> String {
+    let mut nodes: Vec<&str> = grants.iter().map(|grant| grant.node.0.as_str()).collect();
+    nodes.dedup();
+    match nodes[..] {
+        [node] => node.to_owned(),
+        [first, second] => format!("{first} and {second}"),
+        [first, .., last] => format!("{} nodes, {first} to {last}", nodes.len()),
+        [] => "nothing".to_owned(),
+    }
+}
+
+fn record(kind: RecordKind, attempt: Option<AttemptNumber>, actor: &str, message: String) -> Record {
+    Record { kind, attempt, actor: actor.to_owned(), message }
+}
+
+fn next(job: &Job, life: Life, records: Vec<Record>) -> Step {
+    let job = Job { life, generation: job.generation + 1, ..job.clone() };
+    Step::Next { job: Box::new(job), records }
+}

@@ -1,0 +1,227 @@
+//! A job as people and programs see it: derived states, and the sentences that go with them.
+
+use danlu_types::api::{AttemptView, JobState, JobView, Reason, WorkerPhase, WorkerView};
+use danlu_types::{AttemptNumber, WorkerIndex};
+use jiff::Timestamp;
+
+use crate::job::{
+    Attempt, Exit, Failure, FailureCause, Job, Life, Outcome, StopReason, Verdict, Waiting, Worker,
+    WorkerExit, WorkerState,
+};
+
+/// The job for the API. `waiting` is the scheduler's word for why it is queued, where there is one.
+pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
+    let mut attempts: Vec<AttemptView> = job
+        .past
+        .iter()
+        .map(|past| attempt_view(&past.attempt, Some(past.ended_at), verdict_reason(&past.verdict)))
+        .collect();
+    if let Some(attempt) = job.active() {
+        attempts.push(attempt_view(attempt, None, activity_reason(attempt)));
+    }
+    let started_at = job
+        .past
+        .iter()
+        .map(|past| &past.attempt)
+        .chain(job.active())
+        .find_map(|attempt| attempt.workers.iter().filter_map(running_at).min());
+    JobView {
+        id: job.id,
+        name: job.spec.name.clone(),
+        workspace: job.spec.workspace.clone(),
+        owner: job.owner.clone(),
+        state: job.state(),
+        outcome: job.outcome(),
+        reason: reason(job, waiting),
+        priority: job.spec.priority,
+        submitted_at: job.submitted_at,
+        started_at,
+        ended_at: job.ended_at(),
+        exit_code: exit_code(job),
+        generation: job.generation,
+        spec: (*job.spec).clone(),
+        attempts,
+    }
+}
+
+/// Why the job is in its state.
+pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
+    match &job.life {
+        Life::Held { by, .. } => {
+            word("held", format!("held by {by}; `danlu release {}` lets it start", job.id))
+        }
+        Life::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(why)),
+        Life::Active(attempt) => activity_reason(attempt),
+        Life::Ended { outcome, .. } => Reason {
+            code: match outcome {
+                Outcome::Succeeded => "succeeded",
+                Outcome::Stopped { .. } => "stopped",
+                Outcome::Failed { failure, .. } => failure.cause.as_str(),
+            }
+            .to_owned(),
+            text: outcome_sentence(outcome),
+        },
+    }
+}
+
+/// What `danlu run` exits with: the culprit's code, 0 for success, and codes of its own for what is nobody's exit.
+pub fn exit_code(job: &Job) -> Option<i32> {
+    const STOPPED: i32 = 130;
+    const PLATFORM: i32 = 125;
+    const TIMED_OUT: i32 = 124;
+    match &job.life {
+        Life::Ended { outcome, .. } => Some(match outcome {
+            Outcome::Succeeded => 0,
+            Outcome::Stopped { .. } => STOPPED,
+            Outcome::Failed { failure, .. } if failure.cause == FailureCause::TimeLimit => TIMED_OUT,
+            Outcome::Failed { failure, .. } => failure.exit.map_or(PLATFORM, Exit::shell_code),
+        }),
+        _ => None,
+    }
+}
+
+/// "failed: rank 3 ended with code 1", without its subject.
+pub fn exit_sentence(exit: &WorkerExit) -> String {
+    match exit {
+        WorkerExit::Succeeded => "succeeded".to_owned(),
+        WorkerExit::Stopped => "stopped as asked".to_owned(),
+        WorkerExit::Failed(failure) => format!("failed: {}", failure_sentence(failure)),
+    }
+}
+
+pub fn verdict_sentence(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Succeeded => "succeeded".to_owned(),
+        Verdict::Stopped { who } => format!("was stopped by {who}"),
+        Verdict::Preempted { for_job } => format!("was preempted for job {for_job}"),
+        Verdict::Failed { worker, failure } => format!("failed: {}", culprit(*worker, failure)),
+    }
+}
+
+pub fn outcome_sentence(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Succeeded => "succeeded".to_owned(),
+        Outcome::Stopped { who } => format!("stopped by {who}"),
+        Outcome::Failed { attempt: AttemptNumber(1), worker, failure } => {
+            format!("failed: {}", culprit(*worker, failure))
+        }
+        Outcome::Failed { attempt, worker, failure } => {
+            format!("failed at attempt {attempt}: {}", culprit(*worker, failure))
+        }
+    }
+}
+
+fn culprit(worker: WorkerIndex, failure: &Failure) -> String {
+    format!("worker {worker}, {}", failure_sentence(failure))
+}
+
+fn failure_sentence(failure: &Failure) -> String {
+    let who = failure.rank.map_or("it".to_owned(), |rank| format!("rank {rank}"));
+    let ended = match failure.exit {
+        Some(Exit::Code(code)) => format!("{who} ended with code {code}"),
+        Some(Exit::Signal(signal)) => format!("{who} was killed by signal {signal}"),
+        None => format!("{who} ended"),
+    };
+    let sentence = match failure.cause {
+        FailureCause::Exit | FailureCause::DeviceError => ended,
+        FailureCause::OutOfMemory => format!("{who} was killed for using more memory than the job asked for"),
+        FailureCause::TimeLimit => "it ran longer than its `max_time`".to_owned(),
+        FailureCause::StartFailed => "it could not be started".to_owned(),
+        FailureCause::SetupFailed => match failure.exit {
+            Some(exit) => format!("its `setup` ended with code {}", exit.shell_code()),
+            None => "its `setup` failed".to_owned(),
+        },
+        FailureCause::GangTimeout => "its gang did not assemble in time".to_owned(),
+        FailureCause::LauncherLost => "its launcher died, and its ranks were ended".to_owned(),
+        FailureCause::NodeLost => "its node went away".to_owned(),
+    };
+    if failure.detail.is_empty() { sentence } else { format!("{sentence} ({})", failure.detail) }
+}
+
+fn waiting_reason(why: &Waiting) -> Reason {
+    match why {
+        Waiting::Submitted => word("not_yet_considered", "just submitted".to_owned()),
+        Waiting::Released => word("not_yet_considered", "just released".to_owned()),
+        Waiting::Preempted { for_job, .. } => {
+            word("preempted", format!("gave its devices to job {for_job}; keeps its place"))
+        }
+        Waiting::Retry { attempt, not_before } => {
+            word("back_off", format!("attempt {attempt} failed; the next is made at {not_before:.0}"))
+        }
+    }
+}
+
+fn activity_reason(attempt: &Attempt) -> Reason {
+    match &attempt.stop {
+        Some(stop) => match &stop.why {
+            StopReason::ByUser { who } => {
+                word("stop_requested", format!("stopping for {who}, with {} of grace", stop.grace))
+            }
+            StopReason::Preempted { for_job } => word(
+                "preempted",
+                format!("giving its devices to job {for_job}, with {} of grace", stop.grace),
+            ),
+            StopReason::WorkerFailed { worker } => {
+                word("worker_failed", format!("worker {worker} failed; ending the others"))
+            }
+        },
+        None if attempt.state() == JobState::Running => {
+            word("running", format!("running on {} worker(s)", attempt.workers.len()))
+        }
+        None => {
+            let begun = attempt.workers.iter().filter(|worker| worker.state != WorkerState::Placed).count();
+            word("starting", format!("{begun} of {} workers started", attempt.workers.len()))
+        }
+    }
+}
+
+fn verdict_reason(verdict: &Verdict) -> Reason {
+    let code = match verdict {
+        Verdict::Succeeded => "succeeded",
+        Verdict::Stopped { .. } => "stopped",
+        Verdict::Preempted { .. } => "preempted",
+        Verdict::Failed { failure, .. } => failure.cause.as_str(),
+    };
+    word(code, verdict_sentence(verdict))
+}
+
+fn attempt_view(attempt: &Attempt, ended_at: Option<Timestamp>, reason: Reason) -> AttemptView {
+    let workers = attempt.workers.iter().zip(0..).map(|(worker, index)| worker_view(worker, index)).collect();
+    AttemptView { number: attempt.number, placed_at: attempt.placed_at, ended_at, reason, workers }
+}
+
+fn worker_view(worker: &Worker, index: u32) -> WorkerView {
+    let (phase, ended_at, reason) = match &worker.state {
+        WorkerState::Placed => (WorkerPhase::Starting, None, None),
+        WorkerState::Running { .. } => (WorkerPhase::Running, None, None),
+        WorkerState::Ended { at, exit, .. } => {
+            let code = match exit {
+                WorkerExit::Succeeded => "succeeded",
+                WorkerExit::Stopped => "stopped",
+                WorkerExit::Failed(failure) => failure.cause.as_str(),
+            };
+            (WorkerPhase::Ended, Some(*at), Some(word(code, exit_sentence(exit))))
+        }
+    };
+    WorkerView {
+        index: WorkerIndex(index),
+        node: worker.grant.node.clone(),
+        devices: worker.grant.devices.clone(),
+        phase,
+        running_at: running_at(worker),
+        ended_at,
+        reason,
+    }
+}
+
+fn running_at(worker: &Worker) -> Option<Timestamp> {
+    match worker.state {
+        WorkerState::Placed => None,
+        WorkerState::Running { since } => Some(since),
+        WorkerState::Ended { since, .. } => since,
+    }
+}
+
+fn word(code: &str, text: String) -> Reason {
+    Reason { code: code.to_owned(), text }
+}

@@ -1,0 +1,1 @@
+//! The machine: accelerators, host facts, cgroups and process placement; the only unsafe

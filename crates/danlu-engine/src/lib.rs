@@ -1,0 +1,102 @@
+//! Where workers run: the [`Engine`] trait and its implementations.
+//!
+//! An engine knows nothing of queues, users or quotas. All calls are idempotent, and `observe` returns everything the
+//! engine knows, so that a restarted server adopts what runs.
+
+use async_trait::async_trait;
+use danlu_core::job::WorkerExit;
+use danlu_core::launch::{LaunchFile, StopOrder};
+use danlu_types::{Node, WorkerId};
+use jiff::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+#[async_trait]
+pub trait Engine: Send + Sync + std::fmt::Debug {
+    /// The machines on offer, with their devices.
+    async fn inventory(&self) -> Result<Vec<Node>, EngineError>;
+
+    /// Starts a worker's launcher. A worker that was launched before is left alone.
+    async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError>;
+
+    /// What is known of the given workers, or of all that were launched and not released.
+    async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError>;
+
+    /// Tells a worker's launcher to end it. A worker that is gone already is no error.
+    async fn signal(&self, worker: WorkerId, order: &StopOrder) -> Result<(), EngineError>;
+
+    /// Forgets an ended worker and frees what it held outside its run folder, killing whatever is left of it.
+    async fn release(&self, worker: WorkerId) -> Result<(), EngineError>;
+
+    /// A byte stream to the worker's launcher, speaking `danlu_types::session`.
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError>;
+
+    /// Waits until workers may have changed, and returns which: hints, which may be lost or doubled.
+    async fn changed(&self) -> Vec<WorkerId>;
+}
+
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Which<'a> {
+    All,
+    These(&'a [WorkerId]),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    pub worker: WorkerId,
+    pub seen: Seen,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// Never launched here, or released.
+    Unknown,
+    Preparing,
+    Running {
+        since: Timestamp,
+    },
+    Ended {
+        running_since: Option<Timestamp>,
+        at: Timestamp,
+        exit: WorkerExit,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The engine's host lacks something now; trying again may help.
+    #[error("could not {doing} worker {worker}")]
+    Worker {
+        doing: &'static str,
+        worker: WorkerId,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("could not {doing}")]
+    Host {
+        doing: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("worker {worker} has no launcher to talk to: {why}")]
+    NotReachable { worker: WorkerId, why: &'static str },
+}
+
+impl EngineError {
+    /// True where the next pass may well succeed, so the job is not to be failed for it.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            EngineError::Worker { source, .. } | EngineError::Host { source, .. } => matches!(
+                source.kind(),
+                std::io::ErrorKind::StorageFull
+                    | std::io::ErrorKind::ReadOnlyFilesystem
+                    | std::io::ErrorKind::WouldBlock
+                    | std::io::ErrorKind::OutOfMemory
+                    | std::io::ErrorKind::QuotaExceeded
+            ),
+            EngineError::NotReachable { .. } => false,
+        }
+    }
+}

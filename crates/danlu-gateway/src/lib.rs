@@ -1,0 +1,1 @@
+//! What a person's tools connect through: terminals and exec over WebSocket

@@ -1,0 +1,1 @@
+//! The launcher: one process around each worker

@@ -1,0 +1,1 @@
+//! Content-addressed code snapshots: packing, storing, unpacking

@@ -1,0 +1,1 @@
+//! What should happen: a snapshot in, a plan and an explanation out

@@ -1,0 +1,1 @@
+//! HTTP API, use-cases, reconcilers, events

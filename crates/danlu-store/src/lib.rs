@@ -1,0 +1,127 @@
+//! All SQL: one trait, SQLite and PostgreSQL, one conformance suite; and reading of log segments.
+//!
+//! A job is one row: what was asked for (`spec`, written once) and what has become of it (`life`, replaced at every
+//! transition by a write that names the generation it saw). Columns beside them exist for filters and order only.
+//! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
+
+use async_trait::async_trait;
+use danlu_core::{Job, Record};
+use danlu_types::JobId;
+use danlu_types::api::{EventView, JobOutcome, JobState};
+use jiff::Timestamp;
+
+/// Where Danlu keeps what should be.
+#[async_trait]
+pub trait Store: Send + Sync + std::fmt::Debug {
+    /// Writes a batch in one transaction: all of it is durable when this returns, or none of it is.
+    ///
+    /// An update whose generation is not the stored one is left out and named in the result; the rest is written.
+    async fn commit(&self, batch: Batch) -> Result<Committed, StoreError>;
+
+    async fn job_fetch(&self, id: JobId) -> Result<Option<Job>, StoreError>;
+
+    /// Jobs that have not ended, in order of id: what a starting server needs to know.
+    async fn jobs_live(&self) -> Result<Vec<Job>, StoreError>;
+
+    /// One page of jobs, newest first.
+    async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError>;
+
+    /// The largest id ever given to a job, 0 if none was: deleted jobs count, so that no id is used twice.
+    async fn job_last_id(&self) -> Result<JobId, StoreError>;
+
+    /// Jobs that ended before the given time, oldest end first, at most `limit`.
+    async fn jobs_ended_before(&self, time: Timestamp, limit: u32) -> Result<Vec<JobId>, StoreError>;
+
+    /// Forgets jobs that have ended, with their spec; their history stays. Others are left alone.
+    async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;
+
+    /// The id of the job that was submitted with this key, if one was.
+    async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;
+
+    /// One page of history, oldest first.
+    async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError>;
+
+    /// Answers if the store can be read and written now; for readiness.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    async fn close(&self);
+}
+
+/// Changes that belong into one transaction.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    pub inserts: Vec<Insert>,
+    pub updates: Vec<Update>,
+}
+
+/// A new job.
+#[derive(Debug, Clone)]
+pub struct Insert {
+    pub job: Job,
+    /// A client's own name for this submission: a second one with the same key is the same submission.
+    pub submission_key: Option<String>,
+    pub at: Timestamp,
+    pub records: Vec<Record>,
+}
+
+/// A job after one or more transitions.
+#[derive(Debug, Clone)]
+pub struct Update {
+    pub job: Job,
+    /// The generation that the transitions started from.
+    pub seen_generation: u64,
+    pub at: Timestamp,
+    pub records: Vec<Record>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// Jobs whose update was left out because somebody else had written them.
+    pub stale: Vec<JobId>,
+    /// Inserts that were left out because a job with their submission key exists: (the id not used, the existing one).
+    pub duplicates: Vec<(JobId, JobId)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobFilter {
+    /// Jobs in any of these; all when both lists are empty.
+    pub states: Vec<JobState>,
+    pub outcomes: Vec<JobOutcome>,
+    pub workspace: Option<String>,
+    pub name: Option<String>,
+    /// Part of the name, ignoring case.
+    pub search: Option<String>,
+    pub label: Option<(String, String)>,
+    /// Only jobs with a smaller id.
+    pub before: Option<JobId>,
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    pub job: Option<JobId>,
+    /// Only events with a larger number.
+    pub after: u64,
+    pub limit: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk is full or read-only, the database does not answer: nothing was changed, and trying again may help.
+    #[error("could not {doing}")]
+    Unavailable {
+        doing: &'static str,
+        #[source]
+        source: sqlx::Error,
+    },
+    /// What is stored is not what this version writes.
+    #[error("job {id} cannot be read from the store")]
+    Corrupt {
+        id: JobId,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("the database is of a newer Danlu (schema {found}, this one knows {known})")]
+    TooNew { found: i64, known: i64 },
+}

@@ -1,0 +1,1 @@
+//! A real server on a temporary folder, builders, fake programs

@@ -1,0 +1,18 @@
+//! Words everyone shares: ids, quantities, job specifications, API bodies, error codes.
+//!
+//! Nothing here decides or acts: these are values with their text and JSON forms. Parsing is strict and says
+//! what would have been accepted, because most of these values are first typed by a person.
+
+pub mod api;
+pub mod device;
+pub mod id;
+pub mod problem;
+pub mod quantity;
+pub mod session;
+pub mod spec;
+
+pub use device::{Device, DeviceKind, DeviceRequest, Health, Node, NodeCapacity};
+pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
+pub use problem::{FieldError, Problem, ProblemCode};
+pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
+pub use spec::{Framework, JobSpec, RanksPerWorker, Retry, RetryCause};

@@ -1,0 +1,337 @@
+//! Amounts as people write them: `256Gi`, `0.5`, `24h`.
+//!
+//! Each type keeps one exact integer and prints the shortest text that reads back as the same value.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use thiserror::Error;
+
+/// An amount of memory in bytes: `512Mi`, `256Gi`, `1.5Gi`, `2G`, or a plain number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// Processor time in thousandths of a core: `96`, `0.5`, `500m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cpus {
+    pub milli: u64,
+}
+
+/// A length of time in milliseconds: `90s`, `30m`, `24h`, `1d12h`, `250ms`, or a plain number of seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span {
+    pub milliseconds: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is not {what}; write {accepted}")]
+pub struct ParseQuantityError {
+    text: String,
+    what: &'static str,
+    accepted: &'static str,
+}
+
+const BYTE_UNITS: [(&str, u64); 12] = [
+    ("Ti", 1 << 40),
+    ("Gi", 1 << 30),
+    ("Mi", 1 << 20),
+    ("Ki", 1 << 10),
+    ("T", 1_000_000_000_000),
+    ("G", 1_000_000_000),
+    ("M", 1_000_000),
+    ("K", 1_000),
+    ("k", 1_000),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+];
+
+/// No job needs more than an exbibyte, and a ceiling far below `u64::MAX` keeps every later sum from wrapping.
+const MOST_BYTES: u64 = 1 << 60;
+/// A million cores.
+const MOST_MILLI_CPUS: u64 = 1_000_000_000;
+/// Ten years.
+const LONGEST_MILLISECONDS: u64 = 10 * 366 * 24 * 3_600_000;
+
+impl Bytes {
+    pub const ACCEPTED: &str = "an amount with a unit, such as `512Mi`, `64Gi` or `1.5Gi`";
+}
+
+impl Cpus {
+    pub const ACCEPTED: &str = "a number of cores, such as `8`, `0.5` or `500m`";
+
+    pub const fn whole(cores: u64) -> Self {
+        Cpus { milli: cores * 1000 }
+    }
+}
+
+impl Span {
+    pub const ACCEPTED: &str = "a time with a unit, such as `90s`, `30m`, `24h` or `1d12h`";
+
+    pub const fn from_seconds(seconds: u64) -> Self {
+        Span { milliseconds: seconds * 1000 }
+    }
+
+    pub const fn to_duration(self) -> Duration {
+        Duration::from_millis(self.milliseconds)
+    }
+}
+
+/// Reads a non-negative decimal such as `1.5` times `unit`, exactly, refusing what does not come out whole.
+fn scaled(number: &str, unit: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || whole.is_empty() || fraction.len() > 12 {
+        return None;
+    }
+    if number.ends_with('.') {
+        return None;
+    }
+    let whole = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+    if fraction.is_empty() {
+        return Some(whole);
+    }
+    let scale = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let part = u128::from(fraction.parse::<u64>().ok()?) * u128::from(unit) / scale;
+    whole.checked_add(u64::try_from(part).ok()?)
+}
+
+impl FromStr for Bytes {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim();
+        let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        let unit = match unit {
+            "" | "B" => Some(1),
+            "GiB" | "MiB" | "KiB" | "TiB" => find_unit(&unit[..2]),
+            other => find_unit(other),
+        };
+        unit.and_then(|unit| scaled(number.trim(), unit))
+            .filter(|bytes| *bytes <= MOST_BYTES)
+            .map(Bytes)
+            .ok_or_else(|| ParseQuantityError {
+                text: shorten(text),
+                what: "an amount of memory",
+                accepted: Bytes::ACCEPTED,
+            })
+    }
+}
+
+fn find_unit(name: &str) -> Option<u64> {
+    BYTE_UNITS.iter().find(|(unit, _)| *unit == name).map(|(_, size)| *size)
+}
+
+impl FromStr for Cpus {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim();
+        let milli = match trimmed.strip_suffix('m') {
+            Some(milli) => scaled(milli, 1),
+            None => scaled(trimmed, 1000),
+        };
+        milli.filter(|milli| *milli <= MOST_MILLI_CPUS).map(|milli| Cpus { milli }).ok_or_else(|| {
+            ParseQuantityError {
+                text: shorten(text),
+                what: "a number of processor cores",
+                accepted: Cpus::ACCEPTED,
+            }
+        })
+    }
+}
+
+impl FromStr for Span {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        read_span(text.trim())
+            .filter(|milliseconds| *milliseconds <= LONGEST_MILLISECONDS)
+            .map(|milliseconds| Span { milliseconds })
+            .ok_or_else(|| ParseQuantityError {
+                text: shorten(text),
+                what: "a length of time",
+                accepted: Span::ACCEPTED,
+            })
+    }
+}
+
+fn read_span(mut rest: &str) -> Option<u64> {
+    if rest.is_empty() {
+        return None;
+    }
+    if rest.bytes().all(|byte| byte.is_ascii_digit()) {
+        return scaled(rest, 1000);
+    }
+    let mut total = 0u64;
+    while !rest.is_empty() {
+        let split = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let (number, tail) = rest.split_at(split);
+        let end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(end);
+        let unit = match unit {
+            "ms" => 1,
+            "s" | "sec" => 1000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => 24 * 3_600_000,
+            _ => return None,
+        };
+        total = total.checked_add(scaled(number.trim(), unit)?)?;
+        rest = tail.trim_start();
+    }
+    Some(total)
+}
+
+/// Error texts quote what was typed, but not ten megabytes of it.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = BYTE_UNITS[..4].iter().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
+        match unit {
+            Some((name, size)) => write!(f, "{}{name}", self.0 / size),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for Cpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.milli / 1000, self.milli % 1000) {
+            (cores, 0) => write!(f, "{cores}"),
+            (cores, milli) => {
+                let fraction = format!("{milli:03}");
+                write!(f, "{cores}.{}", fraction.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.milliseconds == 0 {
+            return f.write_str("0s");
+        }
+        let mut rest = self.milliseconds;
+        for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)] {
+            if rest >= size {
+                write!(f, "{}{unit}", rest / size)?;
+                rest %= size;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Quantities are strings in JSON and YAML; plain numbers are read too, because people write `cpus: 8`.
+macro_rules! text_or_number {
+    ($($name:ident => $example:literal),*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($name::ACCEPTED)
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$name, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
+                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$name, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
+                    fn visit_f64<E: de::Error>(self, number: f64) -> Result<$name, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(Text)
+            }
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
+                    .description(Some($name::ACCEPTED))
+                    .examples([serde_json::json!($example)])
+                    .into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    )*};
+}
+text_or_number!(Bytes => "64Gi", Cpus => "0.5", Span => "24h");
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_people_write_them() {
+        assert_eq!("256Gi".parse(), Ok(Bytes(256 << 30)));
+        assert_eq!("1.5Gi".parse(), Ok(Bytes(3 << 29)));
+        assert_eq!("64GiB".parse(), Ok(Bytes(64 << 30)));
+        assert_eq!("2G".parse(), Ok(Bytes(2_000_000_000)));
+        assert_eq!("0.5".parse(), Ok(Cpus { milli: 500 }));
+        assert_eq!("500m".parse(), Ok(Cpus { milli: 500 }));
+        assert_eq!("96".parse(), Ok(Cpus::whole(96)));
+        assert_eq!("1d12h".parse(), Ok(Span::from_seconds(36 * 3600)));
+        assert_eq!("90".parse(), Ok(Span::from_seconds(90)));
+        assert_eq!("250ms".parse(), Ok(Span { milliseconds: 250 }));
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_what_can() {
+        let bytes = ["", "Gi", "-1Gi", "1e9", "12 parsecs", "99999999999999999999Gi", "2Ei", "1.Gi", "0x10"];
+        for text in bytes {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+        for text in ["", "m", "-1", "NaN", "inf", "1e30", "9999999999"] {
+            assert!(text.parse::<Cpus>().is_err(), "{text}");
+        }
+        for text in ["", "h", "24 hours", "-5s", "1h-", "99999999999999d"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+        let error = "lots".parse::<Bytes>().unwrap_err().to_string();
+        insta::assert_snapshot!(error, @"`lots` is not an amount of memory; write an amount with a unit, such as `512Mi`, `64Gi` or `1.5Gi`");
+    }
+
+    proptest! {
+        #[test]
+        fn every_quantity_reads_what_it_writes(number in 0u64..=LONGEST_MILLISECONDS) {
+            prop_assert_eq!(Bytes(number).to_string().parse(), Ok(Bytes(number)));
+            prop_assert_eq!(Span { milliseconds: number }.to_string().parse(), Ok(Span { milliseconds: number }));
+            let milli = number % MOST_MILLI_CPUS;
+            prop_assert_eq!(Cpus { milli }.to_string().parse(), Ok(Cpus { milli }));
+        }
+
+        #[test]
+        fn no_text_makes_a_parser_panic(text in "\\PC{0,40}") {
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Cpus>();
+            let _ = text.parse::<Span>();
+        }
+    }
+}

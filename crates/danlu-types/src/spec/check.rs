@@ -1,0 +1,238 @@
+//! What is wrong with a job's values, all of it at once, each with what would be accepted.
+
+use super::{HIGHEST_PRIORITY, JobSpec, LOWEST_PRIORITY, RanksPerWorker};
+use crate::{Cpus, FieldError};
+
+/// Fields of the job file that belong to parts of Danlu which this version does not have yet. They are refused like any
+/// unknown field, but with this sentence instead of "unknown".
+pub const FIELDS_OF_LATER_VERSIONS: [(&str, &str); 5] = [
+    ("inputs", "staging of inputs is not in this version; name paths of this machine in `command` or `env`"),
+    ("outputs", "staging of outputs is not in this version; write to `$DANLU_OUTPUT_DIR`"),
+    ("endpoints", "endpoints are not in this version; use `danlu exec -it JOB` for a terminal"),
+    ("any_of", "alternatives are not in this version; give one `devices`"),
+    ("compat", "other platforms' environments are not in this version"),
+];
+
+const LONGEST_NAME: usize = 63;
+const LONGEST_COMMAND: usize = 64 * 1024;
+const MOST_WORKERS: u32 = 65_536;
+const MOST_RANKS_PER_WORKER: u32 = 1024;
+const MOST_DEVICES: u32 = 1024;
+const MOST_ENTRIES: usize = 1000;
+const LONGEST_VALUE: usize = 32 * 1024;
+const MOST_RETRIES: u32 = 1000;
+
+impl JobSpec {
+    /// Everything that is wrong with the values of this job; empty when nothing is.
+    pub fn check(&self) -> Vec<FieldError> {
+        let mut errors = Errors(Vec::new());
+        errors.name("name", &self.name);
+        errors.name("workspace", &self.workspace);
+        if self.image != "host" {
+            let message = "only `host` can be run by this engine, which has no containers";
+            errors.add("image", message.to_owned());
+        }
+        errors.range("workers", self.workers, 1, MOST_WORKERS);
+        errors.range("devices.count", self.devices.count, 0, MOST_DEVICES);
+        if let Some(model) = &self.devices.model {
+            errors.text("devices.model", model, LONGEST_NAME);
+        }
+        if self.cpus < (Cpus { milli: 10 }) {
+            errors.add("cpus", format!("{} is too little; the least is 0.01", self.cpus));
+        }
+        if let Some(RanksPerWorker::Count(count)) = self.ranks {
+            errors.range("ranks", count, 1, MOST_RANKS_PER_WORKER);
+        }
+        if self.command.trim().is_empty() {
+            errors.add("command", "is empty; write what to run, such as `python train.py`".to_owned());
+        }
+        errors.text("command", &self.command, LONGEST_COMMAND);
+        errors.range("priority", u32::from(self.priority), LOWEST_PRIORITY.into(), HIGHEST_PRIORITY.into());
+        errors.range("retry.limit", self.retry.limit, 0, MOST_RETRIES);
+        for (field, path) in [("setup", &self.setup), ("checkpoint", &self.checkpoint)] {
+            if let Some(path) = path {
+                errors.relative_path(field, path);
+            }
+        }
+        if let Some(folder) = &self.working_directory {
+            errors.text("working_directory", folder, 4096);
+            if !folder.starts_with('/') {
+                errors.add(
+                    "working_directory",
+                    "must be an absolute path, such as `/home/me/project`".to_owned(),
+                );
+            }
+            if self.code.is_some() {
+                errors.add("working_directory", "cannot stand beside `code`; give one of them".to_owned());
+            }
+        }
+        if let Some(code) = &self.code
+            && !is_digest(code)
+        {
+            let message = "is not the digest of an uploaded snapshot (`sha256:` and 64 hex digits); \
+                           `danlu submit` uploads a folder and fills this in";
+            errors.add("code", message.to_owned());
+        }
+        errors.environment(self);
+        errors.0
+    }
+}
+
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:").is_some_and(|hex| {
+        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+struct Errors(Vec<FieldError>);
+
+impl Errors {
+    fn add(&mut self, field: impl Into<String>, message: String) {
+        self.0.push(FieldError::new(field, message));
+    }
+
+    fn name(&mut self, field: &str, name: &str) {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if name.len() > LONGEST_NAME {
+            self.add(
+                field,
+                format!("is {} characters long; at most {LONGEST_NAME} are taken", name.chars().count()),
+            );
+        } else if !starts_well || !name.chars().all(allowed) {
+            let message = "must start with a letter or digit and hold only letters, digits, `.`, `_` and `-`";
+            self.add(field, message.to_owned());
+        }
+    }
+
+    fn range(&mut self, field: &str, value: u32, least: u32, most: u32) {
+        if value < least || value > most {
+            self.add(field, format!("is {value}; it must be between {least} and {most}"));
+        }
+    }
+
+    fn text(&mut self, field: &str, text: &str, longest: usize) {
+        if text.contains('\0') {
+            self.add(field, "holds a NUL character, which no program can be given".to_owned());
+        }
+        if text.len() > longest {
+            self.add(field, format!("is {} bytes long; at most {longest} are taken", text.len()));
+        }
+    }
+
+    /// Paths below the job's own folder: they may not reach out of it.
+    fn relative_path(&mut self, field: &str, path: &str) {
+        self.text(field, path, 4096);
+        let escapes = path.split('/').any(|part| part == "..");
+        if path.is_empty() || path.starts_with('/') || escapes {
+            let message = "must be a path below the job's folder, such as `ckpt`: not absolute, without `..`";
+            self.add(field, message.to_owned());
+        }
+    }
+
+    fn environment(&mut self, spec: &JobSpec) {
+        let lists =
+            [("env", spec.env.len()), ("labels", spec.labels.len()), ("parameters", spec.parameters.len())];
+        for (field, count) in lists {
+            if count > MOST_ENTRIES {
+                self.add(field, format!("has {count} entries; at most {MOST_ENTRIES} are taken"));
+                return;
+            }
+        }
+        for (name, value) in &spec.env {
+            if !is_variable_name(name) {
+                self.add("env", format!("`{}` is not a variable name: letters, digits and `_`", shown(name)));
+            } else if name.starts_with("DANLU_") {
+                self.add(
+                    format!("env.{name}"),
+                    "names starting with `DANLU_` are set by Danlu itself".to_owned(),
+                );
+            }
+            self.text(&format!("env.{}", shown(name)), value, LONGEST_VALUE);
+        }
+        for (name, value) in &spec.labels {
+            self.text(&format!("labels.{}", shown(name)), name, LONGEST_NAME);
+            self.text(&format!("labels.{}", shown(name)), value, 1024);
+        }
+        for parameter in &spec.parameters {
+            let field = format!("parameters.{}", shown(&parameter.name));
+            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            if parameter.name.is_empty() || !parameter.name.chars().all(allowed) {
+                self.add(&field, "parameter names hold letters, digits, `_`, `-` and `.`".to_owned());
+            }
+            self.text(&field, &parameter.value, LONGEST_VALUE);
+        }
+    }
+}
+
+fn is_variable_name(name: &str) -> bool {
+    name.len() <= 256
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(yaml: &str) -> JobSpec {
+        serde_saphyr::from_str(yaml).unwrap()
+    }
+
+    fn complaints(yaml: &str) -> String {
+        let lines: Vec<String> = read(yaml)
+            .check()
+            .into_iter()
+            .map(|error| format!("{}: {}", error.field, error.message))
+            .collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_smallest_job_file_is_one_line() {
+        let spec = read("command: python train.py");
+        assert_eq!(spec, JobSpec::of_command("python train.py"));
+        assert_eq!(spec.check(), vec![]);
+    }
+
+    #[test]
+    fn everything_wrong_is_said_at_once() {
+        insta::assert_snapshot!(complaints(
+            "name: ../etc\nworkers: 0\ncommand: ''\npriority: 12\ncheckpoint: ../../root\nenv: {DANLU_RANK: 1, 'a b': c}\ncode: main"
+        ), @r"
+        name: must start with a letter or digit and hold only letters, digits, `.`, `_` and `-`
+        workers: is 0; it must be between 1 and 65536
+        command: is empty; write what to run, such as `python train.py`
+        priority: is 12; it must be between 1 and 9
+        checkpoint: must be a path below the job's folder, such as `ckpt`: not absolute, without `..`
+        code: is not the digest of an uploaded snapshot (`sha256:` and 64 hex digits); `danlu submit` uploads a folder and fills this in
+        env.DANLU_RANK: names starting with `DANLU_` are set by Danlu itself
+        env: `a b` is not a variable name: letters, digits and `_`
+        ");
+    }
+
+    #[test]
+    fn parameters_come_as_a_map_or_as_modelarts_lists() {
+        let as_map = read("command: run\nparameters: {epoch_size: 5, name: 'a b'}");
+        let as_list =
+            read("command: run\nparameters: [{label: epoch_size, value: 5}, {name: name, value: a b}]");
+        assert_eq!(as_map, as_list);
+        assert_eq!(as_map.full_command(), "run --epoch_size=5 --name='a b'");
+    }
+
+    #[test]
+    fn ranks_follow_the_framework_unless_said() {
+        let devices = "devices: {kind: ascend, count: 8}";
+        assert_eq!(read(&format!("command: x\n{devices}")).ranks_per_worker(), 1);
+        assert_eq!(read(&format!("command: x\nframework: pytorch\n{devices}")).ranks_per_worker(), 8);
+        assert_eq!(
+            read(&format!("command: x\nframework: pytorch\nranks: per_worker\n{devices}")).ranks_per_worker(),
+            1
+        );
+        assert_eq!(read("command: x\nranks: 3").ranks_per_worker(), 3);
+    }
+}

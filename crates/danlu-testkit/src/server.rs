@@ -8,6 +8,7 @@ use danlu_types::api::{JobState, JobView, LogLine, LogQuery};
 use danlu_types::{JobId, JobSpec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::{eventually, processes_of};
 
@@ -16,7 +17,8 @@ use crate::{eventually, processes_of};
 pub struct TestServer {
     binary: PathBuf,
     flags: Vec<String>,
-    folder: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+    folder: TempDir,
     process: Option<Child>,
     client: Option<Client>,
 }
@@ -30,12 +32,19 @@ impl TestServer {
     /// Starts the binary on an empty folder, with further flags of `danlu up`.
     pub async fn start(binary: &str, flags: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().expect("a temporary folder");
-        Self::start_in(binary, flags, folder).await
+        Self::start_in(binary, flags, folder, &[]).await
     }
 
-    pub async fn start_in(binary: &str, flags: &[&str], folder: tempfile::TempDir) -> Self {
-        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut server = TestServer { binary: binary.into(), flags, folder, process: None, client: None };
+    /// The same in a folder that the test has prepared, with an environment of its own.
+    pub async fn start_in(binary: &str, flags: &[&str], folder: TempDir, environment: &[(&str, &str)]) -> Self {
+        let mut server = TestServer {
+            binary: binary.into(),
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            folder,
+            process: None,
+            client: None,
+        };
         server.restart().await;
         server
     }
@@ -43,12 +52,14 @@ impl TestServer {
     /// Starts the server, on whatever is in its folder, and waits until it is ready.
     pub async fn restart(&mut self) {
         assert!(self.process.is_none(), "kill it first");
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a log file");
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a log file");
         let process = Command::new(&self.binary)
             .args(["up", "--listen", "127.0.0.1:0", "--data"])
             .arg(self.data())
             .args(&self.flags)
             .env("RUST_LOG", "info")
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

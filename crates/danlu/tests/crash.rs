@@ -145,7 +145,7 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
                 let jobs = all_jobs(server.client()).await?;
                 Some(jobs.iter().all(|job| job.state == JobState::Ended))
             };
-            (now >= start + wanted || (everything && ended.await? )).then_some(())
+            (now >= start + wanted || (everything && ended.await?)).then_some(())
         })
         .await;
         server.kill();
@@ -166,7 +166,14 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
     assert_eq!(jobs.len(), JOBS);
     assert_no_device_held_twice(&jobs);
     for job in &jobs {
-        assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{}: {:?}\n{}", job.name, job.reason, server.log());
+        assert_eq!(
+            job.outcome,
+            Some(JobOutcome::Succeeded),
+            "{}: {:?}\n{}",
+            job.name,
+            job.reason,
+            server.log()
+        );
         assert_eq!(job.attempts.len(), 1, "{} was started again although only the server died", job.name);
         let index: usize = job.name.trim_start_matches("count-").parse().unwrap();
         let mut by_rank: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -222,8 +229,9 @@ async fn a_killed_launcher_ends_its_attempt_with_a_reason_and_its_ranks_are_gone
 async fn a_graceful_shutdown_leaves_jobs_running_and_the_next_server_finds_them() {
     let mut server = TestServer::start(DANLU, &[]).await;
     let folder = server.folder().display().to_string();
-    let program =
-        format!("echo $$ > {folder}/rank; echo before; while ! [ -e {folder}/go ]; do sleep 0.02; done; echo after");
+    let program = format!(
+        "echo $$ > {folder}/rank; echo before; while ! [ -e {folder}/go ]; do sleep 0.02; done; echo after"
+    );
     let id = server.submit(&spec(&program)).await;
     let rank: i32 = server.file("rank").await.trim().parse().unwrap();
     server.terminate();

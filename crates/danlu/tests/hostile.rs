@@ -104,7 +104,8 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         ("variable with a NUL", with("env", json!({ "A": "b\u{0}c" }))),
         ("nested variable", with("env", json!({ "A": { "B": "C" } }))),
         ("two thousand variables", {
-            let many: serde_json::Map<String, Value> = (0..2000).map(|n| (format!("V{n}"), json!("x"))).collect();
+            let many: serde_json::Map<String, Value> =
+                (0..2000).map(|n| (format!("V{n}"), json!("x"))).collect();
             with("env", Value::Object(many))
         }),
         ("deep nesting", deep(200_000)),
@@ -128,7 +129,8 @@ async fn hostile_job_files_are_refused_with_a_reason() {
     for (what, body) in corpus() {
         let (status, text) = submit(&server, &body).await;
         assert!((400..500).contains(&status), "{what}: answered {status} {text}");
-        let problem: Problem = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
+        let problem: Problem =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
         assert!(!problem.detail.is_empty() && text.len() < 4096, "{what}: {text}");
     }
     let list = server.client().jobs_list(&danlu_types::api::JobQuery::default()).await.unwrap();

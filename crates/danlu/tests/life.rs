@@ -139,7 +139,9 @@ async fn failures_are_retried_with_a_new_attempt_and_the_checkpoint_of_the_last(
     let retried = JobSpec {
         retry: Retry { limit: 2, on: vec![RetryCause::Exit] },
         checkpoint: Some("ckpt".to_owned()),
-        ..spec("echo attempt $DANLU_ATTEMPT resume ${DANLU_RESUME_DIR:+yes}; cat ckpt/step; echo $DANLU_ATTEMPT > ckpt/step; [ $DANLU_ATTEMPT = 2 ]")
+        ..spec(
+            "echo attempt $DANLU_ATTEMPT resume ${DANLU_RESUME_DIR:+yes}; cat ckpt/step; echo $DANLU_ATTEMPT > ckpt/step; [ $DANLU_ATTEMPT = 2 ]",
+        )
     };
     let job = server.run(&retried).await;
     assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
@@ -181,7 +183,9 @@ async fn simulated_devices_give_the_environment_of_real_ones() {
         workers: 2,
         framework: Framework::Pytorch,
         devices: "ascend:910B*:8".parse().unwrap(),
-        ..spec("echo $RANK/$WORLD_SIZE $LOCAL_RANK [$ASCEND_RT_VISIBLE_DEVICES] $DEVICE_ID $RANK_ID $DANLU_NODE [$CUDA_VISIBLE_DEVICES]")
+        ..spec(
+            "echo $RANK/$WORLD_SIZE $LOCAL_RANK [$ASCEND_RT_VISIBLE_DEVICES] $DEVICE_ID $RANK_ID $DANLU_NODE [$CUDA_VISIBLE_DEVICES]",
+        )
     };
     let job = server.run(&ascend).await;
     assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);

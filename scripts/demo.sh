@@ -35,9 +35,8 @@ fi
 
 say "== starting Danlu"
 mkdir -p "$data"
-address="127.0.0.1:$(free_port)"
 export DANLU_DATA="$data"
-"$danlu" up --data "$data" --listen "$address" >"$data/demo-server.log" 2>&1 &
+"$danlu" up --data "$data" --listen 127.0.0.1:0 >"$data/demo-server.log" 2>&1 &
 server=$!
 ready() { "$danlu" nodes --json >/dev/null 2>&1; }
 began=$SECONDS
@@ -49,6 +48,9 @@ until ready; do
   fi
   sleep 0.05
 done
+
+# Port 0 lets the system choose; the server writes down what it got.
+address="$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["address"])' "$data/server.json")"
 
 say "== training examples/$example"
 log="$data/demo-training.log"
@@ -62,11 +64,12 @@ fi
 echo
 echo "trained:      $(grep -o 'final accuracy [0-9.]*' "$log" | tail -n 1)"
 echo "TensorBoard:  $(grep -o 'TensorBoard file .*' "$log" | tail -n 1 | sed 's/^TensorBoard file //')"
-echo "API:          http://$address/api/v1 (its description: docs/openapi.json)"
+echo "API:          $address/api/v1 (its description: docs/openapi.json)"
 echo "data:         $data"
 
 if [ -t 0 ] && [ -t 1 ]; then
   echo
   echo "still serving; try: DANLU_DATA=$data $danlu jobs        Ctrl-C ends it"
+  trap 'exit 0' INT
   wait "$server" || true
 fi

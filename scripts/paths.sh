@@ -9,8 +9,3 @@ export DANLU_CACHE TOOLS VENVS ROOT
 mkdir -p "$TOOLS" "$VENVS"
 
 say() { printf '%s\n' "$*" >&2; }
-
-# A port of loopback that nobody listens on at this moment.
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}

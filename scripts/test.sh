@@ -71,14 +71,9 @@ done
 provision
 note passed provision "$((SECONDS - began)) s"
 
-# The tests of the store start a PostgreSQL of their own. Its programs refuse to run as root, so they get a user then.
+# The tests of the store start a PostgreSQL of their own from these programs.
 DANLU_TEST_PG_BIN="$(scripts/postgres-bin.sh)"
-if [ -n "$DANLU_TEST_PG_BIN" ]; then
-  export DANLU_TEST_PG_BIN
-  if [ "$(id -u)" = 0 ]; then export DANLU_TEST_PG_USER="${DANLU_TEST_PG_USER:-postgres}"; fi
-else
-  unset DANLU_TEST_PG_BIN
-fi
+if [ -n "$DANLU_TEST_PG_BIN" ]; then export DANLU_TEST_PG_BIN; else unset DANLU_TEST_PG_BIN; fi
 
 for name in "${STEPS[@]}"; do run "$name"; done
 

@@ -16,14 +16,14 @@ uv="$(command -v uv || echo "$TOOLS/uv/bin/uv")"
 if [ ! -x "$uv" ]; then
   say "installing uv into $TOOLS/uv"
   python3 -m venv "$TOOLS/uv"
-  "$TOOLS/uv/bin/pip" install --quiet --disable-pip-version-check uv >&2 || say "uv cannot be installed; trying pip alone"
+  "$TOOLS/uv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 10 uv >&2 || say "uv cannot be installed; trying pip alone"
 fi
 
 say "making a Python environment for $requirements"
 rm -rf "$venv"
 python3 -m venv "$venv"
 if ! { [ -x "$uv" ] && "$uv" pip install --quiet --python "$venv/bin/python" --requirement "$requirements" >&2; }; then
-  "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" >&2
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 10 --requirement "$requirements" >&2
 fi
 touch "$venv/.complete"
 echo "$venv"

@@ -1,7 +1,7 @@
 //! The part of `cargo metadata` that the checks need, as plain values.
 //!
-//! Only normal and build dependencies become edges: what tests use is not part of the product. `dev_edges` are dropped
-//! here, so no rule can look at them by accident.
+//! Only normal and build dependencies become edges: what tests use is not part of the product, and is dropped here so that
+//! no rule can look at it by accident.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::Command;
@@ -70,7 +70,8 @@ impl Graph {
         self.targets(id).iter().filter_map(|target| self.packages.get(target))
     }
 
-    /// The shortest chain of names from a package to each one that `wanted` picks out of its whole tree.
+    /// The shortest chain of names from a package to each one that `wanted` picks out of its whole tree. What lies
+    /// below a picked one is not looked at: it comes and goes with it.
     pub(crate) fn chains<'a>(&'a self, from: &'a str, wanted: impl Fn(&str) -> bool) -> Vec<Vec<&'a str>> {
         let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut queue = VecDeque::from([from]);
@@ -81,9 +82,10 @@ impl Graph {
                     continue;
                 }
                 came_from.insert(target, id);
-                queue.push_back(target);
                 if wanted(self.name(target)) {
                     found.push(self.chain_to(target, from, &came_from));
+                } else {
+                    queue.push_back(target);
                 }
             }
         }

@@ -89,6 +89,13 @@ fn impurity_is_found_through_strangers_and_the_chain_is_shown() {
 }
 
 #[test]
+fn one_impurity_is_told_once() {
+    let found = messages(&["danlu-sched -> danlu-core", "danlu-core -> tokio", "tokio -> tokio-macros"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("`danlu-core` -> `tokio`: "), "{found:?}");
+}
+
+#[test]
 fn tests_of_pure_crates_may_roll_dice() {
     assert_eq!(
         messages(&["danlu-core -> proptest dev", "proptest -> rand"]),

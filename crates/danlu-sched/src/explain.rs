@@ -72,12 +72,13 @@ fn devices_in_sight(cluster: &Cluster, job: &Job) -> Vec<String> {
     for &ordinal in &accepted {
         let about = &layout.models[ordinal];
         let free = layout.free_of(&cluster.free, ordinal);
-        let there_are = model(about.kind, &about.name, layout.free_of(&cluster.whole, ordinal));
-        let failed = layout.free_of(&cluster.whole, ordinal) - layout.free_of(&cluster.usable, ordinal);
-        lines.push(match failed {
-            0 => format!("of {there_are}, {free} are free"),
-            failed => format!("of {there_are}, {free} are free and {failed} do not work"),
-        });
+        let all = layout.free_of(&cluster.whole, ordinal);
+        let broken = match all - layout.free_of(&cluster.usable, ordinal) {
+            0 => String::new(),
+            1 => ", 1 does not work".to_owned(),
+            failed => format!(", {failed} do not work"),
+        };
+        lines.push(format!("{free} of {} are free{broken}", model(about.kind, &about.name, all)));
     }
     let accepts = |node: usize, index: u32| {
         let device = cluster.nodes()[node].devices.iter().find(|device| device.index == index);

@@ -3,11 +3,11 @@
 //! Measured against everything the nodes have, whether held or not and whether it works just now or not: a job that
 //! only has to wait is not refused.
 
-use danlu_types::{Bytes, Cpus, FieldError, JobSpec, Node};
+use danlu_types::{FieldError, JobSpec, Node};
 
 use crate::cluster::Cluster;
-use crate::fit::{Ask, Hardware, room, total_room};
-use crate::reason::{devices, model};
+use crate::fit::{Ask, Hardware, fits, room, total_room};
+use crate::reason::{asked, cores, devices, model};
 
 /// Why a job can never run on these nodes: the field to change, and what would be accepted.
 pub type Impossible = FieldError;
@@ -23,33 +23,17 @@ impl Cluster {
         if self.nodes().is_empty() {
             return Err(FieldError::new("", "there are no nodes here; wait for the engine to offer some"));
         }
-        let ask = Ask::of(spec);
-        let largest_cpus = self.nodes().iter().map(|node| node.capacity.cpus).max().unwrap_or_default();
-        let largest_memory = self.nodes().iter().map(|node| node.capacity.memory).max().unwrap_or_default();
         if spec.devices.count == 0 {
-            check_amounts(spec, largest_cpus, largest_memory, "the largest node")?;
-            return self.check_gang(spec, &ask, &[Hardware::CpuOnly]);
+            return self.check_workers(spec, &[Hardware::CpuOnly]);
         }
-        let models = self.layout.accepted(&spec.devices);
+        let mut models = self.layout.accepted(&spec.devices);
         if models.is_empty() {
             return Err(self.no_such_devices(spec));
         }
         self.check_devices(spec, &models)?;
-        let models: Vec<usize> =
-            models.into_iter().filter(|&model| self.most_on_one_node(model) >= spec.devices.count).collect();
-        let has_devices = |node: &usize| {
-            let enough =
-                |&model: &usize| self.layout.free_on(&self.whole, *node, Some(model)) >= spec.devices.count;
-            models.iter().any(enough)
-        };
-        let candidates: Vec<&Node> =
-            (0..self.nodes().len()).filter(has_devices).map(|node| &self.nodes()[node]).collect();
-        let cpus = candidates.iter().map(|node| node.capacity.cpus).max().unwrap_or_default();
-        let memory = candidates.iter().map(|node| node.capacity.memory).max().unwrap_or_default();
-        let whose = format!("the largest node with {}", devices(&spec.devices, spec.devices.count));
-        check_amounts(spec, cpus, memory, &whose)?;
+        models.retain(|&model| self.most_on_one_node(model) >= spec.devices.count);
         let choices: Vec<Hardware> = models.into_iter().map(Hardware::Model).collect();
-        self.check_gang(spec, &ask, &choices)
+        self.check_workers(spec, &choices)
     }
 
     fn no_such_devices(&self, spec: &JobSpec) -> Impossible {
@@ -84,40 +68,66 @@ impl Cluster {
         if count <= most {
             return Ok(());
         }
-        let best = &self.layout.models[best];
-        let has = format!("is {count}, but the largest node has {}", model(best.kind, &best.name, most));
+        let about = &self.layout.models[best];
+        let has = format!("is {count}, but the largest node has {}", model(about.kind, &about.name, most));
+        // As many devices in more workers, if they come out even and that would be accepted.
         let all = u64::from(count) * u64::from(spec.workers);
-        let offer = if all.is_multiple_of(u64::from(most)) {
-            format!("use `workers: {}` with `count: {most}`", all / u64::from(most))
+        let workers = usize::try_from(all / u64::from(most)).unwrap_or(usize::MAX);
+        let ask = Ask { workers, devices: most, ..Ask::of(spec) };
+        let even = all.is_multiple_of(u64::from(most));
+        let offer = if even && fits(&self.layout, &self.whole, &ask, &[best]) {
+            format!("use `workers: {workers}` with `count: {most}`")
         } else {
-            format!("use at most `count: {most}`, and `workers` for more")
+            format!("use at most `count: {most}`")
         };
         Err(FieldError::new("devices.count", format!("{has}; {offer}")))
     }
 
-    /// Each worker fits somewhere; but do all of them, at once, on devices of one model?
+    /// Is there a node for one worker; and room for all of them at once, on one choice of hardware?
+    fn check_workers(&self, spec: &JobSpec, choices: &[Hardware]) -> Result<(), Impossible> {
+        let ask = Ask::of(spec);
+        // Narrowed from devices to CPUs to memory: each sentence speaks of nodes that have what was checked before it.
+        let holds = |ask: &Ask, node: usize| {
+            choices.iter().any(|&choice| room(&self.layout, &self.whole, ask, node, choice) > 0)
+        };
+        let nodes = |ask: Ask| {
+            let holding = (0..self.nodes().len()).filter(move |&node| holds(&ask, node));
+            holding.map(|node| &self.nodes()[node].capacity)
+        };
+        let mut whose = "the largest node".to_owned();
+        if spec.devices.count > 0 {
+            whose = format!("{whose} with {}", devices(&spec.devices, spec.devices.count));
+        }
+        let cpus =
+            nodes(Ask { milli_cpus: 0, bytes: 0, ..ask }).map(|node| node.cpus).max().unwrap_or_default();
+        if spec.cpus > cpus {
+            let message = format!("is {}, but {whose} has {cpus}; use at most `cpus: {cpus}`", spec.cpus);
+            return Err(FieldError::new("cpus", message));
+        }
+        let most_memory = |ask| nodes(ask).map(|node| node.memory).max().unwrap_or_default();
+        let memory = most_memory(Ask { bytes: 0, ..ask });
+        if let Some(wanted) = spec.memory.filter(|wanted| *wanted > memory) {
+            // The CPUs are worth a word only if it is for their sake that the larger nodes are out.
+            if most_memory(Ask { milli_cpus: 0, bytes: 0, ..ask }) > memory {
+                let with = if spec.devices.count > 0 { "and" } else { "with" };
+                whose = format!("{whose} {with} {}", cores(spec.cpus));
+            }
+            let message = format!("is {wanted}, but {whose} has {memory}; use at most `memory: {memory}`");
+            return Err(FieldError::new("memory", message));
+        }
+        self.check_gang(spec, &ask, choices)
+    }
+
     fn check_gang(&self, spec: &JobSpec, ask: &Ask, choices: &[Hardware]) -> Result<(), Impossible> {
         let rooms = choices.iter().map(|&choice| total_room(&self.layout, &self.whole, ask, choice));
         let most = rooms.max().unwrap_or(0);
         if most >= ask.workers {
             return Ok(());
         }
-        if most == 0 {
-            // Devices here, CPUs there, memory elsewhere.
-            let fits_without = |ask: Ask| {
-                let nodes = 0..self.nodes().len();
-                let pairs = nodes.flat_map(|node| choices.iter().map(move |&choice| (node, choice)));
-                pairs
-                    .into_iter()
-                    .any(|(node, choice)| room(&self.layout, &self.whole, &ask, node, choice) > 0)
-            };
-            let field = if fits_without(Ask { bytes: 0, ..*ask }) { "memory" } else { "cpus" };
-            let message = "no one node has all that a worker asks for; ask for less of this";
-            return Err(FieldError::new(field, message));
-        }
-        let each = crate::reason::asked(&JobSpec { workers: 1, ..spec.clone() });
+        let each = asked(&JobSpec { workers: 1, ..spec.clone() });
+        let model = if choices.len() > 1 { ", all on one model," } else { "" };
         let message = format!(
-            "is {}, but all nodes together have room for {most} with {each} each; use at most `workers: {most}`",
+            "is {}, but all nodes together have room for {most}{model} with {each} each; use at most `workers: {most}`",
             spec.workers
         );
         Err(FieldError::new("workers", message))
@@ -127,18 +137,6 @@ impl Cluster {
         let nodes = 0..self.nodes().len();
         nodes.map(|node| self.layout.free_on(&self.whole, node, Some(model))).max().unwrap_or(0)
     }
-}
-
-fn check_amounts(spec: &JobSpec, cpus: Cpus, memory: Bytes, whose: &str) -> Result<(), Impossible> {
-    if spec.cpus > cpus {
-        let message = format!("is {}, but {whose} has {cpus}; use at most `cpus: {cpus}`", spec.cpus);
-        return Err(FieldError::new("cpus", message));
-    }
-    if let Some(asked) = spec.memory.filter(|asked| *asked > memory) {
-        let message = format!("is {asked}, but {whose} has {memory}; use at most `memory: {memory}`");
-        return Err(FieldError::new("memory", message));
-    }
-    Ok(())
 }
 
 /// "`910B3` and `A100-80G`".

@@ -84,7 +84,7 @@ impl WaitReason {
                 devices_sentence(spec, *free, *most_on_one_node)
             }
             WaitReason::CpusBusy { most_on_one_node } => {
-                amount_sentence(spec, format!("{} CPUs", spec.cpus), most_on_one_node)
+                amount_sentence(spec, cores(spec.cpus), most_on_one_node)
             }
             WaitReason::MemoryBusy { most_on_one_node } => {
                 let asked = format!("{} of memory", spec.memory.unwrap_or_default());
@@ -121,16 +121,21 @@ pub(crate) fn model(kind: DeviceKind, model: &str, count: u32) -> String {
     format!("{count} {} {model}", kind.label())
 }
 
+/// "96 CPUs", "1 CPU".
+pub(crate) fn cores(cpus: Cpus) -> String {
+    match cpus.milli {
+        1000 => "1 CPU".to_owned(),
+        _ => format!("{cpus} CPUs"),
+    }
+}
+
 /// "2 workers with 8 Ascend 910B*, 96 CPUs and 256Gi each".
 pub(crate) fn asked(spec: &JobSpec) -> String {
     let mut parts = Vec::new();
     if spec.devices.count > 0 {
         parts.push(devices(&spec.devices, spec.devices.count).to_string());
     }
-    parts.push(match spec.cpus.milli {
-        1000 => "1 CPU".to_owned(),
-        _ => format!("{} CPUs", spec.cpus),
-    });
+    parts.push(cores(spec.cpus));
     parts.extend(spec.memory.map(|memory| format!("{memory} of memory")));
     let last = parts.pop().unwrap_or_default();
     let list = if parts.is_empty() { last } else { format!("{} and {last}", parts.join(", ")) };

@@ -76,8 +76,9 @@ impl App {
         match &spec.code {
             Some(digest) if !self.code.has(digest) => {
                 let message = format!("no snapshot {digest} has been uploaded");
-                Err(Problem::invalid_fields(vec![FieldError::new("code", message)])
-                    .with_hint("upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself"))
+                Err(Problem::invalid_fields(vec![FieldError::new("code", message)]).with_hint(
+                    "upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself",
+                ))
             }
             _ => Ok(()),
         }
@@ -160,7 +161,8 @@ impl App {
                 held: Vec::new(),
             })
             .collect();
-        let order: HashMap<_, _> = pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
+        let order: HashMap<_, _> =
+            pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
         for job in pages.active() {
             for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
                 let grant = &worker.grant;
@@ -196,8 +198,15 @@ fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
         Ok(Answer::Refused(refusal)) => Err(refused(&refusal)),
         Ok(Answer::NoSuchJob) => Err(Problem::new(ProblemCode::NotFound, "no such job")),
         Ok(Answer::SubmittedBefore(id)) => Err(no_such_job(id)),
-        Ok(Answer::Overbooked) => Err(Problem::new(ProblemCode::WrongState, "its devices were given to another job")),
-        Err(LedgerError::Store(error)) => Err(unavailable(&*error)),
+        Ok(Answer::Overbooked) => {
+            Err(Problem::new(ProblemCode::WrongState, "its devices were given to another job"))
+        }
+        Err(LedgerError::Store(error)) => match &*error {
+            StoreError::Refused { .. } => {
+                Err(Problem::new(ProblemCode::InvalidFields, crate::error_chain(&*error)))
+            }
+            error => Err(unavailable(error)),
+        },
         Err(error) => Err(unavailable(&error)),
     }
 }
@@ -207,18 +216,17 @@ fn refused(refusal: &danlu_core::Refusal) -> Problem {
 }
 
 fn no_such_job(id: JobId) -> Problem {
-    Problem::new(ProblemCode::NotFound, format!("there is no job {id}")).with_hint("`danlu jobs --all` lists them")
+    Problem::new(ProblemCode::NotFound, format!("there is no job {id}"))
+        .with_hint("`danlu jobs --all` lists them")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
 pub(crate) fn store_problem(error: StoreError) -> Problem {
-    match &error {
-        StoreError::Unavailable { .. } => unavailable(&error),
-        StoreError::Corrupt { .. } | StoreError::TooNew { .. } => {
-            tracing::error!("{}", crate::error_chain(&error));
-            Problem::new(ProblemCode::Internal, error.to_string())
-        }
+    if let StoreError::Unavailable { .. } = error {
+        return unavailable(&error);
     }
+    tracing::error!("{}", crate::error_chain(&error));
+    Problem::new(ProblemCode::Internal, error.to_string())
 }
 
 fn unavailable(error: &dyn std::error::Error) -> Problem {

@@ -24,7 +24,8 @@ pub(crate) struct DataFolder {
 impl DataFolder {
     /// Creates the folder where needed, and makes sure that no other server uses it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(path).with_context(|| format!("could not create the data folder `{}`", path.display()))?;
+        std::fs::create_dir_all(path)
+            .with_context(|| format!("could not create the data folder `{}`", path.display()))?;
         // Run folders hold what jobs print and see; only their owner may look.
         std::fs::set_permissions(path, Permissions::from_mode(0o700))
             .with_context(|| format!("could not restrict access to the data folder `{}`", path.display()))?;
@@ -42,7 +43,9 @@ impl DataFolder {
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
                 bail!("another `danlu up` is using the data folder `{}`", path.display())
             }
-            Err((_, error)) => Err(error).with_context(|| format!("could not lock `{}`", lock_path.display())),
+            Err((_, error)) => {
+                Err(error).with_context(|| format!("could not lock `{}`", lock_path.display()))
+            }
         }
     }
 
@@ -55,8 +58,8 @@ impl DataFolder {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| format!("could not read `{}`", path.display())),
         }
-        let bytes: [u8; 32] = rand::rng().random();
-        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let words: [u128; 2] = rand::rng().random();
+        let token = format!("{:032x}{:032x}", words[0], words[1]);
         self.write_private(TOKEN_FILE, &format!("{token}\n"))?;
         Ok(token)
     }

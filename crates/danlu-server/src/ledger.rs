@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use danlu_core::transition::submission_record;
 use danlu_core::{Event, Grant, Job, Record, Refusal, Step, apply};
-use danlu_store::{Batch, Insert, Store, StoreError, Update};
+use danlu_store::{Batch, Committed, Insert, Store, StoreError, Update};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -81,12 +81,20 @@ impl Ledger {
         self.apply_at(id, event, Timestamp::now()).await
     }
 
-    pub(crate) async fn apply_at(&self, id: JobId, event: Event, at: Timestamp) -> Result<Answer, LedgerError> {
+    pub(crate) async fn apply_at(
+        &self,
+        id: JobId,
+        event: Event,
+        at: Timestamp,
+    ) -> Result<Answer, LedgerError> {
         self.ask(|reply| Command::Apply { id, event, at, reply }).await
     }
 
     /// Hands in several events at once, in order, so that they share a commit.
-    pub(crate) async fn apply_all(&self, events: Vec<(JobId, Event, Timestamp)>) -> Vec<Result<Answer, LedgerError>> {
+    pub(crate) async fn apply_all(
+        &self,
+        events: Vec<(JobId, Event, Timestamp)>,
+    ) -> Vec<Result<Answer, LedgerError>> {
         let answers: Vec<_> = events
             .into_iter()
             .map(|(id, event, at)| {
@@ -131,6 +139,41 @@ struct Changed {
     replies: Vec<(Reply, Answer)>,
 }
 
+impl Draft {
+    fn is_empty(&self) -> bool {
+        self.inserts.is_empty() && self.updates.is_empty()
+    }
+
+    /// Each change by itself.
+    fn split(self) -> Vec<Draft> {
+        let inserts =
+            self.inserts.into_iter().map(|insert| Draft { inserts: vec![insert], ..Draft::default() });
+        let updates = self.updates.into_iter().map(|(id, changed)| Draft {
+            updates: HashMap::from([(id, changed)]),
+            taken: self.taken.iter().copied().filter(|taken| *taken == id).collect(),
+            ..Draft::default()
+        });
+        inserts.chain(updates).collect()
+    }
+
+    fn note(&mut self, before: &Job, next: Job, records: Vec<Record>, at: Timestamp, reply: Reply) {
+        let done = Answer::Done(Arc::new(next.clone()));
+        let changed = self.updates.entry(next.id).or_insert_with(|| Changed {
+            update: Update {
+                job: before.clone(),
+                seen_generation: before.generation,
+                at,
+                records: Vec::new(),
+            },
+            replies: Vec::new(),
+        });
+        changed.update.job = next;
+        changed.update.at = at;
+        changed.update.records.extend(records);
+        changed.replies.push((reply, done));
+    }
+}
+
 impl Writer {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         let mut commands = Vec::new();
@@ -141,7 +184,9 @@ impl Writer {
                     Command::Submit { spec, owner, key, at, reply } => {
                         self.on_submit(&mut draft, *spec, owner, key, at, reply);
                     }
-                    Command::Apply { id, event, at, reply } => self.on_event(&mut draft, id, event, at, reply),
+                    Command::Apply { id, event, at, reply } => {
+                        self.on_event(&mut draft, id, event, at, reply);
+                    }
                 }
             }
             self.commit(draft).await;
@@ -183,7 +228,7 @@ impl Writer {
                     answer(reply, Answer::Overbooked);
                     return;
                 }
-                self.note(draft, &job, *next, records, at, reply);
+                draft.note(&job, *next, records, at, reply);
             }
         }
     }
@@ -197,20 +242,8 @@ impl Writer {
         taken
     }
 
-    fn note(&self, draft: &mut Draft, before: &Job, next: Job, records: Vec<Record>, at: Timestamp, reply: Reply) {
-        let done = Answer::Done(Arc::new(next.clone()));
-        let changed = draft.updates.entry(next.id).or_insert_with(|| Changed {
-            update: Update { job: before.clone(), seen_generation: before.generation, at, records: Vec::new() },
-            replies: Vec::new(),
-        });
-        changed.update.job = next;
-        changed.update.at = at;
-        changed.update.records.extend(records);
-        changed.replies.push((reply, done));
-    }
-
     async fn commit(&self, draft: Draft) {
-        if draft.inserts.is_empty() && draft.updates.is_empty() {
+        if draft.is_empty() {
             return;
         }
         let batch = Batch {
@@ -218,46 +251,53 @@ impl Writer {
             updates: draft.updates.values().map(|changed| changed.update.clone()).collect(),
         };
         match self.store.commit(batch).await {
+            Ok(committed) => self.on_commit(draft, committed).await,
+            // One change that the database will never take must not keep the others from being written.
+            Err(StoreError::Refused { .. }) if draft.inserts.len() + draft.updates.len() > 1 => {
+                for alone in draft.split() {
+                    Box::pin(self.commit(alone)).await;
+                }
+            }
             Err(error) => self.on_failed_commit(draft, Arc::new(error)),
-            Ok(committed) => {
-                let mut changed_jobs = Vec::new();
-                let mut answers = Vec::new();
-                for (insert, reply) in draft.inserts {
-                    let id = insert.job.id;
-                    match committed.duplicates.iter().find(|(unused, _)| *unused == id) {
-                        Some((_, existing)) => answers.push((reply, Ok(Answer::SubmittedBefore(*existing)))),
-                        None => {
-                            let job = Arc::new(insert.job);
-                            answers.push((reply, Ok(Answer::Done(job.clone()))));
-                            changed_jobs.push(job);
-                        }
-                    }
-                }
-                for (id, changed) in draft.updates {
-                    let stale = committed.stale.contains(&id);
-                    for (reply, done) in changed.replies {
-                        answers.push((reply, if stale { Err(LedgerError::Stale) } else { Ok(done) }));
-                    }
-                    if stale {
-                        tracing::warn!(job.id = %id, "job {id} was changed by another server; reloading it");
-                        changed_jobs.extend(self.store.job_fetch(id).await.ok().flatten().map(Arc::new));
-                    } else {
-                        changed_jobs.push(Arc::new(changed.update.job));
-                    }
-                }
-                {
-                    let mut pages = self.book.write();
-                    for job in &changed_jobs {
-                        pages.file(job.clone());
-                    }
-                }
-                for (reply, result) in answers {
-                    // Whoever asked may have gone away; the change stands.
-                    let _ = reply.send(result);
-                }
-                self.wake.jobs_changed(&changed_jobs);
+        }
+    }
+
+    async fn on_commit(&self, draft: Draft, committed: Committed) {
+        let mut changed_jobs = Vec::new();
+        let mut answers = Vec::new();
+        for (insert, reply) in draft.inserts {
+            let duplicate = committed.duplicates.iter().find(|(unused, _)| *unused == insert.job.id);
+            if let Some((_, existing)) = duplicate {
+                answers.push((reply, Ok(Answer::SubmittedBefore(*existing))));
+            } else {
+                let job = Arc::new(insert.job);
+                answers.push((reply, Ok(Answer::Done(job.clone()))));
+                changed_jobs.push(job);
             }
         }
+        for (id, changed) in draft.updates {
+            let stale = committed.stale.contains(&id);
+            for (reply, done) in changed.replies {
+                answers.push((reply, if stale { Err(LedgerError::Stale) } else { Ok(done) }));
+            }
+            if stale {
+                tracing::warn!(job.id = %id, "job {id} was changed by another server; reloading it");
+                changed_jobs.extend(self.store.job_fetch(id).await.ok().flatten().map(Arc::new));
+            } else {
+                changed_jobs.push(Arc::new(changed.update.job));
+            }
+        }
+        {
+            let mut pages = self.book.write();
+            for job in &changed_jobs {
+                pages.file(job.clone());
+            }
+        }
+        for (reply, result) in answers {
+            // Whoever asked may have gone away; the change stands.
+            let _ = reply.send(result);
+        }
+        self.wake.jobs_changed(&changed_jobs);
     }
 
     fn on_failed_commit(&self, draft: Draft, error: Arc<StoreError>) {

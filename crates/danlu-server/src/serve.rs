@@ -39,7 +39,10 @@ pub struct ServeOptions {
 /// Serves until SIGTERM or SIGINT.
 pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     if !options.listen.ip().is_loopback() {
-        bail!("`{}` is not a loopback address; until accounts exist, Danlu serves this machine only", options.listen);
+        bail!(
+            "`{}` is not a loopback address; until accounts exist, Danlu serves this machine only",
+            options.listen
+        );
     }
     let folder = DataFolder::open(&options.data)?;
     let token = folder.token()?;
@@ -121,7 +124,8 @@ fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
 }
 
 async fn wait_for_signal() {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
         // Without signal handlers the default action ends the process, which jobs survive too.
         return std::future::pending().await;

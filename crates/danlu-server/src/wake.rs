@@ -35,7 +35,8 @@ impl Wake {
                 Life::Held { .. } => {}
             }
             if self.hints.receiver_count() > 0 {
-                let hint = Hint { kind: "job".to_owned(), id: job.id.to_string(), generation: job.generation };
+                let hint =
+                    Hint { kind: "job".to_owned(), id: job.id.to_string(), generation: job.generation };
                 // No receiver is no error.
                 let _ = self.hints.send(hint);
             }

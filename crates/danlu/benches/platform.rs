@@ -63,14 +63,19 @@ fn latency() {
     }
     figure("latency: submit to the program's first line, median", median(&mut times), "ms");
     times.sort_by(f64::total_cmp);
-    figure("latency: submit to the program's first line, 95th percentile", times[times.len() * 95 / 100], "ms");
+    figure(
+        "latency: submit to the program's first line, 95th percentile",
+        times[times.len() * 95 / 100],
+        "ms",
+    );
 }
 
 /// Jobs that cannot start, so that only submitting is measured: one device, and a blocker that holds it.
 fn submissions() {
     let server = Server::start(&["--simulate", "1x1:ascend:910B3"]);
     let mut client = server.client();
-    let blocker = client.submit(&json!({ "command": "sleep 1000", "devices": { "count": 1 }, "grace": "0s" }));
+    let blocker =
+        client.submit(&json!({ "command": "sleep 1000", "devices": { "count": 1 }, "grace": "0s" }));
     let body = json!({ "command": "true", "devices": { "count": 1 } });
     let begin = Instant::now();
     server.submit_concurrently(&body, SUBMISSIONS);
@@ -142,13 +147,15 @@ impl Server {
         let address = loop {
             assert!(Instant::now() < deadline, "the server did not announce itself");
             if let Some(address) = announced(&data)
-                && Client::connect(&address, "").is_some_and(|mut client| client.status("GET", "/readyz", "") == 200)
+                && Client::connect(&address, "")
+                    .is_some_and(|mut client| client.status("GET", "/readyz", "") == 200)
             {
                 break address;
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        let token = std::fs::read_to_string(data.join("token")).expect("the token was written").trim().to_owned();
+        let token =
+            std::fs::read_to_string(data.join("token")).expect("the token was written").trim().to_owned();
         Server { process, address, token, data, _folder: folder }
     }
 
@@ -171,7 +178,8 @@ impl Server {
     }
 
     fn resident_megabytes(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
         let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().unwrap_or(0.0);
         kilobytes / 1000.0

@@ -32,7 +32,9 @@ pub(crate) async fn require(State(token): State<Token>, request: Request, next: 
         Some(offered) if token.matches(offered.trim()) => next.run(request).await,
         _ => {
             let problem = Problem::new(ProblemCode::Unauthenticated, "this request carries no valid token")
-                .with_hint("send `Authorization: Bearer TOKEN`; the token is in the file `token` of the data folder");
+                .with_hint(
+                    "send `Authorization: Bearer TOKEN`; the token is in the file `token` of the data folder",
+                );
             let mut response = Failure(problem).into_response();
             response.headers_mut().insert(WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
             response

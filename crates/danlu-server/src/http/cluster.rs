@@ -55,7 +55,7 @@ pub(crate) async fn devices(State(context): State<Context>) -> Json<Page<DeviceV
 /// Follow what changes
 ///
 /// A stream of server-sent events, each a `Hint`: the kind, id and generation of something that changed, and nothing
-/// more. Hints may be lost; `event: lost` says so, and means: fetch what you show.
+/// more. A client that falls behind is disconnected: it has missed hints, and should fetch what it shows.
 #[utoipa::path(get, path = "/hints", tag = "cluster",
     responses((status = 200, content_type = "text/event-stream", body = danlu_types::api::Hint)))]
 pub(crate) async fn hints(
@@ -71,10 +71,7 @@ pub(crate) async fn hints(
             };
             match hint {
                 Ok(hint) => yield Ok(SseEvent::default().data(serde_json::to_string(&hint).unwrap_or_default())),
-                Err(RecvError::Lagged(count)) => {
-                    yield Ok(SseEvent::default().event("lost").data(count.to_string()));
-                }
-                Err(RecvError::Closed) => return,
+                Err(RecvError::Lagged(_) | RecvError::Closed) => return,
             }
         }
     };

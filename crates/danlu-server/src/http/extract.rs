@@ -40,10 +40,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !content_type.is_some_and(|value| value.trim_start().starts_with("application/json")) {
-            let problem = Problem::new(ProblemCode::UnsupportedMediaType, "the body must be `application/json`");
+            let problem =
+                Problem::new(ProblemCode::UnsupportedMediaType, "the body must be `application/json`");
             return Err(Failure(problem));
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
+        let bytes =
+            Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
         read_json(&bytes).map(Body).map_err(Failure)
     }
 }
@@ -56,7 +58,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
+        let bytes =
+            Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
         if bytes.is_empty() {
             return Ok(OptionalBody(T::default()));
         }

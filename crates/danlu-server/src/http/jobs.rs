@@ -84,7 +84,9 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
         limit: query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, LARGEST_LIMIT),
         ..JobFilter::default()
     };
-    for word in query.state.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
+    for word in
+        query.state.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty())
+    {
         let state = JobState::ALL.into_iter().find(|state| state.as_str() == word);
         let outcome = JobOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == word);
         match (state, outcome) {
@@ -105,7 +107,8 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
         filter.label = Some((key.to_owned(), value.to_owned()));
     }
     if let Some(cursor) = query.cursor {
-        let before = cursor.parse().map_err(|_| bad("`cursor` is not one that this server gave".to_owned()))?;
+        let before =
+            cursor.parse().map_err(|_| bad("`cursor` is not one that this server gave".to_owned()))?;
         filter.before = Some(before);
     }
     let texts = [&filter.workspace, &filter.name, &filter.search];
@@ -129,7 +132,10 @@ pub(crate) async fn show(
 /// Delete a job that has ended, with its logs
 #[utoipa::path(delete, path = "/jobs/{id}", tag = "jobs", params(("id" = u64, Path)), responses(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn delete(State(context): State<Context>, Path(id): Path<JobId>) -> Result<StatusCode, Failure> {
+pub(crate) async fn delete(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<StatusCode, Failure> {
     context.app.delete(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -151,14 +157,20 @@ pub(crate) async fn stop(
 /// Keep a waiting job from starting
 #[utoipa::path(post, path = "/jobs/{id}/hold", tag = "jobs", params(("id" = u64, Path)), responses(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn hold(State(context): State<Context>, Path(id): Path<JobId>) -> Result<Json<JobView>, Failure> {
+pub(crate) async fn hold(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
     change(context, id, Event::Hold { by: LOCAL_ADMIN.to_owned() }).await
 }
 
 /// Let a held job start
 #[utoipa::path(post, path = "/jobs/{id}/release", tag = "jobs", params(("id" = u64, Path)), responses(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn release(State(context): State<Context>, Path(id): Path<JobId>) -> Result<Json<JobView>, Failure> {
+pub(crate) async fn release(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
     change(context, id, Event::Release { by: LOCAL_ADMIN.to_owned() }).await
 }
 
@@ -209,6 +221,9 @@ fn merge(target: &mut Value, patch: Value) {
 /// Explain why a job waits, or what it is doing
 #[utoipa::path(get, path = "/jobs/{id}/why", tag = "jobs", params(("id" = u64, Path)),
     responses((status = 200, body = Explanation)))]
-pub(crate) async fn why(State(context): State<Context>, Path(id): Path<JobId>) -> Result<Json<Explanation>, Failure> {
+pub(crate) async fn why(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<Explanation>, Failure> {
     Ok(Json(context.app.explain(id).await?))
 }

@@ -33,7 +33,8 @@ pub(crate) async fn open(
     }
     let worker = WorkerId { job: id, attempt: attempt.number, worker };
     // Before the upgrade, so that a refusal is an ordinary answer.
-    let launcher = context.app.engine.connect(worker).await.map_err(|error| wrong_state(crate::error_chain(&error)))?;
+    let launcher =
+        context.app.engine.connect(worker).await.map_err(|error| wrong_state(crate::error_chain(&error)))?;
     let (mut parts, _) = request.into_parts();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &context).await.map_err(|rejection| {
         Failure(Problem::new(ProblemCode::BadRequest, format!("this address wants a WebSocket: {rejection}")))

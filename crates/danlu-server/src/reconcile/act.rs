@@ -82,7 +82,9 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(node) = nodes.iter().find(|node| node.name == *name) else {
         return failed(FailureCause::NodeLost, format!("node `{name}` is not in the inventory"));
     };
-    let Some(file) = launch_file(job, attempt, worker.worker, node, &app.layout) else { return Launched::Later };
+    let Some(file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
+        return Launched::Later;
+    };
     match app.engine.launch(&file).await {
         Ok(()) => Launched::Yes,
         Err(error) => {
@@ -119,7 +121,9 @@ pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
 /// Tells one worker to end; true when it has been told and need not be told again.
 async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
     let seen = match app.engine.observe(Which::These(&[worker])).await {
-        Ok(observations) => observations.into_iter().next().map_or(Seen::Unknown, |observation| observation.seen),
+        Ok(observations) => {
+            observations.into_iter().next().map_or(Seen::Unknown, |observation| observation.seen)
+        }
         Err(error) => {
             tracing::warn!("could not look at worker {worker}: {}", crate::error_chain(&error));
             return false;
@@ -128,8 +132,11 @@ async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
     match seen {
         // It was never launched, and this loop, which alone launches, will not do so any more.
         Seen::Unknown => {
-            let event =
-                Event::WorkerEnded { attempt: worker.attempt, worker: worker.worker, exit: WorkerExit::Stopped };
+            let event = Event::WorkerEnded {
+                attempt: worker.attempt,
+                worker: worker.worker,
+                exit: WorkerExit::Stopped,
+            };
             app.ledger.apply(worker.job, event).await.is_ok()
         }
         Seen::Ended { .. } => true,
@@ -153,5 +160,10 @@ async fn send(app: &App, worker: WorkerId, grace: Span) -> bool {
 }
 
 fn indices(attempt: &Attempt, wanted: impl Fn(&WorkerState) -> bool) -> impl Iterator<Item = WorkerIndex> {
-    attempt.workers.iter().zip(0..).filter(move |(worker, _)| wanted(&worker.state)).map(|(_, index)| WorkerIndex(index))
+    attempt
+        .workers
+        .iter()
+        .zip(0..)
+        .filter(move |(worker, _)| wanted(&worker.state))
+        .map(|(_, index)| WorkerIndex(index))
 }

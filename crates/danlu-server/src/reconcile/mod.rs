@@ -18,7 +18,7 @@ use crate::app::App;
 
 /// How long to wait without a hint. Hints can be lost; time cannot.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-const RETAIN_EVERY: Duration = Duration::from_secs(600);
+const RETAIN_EVERY: Duration = Duration::from_mins(10);
 
 /// Starts all passes; they end when `stop` is cancelled, between two actions and never within one.
 pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()> {

@@ -44,7 +44,8 @@ pub(crate) async fn reconcile_all(app: &App) {
 
 /// Workers that run by the book and of which the engine knows nothing.
 fn missing(app: &App, observations: &[Observation]) -> Vec<Observation> {
-    let seen: std::collections::HashSet<WorkerId> = observations.iter().map(|observation| observation.worker).collect();
+    let seen: std::collections::HashSet<WorkerId> =
+        observations.iter().map(|observation| observation.worker).collect();
     let pages = app.book.read();
     let mut missing = Vec::new();
     for job in pages.active() {
@@ -87,7 +88,8 @@ fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {
     let WorkerId { job, attempt, worker } = observation.worker;
     let job = app.book.job(job);
     let live = job.as_ref().and_then(|job| job.active()).filter(|live| live.number == attempt);
-    let Some(state) = live.and_then(|live| live.workers.get(worker.0 as usize)).map(|worker| &worker.state) else {
+    let Some(state) = live.and_then(|live| live.workers.get(worker.0 as usize)).map(|worker| &worker.state)
+    else {
         return match observation.seen {
             Seen::Unknown => Verdict::Nothing,
             Seen::Ended { .. } => Verdict::Release,
@@ -109,7 +111,10 @@ fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {
         (Seen::Unknown, WorkerState::Running { .. }) => {
             let detail = "the engine has forgotten it".to_owned();
             let failure = Failure { cause: FailureCause::NodeLost, rank: None, exit: None, detail };
-            Verdict::Tell(vec![(Event::WorkerEnded { attempt, worker, exit: WorkerExit::Failed(failure) }, now)])
+            Verdict::Tell(vec![(
+                Event::WorkerEnded { attempt, worker, exit: WorkerExit::Failed(failure) },
+                now,
+            )])
         }
         (Seen::Running { .. } | Seen::Preparing, _)
         | (Seen::Unknown, WorkerState::Placed | WorkerState::Ended { .. }) => Verdict::Nothing,

@@ -19,7 +19,11 @@ pub(crate) async fn reconcile_schedule(app: &App) -> Duration {
     };
     let waiting: HashMap<_, _> = plan.waiting.into_iter().collect();
     app.set_waiting(waiting);
-    let places = plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }, now)).collect();
+    let places = plan
+        .starts
+        .into_iter()
+        .map(|start| (start.job, Event::Place { grants: start.grants }, now))
+        .collect();
     for answer in app.ledger.apply_all(places).await {
         match answer {
             Ok(Answer::Done(job)) => {

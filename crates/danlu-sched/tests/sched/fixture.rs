@@ -72,10 +72,7 @@ fn ranges(devices: &[u32]) -> String {
             _ => parts.push((device, device)),
         }
     }
-    let text = |(first, last): &(u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
+    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
     format!("[{}]", parts.iter().map(text).collect::<Vec<_>>().join(" "))
 }
 

@@ -255,10 +255,7 @@ proptest! {
         for (place, job) in (1..).zip(&queue) {
             let told = explain(&cluster, queue.iter().map(|job| Waiting { job }), job, now);
             prop_assert_eq!(told.position, Some(place));
-            match plan.waiting.iter().find(|(id, _)| *id == job.id) {
-                Some((_, reason)) => prop_assert_eq!(told.reason, reason.reason(&job.spec)),
-                None => prop_assert_eq!(told.reason.code, ReasonCode::NotYetConsidered.as_str()),
-            }
+            if let Some((_, reason)) = plan.waiting.iter().find(|(id, _)| *id == job.id) { prop_assert_eq!(told.reason, reason.reason(&job.spec)) } else { prop_assert_eq!(told.reason.code, ReasonCode::NotYetConsidered.as_str()) }
         }
     }
 
@@ -297,12 +294,9 @@ proptest! {
         let plan = plan_at(&cluster, &queue, seconds(now));
         let said: Vec<Said> = queue
             .iter()
-            .map(|job| match plan.starts.iter().find(|start| start.job == job.id) {
-                Some(start) => Said::Start(start.grants.clone()),
-                None => {
-                    let waiting = plan.waiting.iter().find(|(id, _)| *id == job.id);
-                    Said::Wait(waiting.unwrap().1.code().as_str())
-                }
+            .map(|job| if let Some(start) = plan.starts.iter().find(|start| start.job == job.id) { Said::Start(start.grants.clone()) } else {
+                let waiting = plan.waiting.iter().find(|(id, _)| *id == job.id);
+                Said::Wait(waiting.unwrap().1.code().as_str())
             })
             .collect();
         prop_assert_eq!(said, reference_plan(&nodes, &held, &queue, seconds(now)));

@@ -3,6 +3,8 @@
 //! An engine knows nothing of queues, users or quotas. All calls are idempotent, and `observe` returns everything the
 //! engine knows, so that a restarted server adopts what runs.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod local;
 
 use async_trait::async_trait;

@@ -25,24 +25,25 @@ impl Workers {
         let _guard = self.guard(worker);
         let run = self.layout.run_folder(worker);
         files::make_folder(&run)?;
-        let lock = match Hold::take(&run)? {
-            Hold::Taken(lock) => lock,
-            Hold::Held | Hold::Missing => return Ok(()),
-        };
         let marker = self.marker(worker);
-        if lock.was_started()? || self.status(worker)?.is_some() || self.verdict(worker)?.is_some() {
-            return if marker.exists() {
-                Ok(())
-            } else {
+        let lock = match Hold::take(&run)? {
+            Hold::Taken(lock) if !self.was_launched(worker, &lock)? => lock,
+            _ if marker.try_exists()? => return Ok(()),
+            _ => {
                 // Run once more, it would mix its logs with those of the worker that had this name before.
-                Err(io::Error::new(ErrorKind::AlreadyExists, "its run folder was used and released before"))
-            };
-        }
+                let text = "its run folder was used and released before";
+                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+            }
+        };
         files::replace(&run, LAUNCH_FILE, launch_file)?;
         // Made again where a reboot or a person removed it.
         files::make_folder(&self.layout.live_folder())?;
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(marker)?;
         self.start(worker, &run, lock)
+    }
+
+    fn was_launched(&self, worker: WorkerId, lock: &Taken) -> io::Result<bool> {
+        Ok(lock.was_started()? || self.status(worker)?.is_some() || self.verdict(worker)?.is_some())
     }
 
     fn start(&self, worker: WorkerId, run: &Path, lock: Taken) -> io::Result<()> {

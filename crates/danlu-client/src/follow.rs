@@ -146,8 +146,7 @@ impl Source {
                 Ok(Some(piece)) => {
                     // A connection that carries something is a good one: the next loss starts with a short pause.
                     self.pause = FIRST_PAUSE;
-                    let events =
-                        parser.push(&piece).map_err(|source| ClientError::protocol(path, source))?;
+                    let events = parser.push(&piece).map_err(|source| ClientError::protocol(path, source))?;
                     if !events.is_empty() {
                         return Ok(Arrival::Events(events));
                     }

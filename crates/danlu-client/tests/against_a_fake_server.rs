@@ -156,7 +156,8 @@ async fn uploads_tell_their_progress() {
     let archive = folder.path().join("archive");
     std::fs::write(&archive, "hello").unwrap();
     let (tell, told) = std::sync::mpsc::channel();
-    let stored = client.code_put("sha256:00", &archive, move |bytes| tell.send(bytes).unwrap()).await.unwrap();
+    let stored =
+        client.code_put("sha256:00", &archive, move |bytes| tell.send(bytes).unwrap()).await.unwrap();
     assert_eq!(stored.digest, "sha256:00");
     assert_eq!(told.iter().last(), Some(5));
     assert!(server.asked()[1].ends_with("hello"));
@@ -175,7 +176,8 @@ async fn nobody_there_is_said_with_the_address() {
 #[tokio::test]
 async fn an_answer_that_is_not_ours_is_no_panic() {
     for body in ["", "<html>", "{}", "[1,2"] {
-        let server = FakeServer::answering(vec![json("200 OK", body), json("500 Internal Server Error", body)]);
+        let server =
+            FakeServer::answering(vec![json("200 OK", body), json("500 Internal Server Error", body)]);
         let client = Client::new(&server.address, "secret");
         assert!(matches!(client.nodes_list().await, Err(ClientError::Protocol { .. })));
         assert!(matches!(client.nodes_list().await, Err(ClientError::Protocol { .. })));

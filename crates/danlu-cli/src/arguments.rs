@@ -1,0 +1,72 @@
+//! The commands and their order in the help.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    clone, completions, delete, devices, events, exec, hold, jobs, logs, nodes, release, run, show, stop,
+    submit, up, version, why,
+};
+
+/// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "danlu",
+    version,
+    max_term_width = 100,
+    after_help = "First steps:\n  danlu up                      starts a server on this machine\n  danlu run -- python train.py  runs a command as a job and shows its output\n  danlu submit job.yaml         puts a job into the queue\n\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 no server; `run` and `exec` pass on the program's."
+)]
+pub(crate) struct Arguments {
+    /// The server's data folder, by which it is found [default: $DANLU_DATA, or ~/.local/share/danlu]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Starts a server on this machine
+    Up(up::Arguments),
+    /// Puts a job into the queue and prints its number
+    Submit(submit::Arguments),
+    /// Submits a job, follows it to its end and exits with its exit code
+    Run(run::Arguments),
+    /// Lists jobs, newest first
+    Jobs(jobs::Arguments),
+    /// Shows one job: its attempts, workers and timeline
+    Show(show::Arguments),
+    /// Prints what a job wrote
+    Logs(logs::Arguments),
+    /// Runs a command inside a worker of a running job
+    Exec(exec::Arguments),
+    /// Ends jobs
+    Stop(stop::Arguments),
+    /// Keeps queued jobs from starting
+    Hold(hold::Arguments),
+    /// Lets held jobs start
+    Release(release::Arguments),
+    /// Submits a job like another one
+    Clone(clone::Arguments),
+    /// Deletes ended jobs with their logs
+    Delete(delete::Arguments),
+    /// Says why a job waits, or what it is doing
+    Why(why::Arguments),
+    /// Lists machines, with what is taken of them
+    Nodes(nodes::Arguments),
+    /// Lists accelerators, with who holds them
+    Devices(devices::Arguments),
+    /// Lists what happened
+    Events(events::Arguments),
+    /// Prints the versions of this program and of the server
+    Version(version::Arguments),
+    /// Prints a completion script for a shell
+    Completions(completions::Arguments),
+    /// Prints the API's description as JSON
+    #[command(hide = true)]
+    Openapi,
+    /// Prints the reference of all commands as Markdown
+    #[command(hide = true)]
+    HelpMarkdown,
+}

@@ -1,0 +1,58 @@
+//! One file for each command; this one says who runs what.
+
+pub(crate) mod clone;
+pub(crate) mod completions;
+pub(crate) mod delete;
+pub(crate) mod devices;
+pub(crate) mod events;
+pub(crate) mod exec;
+mod follow;
+pub(crate) mod hold;
+pub(crate) mod jobs;
+pub(crate) mod logs;
+pub(crate) mod nodes;
+mod reference;
+pub(crate) mod release;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod stop;
+pub(crate) mod submit;
+pub(crate) mod up;
+pub(crate) mod version;
+pub(crate) mod why;
+
+use std::process::ExitCode;
+
+use danlu_client::Client;
+
+use crate::arguments::{Arguments, Command};
+use crate::failure::Failure;
+use crate::output;
+use crate::runtime::block_on;
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let data = arguments.data.as_deref();
+    let client = || Client::discover(data);
+    match arguments.command {
+        Command::Up(arguments) => up::run(data, arguments),
+        Command::Submit(arguments) => block_on(submit::run(client, arguments)),
+        Command::Run(arguments) => block_on(run::run(client, arguments)),
+        Command::Jobs(arguments) => block_on(jobs::run(client()?, arguments)),
+        Command::Show(arguments) => block_on(show::run(client()?, arguments)),
+        Command::Logs(arguments) => block_on(logs::run(client()?, arguments)),
+        Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
+        Command::Stop(arguments) => block_on(stop::run(client()?, arguments)),
+        Command::Hold(arguments) => block_on(hold::run(client()?, arguments)),
+        Command::Release(arguments) => block_on(release::run(client()?, arguments)),
+        Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
+        Command::Delete(arguments) => block_on(delete::run(client()?, arguments)),
+        Command::Why(arguments) => block_on(why::run(client()?, arguments)),
+        Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
+        Command::Devices(arguments) => block_on(devices::run(client()?, arguments)),
+        Command::Events(arguments) => block_on(events::run(client()?, arguments)),
+        Command::Version(arguments) => block_on(version::run(client(), arguments)),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Openapi => output::line(danlu_server::openapi_json()).map(|()| ExitCode::SUCCESS),
+        Command::HelpMarkdown => output::line(reference::markdown()).map(|()| ExitCode::SUCCESS),
+    }
+}

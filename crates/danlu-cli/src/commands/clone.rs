@@ -1,0 +1,32 @@
+//! `danlu clone`: a job like another one.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use danlu_client::Client;
+
+use crate::failure::Failure;
+use crate::job_file::Draft;
+use crate::{output, target};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The job's number or name
+    job: String,
+    /// What is to be different: `--set workers=4`
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let mut draft = Draft::empty();
+    for assignment in &arguments.set {
+        draft.set(assignment);
+    }
+    let overrides = draft.overrides()?;
+    let id = target::job_id(&client, &arguments.job).await?;
+    let job = client.job_clone(id, &overrides).await?;
+    output::say(format!("submitted job {} ({}), like job {id}", job.id, job.name));
+    output::line(job.id.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}

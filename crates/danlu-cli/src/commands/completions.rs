@@ -1,0 +1,24 @@
+//! `danlu completions`: scripts for shells.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::arguments::Arguments as Program;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The shell, such as `bash`: `danlu completions bash > ~/.local/share/bash-completion/completions/danlu`
+    shell: Shell,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    // Into a buffer first: the generator panics when it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Program::command(), "danlu", &mut script);
+    output::line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,151 @@
+//! What a followed job looks like: its lines on stdout, its states and progress on stderr.
+
+use std::io::Write as _;
+
+use danlu_types::JobId;
+use danlu_types::api::{JobOutcome, JobState, JobView, LogLine, LogStream, Reason};
+use indicatif::ProgressBar;
+use owo_colors::OwoColorize as _;
+
+use crate::failure::Failure;
+use crate::{output, progress, words};
+
+/// How log lines are printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineStyle {
+    /// `[rank 3]` before each line.
+    pub(crate) with_rank: bool,
+    pub(crate) with_time: bool,
+}
+
+impl LineStyle {
+    /// Ranks are named where there is more than one.
+    pub(crate) fn of(job: &JobView) -> Self {
+        let ranks = u64::from(job.spec.workers) * u64::from(job.spec.ranks_per_worker());
+        LineStyle { with_rank: ranks > 1, with_time: false }
+    }
+
+    /// Colours are codes around the text; stdout strips them where they are not wanted.
+    pub(crate) fn text(self, line: &LogLine) -> String {
+        let mut prefix = String::new();
+        if self.with_time {
+            prefix.push_str(&format!("{:.3} ", line.at));
+        }
+        if self.with_rank {
+            prefix.push_str(&format!("[rank {}] ", line.rank));
+        }
+        if line.stream == LogStream::Danlu {
+            prefix.push_str("danlu: ");
+        }
+        let prefix = if prefix.is_empty() { String::new() } else { prefix.dimmed().to_string() };
+        format!("{prefix}{}", line.text)
+    }
+}
+
+/// One followed job on the terminal, or in a pipe.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    job: JobId,
+    style: LineStyle,
+    /// Drawn below the lines; hidden when stderr is no terminal.
+    bar: Option<ProgressBar>,
+    shows_fraction: bool,
+    said: String,
+}
+
+impl Screen {
+    pub(crate) fn new(job: &JobView) -> Self {
+        Screen {
+            job: job.id,
+            style: LineStyle::of(job),
+            bar: None,
+            shows_fraction: false,
+            said: String::new(),
+        }
+    }
+
+    pub(crate) fn line(&mut self, line: &LogLine) -> Result<(), Failure> {
+        if output::stderr_is_terminal()
+            && output::stdout_is_terminal()
+            && let Some(fraction) = progress::reported(&line.text)
+        {
+            self.progress(fraction);
+            return Ok(());
+        }
+        let text = self.style.text(line);
+        let write = || writeln!(anstream::stdout().lock(), "{text}");
+        match &self.bar {
+            Some(bar) => bar.suspend(write)?,
+            None => write()?,
+        }
+        Ok(())
+    }
+
+    /// A state is said once, also when it is repeated after a reconnection.
+    pub(crate) fn state(&mut self, state: JobState, reason: &Reason) {
+        let sentence = words::state_sentence(state, reason);
+        if sentence == self.said {
+            return;
+        }
+        self.said.clone_from(&sentence);
+        let waits = matches!(state, JobState::Queued | JobState::Held | JobState::Starting);
+        if waits && output::stderr_is_terminal() {
+            let message = format!("job {} is {sentence}", self.job);
+            match &self.bar {
+                Some(bar) if !self.shows_fraction => bar.set_message(message),
+                _ => self.bar = Some(progress::spinner(message)),
+            }
+            self.shows_fraction = false;
+            return;
+        }
+        if state == JobState::Ended {
+            return;
+        }
+        self.clear();
+        self.say(&format!("job {} is {sentence}", self.job));
+    }
+
+    pub(crate) fn end(&mut self, outcome: JobOutcome, reason: &Reason) {
+        self.clear();
+        let sentence = words::state_sentence(JobState::Ended, reason);
+        let sentence = match outcome {
+            JobOutcome::Succeeded => sentence.green().to_string(),
+            JobOutcome::Failed => sentence.red().to_string(),
+            JobOutcome::Stopped => sentence.yellow().to_string(),
+        };
+        output::say(format!("job {}: {sentence}", self.job));
+        if outcome == JobOutcome::Failed {
+            output::say(format!(
+                "\n{}: `danlu show {}` tells the whole story",
+                "hint".cyan().bold(),
+                self.job
+            ));
+        }
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| output::say(text)),
+            None => output::say(text),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "fractions are 0 to 1")]
+    fn progress(&mut self, fraction: f64) {
+        if !self.shows_fraction {
+            self.clear();
+            self.bar = Some(progress::fraction(format!("job {}", self.job)));
+            self.shows_fraction = true;
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position((fraction * 1000.0) as u64);
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        self.shows_fraction = false;
+    }
+}

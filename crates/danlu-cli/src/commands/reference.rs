@@ -1,0 +1,70 @@
+//! The reference of all commands as Markdown, from the same tree that `--help` is made of.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, Command, CommandFactory as _};
+
+use crate::arguments::Arguments;
+
+/// Writing to a string cannot fail, so results of `writeln!` are dropped here.
+pub(crate) fn markdown() -> String {
+    let mut program = Arguments::command();
+    program.build();
+    let mut text = String::from("# Commands\n\n");
+    if let Some(about) = program.get_about() {
+        let _ = writeln!(text, "{about}\n");
+    }
+    let _ = writeln!(text, "Every command takes these:\n");
+    options(&mut text, program.get_arguments().filter(|argument| argument.is_global_set()));
+    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
+        if command.get_name() != "help" {
+            section(&mut text, command);
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+fn section(text: &mut String, command: &Command) {
+    let _ = writeln!(text, "\n## danlu {}\n", command.get_name());
+    if let Some(about) = command.get_about() {
+        let _ = writeln!(text, "{about}.\n");
+    }
+    let usage = command.clone().render_usage().to_string();
+    let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
+    options(text, command.get_arguments().filter(|argument| !argument.is_global_set()));
+}
+
+fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
+    let shown = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
+    for argument in arguments.filter(shown) {
+        let defaults: Vec<String> = argument
+            .get_default_values()
+            .iter()
+            .map(|value| format!("`{}`", value.to_string_lossy()))
+            .collect();
+        let defaults =
+            if defaults.is_empty() || argument.get_num_args().is_some_and(|count| !count.takes_values()) {
+                String::new()
+            } else {
+                format!(" (default {})", defaults.join(", "))
+            };
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(text, "- `{}`: {help}{defaults}", spelled(argument));
+    }
+}
+
+fn spelled(argument: &Arg) -> String {
+    let value = match argument.get_num_args() {
+        Some(count) if count.takes_values() => {
+            let names = argument.get_value_names().unwrap_or_default();
+            names.iter().map(|name| format!(" {name}")).collect()
+        }
+        _ => String::new(),
+    };
+    match (argument.get_short(), argument.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}, --{long}{value}"),
+        (None, Some(long)) => format!("--{long}{value}"),
+        (Some(short), None) => format!("-{short}{value}"),
+        (None, None) => value.trim_start().to_owned(),
+    }
+}

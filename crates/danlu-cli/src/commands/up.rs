@@ -1,0 +1,67 @@
+//! `danlu up`: the server, on this machine.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use danlu_client::data_folder;
+use danlu_server::ServeOptions;
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::{Failure, USAGE};
+use crate::runtime::block_on_many_threads;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The address to listen on; port 0 takes any free one
+    #[arg(long, default_value = "127.0.0.1:8765", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// A PostgreSQL database instead of the embedded SQLite
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3,1x8:nvidia:A100-80G`
+    #[arg(long, value_name = "NODES")]
+    simulate: Option<String>,
+}
+
+pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
+    if !arguments.listen.ip().is_loopback() {
+        let address = arguments.listen;
+        let message = format!("will not listen on {address}, which other machines can reach");
+        return Err(Failure::new(message).with_code(USAGE).hint(
+            "until there are accounts, one token opens everything: listen on 127.0.0.1, and reach it from \
+             elsewhere through `ssh -L 8765:127.0.0.1:8765 HOST`",
+        ));
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new("cannot find this program's own file").caused_by(&error))?;
+    start_tracing();
+    let options = ServeOptions {
+        data: data_folder(data),
+        listen: arguments.listen,
+        database: arguments.database,
+        simulate: arguments.simulate,
+        launcher: vec![program.into_os_string(), OsString::from("launch-worker")],
+    };
+    block_on_many_threads(async {
+        danlu_server::serve(options)
+            .await
+            .map_err(|error| Failure::new("the server ended with an error").caused_by(error.as_ref()))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `DANLU_LOG` follows the usual filter syntax: `debug`, `danlu_server=trace,info`.
+fn start_tracing() {
+    let filter = EnvFilter::builder()
+        .with_env_var("DANLU_LOG")
+        .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(crate::output::stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .init();
+}

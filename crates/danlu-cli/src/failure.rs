@@ -1,0 +1,137 @@
+//! How a command fails: an `error:` line, its causes, a blank line, a `hint:`, and an exit code that scripts can use.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstream::stderr;
+use danlu_client::ClientError;
+use danlu_objects::ObjectsError;
+use owo_colors::OwoColorize as _;
+
+pub(crate) const FAILED: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const NOT_FOUND: u8 = 3;
+pub(crate) const UNREACHABLE: u8 = 4;
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    text: Text,
+    hint: Option<String>,
+}
+
+#[derive(Debug)]
+enum Text {
+    Said {
+        message: String,
+        causes: Vec<String>,
+    },
+    /// Already laid out, with its own `error:` lines.
+    Rendered(String),
+    /// There is nobody left to tell, or nothing to add.
+    Silent,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        let text = Text::Said { message: message.into(), causes: Vec::new() };
+        Failure { code: FAILED, text, hint: None }
+    }
+
+    pub(crate) fn rendered(text: String) -> Self {
+        Failure { code: FAILED, text: Text::Rendered(text), hint: None }
+    }
+
+    pub(crate) fn with_code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the error and its chain of causes, each once.
+    pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
+        if let Text::Said { message, causes } = &mut self.text {
+            let mut next = Some(error);
+            while let Some(error) = next {
+                let cause = error.to_string();
+                // Some libraries repeat their cause in their own text.
+                if *message != cause && causes.last().is_none_or(|last| !last.contains(&cause)) {
+                    causes.push(cause);
+                }
+                next = error.source();
+            }
+        }
+        self
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        // If stderr is closed there is nobody left to tell.
+        let _ = self.write_to(&mut stderr().lock());
+        ExitCode::from(self.code)
+    }
+
+    pub(crate) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        match &self.text {
+            Text::Said { message, causes } => {
+                writeln!(out, "{}: {message}", "error".red().bold())?;
+                for cause in causes {
+                    writeln!(out, "  {}: {cause}", "cause".red())?;
+                }
+            }
+            Text::Rendered(text) => writeln!(out, "{text}")?,
+            Text::Silent => {}
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(out, "\n{}: {hint}", "hint".cyan().bold())?;
+        }
+        Ok(())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let code = match &error {
+            _ if error.is_not_found() => NOT_FOUND,
+            _ if error.is_unreachable() => UNREACHABLE,
+            _ => FAILED,
+        };
+        let mut failure = Failure::new(error.to_string()).with_code(code);
+        failure.hint = error.hint();
+        if let ClientError::Problem(problem) = &error
+            && let Text::Said { causes, .. } = &mut failure.text
+            && problem.errors.len() > 1
+        {
+            causes.extend(problem.errors.iter().map(|error| format!("`{}` {}", error.field, error.message)));
+        }
+        match error.source() {
+            Some(source) => failure.caused_by(source),
+            None => failure,
+        }
+    }
+}
+
+impl From<ObjectsError> for Failure {
+    fn from(error: ObjectsError) -> Self {
+        let mut failure = Failure::new(error.to_string());
+        failure.hint = error.hint().map(str::to_owned);
+        match error.source() {
+            Some(source) => failure.caused_by(source),
+            None => failure,
+        }
+    }
+}
+
+/// Errors of writing output: a reader that went away (`danlu jobs | head`) ends the command quietly.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure { code: 0, text: Text::Silent, hint: None };
+        }
+        Failure::new("cannot write the output").caused_by(&error)
+    }
+}

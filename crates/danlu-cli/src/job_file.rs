@@ -1,0 +1,214 @@
+//! Job files: read, merged with the command line, checked, and every mistake shown at its line.
+
+mod complaint;
+mod fields;
+mod merge;
+mod near;
+mod tree;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use danlu_types::{FieldError, JobSpec};
+
+use complaint::Complaint;
+pub(crate) use complaint::Place;
+use tree::Tree;
+
+use crate::failure::Failure;
+
+/// Room for the largest honest job and for saying what is wrong with a dishonest one.
+const MOST_FILE_BYTES: u64 = 32 << 20;
+
+/// Stands in for the digest of a folder that is yet to be packed, so that the rest can be checked first.
+const DIGEST_TO_COME: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+/// A job as it was asked for, before anything was uploaded.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    name: String,
+    source: String,
+    /// Where paths in the file start.
+    folder: PathBuf,
+    tree: Tree,
+    complaints: Vec<Complaint>,
+}
+
+/// The code that goes with a job.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    None,
+    Uploaded,
+    Folder(PathBuf),
+}
+
+impl Draft {
+    /// A job from nothing but the command line.
+    pub(crate) fn empty() -> Self {
+        Draft {
+            name: String::new(),
+            source: String::new(),
+            folder: PathBuf::from("."),
+            tree: Tree::empty_map(Place::Nowhere),
+            complaints: Vec::new(),
+        }
+    }
+
+    /// A job file, or standard input for `-`.
+    pub(crate) fn open(path: &str) -> Result<Self, Failure> {
+        let (name, folder) = match path {
+            "-" => ("standard input".to_owned(), PathBuf::from(".")),
+            _ => (path.to_owned(), Path::new(path).parent().map_or(PathBuf::from("."), Path::to_owned)),
+        };
+        let cannot = |error| Failure::new(format!("cannot read the job file `{path}`")).caused_by(&error);
+        let mut bytes = Vec::new();
+        let reader: Box<dyn Read> = match path {
+            "-" => Box::new(io::stdin()),
+            _ => Box::new(fs::File::open(path).map_err(cannot)?),
+        };
+        reader.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+        if bytes.len() as u64 > MOST_FILE_BYTES {
+            let message = format!("the job file `{path}` is larger than the 32 MiB that are read");
+            return Err(Failure::new(message).hint("large data belongs into files that the job reads"));
+        }
+        Draft::read(&name, folder, bytes)
+    }
+
+    pub(crate) fn read(name: &str, folder: PathBuf, bytes: Vec<u8>) -> Result<Self, Failure> {
+        let source = String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+            Failure::new(format!("the job file `{name}` is not UTF-8 text, at line {line}"))
+        })?;
+        let tree = tree::read(&source)
+            .map_err(|complaint| Failure::rendered(complaint::render(&[complaint], name, &source)))?;
+        Ok(Draft { name: name.to_owned(), source, folder, tree, complaints: Vec::new() })
+    }
+
+    /// `--set key=value`
+    pub(crate) fn set(&mut self, assignment: &str) {
+        if let Err(complaint) = merge::set(&mut self.tree, assignment) {
+            self.complaints.push(complaint);
+        }
+    }
+
+    /// A flag that stands for the field at `key`; its value is read like that of `--set`.
+    pub(crate) fn flag(&mut self, flag: &str, key: &str, value: &str) {
+        let place = argument(flag, value);
+        let result = merge::read_value(value, &place)
+            .map(|tree| Tree { place: place.clone(), ..tree })
+            .and_then(|tree| merge::insert(&mut self.tree, key, tree, place));
+        self.complaints.extend(result.err());
+    }
+
+    /// A flag whose value is a text, whatever it looks like.
+    pub(crate) fn text_flag(&mut self, flag: &str, key: &str, value: &str) {
+        let place = argument(flag, value);
+        let tree = Tree::text(value, place.clone());
+        self.complaints.extend(merge::insert(&mut self.tree, key, tree, place).err());
+    }
+
+    /// A flag of the form `--env NAME=VALUE`, below the map at `key`.
+    pub(crate) fn pair_flag(&mut self, flag: &str, key: &str, pair: &str) {
+        match pair.split_once('=') {
+            Some((name, value)) if !name.is_empty() => {
+                let place = argument(flag, pair);
+                let tree = Tree::text(value, place.clone());
+                self.complaints
+                    .extend(merge::insert(&mut self.tree, &format!("{key}.{name}"), tree, place).err());
+            }
+            _ => self.complain(flag, key, pair, &format!("write `{flag} NAME=VALUE`")),
+        }
+    }
+
+    pub(crate) fn complain(&mut self, flag: &str, key: &str, value: &str, accepted: &str) {
+        self.complaints.push(Complaint {
+            field: key.to_owned(),
+            message: format!("cannot be the text `{}`", tree::shortened(value)),
+            label: Some(accepted.to_owned()),
+            place: argument(flag, value),
+        });
+    }
+
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.tree.get(field).is_some()
+    }
+
+    /// The specification, checked as far as it can be without a server, and the code to upload with it.
+    pub(crate) fn finish(&mut self) -> Result<(JobSpec, Code), Failure> {
+        let code = self.take_code();
+        let mut complaints = std::mem::take(&mut self.complaints);
+        let spec = match fields::read_spec(&self.tree) {
+            Ok(mut spec) => {
+                if matches!(code, Code::Folder(_)) {
+                    spec.code = Some(DIGEST_TO_COME.to_owned());
+                }
+                complaints.extend(fields::place_errors(spec.check(), &self.tree));
+                Some(spec)
+            }
+            Err(found) => {
+                complaints.extend(found);
+                None
+            }
+        };
+        match spec {
+            Some(spec) if complaints.is_empty() => Ok((spec, code)),
+            _ => Err(self.refuse(&complaints)),
+        }
+    }
+
+    /// What was set, as JSON, for a server that has the rest.
+    pub(crate) fn overrides(&self) -> Result<serde_json::Value, Failure> {
+        if self.complaints.is_empty() { Ok(self.tree.to_json()) } else { Err(self.refuse(&self.complaints)) }
+    }
+
+    /// What the server had to say, at the lines it is about.
+    pub(crate) fn refuse_by_server(&self, errors: Vec<FieldError>) -> Failure {
+        self.refuse(&fields::place_errors(errors, &self.tree))
+    }
+
+    fn refuse(&self, complaints: &[Complaint]) -> Failure {
+        Failure::rendered(complaint::render(complaints, &self.name, &self.source))
+    }
+
+    /// `code` in a job file is a folder relative to it; in the specification it is a digest.
+    fn take_code(&mut self) -> Code {
+        let Some(tree) = self.tree.get("code") else { return Code::None };
+        let (place, tree::Content::Text(text)) = (tree.place.clone(), tree.as_written().content) else {
+            return Code::None;
+        };
+        if text.is_empty() || danlu_objects::is_digest(&text) {
+            return if text.is_empty() { Code::None } else { Code::Uploaded };
+        }
+        if text.contains("://") {
+            self.complaints.push(Complaint {
+                field: "code".to_owned(),
+                message: format!("cannot be `{}` in this version", tree::shortened(&text)),
+                label: Some("write a folder, such as `.`".to_owned()),
+                place,
+            });
+            return Code::None;
+        }
+        let folder = match place {
+            Place::Argument(_) => PathBuf::from(&text),
+            _ => self.folder.join(&text),
+        };
+        if !folder.is_dir() {
+            self.complaints.push(Complaint {
+                field: "code".to_owned(),
+                message: format!("is not a folder: `{}`", tree::shortened(&folder.display().to_string())),
+                label: Some("write a folder relative to the job file, such as `.`".to_owned()),
+                place,
+            });
+        }
+        Code::Folder(folder)
+    }
+}
+
+fn argument(flag: &str, value: &str) -> Place {
+    Place::Argument(format!("{flag} {}", tree::shortened(value)))
+}
+
+#[cfg(test)]
+mod tests;

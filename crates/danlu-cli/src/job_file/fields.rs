@@ -1,0 +1,230 @@
+//! From the tree to the specification, with everything that is wrong said at once.
+
+use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
+use danlu_types::{FieldError, JobSpec};
+use serde_json::{Value, json};
+
+use super::complaint::{Complaint, Place};
+use super::near::nearest;
+use super::tree::{Content, Tree, shortened};
+
+/// Fields that are texts, whatever their value looks like: `name: 2024`, `env: {DEBUG: yes}`.
+const TEXT_FIELDS: [&str; 11] = [
+    "name",
+    "workspace",
+    "image",
+    "command",
+    "code",
+    "working_directory",
+    "setup",
+    "checkpoint",
+    "env",
+    "labels",
+    "parameters",
+];
+
+/// Reads the specification. Each field is read by itself first, so that one wrong field does not hide another.
+pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
+    let Content::Map(entries) = &tree.content else {
+        let message = format!("a job file is a map of fields such as `command: python train.py`, not {}", {
+            tree.described()
+        });
+        let place = tree.place.clone();
+        return Err(vec![Complaint { field: String::new(), message, label: None, place }]);
+    };
+    let mut object = serde_json::Map::new();
+    let mut complaints = Vec::new();
+    for (name, place, value) in entries {
+        // A key without a value means the default, as if it were not there.
+        if matches!(value.content, Content::Null) {
+            if !is_known(name) {
+                complaints.push(unknown_field("", name, place.clone()));
+            }
+            continue;
+        }
+        let value = prepared(name, value);
+        let mut probe = json!({ "command": "true" });
+        probe[name.as_str()] = value.to_json();
+        object.insert(name.clone(), value.to_json());
+        if let Err(error) = read_value(probe) {
+            complaints.push(explain(&error, tree, place));
+        }
+    }
+    if !complaints.is_empty() {
+        return Err(complaints);
+    }
+    if !object.contains_key("command") {
+        let message = "is missing; write what to run, such as `command: python train.py`".to_owned();
+        let complaint =
+            Complaint { field: "command".to_owned(), message, label: None, place: tree.place.clone() };
+        return Err(vec![complaint]);
+    }
+    read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place)])
+}
+
+/// Complaints of a check, here or by the server, at the places their fields were written.
+pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &Tree) -> Vec<Complaint> {
+    let placed = |error: FieldError| {
+        let place = find(tree, &error.field).unwrap_or(Place::Nowhere);
+        Complaint { field: error.field, message: error.message, label: None, place }
+    };
+    errors.into_iter().map(placed).collect()
+}
+
+/// The place of the value at a dotted path, or of the nearest thing above it.
+pub(crate) fn find(tree: &Tree, path: &str) -> Option<Place> {
+    let mut found = None;
+    let mut tree = tree;
+    let mut rest = path;
+    while !rest.is_empty() {
+        let Content::Map(entries) = &tree.content else { break };
+        // Names below `env` may have dots of their own: the longest name that fits wins.
+        let (name, _, value) = entries
+            .iter()
+            .filter(|(name, _, _)| {
+                rest.strip_prefix(name.as_str()).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
+            })
+            .max_by_key(|(name, _, _)| name.len())?;
+        found = Some(value.place.clone());
+        rest = rest[name.len()..].trim_start_matches('.');
+        tree = value;
+    }
+    found
+}
+
+fn prepared(name: &str, value: &Tree) -> Tree {
+    if TEXT_FIELDS.contains(&name) {
+        return value.as_written();
+    }
+    let mut value = value.clone();
+    if name == "devices"
+        && let Content::Map(entries) = &mut value.content
+    {
+        for (_, _, model) in entries.iter_mut().filter(|(name, _, _)| name == "model") {
+            *model = model.as_written();
+        }
+    }
+    value
+}
+
+type ReadError = serde_path_to_error::Error<serde_json::Error>;
+
+fn read_value(value: Value) -> Result<JobSpec, ReadError> {
+    serde_path_to_error::deserialize(value)
+}
+
+fn is_known(name: &str) -> bool {
+    let mut probe = json!({ "command": "true" });
+    probe[name] = Value::Null;
+    let later = FIELDS_OF_LATER_VERSIONS.iter().any(|(field, _)| *field == name);
+    let error = read_value(probe).err().map(|error| error.inner().to_string());
+    !later && !error.is_some_and(|message| message.starts_with("unknown field"))
+}
+
+/// serde's words, in the job file's terms.
+fn explain(error: &ReadError, tree: &Tree, key: &Place) -> Complaint {
+    let message = error.inner().to_string();
+    let path = error.path().to_string();
+    let path = if path == "." { String::new() } else { path };
+    if let Some(rest) = message.strip_prefix("unknown field `")
+        && let Some((name, expected)) =
+            rest.split_once("`, expected").or_else(|| rest.split_once("`, there are"))
+    {
+        let above = match path.strip_suffix(name) {
+            Some(above) => above.trim_end_matches('.'),
+            None => path.as_str(),
+        };
+        return unknown_field_among(above, name, &quoted(expected), key_place(tree, above, name, key));
+    }
+    let place = find(tree, &path).unwrap_or_else(|| key.clone());
+    let value = walk(tree, &path);
+    let (message, label) = reworded(&message, value);
+    Complaint { field: path, message, label, place }
+}
+
+fn unknown_field(above: &str, name: &str, place: Place) -> Complaint {
+    let mut probe = json!({ "command": "true" });
+    probe[name] = Value::Null;
+    let expected = read_value(probe).err().map(|error| error.inner().to_string()).unwrap_or_default();
+    let expected = expected.rsplit_once("expected").map_or("", |(_, words)| words);
+    unknown_field_among(above, name, &quoted(expected), place)
+}
+
+fn unknown_field_among(above: &str, name: &str, known: &[&str], place: Place) -> Complaint {
+    let later = FIELDS_OF_LATER_VERSIONS.iter().find(|(field, _)| above.is_empty() && *field == name);
+    let what = if above.is_empty() { "a job".to_owned() } else { format!("`{above}`") };
+    let (message, label) = match (later, nearest(name, known.iter().copied())) {
+        (Some((_, sentence)), _) => ("cannot be used yet".to_owned(), (*sentence).to_owned()),
+        (None, Some(meant)) => (format!("is not a field of {what}"), format!("did you mean `{meant}`?")),
+        (None, None) => (format!("is not a field of {what}"), format!("known are {}", listed(known))),
+    };
+    Complaint { field: shortened(name), message, label: Some(label), place }
+}
+
+fn key_place(tree: &Tree, above: &str, name: &str, fallback: &Place) -> Place {
+    match walk(tree, above).map(|tree| &tree.content) {
+        Some(Content::Map(entries)) => entries
+            .iter()
+            .find(|(key, _, _)| key == name)
+            .map_or(fallback.clone(), |(_, place, _)| place.clone()),
+        _ => fallback.clone(),
+    }
+}
+
+fn walk<'a>(tree: &'a Tree, path: &str) -> Option<&'a Tree> {
+    path.split('.').filter(|name| !name.is_empty()).try_fold(tree, |tree, name| tree.get(name))
+}
+
+/// A message, and what would be accepted.
+fn reworded(message: &str, value: Option<&Tree>) -> (String, Option<String>) {
+    if let Some(rest) = message.strip_prefix("unknown variant `")
+        && let Some((word, expected)) = rest.rsplit_once("`, expected ")
+    {
+        let known = quoted(expected);
+        let label = match nearest(word, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("write {}", listed(&known)),
+        };
+        return (format!("cannot be `{}`", shortened(word)), Some(label));
+    }
+    if let Some(name) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return (format!("needs a `{name}`"), None);
+    }
+    if message.starts_with("invalid type") || message.starts_with("invalid value") {
+        let expected = message.rsplit_once(", expected ").map_or("something else", |(_, expected)| expected);
+        let found = value.map_or_else(|| "something else".to_owned(), Tree::described);
+        return (format!("cannot be {found}"), Some(format!("write {}", accepted(expected))));
+    }
+    let message = shortened_message(message);
+    match message.split_once("; ") {
+        Some((wrong, right)) => (format!("is wrong: {wrong}"), Some(right.to_owned())),
+        None => (format!("is wrong: {message}"), None),
+    }
+}
+
+fn accepted(expected: &str) -> &str {
+    match expected {
+        "u8" | "u32" | "u64" => "a whole number, such as `2`",
+        "a string" => "a text",
+        "a boolean" => "`true` or `false`",
+        "struct DeviceRequest" => "a map such as `{ kind: ascend, count: 8 }`",
+        "struct Retry" => "a map such as `{ limit: 3 }`",
+        "a sequence" => "a list such as `[node_lost, exit]`",
+        "a map" => "a map such as `{ NAME: value }`",
+        other => other,
+    }
+}
+
+fn shortened_message(message: &str) -> String {
+    message.chars().take(400).collect()
+}
+
+/// The names in backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+fn listed(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}

@@ -1,0 +1,265 @@
+//! A job file as a tree in which every value still knows where it was written.
+//!
+//! Reading straight into the specification would stop at the first error and forget the places of all values. The
+//! tree keeps both: it is merged with what the command line says, then read field by field.
+//! JSON is read by the same reader, because it is YAML as well.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::{Location, Spanned};
+
+use super::complaint::{Complaint, Place};
+
+/// No job file nests deeper than `parameters: [{name: …}]`; what does is a mistake or an attack.
+const DEEPEST: usize = 32;
+const MOST_NODES: usize = 100_000;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Tree {
+    pub(crate) content: Content,
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Null,
+    Bool(bool),
+    /// With its text, because `1.10` in `env` is a version, not a number.
+    Number(Number, String),
+    Text(String),
+    List(Vec<Tree>),
+    /// With the place of each key.
+    Map(Vec<(String, Place, Tree)>),
+}
+
+impl Tree {
+    pub(crate) fn empty_map(place: Place) -> Tree {
+        Tree { content: Content::Map(Vec::new()), place }
+    }
+
+    pub(crate) fn text(text: impl Into<String>, place: Place) -> Tree {
+        Tree { content: Content::Text(text.into()), place }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Tree> {
+        match &self.content {
+            Content::Map(entries) => entries.iter().find(|(name, _, _)| name == key).map(|(_, _, tree)| tree),
+            _ => None,
+        }
+    }
+
+    /// The words a person would use: `the text "x"`, `a list`.
+    pub(crate) fn described(&self) -> String {
+        match &self.content {
+            Content::Null => "nothing".to_owned(),
+            Content::Bool(value) => format!("`{value}`"),
+            Content::Number(_, text) => format!("`{}`", shortened(text)),
+            Content::Text(text) => format!("the text `{}`", shortened(text)),
+            Content::List(_) => "a list".to_owned(),
+            Content::Map(_) => "a map".to_owned(),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.content {
+            Content::Null => Value::Null,
+            Content::Bool(value) => Value::Bool(*value),
+            Content::Number(number, _) => Value::Number(number.clone()),
+            Content::Text(text) => Value::String(text.clone()),
+            Content::List(items) => Value::Array(items.iter().map(Tree::to_json).collect()),
+            Content::Map(entries) => {
+                let entries = entries.iter().map(|(name, _, tree)| (name.clone(), tree.to_json()));
+                Value::Object(entries.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// A number or truth value as it was written; for fields that are texts whatever they look like.
+    pub(crate) fn as_written(&self) -> Tree {
+        let content = match &self.content {
+            Content::Bool(value) => Content::Text(value.to_string()),
+            Content::Number(_, text) => Content::Text(text.clone()),
+            Content::Null => Content::Text(String::new()),
+            Content::Text(_) => self.content.clone(),
+            Content::List(items) => Content::List(items.iter().map(Tree::as_written).collect()),
+            Content::Map(entries) => Content::Map(
+                entries
+                    .iter()
+                    .map(|(name, place, tree)| (name.clone(), place.clone(), tree.as_written()))
+                    .collect(),
+            ),
+        };
+        Tree { content, place: self.place.clone() }
+    }
+}
+
+/// Reads YAML or JSON.
+pub(crate) fn read(source: &str) -> Result<Tree, Complaint> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            flow_nesting_limit: DEEPEST,
+            max_nodes: MOST_NODES,
+            max_aliases: 1_000,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_NODES },
+        strict_booleans: true,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+    };
+    let spanned: Spanned<Raw> =
+        serde_saphyr::from_str_with_options(source, options).map_err(|error| syntax_complaint(&error))?;
+    Ok(build(spanned, source))
+}
+
+fn syntax_complaint(error: &serde_saphyr::Error) -> Complaint {
+    use serde_saphyr::MessageFormatter as _;
+    let message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
+    let place = error.location().map_or(Place::Start, |location| place_of(&location));
+    Complaint { field: String::new(), message: shortened_to(&message, 400), label: None, place }
+}
+
+/// A value as the reader gives it, before places are looked up in the source.
+enum Raw {
+    Null,
+    Bool(bool),
+    Number(Option<Number>),
+    Text(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Raw, E> {
+        Ok(Raw::Bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Raw, E> {
+        Ok(Raw::Number(Some(value.into())))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Raw, E> {
+        Ok(Raw::Number(Some(value.into())))
+    }
+
+    fn visit_i128<E: de::Error>(self, _: i128) -> Result<Raw, E> {
+        Ok(Raw::Number(None))
+    }
+
+    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Raw, E> {
+        Ok(Raw::Number(None))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Raw, E> {
+        Ok(Raw::Number(Number::from_f64(value)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Raw::Map(map))
+    }
+}
+
+fn build(spanned: Spanned<Raw>, source: &str) -> Tree {
+    let place = place_of(&spanned.referenced);
+    let written = || place_of(&spanned.defined).range().and_then(|range| source.get(range)).unwrap_or("");
+    let content = match spanned.value {
+        Raw::Null => Content::Null,
+        Raw::Bool(value) => Content::Bool(value),
+        Raw::Text(text) => Content::Text(text),
+        Raw::Number(number) => read_number(number, written()),
+        Raw::List(items) => Content::List(items.into_iter().map(|item| build(item, source)).collect()),
+        Raw::Map(entries) => Content::Map(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.value, place_of(&key.referenced), build(value, source)))
+                .collect(),
+        ),
+    };
+    Tree { content, place }
+}
+
+/// `007`, `1_000`, `0x10` and what is too large stay texts: each field then says what it wants instead of getting
+/// something that was not written.
+fn read_number(number: Option<Number>, written: &str) -> Content {
+    let written = written.trim();
+    match number {
+        Some(number) if !written.is_empty() && (number.is_f64() || number.to_string() == written) => {
+            Content::Number(number, written.to_owned())
+        }
+        Some(number) if written.is_empty() => {
+            let text = number.to_string();
+            Content::Number(number, text)
+        }
+        _ => Content::Text(written.to_owned()),
+    }
+}
+
+fn place_of(location: &Location) -> Place {
+    let span = location.span();
+    let range = match (span.byte_offset(), span.byte_len()) {
+        (Some(start), Some(length)) => as_range(start, length),
+        _ => None,
+    };
+    match range {
+        Some(range) => Place::File(range),
+        None if location.line() > 0 => Place::Line(usize::try_from(location.line()).unwrap_or(1)),
+        None => Place::Start,
+    }
+}
+
+fn as_range(start: u64, length: u64) -> Option<Range<usize>> {
+    let start = usize::try_from(start).ok()?;
+    Some(start..start.checked_add(usize::try_from(length).ok()?)?)
+}
+
+pub(crate) fn shortened(text: &str) -> String {
+    shortened_to(text, 40)
+}
+
+fn shortened_to(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

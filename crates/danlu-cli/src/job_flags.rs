@@ -1,0 +1,173 @@
+//! The flags that describe a job, for `submit` and `run`: a file, what overrides it, or everything by itself.
+
+use clap::Args;
+use danlu_types::DeviceRequest;
+
+use crate::failure::{Failure, USAGE};
+use crate::job_file::{Code, Draft};
+use crate::words::shell_word;
+
+/// Order: the file, then `--set`, then the other flags, then the command after `--`.
+#[derive(Debug, Args)]
+pub(crate) struct JobFlags {
+    /// A job file in YAML or JSON; `-` reads standard input
+    pub(crate) file: Option<String>,
+    /// Overrides a field of the job file: `--set devices.count=4`
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The job's name
+    #[arg(long)]
+    name: Option<String>,
+    /// The workspace it belongs to
+    #[arg(long)]
+    workspace: Option<String>,
+    /// How many equal workers; all start or none does
+    #[arg(long, value_name = "N")]
+    workers: Option<String>,
+    /// Accelerators for each worker: `8`, `ascend:8` or `ascend:910B*:8`
+    #[arg(long, value_name = "KIND:MODEL:COUNT")]
+    devices: Option<String>,
+    /// Processor cores for each worker
+    #[arg(long, value_name = "CORES")]
+    cpus: Option<String>,
+    /// Memory for each worker, such as `64Gi`
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// The size of /dev/shm in each worker
+    #[arg(long, value_name = "SIZE")]
+    shared_memory: Option<String>,
+    /// pytorch, tensorflow, mindspore, mpi or none
+    #[arg(long)]
+    framework: Option<String>,
+    /// Processes in each worker: a number, `per_device` or `per_worker`
+    #[arg(long, value_name = "N")]
+    ranks: Option<String>,
+    /// 1 to 9, larger first
+    #[arg(long, value_name = "N")]
+    priority: Option<String>,
+    /// Ends the job after running this long, such as `24h`
+    #[arg(long, value_name = "TIME")]
+    max_time: Option<String>,
+    /// May be stopped for others and started again later
+    #[arg(long)]
+    preemptible: bool,
+    /// How many failed attempts are followed by another
+    #[arg(long, value_name = "N")]
+    retry: Option<String>,
+    /// A folder to upload, as the job's code
+    #[arg(long, value_name = "FOLDER")]
+    code: Option<String>,
+    /// A variable of the job's environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// A word for filters
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Submitting twice with the same key submits once
+    #[arg(long = "key", value_name = "IDEMPOTENCY_KEY")]
+    pub(crate) key: Option<String>,
+    /// What to run; several words are quoted for the shell
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+impl JobFlags {
+    /// The job that the file and the flags describe.
+    pub(crate) fn draft(&self) -> Result<Draft, Failure> {
+        let mut draft = match &self.file {
+            Some(file) => Draft::open(file)?,
+            None if self.command.is_empty() && !self.set.iter().any(|set| set.starts_with("command=")) => {
+                return Err(Failure::new("there is nothing to run").with_code(USAGE).hint(
+                    "give a job file (`danlu submit job.yaml`) or a command (`danlu run -- python train.py`)",
+                ));
+            }
+            None => Draft::empty(),
+        };
+        for assignment in &self.set {
+            draft.set(assignment);
+        }
+        self.apply(&mut draft);
+        Ok(draft)
+    }
+
+    fn apply(&self, draft: &mut Draft) {
+        for (flag, key, value) in [
+            ("--workers", "workers", &self.workers),
+            ("--cpus", "cpus", &self.cpus),
+            ("--memory", "memory", &self.memory),
+            ("--shared-memory", "shared_memory", &self.shared_memory),
+            ("--framework", "framework", &self.framework),
+            ("--ranks", "ranks", &self.ranks),
+            ("--priority", "priority", &self.priority),
+            ("--max-time", "max_time", &self.max_time),
+            ("--retry", "retry.limit", &self.retry),
+        ] {
+            if let Some(value) = value {
+                draft.flag(flag, key, value);
+            }
+        }
+        for (flag, key, value) in [
+            ("--name", "name", &self.name),
+            ("--workspace", "workspace", &self.workspace),
+            ("--code", "code", &self.code),
+        ] {
+            if let Some(value) = value {
+                draft.text_flag(flag, key, value);
+            }
+        }
+        if self.preemptible {
+            draft.flag("--preemptible", "preemptible", "true");
+        }
+        if let Some(devices) = &self.devices {
+            apply_devices(draft, devices);
+        }
+        self.env.iter().for_each(|pair| draft.pair_flag("--env", "env", pair));
+        self.labels.iter().for_each(|pair| draft.pair_flag("--label", "labels", pair));
+        self.apply_command(draft);
+    }
+
+    /// One word is a shell command line as it is; several are a program and its arguments.
+    fn apply_command(&self, draft: &mut Draft) {
+        let command = match &self.command[..] {
+            [] => return,
+            [line] => line.clone(),
+            words => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        };
+        draft.text_flag("--", "command", &command);
+        // A command typed here is about the files that are here.
+        if !draft.has("code")
+            && !draft.has("working_directory")
+            && let Ok(folder) = std::env::current_dir()
+        {
+            draft.text_flag("--", "working_directory", &folder.display().to_string());
+        }
+    }
+}
+
+fn apply_devices(draft: &mut Draft, text: &str) {
+    match text.parse::<DeviceRequest>() {
+        Ok(request) => {
+            draft.flag("--devices", "devices", "");
+            if let Some(kind) = request.kind {
+                draft.text_flag("--devices", "devices.kind", kind.as_str());
+            }
+            if let Some(model) = &request.model {
+                draft.text_flag("--devices", "devices.model", model);
+            }
+            draft.flag("--devices", "devices.count", &request.count.to_string());
+        }
+        Err(error) => {
+            let text_of_error = error.to_string();
+            let accepted = text_of_error.split_once("; ").map_or(text_of_error.as_str(), |(_, right)| right);
+            draft.complain("--devices", "devices", text, accepted);
+        }
+    }
+}
+
+/// Whether there is anything to upload.
+pub(crate) fn folder_of(code: &Code) -> Option<&std::path::Path> {
+    match code {
+        Code::Folder(folder) => Some(folder),
+        Code::None | Code::Uploaded => None,
+    }
+}

@@ -1,0 +1,50 @@
+//! Writing to stdout and stderr. Both strip colours where they are not wanted (`NO_COLOR`, pipes).
+
+use std::io::{IsTerminal as _, Write as _};
+
+use anstream::{stderr, stdout};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Data, one line.
+pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Failure> {
+    Ok(writeln!(stdout().lock(), "{}", text.as_ref())?)
+}
+
+/// Data for programs.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new("cannot write the answer as JSON").caused_by(&error))?;
+    line(text)
+}
+
+/// Data for programs, as one line of a stream.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::new("cannot write the answer as JSON").caused_by(&error))?;
+    line(text)
+}
+
+/// Talk, one line; if nobody listens, so be it.
+pub(crate) fn say(text: impl AsRef<str>) {
+    let _ = writeln!(stderr().lock(), "{}", text.as_ref());
+}
+
+pub(crate) fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Text from jobs and files may hold escape sequences; on a terminal those could do more than be read. Tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    let odd = |c: char| c.is_control() && c != '\t';
+    if text.contains(odd) {
+        text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+    } else {
+        text.to_owned()
+    }
+}

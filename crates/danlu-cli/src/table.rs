@@ -1,0 +1,30 @@
+//! Tables: no borders, one header line, as wide as the terminal.
+
+use std::io::IsTerminal as _;
+
+use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
+
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn new<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.map(|name| Cell::new(name.to_uppercase()).add_attribute(Attribute::Bold)));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+pub(crate) fn print(table: &mut Table) -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    output::line(text(table))
+}
+
+/// Without the blanks that padding leaves at the ends of lines.
+pub(crate) fn text(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,201 @@
+//! Jobs, amounts and times in words.
+
+use danlu_types::api::{JobOutcome, JobState, JobView, Reason};
+use danlu_types::{DeviceKind, DeviceRequest, JobSpec};
+use jiff::Timestamp;
+
+/// `queued: waiting for 8 Ascend 910B, 5 free`
+pub(crate) fn state_sentence(state: JobState, reason: &Reason) -> String {
+    let (word, text) = (state.as_str(), reason.text.trim());
+    match state {
+        JobState::Ended if !text.is_empty() => text.to_owned(),
+        _ if text.is_empty() => word.to_owned(),
+        _ if text == word
+            || text.starts_with(&format!("{word} "))
+            || text.starts_with(&format!("{word}:")) =>
+        {
+            text.to_owned()
+        }
+        _ => format!("{word}: {text}"),
+    }
+}
+
+/// `2 × 8 Ascend 910B*`; for jobs without devices, `4 × 2 CPUs`.
+pub(crate) fn resources(spec: &JobSpec) -> String {
+    let each = if spec.devices.count > 0 {
+        devices(&spec.devices)
+    } else if spec.cpus.milli == 1000 {
+        "1 CPU".to_owned()
+    } else {
+        format!("{} CPUs", spec.cpus)
+    };
+    if spec.workers == 1 { each } else { format!("{} × {each}", spec.workers) }
+}
+
+fn devices(request: &DeviceRequest) -> String {
+    let kind = match (request.kind, request.count) {
+        (Some(kind), _) => kind.label(),
+        (None, 1) => "device",
+        (None, _) => "devices",
+    };
+    match &request.model {
+        Some(model) => format!("{} {kind} {model}", request.count),
+        None => format!("{} {kind}", request.count),
+    }
+}
+
+pub(crate) fn device_label(kind: DeviceKind, model: &str) -> String {
+    format!("{} {model}", kind.label())
+}
+
+/// From submission to the first start, or until now, or until it ended without one.
+pub(crate) fn waited(job: &JobView, now: Timestamp) -> String {
+    between(job.submitted_at, job.started_at.or(job.ended_at).unwrap_or(now))
+}
+
+/// From the first start to the end, or until now.
+pub(crate) fn ran(job: &JobView, now: Timestamp) -> String {
+    match job.started_at {
+        Some(start) => between(start, job.ended_at.unwrap_or(now)),
+        None => "–".to_owned(),
+    }
+}
+
+/// `45s`, `3m 5s`, `2h 10m`, `3d 4h`: the two largest units.
+pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
+    let milliseconds = to.as_millisecond().saturating_sub(from.as_millisecond()).max(0);
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0..10 if milliseconds % 1000 >= 100 => format!("{seconds}.{}s", milliseconds % 1000 / 100),
+        0..60 => format!("{seconds}s"),
+        60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
+        3600..86400 => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
+        _ => two(seconds / 86400, "d", seconds % 86400 / 3600, "h"),
+    }
+}
+
+fn two(large: i64, unit: &str, small: i64, small_unit: &str) -> String {
+    if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit} {small}{small_unit}") }
+}
+
+/// `3m 5s ago`
+pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
+    match now.as_second() - then.as_second() {
+        ..2 => "just now".to_owned(),
+        2..60 => format!("{} ago", between(then, now)),
+        _ => format!("{} ago", between(then, now).split(' ').next().unwrap_or_default()),
+    }
+}
+
+/// In the machine's own time zone.
+pub(crate) fn clock(at: Timestamp) -> String {
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `0-3,6` for a list of indices.
+pub(crate) fn index_ranges(indices: &[u32]) -> String {
+    let mut sorted = indices.to_vec();
+    sorted.sort_unstable();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for index in sorted {
+        match ranges.last_mut() {
+            Some((_, end)) if *end + 1 == index => *end = index,
+            _ => ranges.push((index, index)),
+        }
+    }
+    let shown = |(start, end): &(u32, u32)| {
+        if start == end { start.to_string() } else { format!("{start}-{end}") }
+    };
+    ranges.iter().map(shown).collect::<Vec<_>>().join(",")
+}
+
+/// The colour of a state; the words alone say the same.
+pub(crate) fn state_color(state: JobState, outcome: Option<JobOutcome>) -> comfy_table::Color {
+    use comfy_table::Color;
+    match (state, outcome) {
+        (_, Some(JobOutcome::Succeeded)) => Color::Green,
+        (_, Some(JobOutcome::Failed)) => Color::Red,
+        (_, Some(JobOutcome::Stopped)) | (JobState::Ended, None) => Color::DarkGrey,
+        (JobState::Running, None) => Color::Cyan,
+        (JobState::Starting, None) => Color::Blue,
+        (JobState::Queued | JobState::Held | JobState::Stopping, None) => Color::Yellow,
+    }
+}
+
+/// Bytes for people: `1.5 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match units.iter().find(|(_, size)| bytes >= *size) {
+        Some((unit, size)) => {
+            let text = format!("{:.1}", bytes as f64 / *size as f64);
+            format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        None => format!("{bytes} B"),
+    }
+}
+
+/// One word of a command line, quoted for the shell where it must be.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(text: &str) -> Reason {
+        Reason { code: String::new(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn states_read_as_sentences() {
+        for (state, text, expected) in [
+            (
+                JobState::Queued,
+                "waiting for 8 Ascend 910B, 5 free",
+                "queued: waiting for 8 Ascend 910B, 5 free",
+            ),
+            (JobState::Running, "running", "running"),
+            (JobState::Held, "held by ann", "held by ann"),
+            (
+                JobState::Ended,
+                "failed: worker 0, rank 3 ended with code 1",
+                "failed: worker 0, rank 3 ended with code 1",
+            ),
+            (JobState::Ended, "", "ended"),
+        ] {
+            assert_eq!(state_sentence(state, &reason(text)), expected);
+        }
+    }
+
+    #[test]
+    fn times_show_their_two_largest_units() {
+        let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        for (seconds, expected) in
+            [(0, "0s"), (45, "45s"), (60, "1m"), (185, "3m 5s"), (7_800, "2h 10m"), (273_600, "3d 4h")]
+        {
+            assert_eq!(between(at(0), at(seconds)), expected);
+        }
+        assert_eq!(between(at(9), at(3)), "0s");
+        assert_eq!(ago(at(0), at(185)), "3m ago");
+    }
+
+    #[test]
+    fn resources_say_what_each_worker_gets() {
+        let mut spec = JobSpec::of_command("x");
+        assert_eq!(resources(&spec), "1 CPU");
+        spec.workers = 2;
+        spec.devices = "ascend:910B*:8".parse().unwrap();
+        assert_eq!(resources(&spec), "2 × 8 Ascend 910B*");
+    }
+
+    #[test]
+    fn indices_join_into_ranges() {
+        assert_eq!(index_ranges(&[3, 0, 1, 2, 6]), "0-3,6");
+        assert_eq!(index_ranges(&[]), "");
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock};
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
 use danlu_engine::Engine;
-use danlu_engine::local::{LocalEngine, LocalOptions};
+use danlu_engine::local::{self, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_types::Span;
 use tokio::signal::unix::{SignalKind, signal};
@@ -75,10 +75,7 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
 }
 
 async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
-    let nodes = match &options.simulate {
-        Some(text) => danlu_device::simulate::parse(text).context("could not read `--simulate`")?,
-        None => vec![danlu_device::inventory::host()],
-    };
+    let nodes = local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
     let url = match &options.database {
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
@@ -90,6 +87,9 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         nodes,
     })
     .context("could not prepare the local engine")?;
+    if let Some(limitation) = engine.limitation() {
+        tracing::warn!("{limitation}");
+    }
     let engine: Arc<dyn Engine> = Arc::new(engine);
     let nodes = engine.inventory().await.context("could not take inventory")?;
 

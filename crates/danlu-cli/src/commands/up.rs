@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use danlu_client::data_folder;
 use danlu_server::ServeOptions;
+use danlu_types::Span;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
+    /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
+    #[arg(long, value_name = "TIME")]
+    keep_ended: Option<Span>,
 }
 
 pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -44,6 +48,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         database: arguments.database,
         simulate: arguments.simulate,
         launcher: vec![program.into_os_string(), OsString::from("launch-worker")],
+        keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {
         danlu_server::serve(options)

@@ -11,6 +11,7 @@ use danlu_core::launch::RunLayout;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
+use danlu_store::logs::LineCounts;
 use danlu_types::Span;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -100,7 +101,9 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     let waiting = RwLock::new(HashMap::new());
-    Ok(App { store, engine, book, ledger, wake, layout, code, keep_ended: options.keep_ended, waiting })
+    let line_counts = LineCounts::new();
+    let keep_ended = options.keep_ended;
+    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, waiting })
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

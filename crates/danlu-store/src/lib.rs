@@ -19,6 +19,9 @@ use jiff::Timestamp;
 pub use address::{open, open_at_version};
 pub use error::StoreError;
 
+/// How many prepared statements a connection keeps.
+const STATEMENTS_KEPT: usize = 160;
+
 /// Where Danlu keeps what should be.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug {

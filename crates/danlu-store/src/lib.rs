@@ -6,6 +6,7 @@
 
 mod address;
 mod error;
+pub mod logs;
 mod postgres;
 mod row;
 mod sqlite;

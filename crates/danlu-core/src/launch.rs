@@ -25,6 +25,9 @@ pub const STATUS_FILE: &str = "status.json";
 pub const SESSION_SOCKET: &str = "session.sock";
 /// Where the workers of an attempt find each other: `worker-<index>.json` holding a [`Present`], one per worker.
 pub const GANG_FOLDER: &str = "gang";
+/// Set for every process of a worker to its run folder, which no other worker on the machine has: by this an engine
+/// finds what is left of a worker whose launcher died.
+pub const RUN_FOLDER_VARIABLE: &str = "DANLU_RUN_DIR";
 
 /// How long workers wait for each other before they name the missing and give up.
 pub const GANG_TIMEOUT: Span = Span::from_seconds(120);

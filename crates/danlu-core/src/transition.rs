@@ -121,6 +121,9 @@ impl RecordKind {
 /// The name that stands in history where no person acted.
 pub const DANLU: &str = "danlu";
 
+/// Who it was when a launcher was told to stop by somebody else than us.
+pub const ADMINISTRATOR: &str = "the machine's administrator";
+
 /// The first retry waits this long, each further one twice as long as the one before.
 const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_BACK_OFF: SignedDuration = SignedDuration::from_secs(300);
@@ -180,7 +183,9 @@ fn on_stop(job: &Job, by: String, grace: Option<Span>, at: Timestamp) -> Step {
             next(job, Life::Ended { at, outcome }, vec![asked, ended])
         }
         Life::Active(attempt) => {
-            let grace = grace.unwrap_or(job.spec.grace);
+            // A later stop never lengthens the grace: the launcher may have begun to count it.
+            let longest = attempt.stop.as_ref().map_or(Span { milliseconds: u64::MAX }, |stop| stop.grace);
+            let grace = grace.unwrap_or(job.spec.grace).min(longest);
             let already = |stop: &Stop| matches!(stop.why, StopReason::ByUser { .. }) && stop.grace <= grace;
             if attempt.stop.as_ref().is_some_and(already) {
                 return Step::Ignore;
@@ -268,8 +273,13 @@ fn on_worker_ended(
         let message = format!("worker {index} {}", crate::view::exit_sentence(&exit));
         records.push(record(RecordKind::WorkerEnded, Some(number), DANLU, message));
     }
-    if attempt.stop.is_none() && matches!(exit, WorkerExit::Failed(_)) {
-        let why = StopReason::WorkerFailed { worker: index };
+    // Either way the gang cannot go on without this worker: the others must not wait for it until `max_time`.
+    let ends_the_gang = match exit {
+        WorkerExit::Succeeded => None,
+        WorkerExit::Failed(_) => Some(StopReason::WorkerFailed { worker: index }),
+        WorkerExit::Stopped => Some(StopReason::ByUser { who: ADMINISTRATOR.to_owned() }),
+    };
+    if let (None, Some(why)) = (&attempt.stop, ends_the_gang) {
         attempt.stop = Some(Stop { since: at, why, grace: job.spec.grace });
     }
     attempt.workers[index.0 as usize].state = WorkerState::Ended { since, at, exit };
@@ -333,12 +343,12 @@ fn verdict_of(attempt: &Attempt) -> Verdict {
             worker: *worker,
             failure: failure_of(worker.0 as usize).unwrap_or_else(lost_without_trace),
         },
-        // A launcher that was told to stop by somebody else than us.
-        None => Verdict::Stopped { who: "the machine's administrator".to_owned() },
+        // Unreachable through `apply`, like what follows; a total function needs an answer.
+        None => Verdict::Stopped { who: ADMINISTRATOR.to_owned() },
     }
 }
 
-/// Unreachable through `apply`, which sets the culprit and its failure together; a total function needs an answer.
+/// Unreachable through `apply`, which sets the culprit and its failure together.
 fn lost_without_trace() -> crate::job::Failure {
     crate::job::Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail: String::new() }
 }
@@ -359,6 +369,7 @@ fn live_attempt(job: &Job, number: AttemptNumber) -> Option<&Attempt> {
 
 fn places(grants: &[Grant]) -> String {
     let mut nodes: Vec<&str> = grants.iter().map(|grant| grant.node.0.as_str()).collect();
+    nodes.sort_unstable();
     nodes.dedup();
     match nodes[..] {
         [node] => node.to_owned(),

@@ -165,9 +165,13 @@ fn activity_reason(attempt: &Attempt) -> Reason {
                 word("worker_failed", format!("worker {worker} failed; ending the others"))
             }
         },
-        None if attempt.state() == JobState::Running => {
-            word("running", format!("running on {} worker(s)", attempt.workers.len()))
-        }
+        None if attempt.state() == JobState::Running => word(
+            "running",
+            match attempt.workers.len() {
+                1 => "running".to_owned(),
+                workers => format!("running on {workers} workers"),
+            },
+        ),
         None => {
             let begun = attempt.workers.iter().filter(|worker| worker.state != WorkerState::Placed).count();
             word("starting", format!("{begun} of {} workers started", attempt.workers.len()))

@@ -3,6 +3,10 @@
 //! An engine knows nothing of queues, users or quotas. All calls are idempotent, and `observe` returns everything the
 //! engine knows, so that a restarted server adopts what runs.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod local;
+
 use async_trait::async_trait;
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LaunchFile, StopOrder};
@@ -85,17 +89,28 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// True where the next pass may well succeed, so the job is not to be failed for it.
+    /// True where the next pass may well succeed, so the job is not to be failed for it: a disk that is full or
+    /// read-only, a program that is being replaced, a machine out of processes or descriptors. Jobs that wait for such
+    /// a thing to be mended lose time; jobs failed for it would empty the whole queue.
     pub fn is_transient(&self) -> bool {
+        use nix::errno::Errno;
+        use std::io::ErrorKind;
         match self {
-            EngineError::Worker { source, .. } | EngineError::Host { source, .. } => matches!(
-                source.kind(),
-                std::io::ErrorKind::StorageFull
-                    | std::io::ErrorKind::ReadOnlyFilesystem
-                    | std::io::ErrorKind::WouldBlock
-                    | std::io::ErrorKind::OutOfMemory
-                    | std::io::ErrorKind::QuotaExceeded
-            ),
+            EngineError::Worker { source, .. } | EngineError::Host { source, .. } => {
+                let errno = source.raw_os_error().map(Errno::from_raw);
+                matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::EIO))
+                    || matches!(
+                        source.kind(),
+                        ErrorKind::StorageFull
+                            | ErrorKind::ReadOnlyFilesystem
+                            | ErrorKind::PermissionDenied
+                            | ErrorKind::NotFound
+                            | ErrorKind::ResourceBusy
+                            | ErrorKind::WouldBlock
+                            | ErrorKind::OutOfMemory
+                            | ErrorKind::QuotaExceeded
+                    )
+            }
             EngineError::NotReachable { .. } => false,
         }
     }

@@ -1,1 +1,29 @@
-//! HTTP API, use-cases, reconcilers, events
+//! The server: HTTP API, use-cases, reconcilers.
+//!
+//! Three parts, in the order in which a request meets them: `http` turns requests into use-cases of `app`, which hand
+//! changes to the `ledger`, the one writer. `reconcile` then makes the world follow the book. No handler talks to the
+//! engine, but for sessions and reading; no reconciler talks HTTP.
+
+mod app;
+mod book;
+mod folder;
+mod http;
+mod ledger;
+mod reconcile;
+mod serve;
+mod wake;
+
+pub use http::openapi_json;
+pub use serve::{ServeOptions, serve};
+
+/// An error with its causes, on one line.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -4,11 +4,20 @@
 //! transition by a write that names the generation it saw). Columns beside them exist for filters and order only.
 //! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
 
+mod address;
+mod error;
+mod postgres;
+mod row;
+mod sqlite;
+
 use async_trait::async_trait;
 use danlu_core::{Job, Record};
 use danlu_types::JobId;
 use danlu_types::api::{EventView, JobOutcome, JobState};
 use jiff::Timestamp;
+
+pub use address::{open, open_at_version};
+pub use error::StoreError;
 
 /// Where Danlu keeps what should be.
 #[async_trait]
@@ -16,6 +25,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Writes a batch in one transaction: all of it is durable when this returns, or none of it is.
     ///
     /// An update whose generation is not the stored one is left out and named in the result; the rest is written.
+    /// Inserts are written before updates, so a batch may do both to one job.
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError>;
 
     async fn job_fetch(&self, id: JobId) -> Result<Option<Job>, StoreError>;
@@ -32,13 +42,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Jobs that ended before the given time, oldest end first, at most `limit`.
     async fn jobs_ended_before(&self, time: Timestamp, limit: u32) -> Result<Vec<JobId>, StoreError>;
 
-    /// Forgets jobs that have ended, with their spec; their history stays. Others are left alone.
+    /// Forgets jobs that have ended, with their spec and submission key; their history stays. Others are left alone.
+    /// Returns how many were forgotten.
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;
 
-    /// The id of the job that was submitted with this key, if one was.
+    /// The id of the job that was submitted with this key, if one was and has not been forgotten.
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;
 
-    /// One page of history, oldest first.
+    /// One page of history, oldest first. Numbers grow in the order in which batches were committed: whoever has read
+    /// up to `n` and asks for what comes after `n` misses nothing, whoever writes at the same time.
     async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError>;
 
     /// Answers if the store can be read and written now; for readiness.
@@ -104,24 +116,4 @@ pub struct EventFilter {
     /// Only events with a larger number.
     pub after: u64,
     pub limit: u32,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The disk is full or read-only, the database does not answer: nothing was changed, and trying again may help.
-    #[error("could not {doing}")]
-    Unavailable {
-        doing: &'static str,
-        #[source]
-        source: sqlx::Error,
-    },
-    /// What is stored is not what this version writes.
-    #[error("job {id} cannot be read from the store")]
-    Corrupt {
-        id: JobId,
-        #[source]
-        source: serde_json::Error,
-    },
-    #[error("the database is of a newer Danlu (schema {found}, this one knows {known})")]
-    TooNew { found: i64, known: i64 },
 }

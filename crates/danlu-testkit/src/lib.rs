@@ -1,1 +1,30 @@
-//! A real server on a temporary folder, builders, fake programs
+//! A real server on a temporary folder, for end-to-end tests.
+//!
+//! Nothing here is a double: [`TestServer`] starts the built binary, talks to it over HTTP, kills it when a test says so, and
+//! ends whatever its jobs left behind when the test is over. Tests wait for conditions with a deadline, never for time.
+
+mod processes;
+mod server;
+
+pub use processes::{alive, processes_of};
+pub use server::{TestServer, spec};
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Long enough for the busiest machine; only a broken build waits for it.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Asks again and again until there is an answer.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -172,9 +172,8 @@ impl JobSpec {
         match self.ranks {
             Some(RanksPerWorker::Count(count)) => count,
             Some(RanksPerWorker::PerWorker) => 1,
-            Some(RanksPerWorker::PerDevice) => self.devices.count.max(1),
             None if self.framework == Framework::None => 1,
-            None => self.devices.count.max(1),
+            Some(RanksPerWorker::PerDevice) | None => self.devices.count.max(1),
         }
     }
 

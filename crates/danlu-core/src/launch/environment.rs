@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use danlu_types::{DeviceKind, Framework};
 
-use super::{LaunchFile, RankPlan};
+use super::{LaunchFile, RUN_FOLDER_VARIABLE, RankPlan};
 
 /// Where the ranks of an attempt meet; decided by the launchers when they have found each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,7 @@ pub fn rank_environment(
     set("DANLU_LOCAL_RANK", rank.local_rank.to_string());
     set("DANLU_WORLD_SIZE", launch.world_size.to_string());
     set("DANLU_NODE", launch.node.to_string());
+    set(RUN_FOLDER_VARIABLE, launch.folders.run.display().to_string());
     set("DANLU_OUTPUT_DIR", launch.folders.output.display().to_string());
     set("DANLU_CHECKPOINT_DIR", launch.folders.checkpoint.display().to_string());
     if rendezvous.resume {

@@ -1,0 +1,258 @@
+//! The rules of a job's life, one story each.
+//!
+//! Each line of a story is an event, with its time in seconds; the transcript says what state follows, for which reason,
+//! and what was written into the job's history.
+
+use std::fmt::Write;
+
+use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply, view};
+use danlu_types::{JobId, JobSpec, Retry, RetryCause};
+
+use crate::builders::{at, ended, face, failed, grants, running, stop, submitted};
+
+fn spec(workers: u32) -> JobSpec {
+    JobSpec { workers, ..JobSpec::of_command("true") }
+}
+
+fn with_retries(limit: u32, on: &[RetryCause]) -> JobSpec {
+    JobSpec { retry: Retry { limit, on: on.to_vec() }, ..spec(1) }
+}
+
+fn hold() -> Event {
+    Event::Hold { by: "ada".to_owned() }
+}
+
+fn release() -> Event {
+    Event::Release { by: "ada".to_owned() }
+}
+
+fn preempt() -> Event {
+    Event::Preempt { for_job: JobId(8) }
+}
+
+fn place(workers: u32) -> Event {
+    Event::Place { grants: grants(workers) }
+}
+
+fn story(spec: JobSpec, events: impl IntoIterator<Item = (i64, Event)>) -> String {
+    let mut job = submitted(spec);
+    let mut out = format!("{}\n", told(&job));
+    for (seconds, event) in events {
+        writeln!(out, "{seconds:>4}s {}", name(&event)).unwrap();
+        match apply(&job, event, at(seconds)) {
+            Step::Next { job: next, records } => {
+                job = *next;
+                for record in records {
+                    writeln!(out, "      {} ({}): {}", record.kind.as_str(), record.actor, record.message)
+                        .unwrap();
+                }
+                writeln!(out, "      {}", told(&job)).unwrap();
+            }
+            Step::Ignore => out.push_str("      ignored\n"),
+            Step::Refuse(refusal) => writeln!(out, "      refused: {refusal}").unwrap(),
+        }
+    }
+    if let Some(code) = view::exit_code(&job) {
+        writeln!(out, "`danlu run` exits with {code}").unwrap();
+    }
+    out
+}
+
+fn told(job: &Job) -> String {
+    format!("= {}: {}", face(job), view::reason(job, None).text)
+}
+
+fn name(event: &Event) -> String {
+    match event {
+        Event::Hold { .. } => "hold".to_owned(),
+        Event::Release { .. } => "release".to_owned(),
+        Event::Stop { grace: None, .. } => "stop".to_owned(),
+        Event::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
+        Event::Preempt { for_job } => format!("preempt for {for_job}"),
+        Event::Place { grants } => format!("place on {} node(s)", grants.len()),
+        Event::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
+        Event::WorkerEnded { attempt, worker, exit } => {
+            format!("worker {attempt}.{worker} ends: {}", view::exit_sentence(exit))
+        }
+    }
+}
+
+macro_rules! assert_story {
+    ($spec:expr, $events:expr) => {
+        let story = story($spec, $events);
+        insta::assert_snapshot!(story);
+    };
+}
+
+#[test]
+fn a_plain_success() {
+    assert_story!(spec(1), [(1, place(1)), (2, running(1, 0)), (9, ended(1, 0, WorkerExit::Succeeded))]);
+}
+
+#[test]
+fn a_gang_runs_when_all_workers_do_and_has_succeeded_when_all_have() {
+    assert_story!(
+        spec(2),
+        [
+            (1, place(2)),
+            (2, running(1, 1)),
+            (3, running(1, 0)),
+            (8, ended(1, 0, WorkerExit::Succeeded)),
+            (9, ended(1, 1, WorkerExit::Succeeded)),
+        ]
+    );
+}
+
+#[test]
+fn the_first_worker_to_fail_ends_the_gang_and_is_named() {
+    assert_story!(
+        spec(3),
+        [
+            (1, place(3)),
+            (2, running(1, 0)),
+            (2, running(1, 1)),
+            (2, running(1, 2)),
+            (5, ended(1, 1, failed(FailureCause::Exit))),
+            (6, ended(1, 0, failed(FailureCause::NodeLost))),
+            (7, ended(1, 2, WorkerExit::Stopped)),
+        ]
+    );
+}
+
+#[test]
+fn a_worker_that_somebody_else_stopped_ends_the_gang() {
+    assert_story!(
+        spec(2),
+        [
+            (1, place(2)),
+            (2, running(1, 0)),
+            (2, running(1, 1)),
+            (5, ended(1, 0, WorkerExit::Stopped)),
+            (6, ended(1, 1, WorkerExit::Stopped)),
+        ]
+    );
+}
+
+#[test]
+fn retries_back_off_and_run_out() {
+    let lost = || failed(FailureCause::NodeLost);
+    assert_story!(
+        with_retries(2, &[RetryCause::NodeLost]),
+        [
+            (1, place(1)),
+            (10, ended(1, 0, lost())),
+            (11, place(1)),
+            (20, ended(2, 0, lost())),
+            (22, place(1)),
+            (30, ended(3, 0, lost())),
+        ]
+    );
+}
+
+#[test]
+fn only_causes_that_were_named_are_retried() {
+    assert_story!(
+        with_retries(5, &[RetryCause::NodeLost]),
+        [(1, place(1)), (2, ended(1, 0, failed(FailureCause::OutOfMemory)))]
+    );
+}
+
+#[test]
+fn a_time_limit_is_never_retried() {
+    let all = [RetryCause::NodeLost, RetryCause::Exit, RetryCause::DeviceError, RetryCause::OutOfMemory];
+    assert_story!(
+        with_retries(5, &all),
+        [(1, place(1)), (2, running(1, 0)), (3602, ended(1, 0, failed(FailureCause::TimeLimit)))]
+    );
+}
+
+#[test]
+fn a_preempted_job_is_queued_again_without_using_up_a_retry() {
+    assert_story!(
+        with_retries(0, &[]),
+        [
+            (1, place(1)),
+            (2, running(1, 0)),
+            (5, preempt()),
+            (6, preempt()),
+            (7, ended(1, 0, WorkerExit::Stopped)),
+            (8, place(1)),
+            (9, ended(2, 0, WorkerExit::Succeeded)),
+        ]
+    );
+}
+
+#[test]
+fn a_preempted_job_that_finished_in_its_grace_has_succeeded() {
+    assert_story!(
+        spec(1),
+        [(1, place(1)), (2, running(1, 0)), (5, preempt()), (6, ended(1, 0, WorkerExit::Succeeded))]
+    );
+}
+
+#[test]
+fn a_person_who_stops_a_preempted_job_ends_it_and_cannot_lengthen_its_grace() {
+    assert_story!(
+        spec(1),
+        [
+            (1, place(1)),
+            (2, running(1, 0)),
+            (5, preempt()),
+            (6, stop(Some(600))),
+            (7, ended(1, 0, WorkerExit::Stopped)),
+        ]
+    );
+}
+
+#[test]
+fn a_second_stop_may_shorten_the_grace() {
+    assert_story!(
+        spec(1),
+        [
+            (1, place(1)),
+            (2, running(1, 0)),
+            (3, stop(None)),
+            (4, stop(Some(300))),
+            (5, stop(Some(0))),
+            (5, stop(None)),
+            (6, ended(1, 0, failed(FailureCause::Exit))),
+            (7, stop(None)),
+        ]
+    );
+}
+
+#[test]
+fn held_jobs_are_not_placed() {
+    assert_story!(
+        spec(1),
+        [(1, hold()), (2, hold()), (3, place(1)), (4, release()), (5, release()), (6, place(1)), (7, hold())]
+    );
+}
+
+#[test]
+fn a_job_that_never_started_is_stopped_at_once() {
+    assert_story!(spec(1), [(1, hold()), (2, stop(None)), (3, release())]);
+}
+
+#[test]
+fn a_gang_is_placed_whole() {
+    assert_story!(spec(3), [(1, place(2)), (2, place(3)), (3, place(3))]);
+}
+
+#[test]
+fn news_of_attempts_that_are_over_are_old() {
+    assert_story!(
+        with_retries(1, &[RetryCause::NodeLost]),
+        [
+            (1, place(1)),
+            (2, ended(1, 0, failed(FailureCause::NodeLost))),
+            (3, running(1, 0)),
+            (4, place(1)),
+            (5, ended(1, 0, WorkerExit::Succeeded)),
+            (6, running(2, 0)),
+            (7, running(2, 5)),
+            (8, ended(2, 0, WorkerExit::Succeeded)),
+            (9, ended(2, 0, failed(FailureCause::NodeLost))),
+        ]
+    );
+}

@@ -1,0 +1,238 @@
+//! Where groups can be made on this machine, and which files carry which limit.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use danlu_core::launch::Limits;
+use nix::unistd::{AccessFlags, access};
+
+use super::{CgroupError, WorkerGroup};
+
+const MOUNT: &str = "/sys/fs/cgroup";
+/// In a delegated v2 subtree we are in the very group whose children get controllers, which v2 forbids. So whoever is
+/// there moves one level down, into this group.
+const LAUNCHERS: &str = "danlu-launchers";
+/// The kernel's default period of the processor quota.
+const PERIOD_MICROSECONDS: u64 = 100_000;
+/// The kernel refuses shorter quotas.
+const SHORTEST_QUOTA_MICROSECONDS: u64 = 1_000;
+
+/// The hierarchies in which workers' groups can be made.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    version: Version,
+    limitation: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Version {
+    /// Each is a folder below which groups can be made.
+    V1 {
+        cpu: Option<PathBuf>,
+        memory: Option<PathBuf>,
+        unified: Option<PathBuf>,
+    },
+    V2 {
+        base: PathBuf,
+        cpu: bool,
+        memory: bool,
+    },
+    Absent,
+}
+
+impl Groups {
+    pub fn detect() -> Self {
+        let root = Path::new(MOUNT);
+        if !root.join("cgroup.controllers").exists() {
+            return Groups::at(root);
+        }
+        let root_groups = Groups::v2(root);
+        if root_groups.limitation.is_none() {
+            return root_groups;
+        }
+        // Not root, or in a container: perhaps a part of the tree was given to us.
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        match own.lines().find_map(|line| line.strip_prefix("0::/")) {
+            Some(own) => {
+                let own = root.join(own);
+                Groups::v2(if own.ends_with(LAUNCHERS) { own.parent().unwrap_or(root) } else { &own })
+            }
+            None => root_groups,
+        }
+    }
+
+    /// As if the cgroup file systems were mounted below `root`.
+    pub fn at(root: &Path) -> Self {
+        if root.join("cgroup.controllers").exists() { Groups::v2(root) } else { Groups::v1(root) }
+    }
+
+    /// What will not hold for workers on this machine, and what to do about it.
+    pub fn limitation(&self) -> Option<String> {
+        self.limitation.clone()
+    }
+
+    fn v1(root: &Path) -> Self {
+        let usable = |name: &str| Some(root.join(name)).filter(|path| is_writable(path));
+        let (cpu, memory, unified) = (usable("cpu"), usable("memory"), usable("unified"));
+        let limitation = limitation(cpu.is_some(), memory.is_some(), root);
+        let version = if cpu.is_none() && memory.is_none() && unified.is_none() {
+            Version::Absent
+        } else {
+            Version::V1 { cpu, memory, unified }
+        };
+        Groups { version, limitation }
+    }
+
+    fn v2(base: &Path) -> Self {
+        let controllers = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
+        let writable = is_writable(base) && is_writable(&base.join("cgroup.procs"));
+        let has = |name: &str| writable && controllers.split_ascii_whitespace().any(|word| word == name);
+        let (cpu, memory) = (has("cpu"), has("memory"));
+        let version =
+            if writable { Version::V2 { base: base.to_owned(), cpu, memory } } else { Version::Absent };
+        Groups { version, limitation: limitation(cpu, memory, base) }
+    }
+
+    pub(super) fn create(&self, name: &str, limits: &Limits) -> Result<WorkerGroup, CgroupError> {
+        match &self.version {
+            Version::Absent => {}
+            Version::V1 { cpu, memory, unified } => {
+                // A hierarchy costs every process of the worker a join, so one that would limit nothing is left out,
+                // as long as another holds the worker together.
+                let mut held = false;
+                if let Some(cpu) = cpu.as_ref().filter(|_| limits.cpus.milli > 0) {
+                    let folder = make_folders(cpu, name)?;
+                    write(&folder.join("cpu.cfs_quota_us"), &quota(limits).to_string())?;
+                    held = true;
+                }
+                if let (Some(memory), Some(bytes)) = (memory, limits.memory) {
+                    let folder = make_folders(memory, name)?;
+                    write(&folder.join("memory.limit_in_bytes"), &bytes.0.to_string())?;
+                    // There only where the kernel counts swap; it must not be below the line above.
+                    let with_swap = folder.join("memory.memsw.limit_in_bytes");
+                    if with_swap.exists() {
+                        write(&with_swap, &bytes.0.to_string())?;
+                    }
+                    held = true;
+                }
+                if let Some(unified) = unified {
+                    make_folders(unified, name)?;
+                } else if !held && let Some(any) = cpu.as_ref().or(memory.as_ref()) {
+                    make_folders(any, name)?;
+                }
+            }
+            Version::V2 { base, cpu, memory } => {
+                let wanted: Vec<&str> =
+                    [("+cpu", *cpu), ("+memory", *memory)].iter().filter(|it| it.1).map(|it| it.0).collect();
+                let wanted = wanted.join(" ");
+                let folder = base.join(name);
+                let parent = folder.parent().unwrap_or(base);
+                make_folder(parent)?;
+                enable(base, &wanted).or_else(|_| {
+                    step_aside(base)?;
+                    enable(base, &wanted)
+                })?;
+                enable(parent, &wanted)?;
+                make_folder(&folder)?;
+                if *cpu && limits.cpus.milli > 0 {
+                    write(&folder.join("cpu.max"), &format!("{} {PERIOD_MICROSECONDS}", quota(limits)))?;
+                }
+                if let (true, Some(bytes)) = (*memory, limits.memory) {
+                    write(&folder.join("memory.max"), &bytes.0.to_string())?;
+                    let swap = folder.join("memory.swap.max");
+                    if swap.exists() {
+                        write(&swap, "0")?;
+                    }
+                }
+            }
+        }
+        Ok(self.open(name).unwrap_or_default())
+    }
+
+    pub(super) fn open(&self, name: &str) -> Option<WorkerGroup> {
+        let bases: Vec<&PathBuf> = match &self.version {
+            Version::Absent => Vec::new(),
+            // The unified hierarchy first: it is asked who is in the group, and it can kill.
+            Version::V1 { cpu, memory, unified } => [unified, cpu, memory].into_iter().flatten().collect(),
+            Version::V2 { base, .. } => vec![base],
+        };
+        let folders: Vec<PathBuf> =
+            bases.into_iter().map(|base| base.join(name)).filter(|folder| folder.is_dir()).collect();
+        (!folders.is_empty()).then_some(WorkerGroup::new(folders))
+    }
+}
+
+fn limitation(cpu: bool, memory: bool, at: &Path) -> Option<String> {
+    let missing = match (cpu, memory) {
+        (true, true) => return None,
+        (false, true) => "processor limits are",
+        (true, false) => "memory limits are",
+        (false, false) => "processor and memory limits are",
+    };
+    Some(format!(
+        "{missing} not enforced: no writable cgroup controller for that under `{}` \
+         (run as root, or in a delegated group: `systemd-run --user --scope -p Delegate=yes danlu up`)",
+        at.display()
+    ))
+}
+
+fn quota(limits: &Limits) -> u64 {
+    // Thousandths of a core, of a period: 1000 is the whole period.
+    (limits.cpus.milli.saturating_mul(PERIOD_MICROSECONDS) / 1000).max(SHORTEST_QUOTA_MICROSECONDS)
+}
+
+fn is_writable(path: &Path) -> bool {
+    access(path, AccessFlags::W_OK).is_ok()
+}
+
+fn make_folders(base: &Path, name: &str) -> Result<PathBuf, CgroupError> {
+    let folder = base.join(name);
+    // Nearly always the parent is there, so try the leaf first.
+    match fs::create_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            make_folder(folder.parent().unwrap_or(base))?;
+            make_folder(&folder)?;
+        }
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(failed("make the group", &folder)(error));
+        }
+        _ => {}
+    }
+    Ok(folder)
+}
+
+fn make_folder(path: &Path) -> Result<(), CgroupError> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        done => done.map_err(failed("make the group", path)),
+    }
+}
+
+fn enable(group: &Path, controllers: &str) -> Result<(), CgroupError> {
+    if controllers.is_empty() {
+        return Ok(());
+    }
+    write(&group.join("cgroup.subtree_control"), controllers)
+}
+
+/// Moves every process of `base` into a child group, because a v2 group that gives controllers to its children may not
+/// hold processes itself. Several launchers may do this at once: moving is idempotent, and processes that ended
+/// meanwhile are no loss.
+fn step_aside(base: &Path) -> Result<(), CgroupError> {
+    let aside = base.join(LAUNCHERS);
+    make_folder(&aside)?;
+    let procs = base.join("cgroup.procs");
+    for pid in fs::read_to_string(&procs).map_err(failed("read", &procs))?.lines() {
+        let _ = fs::write(aside.join("cgroup.procs"), pid);
+    }
+    Ok(())
+}
+
+fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
+    fs::write(path, value).map_err(failed("write", path))
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CgroupError {
+    move |source| CgroupError { action, path: path.to_owned(), source }
+}

@@ -1,0 +1,93 @@
+use std::fs;
+use std::process::{Command, Stdio};
+
+use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, WorkerIndex};
+
+use super::*;
+use crate::spawn::{ChildSetup, Place, prepare};
+
+fn limits() -> Limits {
+    Limits { cpus: Cpus { milli: 1500 }, memory: Some(Bytes(64 << 20)), shared_memory: None }
+}
+
+fn text(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_name_of_a_group_is_that_of_its_data_folder_and_worker() {
+    let worker = WorkerId { job: JobId(7), attempt: AttemptNumber(1), worker: WorkerIndex(0) };
+    let here = worker_group_name(Path::new("/var/lib/danlu"), worker);
+    assert_eq!(here, worker_group_name(Path::new("/var/lib/danlu"), worker));
+    assert_ne!(here, worker_group_name(Path::new("/srv/danlu"), worker));
+    assert!(here.ends_with(&format!("/{worker}")), "{here}");
+}
+
+#[test]
+fn v1_writes_each_limit_into_its_hierarchy() {
+    let root = tempfile::tempdir().unwrap();
+    for controller in ["cpu", "memory", "unified"] {
+        fs::create_dir(root.path().join(controller)).unwrap();
+    }
+    let groups = Groups::at(root.path());
+    assert_eq!(groups.limitation(), None);
+    let group = create(&groups, "danlu-x/1", &limits()).unwrap();
+    assert_eq!(text(root.path().join("cpu/danlu-x/1/cpu.cfs_quota_us")), "150000");
+    assert_eq!(text(root.path().join("memory/danlu-x/1/memory.limit_in_bytes")), "67108864");
+    assert_eq!(group.procs_files().len(), 3);
+    fs::write(root.path().join("memory/danlu-x/1/memory.oom_control"), "under_oom 0\noom_kill 2\n").unwrap();
+    assert_eq!(open(&groups, "danlu-x/1").unwrap().oom_kills(), 2);
+    assert!(open(&groups, "danlu-x/2").is_none());
+}
+
+#[test]
+fn v2_hands_controllers_down_to_the_leaf() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("cgroup.controllers"), "cpuset cpu io memory pids\n").unwrap();
+    fs::write(root.path().join("cgroup.procs"), "").unwrap();
+    let groups = Groups::at(root.path());
+    assert_eq!(groups.limitation(), None);
+    create(&groups, "danlu-x/1", &limits()).unwrap();
+    assert_eq!(text(root.path().join("cgroup.subtree_control")), "+cpu +memory");
+    assert_eq!(text(root.path().join("danlu-x/cgroup.subtree_control")), "+cpu +memory");
+    assert_eq!(text(root.path().join("danlu-x/1/cpu.max")), "150000 100000");
+    assert_eq!(text(root.path().join("danlu-x/1/memory.max")), "67108864");
+}
+
+#[test]
+fn without_controllers_the_group_is_empty_and_says_why() {
+    let root = tempfile::tempdir().unwrap();
+    let groups = Groups::at(root.path());
+    assert!(groups.limitation().unwrap().contains("processor and memory limits are not enforced"));
+    let group = create(&groups, "danlu-x/1", &limits()).unwrap();
+    assert!(group.is_empty_handed() && group.processes().is_empty());
+    group.kill().unwrap();
+    group.remove().unwrap();
+}
+
+#[test]
+fn a_real_group_holds_kills_and_goes_away() {
+    let groups = Groups::detect();
+    if let Some(limitation) = groups.limitation() {
+        println!("skipped: {limitation}");
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let worker = WorkerId { job: JobId(1), attempt: AttemptNumber(1), worker: WorkerIndex(0) };
+    let name = worker_group_name(data.path(), worker);
+    let group = create(&groups, &name, &limits()).unwrap();
+    let mut command = Command::new("cat");
+    command.stdin(Stdio::piped());
+    let join = group.join_files().unwrap();
+    prepare(&mut command, ChildSetup { place: Place::Group, join, die_with_parent: true });
+    let mut child = command.spawn().unwrap();
+    assert_eq!(group.processes(), vec![i32::try_from(child.id()).unwrap()]);
+    assert_eq!(group.remove().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+    group.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    group.remove().unwrap();
+    assert!(open(&groups, &name).is_none());
+    for folder in group.procs_files() {
+        let _ = fs::remove_dir(folder.parent().unwrap().parent().unwrap());
+    }
+}

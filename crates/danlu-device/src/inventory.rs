@@ -1,0 +1,150 @@
+//! What this machine can give to workers: processors, memory, devices.
+//!
+//! The figures are what Danlu itself may use, not what the hardware has: inside a container or under `taskset` a node
+//! that promised more would start jobs that can never get it. Free amounts are not asked for: what jobs hold is the
+//! scheduler's knowledge, and what other programs use changes from moment to moment.
+
+use std::fs;
+use std::path::Path;
+
+use danlu_types::{Bytes, Cpus, Device, Node, NodeCapacity, NodeName};
+
+/// This machine as a node of the local engine. Never fails: what cannot be found out is reported as small.
+pub fn host() -> Node {
+    Node {
+        name: NodeName(host_name()),
+        architecture: std::env::consts::ARCH.to_owned(),
+        capacity: NodeCapacity { cpus: usable_cpus(), memory: usable_memory(Path::new("/")) },
+        devices: devices(),
+        address: "127.0.0.1".to_owned(),
+        simulated: false,
+    }
+}
+
+/// The accelerators of this machine. None are looked for yet: finding NVIDIA and Ascend devices is issue 4, and until
+/// then jobs that ask for devices wait for a simulated node or a machine of another engine.
+fn devices() -> Vec<Device> {
+    Vec::new()
+}
+
+fn host_name() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    match name.to_string_lossy() {
+        name if name.is_empty() => "localhost".to_owned(),
+        name => name.into_owned(),
+    }
+}
+
+/// Respects the affinity mask and, rounded down, the processor quota of the cgroup.
+fn usable_cpus() -> Cpus {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Cpus::whole(cores as u64)
+}
+
+/// The machine's memory, or the smallest limit of the cgroups around this process where that is less. `root` is `/`
+/// outside tests.
+fn usable_memory(root: &Path) -> Bytes {
+    let total = fs::read_to_string(root.join("proc/meminfo")).ok().as_deref().and_then(memory_total);
+    let limits = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let limit = limits.lines().filter_map(|line| cgroup_memory_limit(root, line)).min();
+    Bytes(total.into_iter().chain(limit).min().unwrap_or(0))
+}
+
+fn memory_total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// The smallest memory limit on the way up from the group that one line of `/proc/self/cgroup` names.
+///
+/// In a container without a cgroup namespace the path is the host's and is missing under our mount. Its ancestors are
+/// tried all the same, so the walk ends at the mount's own root, which is the container's group.
+fn cgroup_memory_limit(root: &Path, line: &str) -> Option<u64> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next()?, fields.next()?);
+    let (mounts, file): (&[&str], _) = if controllers.is_empty() {
+        (&["sys/fs/cgroup", "sys/fs/cgroup/unified"], "memory.max")
+    } else if controllers.split(',').any(|controller| controller == "memory") {
+        (&["sys/fs/cgroup/memory"], "memory.limit_in_bytes")
+    } else {
+        return None;
+    };
+    let inside = Path::new(path.trim_start_matches('/'));
+    let limit_at = |mount: &str, group: &Path| {
+        // `max`, the word for no limit, is no number.
+        fs::read_to_string(root.join(mount).join(group).join(file)).ok()?.trim().parse().ok()
+    };
+    mounts.iter().flat_map(|mount| inside.ancestors().filter_map(|group| limit_at(mount, group))).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    const EIGHT_GIBIBYTES: (&str, &str) = ("proc/meminfo", "MemTotal:        8388608 kB\nMemFree: 1 kB\n");
+
+    #[test]
+    fn this_machine_has_processors_and_memory() {
+        let host = host();
+        assert!(host.capacity.cpus >= Cpus::whole(1));
+        assert!(host.capacity.memory > Bytes(1 << 20));
+        assert!(!host.name.0.is_empty() && !host.simulated && host.devices.is_empty());
+    }
+
+    #[test]
+    fn memory_is_the_machines_where_no_group_limits_it() {
+        let root = machine(&[
+            EIGHT_GIBIBYTES,
+            ("proc/self/cgroup", "0::/user.slice\n"),
+            ("sys/fs/cgroup/user.slice/memory.max", "max\n"),
+        ]);
+        assert_eq!(usable_memory(root.path()), Bytes(8 << 30));
+    }
+
+    #[test]
+    fn the_smallest_limit_of_the_groups_above_holds() {
+        let root = machine(&[
+            EIGHT_GIBIBYTES,
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/memory.max", "1073741824\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "2147483648\n"),
+        ]);
+        assert_eq!(usable_memory(root.path()), Bytes(1 << 30));
+    }
+
+    #[test]
+    fn a_container_without_its_own_view_of_cgroups_finds_its_limit_at_the_mount() {
+        let root = machine(&[
+            EIGHT_GIBIBYTES,
+            ("proc/self/cgroup", "4:cpu,cpuacct:/docker/x\n3:memory:/docker/x\n0::/docker/x\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n"),
+        ]);
+        assert_eq!(usable_memory(root.path()), Bytes(512 << 20));
+    }
+
+    #[test]
+    fn version_one_writes_no_limit_as_a_huge_number() {
+        let root = machine(&[
+            EIGHT_GIBIBYTES,
+            ("proc/self/cgroup", "3:memory:/\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+        ]);
+        assert_eq!(usable_memory(root.path()), Bytes(8 << 30));
+    }
+
+    #[test]
+    fn nothing_readable_is_reported_as_nothing() {
+        assert_eq!(usable_memory(machine(&[]).path()), Bytes(0));
+    }
+}

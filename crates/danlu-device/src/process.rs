@@ -1,0 +1,142 @@
+//! Which processes there are, read from `/proc`.
+//!
+//! A process number alone names nothing: numbers are used again. Whoever remembers a process across time remembers its
+//! [`ProcessIdentity`]. Zombies count as gone: they run nothing and hold nothing but their number.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use danlu_core::launch::ProcessIdentity;
+
+/// The process with this number, told apart from later ones by its start time; `None` if there is none.
+pub fn identity(pid: i32) -> Option<ProcessIdentity> {
+    let stat = stat(pid)?;
+    (!stat.is_gone()).then_some(ProcessIdentity { pid, start_ticks: stat.start_ticks })
+}
+
+pub fn is_alive(process: ProcessIdentity) -> bool {
+    identity(process.pid) == Some(process)
+}
+
+/// Every live process that descends from `pid`, without `pid` itself.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    let mut gone = HashSet::new();
+    for candidate in all() {
+        let Some(stat) = stat(candidate) else { continue };
+        children.entry(stat.parent).or_default().push(candidate);
+        if stat.is_gone() {
+            gone.insert(candidate);
+        }
+    }
+    let (mut found, mut open) = (Vec::new(), vec![pid]);
+    while let Some(parent) = open.pop() {
+        // Taking the list out also ends the walk if numbers were used again while we read and made a loop.
+        for child in children.remove(&parent).unwrap_or_default() {
+            open.push(child);
+            if !gone.contains(&child) {
+                found.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Processes that were started with `NAME=value` in their environment, except the caller. Those of other users stay
+/// unseen unless the caller may look into them.
+pub fn with_environment(name: &str, value: &str) -> Vec<i32> {
+    let wanted = format!("{name}={value}");
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let holds = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
+    };
+    all().filter(|pid| *pid != own).filter(holds).filter(|pid| identity(*pid).is_some()).collect()
+}
+
+/// The live processes of the session that `leader` leads or led.
+pub fn session_members(leader: i32) -> Vec<i32> {
+    let is_member = |pid: &i32| stat(*pid).is_some_and(|stat| stat.session == leader && !stat.is_gone());
+    all().filter(is_member).collect()
+}
+
+/// The process group that a terminal's keys act upon, seen from a process on that terminal.
+pub fn foreground_group(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.foreground).filter(|group| *group > 0)
+}
+
+struct Stat {
+    state: u8,
+    parent: i32,
+    session: i32,
+    foreground: i32,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn is_gone(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The second field is the program's name in brackets, which may hold spaces and brackets: the last one closes it.
+fn parse_stat(line: &[u8]) -> Option<Stat> {
+    let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(&line[after_name..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    // `nth` counts from the field after the last one taken: the group (5) is passed over, and so is the terminal (7).
+    let session = fields.nth(1)?.parse().ok()?;
+    let foreground = fields.nth(1)?.parse().ok()?;
+    let start_ticks = fields.nth(22 - 9)?.parse().ok()?;
+    Some(Stat { state, parent, session, foreground, start_ticks })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+        let line = b"42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
+        let stat = parse_stat(line).unwrap();
+        assert_eq!((stat.state, stat.parent, stat.start_ticks), (b'S', 7, 98765));
+        assert_eq!((stat.session, stat.foreground), (41, -1));
+    }
+
+    #[test]
+    fn a_process_is_alive_until_it_has_ended() {
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).env("DANLU_PROBE", "alive").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let seen = identity(pid).unwrap();
+        assert!(is_alive(seen));
+        assert!(descendants(i32::try_from(std::process::id()).unwrap()).contains(&pid));
+        assert!(!is_alive(ProcessIdentity { start_ticks: seen.start_ticks + 1, ..seen }));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!is_alive(seen));
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_environment() {
+        let mark = format!("of-{}", std::process::id());
+        let mut child = Command::new("cat").stdin(Stdio::piped()).env("DANLU_PROBE", &mark).spawn().unwrap();
+        assert_eq!(with_environment("DANLU_PROBE", &mark), vec![i32::try_from(child.id()).unwrap()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(with_environment("DANLU_PROBE", &mark).is_empty());
+    }
+}

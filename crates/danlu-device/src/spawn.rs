@@ -1,0 +1,168 @@
+//! The first and the last moment of a child: what it does between fork and exec, and how its parent hears of its end.
+//!
+//! This is the only unsafe code of the project. What runs between fork and exec is plain system calls on values made
+//! before the fork: no allocation, no lock, nothing that another thread of the parent could hold.
+
+#![expect(
+    unsafe_code,
+    reason = "there is no safe way to act between fork and exec, or to wait for any child"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+use nix::unistd::{Pid, getpid, getppid, setpgid, setsid};
+
+/// The place of a child among its parent's processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A process group of its own.
+    Group,
+    /// A session of its own, without a terminal.
+    Session,
+    /// A session of its own whose terminal is the child's standard input.
+    Terminal,
+}
+
+#[derive(Debug, Clone)]
+pub struct ChildSetup {
+    pub place: Place,
+    /// Opened `cgroup.procs` files (see [`crate::cgroup::WorkerGroup::join_files`]); empty to stay in the parent's groups.
+    pub join: Arc<[File]>,
+    /// Killed when the thread that started it ends: start such children from a thread that lives as long as they may.
+    pub die_with_parent: bool,
+}
+
+/// Signals whose handling a child must not inherit: a parent that ignores one would make its children ignore it too.
+const RESET: [Signal; 9] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGPIPE,
+    Signal::SIGCHLD,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+];
+
+/// Makes `command` start its child as `setup` says. A step that fails makes the start fail.
+pub fn prepare(command: &mut Command, setup: ChildSetup) {
+    let parent = getpid();
+    let steps = move || before_exec(&setup, parent);
+    // SAFETY: `before_exec` makes system calls only, all of them async-signal-safe, on memory and descriptors that were
+    // there before the fork; it neither allocates nor takes a lock nor drops anything.
+    unsafe {
+        command.pre_exec(steps);
+    }
+}
+
+/// What waiting for any child came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaped {
+    Ended {
+        pid: i32,
+        status: ExitStatus,
+    },
+    /// There are children, and none of them has ended.
+    NoneYet,
+    /// There are no children at all; for a subreaper: no descendants.
+    NoChildren,
+}
+
+/// Reaps one child that has ended, whichever it is, without waiting. nix's `waitpid` loses the number of a process
+/// that was killed by a real-time signal, so it is not enough for someone who must account for all.
+pub fn reap_any() -> Reaped {
+    loop {
+        let mut status = 0;
+        // SAFETY: waitpid writes one int where it is told to.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        match pid {
+            0 => return Reaped::NoneYet,
+            1.. => return Reaped::Ended { pid, status: ExitStatus::from_raw(status) },
+            _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            _ => return Reaped::NoChildren,
+        }
+    }
+}
+
+fn before_exec(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    for signal in RESET {
+        // SAFETY: the default action runs no code of ours.
+        unsafe {
+            sigaction(signal, &default)?;
+        }
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+    match setup.place {
+        Place::Group => setpgid(Pid::from_raw(0), Pid::from_raw(0))?,
+        Place::Session => {
+            setsid()?;
+        }
+        Place::Terminal => {
+            setsid()?;
+            take_terminal()?;
+        }
+    }
+    for procs in setup.join.iter() {
+        // "0" is the writer itself.
+        nix::unistd::write(procs, b"0")?;
+    }
+    if setup.die_with_parent {
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may have ended before the line above; then nobody would kill us.
+        if getppid() != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+    }
+    Ok(())
+}
+
+fn take_terminal() -> io::Result<()> {
+    // SAFETY: TIOCSCTTY takes a number, not a pointer, and acts on descriptor 0 only.
+    let answer = unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    fn setup(place: Place) -> ChildSetup {
+        ChildSetup { place, join: Arc::from([]), die_with_parent: true }
+    }
+
+    fn fields_of_own_stat(place: Place) -> Vec<String> {
+        let mut command = Command::new("cat");
+        command.arg("/proc/self/stat").stdin(Stdio::null());
+        prepare(&mut command, setup(place));
+        let output = command.output().unwrap();
+        String::from_utf8(output.stdout).unwrap().split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_child_leads_its_own_group_or_session() {
+        let grouped = fields_of_own_stat(Place::Group);
+        assert_eq!(grouped[0], grouped[4]);
+        assert_ne!(grouped[0], grouped[5]);
+        let alone = fields_of_own_stat(Place::Session);
+        assert_eq!((&alone[0], &alone[0]), (&alone[4], &alone[5]));
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_joined_fails_the_start() {
+        let mut command = Command::new("true");
+        let join = Arc::from([File::open("/dev/null").unwrap()]);
+        prepare(&mut command, ChildSetup { join, ..setup(Place::Group) });
+        assert!(command.spawn().is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What the local engine costs: `cargo run --release -p danlu-engine --example engine_cost`.
+//!
+//! Launchers are `true` and `sleep`, so the figures are the engine's own and the kernel's; the floor is the same
+//! program started by hand.
+#![expect(clippy::print_stdout, reason = "it prints a table")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use danlu_core::launch::{LauncherPhase, LauncherStatus, RankProcess, RunLayout, STATUS_FILE, StopOrder};
+use danlu_device::process;
+use danlu_engine::conformance::Site;
+use danlu_engine::local::{LocalEngine, LocalOptions};
+use danlu_engine::{Engine, Seen, Which};
+use danlu_types::{Rank, Span, WorkerId};
+use jiff::Timestamp;
+
+const WORKERS: u32 = 200;
+const ROUNDS: u32 = 20;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let begun = Instant::now();
+    for _ in 0..WORKERS {
+        Command::new("true").stdin(Stdio::null()).spawn()?.wait()?;
+    }
+    report("floor: start and wait for `true`", begun.elapsed(), WORKERS);
+
+    let engine = open(&folder.path().join("brief"), ["true".into()])?;
+    let begun = Instant::now();
+    let workers = launch(&engine, &folder.path().join("brief")).await?;
+    report("launch, of a launcher that ends at once", begun.elapsed(), WORKERS);
+    let begun = Instant::now();
+    for worker in &workers {
+        while !matches!(engine.observe(Which::These(&[*worker])).await?[0].seen, Seen::Ended { .. }) {}
+    }
+    report("verdict on a lost launcher", begun.elapsed(), WORKERS);
+    let begun = Instant::now();
+    for worker in &workers {
+        engine.release(*worker).await?;
+    }
+    report("release", begun.elapsed(), WORKERS);
+
+    let data = folder.path().join("lasting");
+    let engine = open(&data, ["sh".into(), "-c".into(), "exec sleep 600".into()])?;
+    let begun = Instant::now();
+    let workers = launch(&engine, &data).await?;
+    report("launch, of one that lasts", begun.elapsed(), WORKERS);
+    let pids = speak_for_launchers(&data, &workers)?;
+    let begun = Instant::now();
+    for _ in 0..ROUNDS {
+        let seen = engine.observe(Which::All).await?;
+        assert!(seen.iter().all(|it| matches!(it.seen, Seen::Running { .. })));
+    }
+    report("observe all of 200 that run", begun.elapsed(), ROUNDS);
+    let begun = Instant::now();
+    for worker in &workers {
+        engine.signal(*worker, &StopOrder { grace: Span::from_seconds(1) }).await?;
+    }
+    report("signal", begun.elapsed(), WORKERS);
+    for pid in pids {
+        while process::identity(pid).is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+fn open(data: &Path, launcher: impl Into<Vec<OsString>>) -> Result<LocalEngine> {
+    let options = LocalOptions { data: data.to_owned(), launcher: launcher.into(), nodes: Vec::new() };
+    Ok(LocalEngine::new(options)?)
+}
+
+async fn launch(engine: &LocalEngine, data: &Path) -> Result<Vec<WorkerId>> {
+    let site = Site::new(data.to_owned(), || unreachable!("the engine is open already"));
+    let mut workers = Vec::new();
+    for _ in 0..WORKERS {
+        let draft = site.draft("true");
+        engine.launch(&draft.launch_file(0)).await?;
+        workers.push(draft.worker(0));
+    }
+    Ok(workers)
+}
+
+/// Writes the status that a launcher with eight ranks would.
+fn speak_for_launchers(data: &Path, workers: &[WorkerId]) -> Result<Vec<i32>> {
+    let layout = RunLayout { data: data.to_owned() };
+    let mut pids = Vec::new();
+    for worker in workers {
+        let run = layout.run_folder(*worker);
+        let pid: i32 = fs::read_to_string(run.join("launcher.lock"))?.trim().parse()?;
+        let ranks = (0..8).map(|rank| RankProcess { rank: Rank(rank), pid }).collect();
+        let launcher = process::identity(pid).ok_or("a launcher is gone")?;
+        let phase = LauncherPhase::Running { since: Timestamp::now(), ranks };
+        let status = LauncherStatus { worker: *worker, launcher, phase };
+        fs::write(run.join(STATUS_FILE), serde_json::to_vec(&status)?)?;
+        pids.push(pid);
+    }
+    Ok(pids)
+}
+
+fn report(what: &str, took: Duration, times: u32) {
+    println!("{what:<45} {:>9.1} µs each", took.as_secs_f64() * 1e6 / f64::from(times));
+}

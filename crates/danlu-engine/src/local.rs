@@ -1,0 +1,217 @@
+//! Workers as processes of this machine.
+//!
+//! Each worker has a launcher of its own, detached from the server, and a run folder through which the two speak
+//! (`danlu_core::launch`). The server may die at any line; what it left is told from the disk and from locks alone:
+//!
+//! | marker in `live/` | launcher's lock | status or note of a start | means |
+//! |---|---|---|---|
+//! | no  | –    | –    | unknown: never launched, or released |
+//! | yes | free | none | never started: unknown, so that it is launched (again) |
+//! | yes | held | –    | alive: what its status says, or preparing before the first |
+//! | yes | free | some | the launcher is gone: what its last status says if that is an end, else a verdict of ours |
+//!
+//! Invariants:
+//! - A launcher is started only by a holder of its worker's lock, and the lock passes to it without a gap ([`hold`]):
+//!   a worker is never started twice, and never forgotten.
+//! - A verdict on a lost launcher is given only with the lock in hand, after nothing of the worker is left, and only
+//!   once it is on disk: later looks say the same.
+//! - A launcher's end is its last word. Logs and outputs are complete before it, so a launcher that is still around
+//!   when its worker is released may be killed.
+//! - One engine at a time works on a data folder; its server sees to that. Within it, [`Workers::guard`] lets one
+//!   thread at a time decide about a worker.
+
+mod files;
+mod hints;
+mod hold;
+mod look;
+mod start;
+mod sweep;
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_device::cgroup::Groups;
+use danlu_types::{Node, WorkerId};
+use tokio::net::UnixStream;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::{Connection, Engine, EngineError, Observation, Which};
+use hints::Hints;
+
+#[derive(Debug, Clone)]
+pub struct LocalOptions {
+    /// An absolute path; the folder is made if need be.
+    pub data: PathBuf,
+    /// The launcher's program and leading arguments; a worker's run folder is added.
+    pub launcher: Vec<OsString>,
+    /// What to offer: `danlu_device::inventory::host`, or what `danlu_device::simulate` made up.
+    pub nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+pub struct LocalEngine {
+    nodes: Vec<Node>,
+    workers: Arc<Workers>,
+    hints: Arc<Hints>,
+    listener: JoinHandle<()>,
+}
+
+impl LocalEngine {
+    /// Opens the engine on a data folder and listens for hints; what runs there already is found by `observe`. Must be
+    /// called within a tokio runtime.
+    pub fn new(options: LocalOptions) -> Result<Self, EngineError> {
+        let LocalOptions { data, launcher, nodes } = options;
+        let failed = |doing| move |source| EngineError::Host { doing, source };
+        if !data.is_absolute() || launcher.is_empty() {
+            let source =
+                io::Error::new(ErrorKind::InvalidInput, "a path is not absolute, or no launcher is named");
+            return Err(failed("set up the local engine")(source));
+        }
+        let layout = RunLayout { data };
+        files::make_folder(&layout.live_folder()).map_err(failed("make the folder of live workers"))?;
+        let hints = Arc::new(Hints::default());
+        let socket = layout.hints_socket();
+        let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let listener = hints::listen(&layout.data, name, Arc::clone(&hints))
+            .map_err(failed("listen for launchers' hints"))?;
+        let workers = Workers {
+            layout,
+            launcher,
+            groups: Groups::detect(),
+            guards: std::array::from_fn(|_| Mutex::default()),
+            hints: Arc::clone(&hints),
+        };
+        Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener })
+    }
+
+    /// What cannot be held of workers' limits on this machine, and what to do about it.
+    pub fn limitation(&self) -> Option<String> {
+        self.workers.groups.limitation()
+    }
+
+    /// Runs file and process work on a thread where it may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Workers) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let workers = Arc::clone(&self.workers);
+        let done = spawn_blocking(move || work(&workers)).await;
+        // Fails only where the runtime is shutting down or `work` panicked.
+        done.unwrap_or_else(|error| {
+            Err(EngineError::Host { doing: "finish what was begun", source: io::Error::other(error) })
+        })
+    }
+}
+
+impl Drop for LocalEngine {
+    /// Launchers go on, and are found again; only nobody listens to them.
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+#[async_trait]
+impl Engine for LocalEngine {
+    async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
+        Ok(self.nodes.clone())
+    }
+
+    async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {
+        let worker = launch.worker;
+        let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
+        if launch.folders.run != self.workers.layout.run_folder(worker) {
+            let text = "its launch file names a run folder outside the engine's data folder";
+            return Err(failed(io::Error::new(ErrorKind::InvalidInput, text)));
+        }
+        let bytes = serde_json::to_vec(launch).map_err(|error| failed(error.into()))?;
+        self.blocking(move |workers| workers.launch(worker, &bytes).map_err(failed)).await
+    }
+
+    async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError> {
+        let these = match which {
+            Which::All => None,
+            Which::These(these) => Some(these.to_vec()),
+        };
+        self.blocking(move |workers| {
+            let these = match these {
+                Some(these) => these,
+                None => workers
+                    .live()
+                    .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
+            };
+            let observe = |worker: WorkerId| {
+                let failed = |source| EngineError::Worker { doing: "look at", worker, source };
+                workers.observe(worker).map(|seen| Observation { worker, seen }).map_err(failed)
+            };
+            these.into_iter().map(observe).collect()
+        })
+        .await
+    }
+
+    async fn signal(&self, worker: WorkerId, order: &StopOrder) -> Result<(), EngineError> {
+        let order = order.clone();
+        let failed = move |source| EngineError::Worker { doing: "stop", worker, source };
+        self.blocking(move |workers| workers.signal(worker, &order).map_err(failed)).await
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), EngineError> {
+        let failed = move |source| EngineError::Worker { doing: "release", worker, source };
+        self.blocking(move |workers| workers.release(worker).map_err(failed)).await
+    }
+
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
+        let not_reachable = |why| EngineError::NotReachable { worker, why };
+        let failed = |source| EngineError::Worker { doing: "connect to", worker, source };
+        if !self.workers.marker(worker).exists() {
+            return Err(not_reachable("it does not run here"));
+        }
+        match self.workers.status(worker).map_err(failed)?.map(|status| status.phase) {
+            None => return Err(not_reachable("it is only being started")),
+            Some(LauncherPhase::Ended { .. }) => return Err(not_reachable("it has ended")),
+            Some(LauncherPhase::Preparing | LauncherPhase::Running { .. }) => {}
+        }
+        let run = self.workers.layout.run_folder(worker);
+        let (_open, path) = files::socket_path(&run, SESSION_SOCKET).map_err(failed)?;
+        match UnixStream::connect(&path).await {
+            Ok(stream) => Ok(Box::new(stream)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(not_reachable("its launcher does not listen yet"))
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                Err(not_reachable("its launcher is gone"))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    async fn changed(&self) -> Vec<WorkerId> {
+        self.hints.take().await
+    }
+}
+
+/// The workers of one data folder. Everything here blocks; each method that decides something takes the worker's guard.
+#[derive(Debug)]
+struct Workers {
+    layout: RunLayout,
+    launcher: Vec<OsString>,
+    groups: Groups,
+    /// Shared by workers that fall together: a guard each would have to be kept for each worker that ever was.
+    guards: [Mutex<()>; 64],
+    hints: Arc<Hints>,
+}
+
+impl Workers {
+    fn guard(&self, worker: WorkerId) -> MutexGuard<'_, ()> {
+        let place = worker.job.0.wrapping_mul(31).wrapping_add(u64::from(worker.worker.0));
+        let index = usize::try_from(place % self.guards.len() as u64).unwrap_or_default();
+        self.guards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn marker(&self, worker: WorkerId) -> PathBuf {
+        self.layout.live_folder().join(worker.to_string())
+    }
+}

@@ -1,0 +1,96 @@
+//! Small files that others read while they are written, and sockets in deep folders.
+//!
+//! Nothing here waits for the disk (`fsync`): files must survive the death of the server at any line, which the page
+//! cache does. After a power cut nothing runs, every lock is free, and a missing file leads to the same verdict.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+/// A status with the most ranks there can be stays far below; more is not ours.
+const LONGEST_FILE: u64 = 1 << 20;
+
+/// Makes a folder and those above it, for this user only: launch files hold users' environment.
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Puts a file in place in one step: a reader sees the old one or the new one. Callers see to it that there is one
+/// writer at a time.
+pub(super) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let draft = folder.join(format!(".{name}.draft"));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&draft, folder.join(name)));
+    if written.is_err() {
+        // On a full disk the half that was written is in the way of others.
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+/// Reads a value; `None` where there is no file, or where what is there is not such a value: programs of the job can
+/// write in their run folder, and what they scribble must not stop the engine.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(LONGEST_FILE).read_to_end(&mut bytes)?;
+    Ok(serde_json::from_slice(&bytes).ok())
+}
+
+/// Removes a file; one that is gone already is no error.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// A name for `folder/name` that fits the 108 bytes of a socket's address, however deep the folder lies. It is good for
+/// as long as the returned folder stays open.
+pub(super) fn socket_path(folder: &Path, name: &str) -> io::Result<(File, PathBuf)> {
+    let folder = File::open(folder)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()));
+    Ok((folder, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_value_reads_as_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stop.json");
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), None);
+        assert_eq!(read::<Vec<u8>>(&path.join("below")).unwrap(), None);
+        fs::write(&path, "[1, 2").unwrap();
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), None);
+        assert_eq!(read::<Vec<u8>>(&path.join("below")).unwrap(), None);
+        replace(folder.path(), "stop.json", b"[1, 2]").unwrap();
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_failed_replacement_leaves_no_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("stop.json")).unwrap();
+        replace(folder.path(), "stop.json", b"[]").unwrap_err();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

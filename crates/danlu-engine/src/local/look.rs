@@ -1,0 +1,212 @@
+//! What has become of a worker, telling it to end, and forgetting it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::launch::{
+    LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE, STOP_FILE, StopOrder,
+};
+use danlu_core::log::{LAUNCHER_LOG, decode};
+use danlu_device::process;
+use danlu_types::WorkerId;
+use jiff::Timestamp;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::hold::{Hold, Taken};
+use super::{Workers, files};
+use crate::Seen;
+
+/// The engine's own word on a worker whose launcher died without one: a [`LauncherPhase::Ended`]. It is not written
+/// into the launcher's status, because neither side writes the other's files.
+const VERDICT_FILE: &str = "verdict.json";
+/// Enough of a dying launcher's last words.
+const LONGEST_DETAIL: usize = 500;
+
+impl Workers {
+    /// The workers that were launched and not released. Names that are no worker's are left alone.
+    pub(super) fn live(&self) -> io::Result<Vec<WorkerId>> {
+        let entries = match fs::read_dir(self.layout.live_folder()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut live = Vec::new();
+        for entry in entries {
+            live.extend(entry?.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
+        }
+        live.sort_unstable();
+        Ok(live)
+    }
+
+    /// What the launcher last said, if that can be understood and is about this worker.
+    pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
+        let status: Option<LauncherStatus> = files::read(&self.layout.run_folder(worker).join(STATUS_FILE))?;
+        Ok(status.filter(|status| status.worker == worker))
+    }
+
+    pub(super) fn observe(&self, worker: WorkerId) -> io::Result<Seen> {
+        let _guard = self.guard(worker);
+        self.look(worker)
+    }
+
+    /// Writes the order, then wakes the launcher. In this order, and with a launcher that writes its first status
+    /// before it looks for orders, one of the two always sees the other. A worker whose launch was begun and not brought
+    /// to its start is never started once an order lies there.
+    pub(super) fn signal(&self, worker: WorkerId, order: &StopOrder) -> io::Result<()> {
+        let _guard = self.guard(worker);
+        let status = self.status(worker)?;
+        let has_ended = status.as_ref().is_some_and(|status| ended(&status.phase).is_some());
+        if has_ended || !self.marker(worker).try_exists()? {
+            return Ok(());
+        }
+        let run = self.layout.run_folder(worker);
+        let standing: Option<StopOrder> = files::read(&run.join(STOP_FILE))?;
+        if standing.is_none_or(|standing| order.grace < standing.grace) {
+            files::replace(&run, STOP_FILE, &serde_json::to_vec(order)?)?;
+        }
+        // Read again: the launcher may have come up while the order was written.
+        match self.status(worker)? {
+            Some(status) => kill_launcher(status.launcher, Signal::SIGTERM),
+            None => Ok(()),
+        }
+    }
+
+    /// The marker goes last: whatever fails before it is tried again.
+    pub(super) fn release(&self, worker: WorkerId) -> io::Result<()> {
+        let _guard = self.guard(worker);
+        let marker = self.marker(worker);
+        if !marker.try_exists()? {
+            return Ok(());
+        }
+        if let Seen::Preparing | Seen::Running { .. } = self.look(worker)? {
+            return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
+        }
+        if let Some(status) = self.status(worker)? {
+            kill_launcher(status.launcher, Signal::SIGKILL)?;
+        }
+        self.remove_group(worker)?;
+        files::remove(&marker)
+    }
+
+    /// The table of the module above. The caller has the worker's guard.
+    fn look(&self, worker: WorkerId) -> io::Result<Seen> {
+        let marker = self.marker(worker);
+        if !marker.try_exists()? {
+            return Ok(Seen::Unknown);
+        }
+        let run = self.layout.run_folder(worker);
+        let status = self.status(worker)?;
+        if let Some(ended) = status.as_ref().and_then(|status| ended(&status.phase)) {
+            return Ok(ended);
+        }
+        match Hold::probe(&run)? {
+            Hold::Held => match &status {
+                Some(status) if !process::is_alive(status.launcher) => self.look_at_stray(worker, status),
+                _ => Ok(last_word(status.as_ref())),
+            },
+            Hold::Taken(lock) => self.look_at_dead(worker, &lock),
+            Hold::Missing => {
+                if !run.join(LAUNCH_FILE).try_exists()? {
+                    // Somebody removed the folder: nothing is left to launch or to tell.
+                    files::remove(&marker)?;
+                }
+                Ok(Seen::Unknown)
+            }
+        }
+    }
+
+    /// The launcher is dead but its lock is held: a child of it got hold of its standard input. Without that child the
+    /// lock is free.
+    fn look_at_stray(&self, worker: WorkerId, status: &LauncherStatus) -> io::Result<Seen> {
+        self.sweep(worker);
+        match Hold::probe(&self.layout.run_folder(worker))? {
+            Hold::Taken(lock) => self.look_at_dead(worker, &lock),
+            Hold::Held | Hold::Missing => Ok(last_word(Some(status))),
+        }
+    }
+
+    /// No launcher lives, and with the lock in hand none can come up: the moment for a verdict.
+    fn look_at_dead(&self, worker: WorkerId, lock: &Taken) -> io::Result<Seen> {
+        let run = self.layout.run_folder(worker);
+        // Read again: it may have ended in good order between our first reading and its death.
+        let status = self.status(worker)?;
+        if let Some(ended) = status.as_ref().and_then(|status| ended(&status.phase)) {
+            return Ok(ended);
+        }
+        if let Some(ended) = self.verdict(worker)?.as_ref().and_then(ended) {
+            return Ok(ended);
+        }
+        let told_to_stop = files::read::<StopOrder>(&run.join(STOP_FILE))?.is_some();
+        if status.is_none() && !lock.was_started()? && !told_to_stop {
+            return Ok(Seen::Unknown);
+        }
+        if !self.sweep(worker) {
+            tracing::warn!(worker.id = %worker, "processes of worker {worker} outlive their launcher and a kill");
+            return Ok(last_word(status.as_ref()));
+        }
+        let exit = if told_to_stop {
+            WorkerExit::Stopped
+        } else {
+            let detail = if status.is_none() { self.last_words(worker) } else { String::new() };
+            WorkerExit::Failed(Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail })
+        };
+        let running_since = match status.as_ref().map(|status| &status.phase) {
+            Some(LauncherPhase::Running { since, .. }) => Some(*since),
+            _ => None,
+        };
+        let verdict = LauncherPhase::Ended { running_since, at: Timestamp::now(), exit };
+        match files::replace(&run, VERDICT_FILE, &serde_json::to_vec(&verdict)?) {
+            Ok(()) => Ok(ended(&verdict).unwrap_or(Seen::Unknown)),
+            Err(error) => {
+                // Others are to be seen nevertheless. This one stays as it was until the disk takes the verdict.
+                tracing::warn!(worker.id = %worker, %error, "could not write the verdict on worker {worker}");
+                Ok(last_word(status.as_ref()))
+            }
+        }
+    }
+
+    /// The verdict that was given on the worker, if one was.
+    pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherPhase>> {
+        files::read(&self.layout.run_folder(worker).join(VERDICT_FILE))
+    }
+
+    /// Why a launcher died before its first status: usually the last line it printed.
+    fn last_words(&self, worker: WorkerId) -> String {
+        let log = fs::read(self.layout.run_folder(worker).join(LAUNCHER_LOG)).unwrap_or_default();
+        let line = log.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
+        let text = decode(line).map_or(line, |(_, _, text)| text);
+        String::from_utf8_lossy(text).chars().take(LONGEST_DETAIL).collect()
+    }
+}
+
+fn ended(phase: &LauncherPhase) -> Option<Seen> {
+    match phase {
+        LauncherPhase::Preparing | LauncherPhase::Running { .. } => None,
+        LauncherPhase::Ended { running_since, at, exit } => {
+            Some(Seen::Ended { running_since: *running_since, at: *at, exit: exit.clone() })
+        }
+    }
+}
+
+/// What to say of a worker that has not ended.
+fn last_word(status: Option<&LauncherStatus>) -> Seen {
+    match status.map(|status| &status.phase) {
+        Some(LauncherPhase::Running { since, .. }) => Seen::Running { since: *since },
+        Some(LauncherPhase::Preparing | LauncherPhase::Ended { .. }) | None => Seen::Preparing,
+    }
+}
+
+/// Sends a signal to a launcher that lives; one that is gone is no error. Its number could be another process's only
+/// if it died and the kernel went once around all numbers between the look and the signal.
+fn kill_launcher(launcher: ProcessIdentity, signal: Signal) -> io::Result<()> {
+    // Status files lie where the job's programs can write: never a process group, never everybody.
+    if launcher.pid <= 1 || !process::is_alive(launcher) {
+        return Ok(());
+    }
+    match kill(Pid::from_raw(launcher.pid), signal) {
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}

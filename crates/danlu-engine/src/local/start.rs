@@ -1,0 +1,86 @@
+//! Starting a launcher, once.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use danlu_core::launch::LAUNCH_FILE;
+use danlu_core::log::LAUNCHER_LOG;
+use danlu_types::WorkerId;
+
+use super::hold::{Hold, Taken};
+use super::{Workers, files};
+
+impl Workers {
+    /// Starts the worker's launcher unless that was done before. Must be called within a tokio runtime.
+    ///
+    /// The order survives death at any line: the lock is held from before anything is written until the launcher has
+    /// it, and the marker comes after the launch file, so whoever finds a marker finds what to launch. Dying before
+    /// the start leaves a free lock and an empty note, and the next call begins again.
+    pub(super) fn launch(&self, worker: WorkerId, launch_file: &[u8]) -> io::Result<()> {
+        let _guard = self.guard(worker);
+        let run = self.layout.run_folder(worker);
+        files::make_folder(&run)?;
+        let marker = self.marker(worker);
+        let lock = match Hold::take(&run)? {
+            Hold::Taken(lock) if !self.was_launched(worker, &lock)? => lock,
+            _ if marker.try_exists()? => return Ok(()),
+            _ => {
+                // Run once more, it would mix its logs with those of the worker that had this name before.
+                let text = "its run folder was used and released before";
+                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+            }
+        };
+        files::replace(&run, LAUNCH_FILE, launch_file)?;
+        // Made again where a reboot or a person removed it.
+        files::make_folder(&self.layout.live_folder())?;
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(marker)?;
+        self.start(worker, &run, lock)
+    }
+
+    fn was_launched(&self, worker: WorkerId, lock: &Taken) -> io::Result<bool> {
+        Ok(lock.was_started()? || self.status(worker)?.is_some() || self.verdict(worker)?.is_some())
+    }
+
+    fn start(&self, worker: WorkerId, run: &Path, lock: Taken) -> io::Result<()> {
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(run.join(LAUNCHER_LOG))?;
+        let command = self.command(run, lock.for_launcher()?, log)?;
+        let mut launcher = tokio::process::Command::from(command).spawn()?;
+        // Gone already where it ended within the last microseconds; then it was started all the same.
+        lock.hand_over(launcher.id().unwrap_or_default());
+        let hints = Arc::clone(&self.hints);
+        tokio::spawn(async move {
+            // Reaps it. How it ended does not matter: the lock is free, and whoever follows the hint looks.
+            let _ = launcher.wait().await;
+            hints.add(worker);
+        });
+        Ok(())
+    }
+
+    fn command(&self, run: &Path, lock: File, log: File) -> io::Result<Command> {
+        let (program, arguments) = self.launcher.split_first().ok_or(ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .arg(run)
+            .current_dir("/")
+            .stdin(Stdio::from(lock))
+            .stdout(Stdio::from(log.try_clone()?))
+            .stderr(Stdio::from(log))
+            // Out of the reach of the terminal's Ctrl-C. A session of its own would also spare it the hangup when the
+            // terminal closes, which the launcher ignores instead: `setsid` here means code between fork and exec,
+            // which makes every start copy the server's page tables.
+            .process_group(0);
+        // Ours configure the server and may be secret (a database's address); ranks inherit what launchers have.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("DANLU_") {
+                command.env_remove(name);
+            }
+        }
+        Ok(command)
+    }
+}

@@ -1,0 +1,235 @@
+//! The use-cases of the API: what each request means, before HTTP and after the core.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use danlu_core::launch::RunLayout;
+use danlu_core::view::job_view;
+use danlu_core::{Event, Job};
+use danlu_engine::Engine;
+use danlu_objects::CodeStore;
+use danlu_sched::WaitReason;
+use danlu_store::{Store, StoreError};
+use danlu_types::api::{DeviceView, Explanation, HeldDevice, JobView, NodeView};
+use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
+use jiff::Timestamp;
+
+use crate::book::Book;
+use crate::ledger::{Answer, Ledger, LedgerError};
+use crate::wake::Wake;
+
+/// Until accounts exist there is one person: whoever can read the token file.
+pub(crate) const LOCAL_ADMIN: &str = "admin";
+
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) book: Arc<Book>,
+    pub(crate) ledger: Ledger,
+    pub(crate) wake: Arc<Wake>,
+    pub(crate) layout: RunLayout,
+    pub(crate) code: CodeStore,
+    /// How long ended jobs are kept; for ever when absent.
+    pub(crate) keep_ended: Option<Span>,
+    /// The scheduler's last word on why each job waits; a cache for lists.
+    pub(crate) waiting: RwLock<HashMap<JobId, WaitReason>>,
+}
+
+impl App {
+    pub(crate) fn set_waiting(&self, waiting: HashMap<JobId, WaitReason>) {
+        *self.waiting.write().unwrap_or_else(PoisonError::into_inner) = waiting;
+    }
+
+    pub(crate) fn view(&self, job: &Job) -> JobView {
+        let waiting = self.waiting.read().unwrap_or_else(PoisonError::into_inner);
+        job_view(job, waiting.get(&job.id).map(|why| why.reason(&job.spec)))
+    }
+
+    pub(crate) async fn submit(&self, spec: JobSpec, key: Option<String>) -> Result<Arc<Job>, Problem> {
+        self.check(&spec)?;
+        match self.ledger.submit(spec, LOCAL_ADMIN.to_owned(), key).await {
+            Ok(Answer::SubmittedBefore(id)) => self.job(id).await,
+            other => done(other),
+        }
+    }
+
+    /// What would happen to a job if it were submitted now.
+    pub(crate) fn dry_run(&self, spec: JobSpec) -> Result<Explanation, Problem> {
+        self.check(&spec)?;
+        // The largest id: behind everybody else of its priority, as a new job would be.
+        let job = Job::submitted(JobId(u64::MAX), LOCAL_ADMIN.to_owned(), Arc::new(spec), Timestamp::now());
+        Ok(Explanation { job: JobId(0), ..self.explain_waiting(&job) })
+    }
+
+    /// Refuses what is wrong in itself, and what nothing here could ever run.
+    fn check(&self, spec: &JobSpec) -> Result<(), Problem> {
+        let errors = spec.check();
+        if !errors.is_empty() {
+            return Err(Problem::invalid_fields(errors));
+        }
+        if let Err(impossible) = danlu_sched::can_ever_run(&self.book.nodes(), spec) {
+            let detail = format!("`{}`: {}", impossible.field, impossible.message);
+            let problem = Problem::new(ProblemCode::CannotEverRun, detail);
+            return Err(Problem { errors: vec![impossible], ..problem });
+        }
+        match &spec.code {
+            Some(digest) if !self.code.has(digest) => {
+                let message = format!("no snapshot {digest} has been uploaded");
+                Err(Problem::invalid_fields(vec![FieldError::new("code", message)]).with_hint(
+                    "upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn job(&self, id: JobId) -> Result<Arc<Job>, Problem> {
+        if let Some(job) = self.book.job(id) {
+            return Ok(job);
+        }
+        let job = self.store.job_fetch(id).await.map_err(store_problem)?;
+        job.map(Arc::new).ok_or_else(|| no_such_job(id))
+    }
+
+    pub(crate) async fn change(&self, id: JobId, event: Event) -> Result<Arc<Job>, Problem> {
+        match self.ledger.apply(id, event.clone()).await {
+            // The book forgets jobs that have ended; they are not gone, they only take no more events.
+            Ok(Answer::NoSuchJob) => {
+                let job = self.job(id).await?;
+                match danlu_core::apply(&job, event, Timestamp::now()) {
+                    danlu_core::Step::Refuse(refusal) => Err(refused(&refusal)),
+                    danlu_core::Step::Ignore | danlu_core::Step::Next { .. } => Ok(job),
+                }
+            }
+            other => done(other),
+        }
+    }
+
+    pub(crate) async fn delete(&self, id: JobId) -> Result<(), Problem> {
+        let job = self.job(id).await?;
+        if job.ended_at().is_none() {
+            return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
+                .with_hint(format!("stop it first: `danlu stop {id}`")));
+        }
+        self.forget(&[id]).await.map_err(store_problem)?;
+        Ok(())
+    }
+
+    /// Removes ended jobs: first the record, then the folder, so that no listed job lacks its logs.
+    pub(crate) async fn forget(&self, ids: &[JobId]) -> Result<u64, StoreError> {
+        let count = self.store.jobs_delete(ids).await?;
+        for id in ids {
+            let folder = self.layout.job_folder(*id);
+            match tokio::fs::remove_dir_all(&folder).await {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!("could not remove {}: {error}", folder.display()),
+            }
+        }
+        Ok(count)
+    }
+
+    pub(crate) async fn explain(&self, id: JobId) -> Result<Explanation, Problem> {
+        let job = self.job(id).await?;
+        if job.state() == danlu_types::api::JobState::Queued {
+            return Ok(self.explain_waiting(&job));
+        }
+        Ok(Explanation {
+            job: id,
+            state: job.state(),
+            reason: danlu_core::view::reason(&job, None),
+            position: None,
+            details: Vec::new(),
+        })
+    }
+
+    fn explain_waiting(&self, job: &Job) -> Explanation {
+        let pages = self.book.read();
+        danlu_sched::explain(&pages.cluster, pages.queue(), job, Timestamp::now())
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<NodeView> {
+        let pages = self.book.read();
+        let mut views: Vec<NodeView> = pages
+            .nodes
+            .iter()
+            .map(|node| NodeView {
+                node: node.clone(),
+                used_cpus: danlu_types::Cpus::default(),
+                used_memory: danlu_types::Bytes::default(),
+                held: Vec::new(),
+            })
+            .collect();
+        let order: HashMap<_, _> =
+            pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
+        for job in pages.active() {
+            for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
+                let grant = &worker.grant;
+                let Some(view) = order.get(&grant.node).map(|at| &mut views[*at]) else { continue };
+                view.used_cpus.milli += grant.cpus.milli;
+                view.used_memory.0 += grant.memory.0;
+                view.held.extend(grant.devices.iter().map(|index| HeldDevice {
+                    index: *index,
+                    job: job.id,
+                    job_name: job.spec.name.clone(),
+                    owner: job.owner.clone(),
+                }));
+            }
+        }
+        views
+    }
+
+    pub(crate) fn devices(&self) -> Vec<DeviceView> {
+        let mut devices = Vec::new();
+        for NodeView { node, held, .. } in self.nodes() {
+            for device in node.devices {
+                let held_by = held.iter().find(|held| held.index == device.index).cloned();
+                devices.push(DeviceView { node: node.name.clone(), device, held_by });
+            }
+        }
+        devices
+    }
+}
+
+fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
+    match answer {
+        Ok(Answer::Done(job) | Answer::Unchanged(job)) => Ok(job),
+        Ok(Answer::Refused(refusal)) => Err(refused(&refusal)),
+        Ok(Answer::NoSuchJob) => Err(Problem::new(ProblemCode::NotFound, "no such job")),
+        Ok(Answer::SubmittedBefore(id)) => Err(no_such_job(id)),
+        Ok(Answer::Overbooked) => {
+            Err(Problem::new(ProblemCode::WrongState, "its devices were given to another job"))
+        }
+        Err(LedgerError::Store(error)) => match &*error {
+            StoreError::Refused { .. } => {
+                Err(Problem::new(ProblemCode::InvalidFields, crate::error_chain(&*error)))
+            }
+            error => Err(unavailable(error)),
+        },
+        Err(error) => Err(unavailable(&error)),
+    }
+}
+
+fn refused(refusal: &danlu_core::Refusal) -> Problem {
+    Problem::new(ProblemCode::WrongState, refusal.to_string())
+}
+
+fn no_such_job(id: JobId) -> Problem {
+    Problem::new(ProblemCode::NotFound, format!("there is no job {id}"))
+        .with_hint("`danlu jobs --all` lists them")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
+pub(crate) fn store_problem(error: StoreError) -> Problem {
+    if let StoreError::Unavailable { .. } = error {
+        return unavailable(&error);
+    }
+    tracing::error!("{}", crate::error_chain(&error));
+    Problem::new(ProblemCode::Internal, error.to_string())
+}
+
+fn unavailable(error: &dyn std::error::Error) -> Problem {
+    Problem::new(ProblemCode::Unavailable, crate::error_chain(error))
+        .with_hint("nothing was changed; check the disk of the data folder, then try again")
+}

@@ -1,0 +1,89 @@
+//! The data folder: who may use it, and what the CLI finds there.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use nix::fcntl::{Flock, FlockArg};
+use rand::Rng;
+use serde_json::json;
+
+const TOKEN_FILE: &str = "token";
+const SERVER_FILE: &str = "server.json";
+const LOCK_FILE: &str = "server.lock";
+
+/// A data folder in this server's hands. The lock is the kernel's: it is gone with the process, however it ends.
+#[derive(Debug)]
+pub(crate) struct DataFolder {
+    pub(crate) path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl DataFolder {
+    /// Creates the folder where needed, and makes sure that no other server uses it.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(path)
+            .with_context(|| format!("could not create the data folder `{}`", path.display()))?;
+        // Run folders hold what jobs print and see; only their owner may look.
+        std::fs::set_permissions(path, Permissions::from_mode(0o700))
+            .with_context(|| format!("could not restrict access to the data folder `{}`", path.display()))?;
+        let path = path.canonicalize().with_context(|| format!("could not resolve `{}`", path.display()))?;
+        let lock_path = path.join(LOCK_FILE);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&lock_path)
+            .with_context(|| format!("could not write to the data folder `{}`", path.display()))?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Ok(DataFolder { path, _lock: lock }),
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
+                bail!("another `danlu up` is using the data folder `{}`", path.display())
+            }
+            Err((_, error)) => {
+                Err(error).with_context(|| format!("could not lock `{}`", lock_path.display()))
+            }
+        }
+    }
+
+    /// The bearer token of this folder, made on first use.
+    pub(crate) fn token(&self) -> anyhow::Result<String> {
+        let path = self.path.join(TOKEN_FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(token) if token.trim().len() >= 32 => return Ok(token.trim().to_owned()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| format!("could not read `{}`", path.display())),
+        }
+        let words: [u128; 2] = rand::rng().random();
+        let token = format!("{:032x}{:032x}", words[0], words[1]);
+        self.write_private(TOKEN_FILE, &format!("{token}\n"))?;
+        Ok(token)
+    }
+
+    /// Tells programs on this machine where the server is.
+    pub(crate) fn announce(&self, address: &str) -> anyhow::Result<()> {
+        let text = json!({ "address": address, "pid": std::process::id() }).to_string();
+        self.write_private(SERVER_FILE, &text)
+    }
+
+    pub(crate) fn retract(&self) {
+        // A stale file only means that the CLI says "not reachable" instead of "not running".
+        let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
+    }
+
+    fn write_private(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let (path, temporary) = (self.path.join(name), self.path.join(format!("{name}.new")));
+        let write = || -> std::io::Result<()> {
+            let mut file =
+                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&temporary, &path)
+        };
+        write().with_context(|| format!("could not write `{}`", path.display()))
+    }
+}

@@ -1,0 +1,100 @@
+//! Nodes, devices, history, hints and health.
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use danlu_store::EventFilter;
+use danlu_types::api::{DeviceView, EventQuery, EventView, HealthView, NodeView, Page};
+use danlu_types::{Problem, ProblemCode};
+use futures::Stream;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Context;
+use super::extract::{Failure, Query};
+use crate::app::store_problem;
+
+/// List what has happened, oldest first
+#[utoipa::path(get, path = "/events", tag = "cluster", params(EventQuery),
+    responses((status = 200, body = Page<EventView>)))]
+pub(crate) async fn events(
+    State(context): State<Context>,
+    Query(query): Query<EventQuery>,
+) -> Result<Json<Page<EventView>>, Failure> {
+    let after = match query.cursor.as_deref().map(str::parse) {
+        None => 0,
+        Some(Ok(after)) => after,
+        Some(Err(_)) => {
+            let problem = Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave");
+            return Err(Failure(problem));
+        }
+    };
+    let limit = query.limit.unwrap_or(100).clamp(1, 1000);
+    let filter = EventFilter { job: query.job, after, limit: limit + 1 };
+    let mut items = context.app.store.events_list(&filter).await.map_err(store_problem)?;
+    let more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let next = if more { items.last().map(|event| event.number.to_string()) } else { None };
+    Ok(Json(Page { items, next }))
+}
+
+/// List nodes with what is taken of them
+#[utoipa::path(get, path = "/nodes", tag = "cluster", responses((status = 200, body = Page<NodeView>)))]
+pub(crate) async fn nodes(State(context): State<Context>) -> Json<Page<NodeView>> {
+    Json(Page { items: context.app.nodes(), next: None })
+}
+
+/// List devices with who holds them
+#[utoipa::path(get, path = "/devices", tag = "cluster", responses((status = 200, body = Page<DeviceView>)))]
+pub(crate) async fn devices(State(context): State<Context>) -> Json<Page<DeviceView>> {
+    Json(Page { items: context.app.devices(), next: None })
+}
+
+/// Follow what changes
+///
+/// A stream of server-sent events, each a `Hint`: the kind, id and generation of something that changed, and nothing
+/// more. A client that falls behind is disconnected: it has missed hints, and should fetch what it shows.
+#[utoipa::path(get, path = "/hints", tag = "cluster",
+    responses((status = 200, content_type = "text/event-stream", body = danlu_types::api::Hint)))]
+pub(crate) async fn hints(
+    State(context): State<Context>,
+) -> Sse<impl Stream<Item = Result<SseEvent, Infallible>>> {
+    let mut hints = context.app.wake.subscribe();
+    let stop = context.stop.clone();
+    let stream = async_stream::stream! {
+        loop {
+            let hint = tokio::select! {
+                hint = hints.recv() => hint,
+                () = stop.cancelled() => return,
+            };
+            match hint {
+                Ok(hint) => yield Ok(SseEvent::default().data(serde_json::to_string(&hint).unwrap_or_default())),
+                Err(RecvError::Lagged(_) | RecvError::Closed) => return,
+            }
+        }
+    };
+    Sse::new(stream).keep_alive(KeepAlive::default())
+}
+
+/// The process answers.
+pub(crate) async fn health() -> Json<HealthView> {
+    Json(HealthView { status: "ok".to_owned(), version: version(), problems: Vec::new() })
+}
+
+/// The server can do its work: its store can be written.
+pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<HealthView>) {
+    match context.app.store.check().await {
+        Ok(()) => (StatusCode::OK, health().await),
+        Err(error) => {
+            let problems = vec![crate::error_chain(&error)];
+            let view = HealthView { status: "not ready".to_owned(), version: version(), problems };
+            (StatusCode::SERVICE_UNAVAILABLE, Json(view))
+        }
+    }
+}
+
+fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}

@@ -1,0 +1,47 @@
+//! Code snapshots: uploaded once, named by what they hold.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use danlu_types::api::CodeView;
+use danlu_types::{Problem, ProblemCode};
+use futures::TryStreamExt;
+use tokio_util::io::{StreamReader, SyncIoBridge};
+
+use super::Context;
+use super::extract::{Failure, Path};
+
+/// Ask whether a snapshot is here
+#[utoipa::path(head, path = "/code/{digest}", tag = "code", params(("digest" = String, Path)),
+    responses((status = 200), (status = 404)))]
+pub(crate) async fn look(State(context): State<Context>, Path(digest): Path<String>) -> StatusCode {
+    if context.app.code.has(&digest) { StatusCode::OK } else { StatusCode::NOT_FOUND }
+}
+
+/// Upload a snapshot
+///
+/// The body is a zstd-compressed tar archive; its SHA-256 must be the digest in the address.
+#[utoipa::path(put, path = "/code/{digest}", tag = "code", params(("digest" = String, Path)),
+    request_body(content = String, content_type = "application/octet-stream"), responses(
+    (status = 201, body = CodeView), (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn upload(
+    State(context): State<Context>,
+    Path(digest): Path<String>,
+    body: Body,
+) -> Result<(StatusCode, Json<CodeView>), Failure> {
+    let stream = body.into_data_stream().map_err(std::io::Error::other);
+    let reader = SyncIoBridge::new(StreamReader::new(stream));
+    let named = digest.clone();
+    let stored = tokio::task::spawn_blocking(move || context.app.code.put(&named, reader)).await;
+    let size = match stored {
+        Ok(Ok(size)) => size,
+        Ok(Err(error)) => {
+            let own_fault = matches!(error, danlu_objects::ObjectsError::Io { .. });
+            let code = if own_fault { ProblemCode::Unavailable } else { ProblemCode::BadRequest };
+            return Err(Failure(Problem::new(code, crate::error_chain(&error))));
+        }
+        Err(_) => return Err(Failure(Problem::new(ProblemCode::Internal, "storing the snapshot failed"))),
+    };
+    Ok((StatusCode::CREATED, Json(CodeView { digest, size })))
+}

@@ -1,0 +1,138 @@
+//! Reading requests so that whatever is wrong with them becomes a problem with a reason.
+
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
+use danlu_types::{FieldError, Problem, ProblemCode};
+use serde::de::DeserializeOwned;
+
+/// A problem as a response.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) Problem);
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Failure(problem)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, axum::Json(self.0)).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response
+    }
+}
+
+/// A JSON body. Errors name the field that could not be read.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        if !content_type.is_some_and(|value| value.trim_start().starts_with("application/json")) {
+            let problem =
+                Problem::new(ProblemCode::UnsupportedMediaType, "the body must be `application/json`");
+            return Err(Failure(problem));
+        }
+        let bytes =
+            Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
+        read_json(&bytes).map(Body).map_err(Failure)
+    }
+}
+
+/// A JSON body that may be left out.
+#[derive(Debug)]
+pub(crate) struct OptionalBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let bytes =
+            Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
+        if bytes.is_empty() {
+            return Ok(OptionalBody(T::default()));
+        }
+        read_json(&bytes).map(OptionalBody).map_err(Failure)
+    }
+}
+
+pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        json_problem(&path, error.inner())
+    })?;
+    reader.end().map_err(|error| json_problem(".", &error))?;
+    Ok(value)
+}
+
+pub(crate) fn json_problem(path: &str, error: &serde_json::Error) -> Problem {
+    let message: String = error.to_string().chars().take(500).collect();
+    if !error.is_data() {
+        return Problem::new(ProblemCode::BadRequest, format!("the body is not valid JSON: {message}"));
+    }
+    let field = if path == "." { String::new() } else { path.chars().take(200).collect() };
+    for (name, sentence) in FIELDS_OF_LATER_VERSIONS {
+        if message.starts_with(&format!("unknown field `{name}`")) {
+            return Problem::invalid_fields(vec![FieldError::new(name, sentence)]);
+        }
+    }
+    Problem::invalid_fields(vec![FieldError::new(field, message)])
+}
+
+fn too_large(rejection: &BytesRejection) -> Problem {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let detail = format!("the body is larger than {} bytes", super::LARGEST_BODY);
+        return Problem::new(ProblemCode::TooLarge, detail)
+            .with_hint("put large files into `code`, or name their path");
+    }
+    Problem::new(ProblemCode::BadRequest, "the body ended before it was complete")
+}
+
+/// The query string.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(value)) => Ok(Query(value)),
+            Err(rejection) => {
+                let detail = rejection.body_text().chars().take(500).collect::<String>();
+                Err(Failure(Problem::new(ProblemCode::BadRequest, detail)))
+            }
+        }
+    }
+}
+
+/// Path parameters.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match axum::extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Path(value)),
+            // What is not an id names nothing.
+            Err(rejection) => {
+                let detail = rejection.body_text().chars().take(500).collect::<String>();
+                Err(Failure(Problem::new(ProblemCode::NotFound, detail)))
+            }
+        }
+    }
+}

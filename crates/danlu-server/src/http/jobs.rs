@@ -1,0 +1,229 @@
+//! Jobs: submit, list, show, stop, hold, release, clone, delete, explain.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use danlu_core::Event;
+use danlu_store::JobFilter;
+use danlu_types::api::{Explanation, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
+use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::IntoParams;
+
+use super::Context;
+use super::extract::{Body, Failure, OptionalBody, Path, Query, json_problem};
+use crate::app::{LOCAL_ADMIN, store_problem};
+
+const DEFAULT_LIMIT: u32 = 100;
+const LARGEST_LIMIT: u32 = 1000;
+const LONGEST_KEY: usize = 200;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubmitQuery {
+    /// Say what would happen, and submit nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Submit a job
+///
+/// Answered when the job is durable. With an `Idempotency-Key`, a second request of the same key answers with the first
+/// one's job, so a client that lost the answer may simply ask again.
+#[utoipa::path(post, path = "/jobs", tag = "jobs", params(SubmitQuery, ("Idempotency-Key" = Option<String>, Header)),
+    request_body = JobSpec, responses(
+        (status = 201, body = JobView), (status = 200, description = "A dry run's answer", body = Explanation),
+        (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn submit(
+    State(context): State<Context>,
+    Query(query): Query<SubmitQuery>,
+    headers: HeaderMap,
+    Body(spec): Body<JobSpec>,
+) -> Result<Response, Failure> {
+    if query.dry_run {
+        return Ok(Json(context.app.dry_run(spec)?).into_response());
+    }
+    let key = match headers.get("idempotency-key").map(|value| value.to_str()) {
+        None => None,
+        Some(Ok(key)) if !key.is_empty() && key.len() <= LONGEST_KEY => Some(key.to_owned()),
+        Some(_) => {
+            let detail = format!("`Idempotency-Key` must be 1 to {LONGEST_KEY} visible ASCII characters");
+            return Err(Failure(Problem::new(ProblemCode::BadRequest, detail)));
+        }
+    };
+    let job = context.app.submit(spec, key).await?;
+    Ok((StatusCode::CREATED, Json(context.app.view(&job))).into_response())
+}
+
+/// List jobs, newest first
+#[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobQuery), responses((status = 200, body = Page<JobView>)))]
+pub(crate) async fn list(
+    State(context): State<Context>,
+    Query(query): Query<JobQuery>,
+) -> Result<Json<Page<JobView>>, Failure> {
+    let mut filter = read_filter(query)?;
+    let limit = filter.limit;
+    // One more than asked for tells whether there is a next page.
+    filter.limit += 1;
+    let mut jobs = context.app.store.jobs_list(&filter).await.map_err(store_problem)?;
+    let more = jobs.len() > limit as usize;
+    jobs.truncate(limit as usize);
+    let next = if more { jobs.last().map(|job| job.id.to_string()) } else { None };
+    Ok(Json(Page { items: jobs.iter().map(|job| context.app.view(job)).collect(), next }))
+}
+
+fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
+    let bad = |detail: String| Problem::new(ProblemCode::BadRequest, detail);
+    let mut filter = JobFilter {
+        workspace: query.workspace,
+        name: query.name,
+        search: query.search,
+        limit: query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, LARGEST_LIMIT),
+        ..JobFilter::default()
+    };
+    for word in
+        query.state.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty())
+    {
+        let state = JobState::ALL.into_iter().find(|state| state.as_str() == word);
+        let outcome = JobOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == word);
+        match (state, outcome) {
+            (Some(state), _) => filter.states.push(state),
+            (None, Some(outcome)) => filter.outcomes.push(outcome),
+            (None, None) => {
+                let shown: String = word.chars().take(40).collect();
+                return Err(bad(format!(
+                    "`{shown}` is no state; write held, queued, starting, running, stopping, ended, succeeded, failed \
+                     or stopped"
+                )));
+            }
+        }
+    }
+    if let Some(label) = query.label {
+        let (key, value) =
+            label.split_once('=').ok_or_else(|| bad("`label` must be `key=value`".to_owned()))?;
+        filter.label = Some((key.to_owned(), value.to_owned()));
+    }
+    if let Some(cursor) = query.cursor {
+        let before =
+            cursor.parse().map_err(|_| bad("`cursor` is not one that this server gave".to_owned()))?;
+        filter.before = Some(before);
+    }
+    let texts = [&filter.workspace, &filter.name, &filter.search];
+    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+        return Err(bad("filters may not hold NUL characters".to_owned()));
+    }
+    Ok(filter)
+}
+
+/// Show a job
+#[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = u64, Path)), responses(
+    (status = 200, body = JobView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn show(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
+    let job = context.app.job(id).await?;
+    Ok(Json(context.app.view(&job)))
+}
+
+/// Delete a job that has ended, with its logs
+#[utoipa::path(delete, path = "/jobs/{id}", tag = "jobs", params(("id" = u64, Path)), responses(
+    (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn delete(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<StatusCode, Failure> {
+    context.app.delete(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stop a job
+///
+/// A waiting job ends at once; a running one gets SIGTERM, its grace, then SIGKILL.
+#[utoipa::path(post, path = "/jobs/{id}/stop", tag = "jobs", params(("id" = u64, Path)),
+    request_body(content = StopRequest, description = "May be left out"), responses(
+    (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn stop(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+    OptionalBody(request): OptionalBody<StopRequest>,
+) -> Result<Json<JobView>, Failure> {
+    change(context, id, Event::Stop { by: LOCAL_ADMIN.to_owned(), grace: request.grace }).await
+}
+
+/// Keep a waiting job from starting
+#[utoipa::path(post, path = "/jobs/{id}/hold", tag = "jobs", params(("id" = u64, Path)), responses(
+    (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn hold(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
+    change(context, id, Event::Hold { by: LOCAL_ADMIN.to_owned() }).await
+}
+
+/// Let a held job start
+#[utoipa::path(post, path = "/jobs/{id}/release", tag = "jobs", params(("id" = u64, Path)), responses(
+    (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn release(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
+    change(context, id, Event::Release { by: LOCAL_ADMIN.to_owned() }).await
+}
+
+async fn change(context: Context, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {
+    let job = context.app.change(id, event).await?;
+    Ok(Json(context.app.view(&job)))
+}
+
+/// Submit a copy of a job
+///
+/// Fields of the body replace the job's own; `null` takes one away.
+#[utoipa::path(post, path = "/jobs/{id}/clone", tag = "jobs", params(("id" = u64, Path)),
+    request_body(content = Object, description = "A JSON merge patch of the job's spec; may be left out"), responses(
+    (status = 201, body = JobView), (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn clone(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+    OptionalBody(changes): OptionalBody<Map<String, Value>>,
+) -> Result<Response, Failure> {
+    let job = context.app.job(id).await?;
+    let mut spec = serde_json::to_value(&*job.spec).expect("a spec is plain values");
+    merge(&mut spec, Value::Object(changes));
+    let spec: JobSpec = serde_path_to_error::deserialize(spec)
+        .map_err(|error| json_problem(&error.path().to_string(), error.inner()))?;
+    let copy = context.app.submit(spec, None).await?;
+    Ok((StatusCode::CREATED, Json(context.app.view(&copy))).into_response())
+}
+
+/// RFC 7396.
+fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(target) = target else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(&key);
+        } else {
+            merge(target.entry(key).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Explain why a job waits, or what it is doing
+#[utoipa::path(get, path = "/jobs/{id}/why", tag = "jobs", params(("id" = u64, Path)),
+    responses((status = 200, body = Explanation)))]
+pub(crate) async fn why(
+    State(context): State<Context>,
+    Path(id): Path<JobId>,
+) -> Result<Json<Explanation>, Failure> {
+    Ok(Json(context.app.explain(id).await?))
+}

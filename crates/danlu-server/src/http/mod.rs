@@ -1,0 +1,130 @@
+//! The HTTP API. Handlers read the request, call one use-case, and write the answer; they decide nothing.
+
+mod auth;
+mod cluster;
+mod code;
+mod extract;
+mod jobs;
+mod logs;
+mod session;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use axum::routing::get;
+use danlu_types::{Problem, ProblemCode};
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use extract::Failure;
+
+/// Job files are small; anything larger is a mistake or an attack.
+const LARGEST_BODY: usize = 1 << 20;
+
+/// What every handler has.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) app: Arc<App>,
+    /// Cancelled when the server shuts down: streams end then.
+    pub(crate) stop: CancellationToken,
+}
+
+#[derive(Debug, OpenApi)]
+#[openapi(
+    info(
+        title = "Danlu",
+        description = "The API of Danlu, a training platform for shared GPUs and Ascend NPUs.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    servers((url = "/api/v1")),
+    security(("token" = [])),
+    components(schemas(Problem, danlu_types::api::LogMessage, danlu_types::api::Hint))
+)]
+struct ApiDocument;
+
+fn api_routes() -> OpenApiRouter<Context> {
+    OpenApiRouter::with_openapi(ApiDocument::openapi())
+        .routes(routes!(jobs::list, jobs::submit))
+        .routes(routes!(jobs::show, jobs::delete))
+        .routes(routes!(jobs::stop))
+        .routes(routes!(jobs::hold))
+        .routes(routes!(jobs::release))
+        .routes(routes!(jobs::clone))
+        .routes(routes!(jobs::why))
+        //        .routes(routes!(logs::page))
+        //        .routes(routes!(logs::follow))
+        .routes(routes!(session::open))
+        .routes(routes!(cluster::events))
+        .routes(routes!(cluster::nodes))
+        .routes(routes!(cluster::devices))
+        .routes(routes!(cluster::hints))
+        .routes(routes!(code::look, code::upload))
+}
+
+/// The API's description, as committed in `docs/openapi.json`.
+pub fn openapi_json() -> String {
+    let (_, mut document) = api_routes().split_for_parts();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    if let Some(components) = &mut document.components {
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+    document.to_pretty_json().expect("the document is built from plain values") + "\n"
+}
+
+pub(crate) fn router(app: Arc<App>, token: &str, stop: CancellationToken) -> Router {
+    let context = Context { app, stop };
+    let (api, _) = api_routes().split_for_parts();
+    let api = api
+        .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))
+        .fallback(no_such_address)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(middleware::from_fn_with_state(auth::Token::new(token), auth::require));
+    Router::new()
+        .nest("/api/v1", api)
+        .route("/healthz", get(cluster::health))
+        .route("/readyz", get(cluster::ready))
+        .route("/", get(front))
+        .fallback(no_such_address)
+        .layer(CatchPanicLayer::custom(on_panic))
+        .with_state(context)
+}
+
+/// What a browser sees until the console moves in.
+async fn front() -> &'static str {
+    concat!(
+        "Danlu ",
+        env!("CARGO_PKG_VERSION"),
+        " is running.\n\nUse `danlu` on this machine; the API is described at /api/v1/openapi.json (with the token).\n"
+    )
+}
+
+async fn no_such_address(uri: axum::http::Uri) -> Failure {
+    let path: String = uri.path().chars().take(200).collect();
+    Failure(Problem::new(ProblemCode::NotFound, format!("there is nothing at `{path}`")))
+}
+
+async fn no_such_method() -> Failure {
+    Failure(Problem::new(ProblemCode::MethodNotAllowed, "this address does not take that method"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that CatchPanicLayer wants")]
+fn on_panic(panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    tracing::error!("a request handler panicked: {text}");
+    axum::response::IntoResponse::into_response(Failure(Problem::new(
+        ProblemCode::Internal,
+        "the server failed at this request; its log says more",
+    )))
+}

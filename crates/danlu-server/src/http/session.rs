@@ -1,0 +1,47 @@
+//! Sessions inside workers: exec and terminals, carried over a WebSocket.
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::response::Response;
+use danlu_types::session::MOST_PAYLOAD_BYTES;
+use danlu_types::{JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
+
+use super::Context;
+use super::extract::{Failure, Path};
+
+/// Open a session inside a worker
+///
+/// A WebSocket whose binary messages are frames: a kind byte and a payload. The first message is the client's, of kind
+/// 0 (open), with `{"command": […], "terminal": {"rows", "columns"}}`; the last is the server's, of kind 6 (exit) or 7
+/// (error).
+#[utoipa::path(get, path = "/jobs/{id}/workers/{worker}/session", tag = "jobs",
+    params(("id" = u64, Path), ("worker" = u32, Path)), responses((status = 101),
+    (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn open(
+    State(context): State<Context>,
+    Path((id, worker)): Path<(JobId, WorkerIndex)>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let job = context.app.job(id).await?;
+    let wrong_state = |detail: String| Failure(Problem::new(ProblemCode::WrongState, detail));
+    let Some(attempt) = job.active() else {
+        return Err(wrong_state(format!("job {id} is {}, so nothing runs in it", job.state().as_str())));
+    };
+    if worker.0 as usize >= attempt.workers.len() {
+        let detail = format!("job {id} has {} workers, counted from 0", attempt.workers.len());
+        return Err(Failure(Problem::new(ProblemCode::NotFound, detail)));
+    }
+    let worker = WorkerId { job: id, attempt: attempt.number, worker };
+    // Before the upgrade, so that a refusal is an ordinary answer.
+    let launcher =
+        context.app.engine.connect(worker).await.map_err(|error| wrong_state(crate::error_chain(&error)))?;
+    let (mut parts, _) = request.into_parts();
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &context).await.map_err(|rejection| {
+        Failure(Problem::new(ProblemCode::BadRequest, format!("this address wants a WebSocket: {rejection}")))
+    })?;
+    Ok(upgrade.max_message_size(MOST_PAYLOAD_BYTES + 1).on_upgrade(async move |socket| {
+        if let Err(error) = danlu_gateway::bridge(socket, launcher).await {
+            tracing::debug!("session in worker {worker} broke: {}", crate::error_chain(&error));
+        }
+    }))
+}

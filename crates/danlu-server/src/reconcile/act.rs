@@ -1,0 +1,169 @@
+//! Launches workers that are placed, and signals those that are to end.
+//!
+//! Both are done by one loop, so a worker is never launched while it is being given up.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::launch::{StopOrder, launch_file};
+use danlu_core::{Attempt, Event, Job, WorkerState};
+use danlu_engine::{Seen, Which};
+use danlu_types::{Span, WorkerId, WorkerIndex};
+use futures::StreamExt;
+use jiff::Timestamp;
+
+use crate::app::App;
+
+/// What this server has done already, so that a pass costs little when there is nothing to do. Forgetting it is harmless:
+/// the engine's calls are idempotent.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    launched: HashSet<WorkerId>,
+    signalled: HashMap<WorkerId, Span>,
+}
+
+/// Launches are short, but not so short that a gang of a thousand should be started one by one.
+const LAUNCHES_AT_ONCE: usize = 4;
+
+pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
+    let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
+    let mut due = Vec::new();
+    let mut live = HashSet::new();
+    for job in &active {
+        let Some(attempt) = job.active() else { continue };
+        for index in indices(attempt, |state| *state == WorkerState::Placed) {
+            let worker = job.worker_id(attempt.number, index);
+            live.insert(worker);
+            if attempt.stop.is_none() && !memory.launched.contains(&worker) {
+                due.push((job.clone(), worker));
+            }
+        }
+    }
+    memory.launched.retain(|worker| live.contains(worker));
+    let results: Vec<(WorkerId, Launched)> = futures::stream::iter(due)
+        .map(|(job, worker)| async move { (worker, launch(app, &job, worker).await) })
+        .buffer_unordered(LAUNCHES_AT_ONCE)
+        .collect()
+        .await;
+    let mut failed = Vec::new();
+    for (worker, launched) in results {
+        match launched {
+            Launched::Later => continue,
+            Launched::Yes => {}
+            Launched::Never(event) => failed.push((worker.job, event, Timestamp::now())),
+        }
+        memory.launched.insert(worker);
+    }
+    // What could not be written now is found again, because the worker is still placed and unknown to the engine.
+    for (result, worker) in app.ledger.apply_all(failed.clone()).await.into_iter().zip(failed) {
+        if result.is_err() {
+            memory.launched.retain(|launched| launched.job != worker.0);
+        }
+    }
+}
+
+enum Launched {
+    Yes,
+    /// The host lacks something now, a disk with room for instance; the next pass tries again.
+    Later,
+    Never(Event),
+}
+
+async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
+    let nodes = app.book.nodes();
+    let Some(attempt) = job.active() else { return Launched::Later };
+    let name = &attempt.workers[worker.worker.0 as usize].grant.node;
+    let failed = |cause, detail: String| {
+        let failure = Failure { cause, rank: None, exit: None, detail };
+        let exit = WorkerExit::Failed(failure);
+        Launched::Never(Event::WorkerEnded { attempt: worker.attempt, worker: worker.worker, exit })
+    };
+    let Some(node) = nodes.iter().find(|node| node.name == *name) else {
+        return failed(FailureCause::NodeLost, format!("node `{name}` is not in the inventory"));
+    };
+    let Some(file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
+        return Launched::Later;
+    };
+    match app.engine.launch(&file).await {
+        Ok(()) => Launched::Yes,
+        Err(error) => {
+            let detail = crate::error_chain(&error);
+            tracing::error!(job.id = %job.id, "could not launch worker {worker}: {detail}");
+            if error.is_transient() {
+                return Launched::Later;
+            }
+            failed(FailureCause::StartFailed, detail)
+        }
+    }
+}
+
+pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
+    let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
+    let mut live = HashSet::new();
+    for job in &active {
+        let Some(attempt) = job.active() else { continue };
+        let Some(stop) = &attempt.stop else { continue };
+        for index in indices(attempt, |state| !matches!(state, WorkerState::Ended { .. })) {
+            let worker = job.worker_id(attempt.number, index);
+            live.insert(worker);
+            if memory.signalled.get(&worker) == Some(&stop.grace) {
+                continue;
+            }
+            if signal(app, worker, stop.grace).await {
+                memory.signalled.insert(worker, stop.grace);
+            }
+        }
+    }
+    memory.signalled.retain(|worker, _| live.contains(worker));
+}
+
+/// Tells one worker to end; true when it has been told and need not be told again.
+async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
+    let seen = match app.engine.observe(Which::These(&[worker])).await {
+        Ok(observations) => {
+            observations.into_iter().next().map_or(Seen::Unknown, |observation| observation.seen)
+        }
+        Err(error) => {
+            tracing::warn!("could not look at worker {worker}: {}", crate::error_chain(&error));
+            return false;
+        }
+    };
+    match seen {
+        // It was never launched, and this loop, which alone launches, will not do so any more.
+        Seen::Unknown => {
+            let event = Event::WorkerEnded {
+                attempt: worker.attempt,
+                worker: worker.worker,
+                exit: WorkerExit::Stopped,
+            };
+            app.ledger.apply(worker.job, event).await.is_ok()
+        }
+        Seen::Ended { .. } => true,
+        // Until it runs it may not hear us: say it again at the next pass.
+        Seen::Preparing => {
+            let _ = send(app, worker, grace).await;
+            false
+        }
+        Seen::Running { .. } => send(app, worker, grace).await,
+    }
+}
+
+async fn send(app: &App, worker: WorkerId, grace: Span) -> bool {
+    match app.engine.signal(worker, &StopOrder { grace }).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));
+            false
+        }
+    }
+}
+
+fn indices(attempt: &Attempt, wanted: impl Fn(&WorkerState) -> bool) -> impl Iterator<Item = WorkerIndex> {
+    attempt
+        .workers
+        .iter()
+        .zip(0..)
+        .filter(move |(worker, _)| wanted(&worker.state))
+        .map(|(_, index)| WorkerIndex(index))
+}

@@ -1,0 +1,88 @@
+//! The passes that make what is into what should be.
+//!
+//! Each pass is idempotent, reads the book, acts on the engine or hands events to the ledger, and says what it did. Loops
+//! here only decide when to look: on a hint, or after a while. A pass that fails is tried again by the next one.
+
+mod act;
+mod observe;
+mod retain;
+mod schedule;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+
+/// How long to wait without a hint. Hints can be lost; time cannot.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const RETAIN_EVERY: Duration = Duration::from_mins(10);
+
+/// Starts all passes; they end when `stop` is cancelled, between two actions and never within one.
+pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()> {
+    let mut loops = JoinSet::new();
+    loops.spawn(schedule_loop(app.clone(), stop.clone()));
+    loops.spawn(act_loop(app.clone(), stop.clone()));
+    loops.spawn(hint_loop(app.clone(), stop.clone()));
+    loops.spawn(observe_loop(app.clone(), stop.clone()));
+    loops.spawn(retain_loop(app.clone(), stop.clone()));
+    loops
+}
+
+async fn schedule_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        let wait = schedule::reconcile_schedule(&app).await.min(LOOK_AGAIN);
+        tokio::select! {
+            () = app.wake.schedule.notified() => {}
+            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn act_loop(app: Arc<App>, stop: CancellationToken) {
+    let mut memory = act::Memory::default();
+    loop {
+        act::reconcile_launch(&app, &mut memory).await;
+        act::reconcile_stop(&app, &mut memory).await;
+        tokio::select! {
+            () = app.wake.act.notified() => {}
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Looks at the workers that say they have changed.
+async fn hint_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        let workers = tokio::select! {
+            workers = app.engine.changed() => workers,
+            () = stop.cancelled() => return,
+        };
+        observe::reconcile_some(&app, &workers).await;
+    }
+}
+
+/// Looks at all workers, whether they say anything or not.
+async fn observe_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        observe::reconcile_all(&app).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        retain::reconcile_retain(&app).await;
+        tokio::select! {
+            () = tokio::time::sleep(RETAIN_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}

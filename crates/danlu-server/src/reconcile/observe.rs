@@ -1,0 +1,135 @@
+//! Compares what the engine sees with what the book says, and tells the ledger the difference.
+//!
+//! Also reaps: a worker whose end is durable is released, and one that no live attempt knows is ended first.
+
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::launch::StopOrder;
+use danlu_core::{Event, WorkerState};
+use danlu_engine::{Observation, Seen, Which};
+use danlu_types::{JobId, Span, WorkerId};
+use futures::StreamExt;
+use jiff::Timestamp;
+
+use crate::app::App;
+
+/// What is to be done about one observation.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Nothing,
+    Tell(Vec<(Event, Timestamp)>),
+    /// Its end is known: let go of what it held outside its folder.
+    Release,
+    /// Nobody wants it: end it.
+    Kill,
+}
+
+pub(crate) async fn reconcile_some(app: &App, workers: &[WorkerId]) {
+    match app.engine.observe(Which::These(workers)).await {
+        Ok(observations) => reconcile(app, observations).await,
+        Err(error) => tracing::warn!("could not look at workers: {}", crate::error_chain(&error)),
+    }
+}
+
+pub(crate) async fn reconcile_all(app: &App) {
+    let mut observations = match app.engine.observe(Which::All).await {
+        Ok(observations) => observations,
+        Err(error) => {
+            tracing::warn!("could not look at workers: {}", crate::error_chain(&error));
+            return;
+        }
+    };
+    observations.extend(missing(app, &observations));
+    reconcile(app, observations).await;
+}
+
+/// Workers that run by the book and of which the engine knows nothing.
+fn missing(app: &App, observations: &[Observation]) -> Vec<Observation> {
+    let seen: std::collections::HashSet<WorkerId> =
+        observations.iter().map(|observation| observation.worker).collect();
+    let pages = app.book.read();
+    let mut missing = Vec::new();
+    for job in pages.active() {
+        let Some(attempt) = job.active() else { continue };
+        for (worker, index) in attempt.workers.iter().zip(0..) {
+            let id = job.worker_id(attempt.number, danlu_types::WorkerIndex(index));
+            if matches!(worker.state, WorkerState::Running { .. }) && !seen.contains(&id) {
+                missing.push(Observation { worker: id, seen: Seen::Unknown });
+            }
+        }
+    }
+    missing
+}
+
+async fn reconcile(app: &App, observations: Vec<Observation>) {
+    let mut events: Vec<(JobId, Event, Timestamp)> = Vec::new();
+    let mut release = Vec::new();
+    for observation in observations {
+        let worker = observation.worker;
+        match judge(app, &observation, Timestamp::now()) {
+            Verdict::Nothing => {}
+            Verdict::Tell(told) => {
+                if matches!(observation.seen, Seen::Ended { .. }) {
+                    release.push((worker, events.len() + told.len() - 1));
+                }
+                events.extend(told.into_iter().map(|(event, at)| (worker.job, event, at)));
+            }
+            Verdict::Release => release_worker(app, worker).await,
+            Verdict::Kill => kill_worker(app, worker).await,
+        }
+    }
+    let results = app.ledger.apply_all(events).await;
+    // Only what is durable may be forgotten by the engine.
+    let durable: Vec<WorkerId> =
+        release.into_iter().filter(|(_, index)| results[*index].is_ok()).map(|(worker, _)| worker).collect();
+    futures::stream::iter(durable).for_each_concurrent(4, |worker| release_worker(app, worker)).await;
+}
+
+fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {
+    let WorkerId { job, attempt, worker } = observation.worker;
+    let job = app.book.job(job);
+    let live = job.as_ref().and_then(|job| job.active()).filter(|live| live.number == attempt);
+    let Some(state) = live.and_then(|live| live.workers.get(worker.0 as usize)).map(|worker| &worker.state)
+    else {
+        return match observation.seen {
+            Seen::Unknown => Verdict::Nothing,
+            Seen::Ended { .. } => Verdict::Release,
+            Seen::Preparing | Seen::Running { .. } => Verdict::Kill,
+        };
+    };
+    let running = |since: Timestamp| (Event::WorkerRunning { attempt, worker }, since);
+    match (&observation.seen, state) {
+        (Seen::Ended { .. }, WorkerState::Ended { .. }) => Verdict::Release,
+        (Seen::Ended { running_since, at, exit }, WorkerState::Placed) => {
+            let mut events: Vec<_> = running_since.map(running).into_iter().collect();
+            events.push((Event::WorkerEnded { attempt, worker, exit: exit.clone() }, *at));
+            Verdict::Tell(events)
+        }
+        (Seen::Ended { at, exit, .. }, WorkerState::Running { .. }) => {
+            Verdict::Tell(vec![(Event::WorkerEnded { attempt, worker, exit: exit.clone() }, *at)])
+        }
+        (Seen::Running { since }, WorkerState::Placed) => Verdict::Tell(vec![running(*since)]),
+        (Seen::Unknown, WorkerState::Running { .. }) => {
+            let detail = "the engine has forgotten it".to_owned();
+            let failure = Failure { cause: FailureCause::NodeLost, rank: None, exit: None, detail };
+            Verdict::Tell(vec![(
+                Event::WorkerEnded { attempt, worker, exit: WorkerExit::Failed(failure) },
+                now,
+            )])
+        }
+        (Seen::Running { .. } | Seen::Preparing, _)
+        | (Seen::Unknown, WorkerState::Placed | WorkerState::Ended { .. }) => Verdict::Nothing,
+    }
+}
+
+async fn release_worker(app: &App, worker: WorkerId) {
+    if let Err(error) = app.engine.release(worker).await {
+        tracing::warn!("could not release worker {worker}: {}", crate::error_chain(&error));
+    }
+}
+
+async fn kill_worker(app: &App, worker: WorkerId) {
+    tracing::warn!("ending worker {worker}, which belongs to no live attempt");
+    if let Err(error) = app.engine.signal(worker, &StopOrder { grace: Span::default() }).await {
+        tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));
+    }
+}

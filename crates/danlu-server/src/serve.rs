@@ -1,0 +1,137 @@
+//! Puts the parts together, serves until asked to end, and leaves jobs running.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+
+use anyhow::{Context, bail};
+use danlu_core::launch::RunLayout;
+use danlu_engine::Engine;
+use danlu_engine::local::{LocalEngine, LocalOptions};
+use danlu_objects::CodeStore;
+use danlu_types::Span;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::book::Book;
+use crate::folder::DataFolder;
+use crate::ledger::Ledger;
+use crate::wake::Wake;
+
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    pub data: PathBuf,
+    /// Loopback only, until accounts exist; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// `postgres://…`; the data folder's own SQLite file when absent.
+    pub database: Option<String>,
+    /// Nodes to make up, as `danlu up --simulate` takes them.
+    pub simulate: Option<String>,
+    /// The program, with its first arguments, that runs a worker's launcher.
+    pub launcher: Vec<OsString>,
+    /// How long ended jobs are kept; for ever when absent.
+    pub keep_ended: Option<Span>,
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
+    if !options.listen.ip().is_loopback() {
+        bail!(
+            "`{}` is not a loopback address; until accounts exist, Danlu serves this machine only",
+            options.listen
+        );
+    }
+    let folder = DataFolder::open(&options.data)?;
+    let token = folder.token()?;
+    let app = Arc::new(open(&options, &folder).await?);
+
+    let listener = tokio::net::TcpListener::bind(options.listen)
+        .await
+        .with_context(|| format!("could not listen on `{}`", options.listen))?;
+    let address = format!("http://{}", listener.local_addr()?);
+    let stop = CancellationToken::new();
+    let mut loops = crate::reconcile::spawn_all(&app, &stop);
+    folder.announce(&address)?;
+    tracing::info!(data = %folder.path.display(), "serving on {address}");
+
+    let router = crate::http::router(app.clone(), &token, stop.clone());
+    let shutdown = {
+        let stop = stop.clone();
+        async move {
+            wait_for_signal().await;
+            tracing::info!("shutting down; jobs keep running and are found again by the next `danlu up`");
+            stop.cancel();
+        }
+    };
+    axum::serve(listener, router).with_graceful_shutdown(shutdown).await.context("the HTTP server failed")?;
+    stop.cancel();
+    while loops.join_next().await.is_some() {}
+    folder.retract();
+    app.store.close().await;
+    Ok(())
+}
+
+async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
+    let nodes = match &options.simulate {
+        Some(text) => danlu_device::simulate::parse(text).context("could not read `--simulate`")?,
+        None => vec![danlu_device::inventory::host()],
+    };
+    let url = match &options.database {
+        Some(url) => url.clone(),
+        None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
+    };
+    let store = danlu_store::open(&url).await.context("could not open the database")?;
+    let engine = LocalEngine::new(LocalOptions {
+        data: folder.path.clone(),
+        launcher: options.launcher.clone(),
+        nodes,
+    })
+    .context("could not prepare the local engine")?;
+    let engine: Arc<dyn Engine> = Arc::new(engine);
+    let nodes = engine.inventory().await.context("could not take inventory")?;
+
+    let book = Arc::new(Book::new(nodes));
+    adopt(&book, store.jobs_live().await?);
+    let wake = Arc::new(Wake::new());
+    let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
+    let layout = RunLayout { data: folder.path.clone() };
+    let code = CodeStore::new(folder.path.join("code"));
+    let waiting = RwLock::new(HashMap::new());
+    Ok(App { store, engine, book, ledger, wake, layout, code, keep_ended: options.keep_ended, waiting })
+}
+
+/// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.
+fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
+    let mut pages = book.write();
+    let count = jobs.len();
+    for job in jobs {
+        if let Some(attempt) = job.active() {
+            let grants: Vec<_> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
+            if let Err(error) = pages.cluster.adopt(job.id, &grants) {
+                // The inventory has changed under a running job. It keeps running; its node takes no others until the
+                // job ends or is found lost.
+                tracing::warn!(job.id = %job.id, "job {} holds what this inventory does not offer: {error}", job.id);
+            }
+        }
+        pages.file(Arc::new(job));
+    }
+    if count > 0 {
+        tracing::info!("took over {count} jobs that have not ended");
+    }
+}
+
+async fn wait_for_signal() {
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        // Without signal handlers the default action ends the process, which jobs survive too.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,0 +1,244 @@
+//! Everything that writes.
+//!
+//! Rows go in by statements of 64, 16, 4 and 1 rows: few round trips, and few enough texts that each stays prepared.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use danlu_types::JobId;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Database, Row as _, query};
+
+use super::{Connection, Db, LOCK_COUNTERS};
+use crate::row::{self, JobRow, number, text};
+use crate::{Batch, Committed, Insert};
+
+type Statement = Query<'static, Db, <Db as Database>::Arguments>;
+
+/// A row of the event table, but for its number.
+struct EventRow<'a> {
+    job: i64,
+    at: i64,
+    record: &'a danlu_core::Record,
+}
+
+/// Writes the batch; the caller's transaction makes it whole.
+pub(super) async fn write(connection: &mut Connection, batch: &Batch) -> Result<Committed, sqlx::Error> {
+    // First of all, because on PostgreSQL this is what makes writers wait for each other: everything below sees what
+    // the writer before us has committed.
+    let counters = query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
+    let job_last_id: i64 = counters.try_get(0)?;
+    let event_last_number: i64 = counters.try_get(1)?;
+
+    let mut committed = Committed::default();
+    let mut events = Vec::new();
+
+    let inserts = keep_first_submissions(connection, &batch.inserts, &mut committed).await?;
+    let rows: Vec<JobRow> = inserts.iter().map(|insert| JobRow::of(&insert.job)).collect::<Result<_, _>>()?;
+    insert_jobs(connection, &inserts, &rows).await?;
+    for (insert, row) in inserts.iter().zip(&rows) {
+        let at = insert.at.as_microsecond();
+        events.extend(insert.records.iter().map(|record| EventRow { job: row.id, at, record }));
+    }
+
+    for update in &batch.updates {
+        let row = JobRow::of(&update.job)?;
+        if update_job(connection, &row, number(update.seen_generation)?).await? {
+            let at = update.at.as_microsecond();
+            events.extend(update.records.iter().map(|record| EventRow { job: row.id, at, record }));
+        } else {
+            committed.stale.push(update.job.id);
+        }
+    }
+
+    let new_last_id = rows.iter().map(|row| row.id).max().unwrap_or(0).max(job_last_id);
+    let new_last_number = insert_events(connection, &events, event_last_number).await?;
+    if (new_last_id, new_last_number) != (job_last_id, event_last_number) {
+        query("UPDATE counters SET job_last_id = $1, event_last_number = $2")
+            .bind(new_last_id)
+            .bind(new_last_number)
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(committed)
+}
+
+/// Deletes those of the jobs that have ended; their labels and submission keys go with them.
+pub(super) async fn delete(connection: &mut Connection, ids: &[JobId]) -> Result<u64, sqlx::Error> {
+    // What does not fit is no job's id.
+    let ids: Vec<i64> = ids.iter().filter_map(|id| i64::try_from(id.0).ok()).collect();
+    let mut deleted = 0;
+    for range in chunks(ids.len()) {
+        let places = placeholders(1, range.len());
+        let mut statement =
+            statement(format!("DELETE FROM jobs WHERE ended_at IS NOT NULL AND id IN ({places})"));
+        for id in &ids[range] {
+            statement = statement.bind(*id);
+        }
+        deleted += statement.execute(&mut *connection).await?.rows_affected();
+    }
+    Ok(deleted)
+}
+
+/// Writes without changing anything.
+pub(super) async fn touch(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    query("UPDATE counters SET job_last_id = job_last_id").execute(connection).await?;
+    Ok(())
+}
+
+/// The inserts without those whose submission key is taken, by an earlier batch or earlier in this one.
+async fn keep_first_submissions<'a>(
+    connection: &mut Connection,
+    inserts: &'a [Insert],
+    committed: &mut Committed,
+) -> Result<Vec<&'a Insert>, sqlx::Error> {
+    let keys: HashSet<_> =
+        inserts.iter().filter_map(|insert| insert.submission_key.as_deref()).map(text).collect();
+    let keys: Vec<_> = keys.into_iter().collect();
+    let mut taken: HashMap<String, JobId> = HashMap::with_capacity(keys.len());
+    for range in chunks(keys.len()) {
+        let places = placeholders(1, range.len());
+        let mut statement = statement(format!("SELECT key, job FROM submissions WHERE key IN ({places})"));
+        for key in &keys[range] {
+            statement = statement.bind(&**key);
+        }
+        for found in statement.fetch_all(&mut *connection).await? {
+            taken.insert(found.try_get(0)?, row::job_id(found.try_get(1)?));
+        }
+    }
+    let mut kept = Vec::with_capacity(inserts.len());
+    for insert in inserts {
+        if let Some(key) = insert.submission_key.as_deref().map(text) {
+            if let Some(existing) = taken.get(&*key) {
+                committed.duplicates.push((insert.job.id, *existing));
+                continue;
+            }
+            taken.insert(key.into_owned(), insert.job.id);
+        }
+        kept.push(insert);
+    }
+    Ok(kept)
+}
+
+async fn insert_jobs(
+    connection: &mut Connection,
+    inserts: &[&Insert],
+    rows: &[JobRow<'_>],
+) -> Result<(), sqlx::Error> {
+    const JOBS: &str = "jobs (id, name, workspace, owner, priority, state, outcome, submitted_at, ended_at, \
+                        generation, spec, life)";
+    insert_rows(connection, JOBS, 12, rows, |statement, row| {
+        statement
+            .bind(row.id)
+            .bind(&*row.name)
+            .bind(&*row.workspace)
+            .bind(&*row.owner)
+            .bind(row.priority)
+            .bind(row.state)
+            .bind(row.outcome)
+            .bind(row.submitted_at)
+            .bind(row.ended_at)
+            .bind(row.generation)
+            .bind(&*row.spec)
+            .bind(&*row.life)
+    })
+    .await?;
+
+    let mut labels = Vec::new();
+    let mut submissions = Vec::new();
+    for (insert, row) in inserts.iter().zip(rows) {
+        labels.extend(insert.job.spec.labels.iter().map(|(key, value)| (row.id, text(key), text(value))));
+        submissions.extend(insert.submission_key.as_deref().map(|key| (text(key), row.id)));
+    }
+    insert_rows(connection, "job_labels (job, key, value)", 3, &labels, |statement, (job, key, value)| {
+        statement.bind(*job).bind(&**key).bind(&**value)
+    })
+    .await?;
+    insert_rows(connection, "submissions (key, job)", 2, &submissions, |statement, (key, job)| {
+        statement.bind(&**key).bind(*job)
+    })
+    .await
+}
+
+/// Whether the job still was at the generation that the writer had seen.
+async fn update_job(connection: &mut Connection, row: &JobRow<'_>, seen: i64) -> Result<bool, sqlx::Error> {
+    let updated = query(
+        "UPDATE jobs SET state = $1, outcome = $2, ended_at = $3, generation = $4, life = $5
+         WHERE id = $6 AND generation = $7",
+    )
+    .bind(row.state)
+    .bind(row.outcome)
+    .bind(row.ended_at)
+    .bind(row.generation)
+    .bind(&*row.life)
+    .bind(row.id)
+    .bind(seen)
+    .execute(connection)
+    .await?;
+    Ok(updated.rows_affected() > 0)
+}
+
+/// Appends to the history; the number of the last one.
+async fn insert_events(
+    connection: &mut Connection,
+    events: &[EventRow<'_>],
+    after: i64,
+) -> Result<i64, sqlx::Error> {
+    let numbered: Vec<_> = (after + 1..).zip(events).collect();
+    const EVENTS: &str = "events (number, at, job, attempt, kind, actor, message)";
+    insert_rows(connection, EVENTS, 7, &numbered, |statement, (number, event)| {
+        statement
+            .bind(*number)
+            .bind(event.at)
+            .bind(event.job)
+            .bind(event.record.attempt.map(|attempt| i64::from(attempt.0)))
+            .bind(event.record.kind.as_str())
+            .bind(&*text(&event.record.actor))
+            .bind(&*text(&event.record.message))
+    })
+    .await?;
+    Ok(numbered.last().map_or(after, |(number, _)| *number))
+}
+
+/// Inserts `rows` into `target`, a table with its columns; `bind` gives a row's values in their order.
+async fn insert_rows<T>(
+    connection: &mut Connection,
+    target: &str,
+    columns: usize,
+    rows: &[T],
+    bind: impl Fn(Statement, &T) -> Statement,
+) -> Result<(), sqlx::Error> {
+    for range in chunks(rows.len()) {
+        let tuples: Vec<String> =
+            (0..range.len()).map(|row| format!("({})", placeholders(row * columns + 1, columns))).collect();
+        let statement = statement(format!("INSERT INTO {target} VALUES {}", tuples.join(", ")));
+        let statement = rows[range].iter().fold(statement, &bind);
+        statement.execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// `$first, …`, `count` of them.
+fn placeholders(first: usize, count: usize) -> String {
+    let mut places = String::with_capacity(count * 5);
+    for place in first..first + count {
+        places.push_str(if place == first { "$" } else { ", $" });
+        places.push_str(&place.to_string());
+    }
+    places
+}
+
+/// Statements here are put together from constants and placeholders only; values are bound.
+fn statement(sql: String) -> Statement {
+    query(AssertSqlSafe(sql))
+}
+
+/// Cuts `0..count` into pieces of a few sizes.
+fn chunks(count: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let size = [64, 16, 4, 1].into_iter().find(|size| *size <= count - start)?;
+        start += size;
+        Some(start - size..start)
+    })
+}

@@ -1,0 +1,112 @@
+//! What is the same on every database: the [`Store`] itself.
+//!
+//! This folder is compiled once for each database, as a child of the module that names the driver ([`Db`]) and the few
+//! statements that differ. The alternatives were worse to read: sqlx's drivers as a type parameter need a page of
+//! bounds on every function, a macro around it all is formatted and checked by nothing, and sqlx's `Any` driver
+//! forgets types. The SQL keeps to what both understand: `$1` parameters, 64-bit integers, text.
+//!
+//! Invariant: a connection whose transaction failed is thrown away. SQLite ends a transaction by itself when the disk
+//! is full; sqlx goes on counting it as open and would then refuse every later one on that connection.
+
+mod commit;
+mod migrate;
+mod read;
+
+use async_trait::async_trait;
+use danlu_core::Job;
+use danlu_types::JobId;
+use danlu_types::api::EventView;
+use jiff::Timestamp;
+use sqlx::{Connection as _, Pool};
+
+use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS};
+use crate::{Batch, Committed, EventFilter, JobFilter, Store, StoreError};
+
+pub(crate) use migrate::migrate;
+
+type Connection = <Db as sqlx::Database>::Connection;
+type Row = <Db as sqlx::Database>::Row;
+
+#[derive(Debug)]
+pub(super) struct SqlStore {
+    pub(super) writer: Pool<Db>,
+    pub(super) readers: Pool<Db>,
+}
+
+#[async_trait]
+impl Store for SqlStore {
+    async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        if batch.inserts.is_empty() && batch.updates.is_empty() {
+            return Ok(Committed::default());
+        }
+        in_transaction(&self.writer, async |connection| commit::write(connection, &batch).await)
+            .await
+            .map_err(|error| StoreError::of("write to the database", error))
+    }
+
+    async fn job_fetch(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        read::job_fetch(&self.readers, id).await
+    }
+
+    async fn jobs_live(&self) -> Result<Vec<Job>, StoreError> {
+        read::jobs_live(&self.readers).await
+    }
+
+    async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+        read::jobs_list(&self.readers, filter).await
+    }
+
+    async fn job_last_id(&self) -> Result<JobId, StoreError> {
+        read::job_last_id(&self.readers).await
+    }
+
+    async fn jobs_ended_before(&self, time: Timestamp, limit: u32) -> Result<Vec<JobId>, StoreError> {
+        read::jobs_ended_before(&self.readers, time, limit).await
+    }
+
+    async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError> {
+        in_transaction(&self.writer, async |connection| commit::delete(connection, ids).await)
+            .await
+            .map_err(|error| StoreError::of("delete jobs", error))
+    }
+
+    async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError> {
+        read::submission_find(&self.readers, key).await
+    }
+
+    async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
+        read::events_list(&self.readers, filter).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        read::job_last_id(&self.readers).await?;
+        in_transaction(&self.writer, async |connection| commit::touch(connection).await)
+            .await
+            .map_err(|error| StoreError::of("write to the database", error))
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+/// Runs `work` in a transaction of its own, and commits if it succeeds.
+async fn in_transaction<T>(
+    pool: &Pool<Db>,
+    work: impl AsyncFnOnce(&mut Connection) -> Result<T, sqlx::Error>,
+) -> Result<T, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let done = async {
+        let mut transaction = connection.begin_with(BEGIN).await?;
+        let value = work(&mut transaction).await?;
+        transaction.commit().await?;
+        Ok(value)
+    }
+    .await;
+    if done.is_err() {
+        // See the module's invariant. That closing may fail too is no news.
+        let _ = connection.close().await;
+    }
+    done
+}

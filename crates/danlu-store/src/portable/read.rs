@@ -1,0 +1,156 @@
+//! Everything that reads.
+
+use danlu_core::Job;
+use danlu_types::api::EventView;
+use danlu_types::{AttemptNumber, JobId};
+use jiff::Timestamp;
+use sqlx::{Pool, QueryBuilder, Row as _, query, query_scalar};
+
+use super::{Db, Row};
+use crate::row::{self, text};
+use crate::{EventFilter, JobFilter, StoreError};
+
+/// A query for jobs, with the columns that `job_of` reads.
+macro_rules! select_jobs {
+    ($rest:literal) => {
+        concat!("SELECT id, owner, generation, spec, life FROM jobs WHERE ", $rest)
+    };
+}
+
+pub(super) async fn job_fetch(pool: &Pool<Db>, id: JobId) -> Result<Option<Job>, StoreError> {
+    let Ok(id) = i64::try_from(id.0) else { return Ok(None) };
+    let found = query(select_jobs!("id = $1"))
+        .bind(id)
+        .fetch_optional(pool)
+        .await
+        .map_err(|error| StoreError::of("read a job", error))?;
+    found.as_ref().map(job_of).transpose()
+}
+
+pub(super) async fn jobs_live(pool: &Pool<Db>) -> Result<Vec<Job>, StoreError> {
+    let rows = query(select_jobs!("ended_at IS NULL ORDER BY id"))
+        .fetch_all(pool)
+        .await
+        .map_err(|error| StoreError::of("read the live jobs", error))?;
+    rows.iter().map(job_of).collect()
+}
+
+pub(super) async fn jobs_list(pool: &Pool<Db>, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+    let rows = jobs_list_query(filter)
+        .build()
+        .fetch_all(pool)
+        .await
+        .map_err(|error| StoreError::of("list jobs", error))?;
+    rows.iter().map(job_of).collect()
+}
+
+pub(super) async fn job_last_id(pool: &Pool<Db>) -> Result<JobId, StoreError> {
+    let id: i64 = query_scalar("SELECT job_last_id FROM counters")
+        .fetch_one(pool)
+        .await
+        .map_err(|error| StoreError::of("read the last job's id", error))?;
+    Ok(row::job_id(id))
+}
+
+pub(super) async fn jobs_ended_before(
+    pool: &Pool<Db>,
+    time: Timestamp,
+    limit: u32,
+) -> Result<Vec<JobId>, StoreError> {
+    let ids: Vec<i64> =
+        query_scalar("SELECT id FROM jobs WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2")
+            .bind(time.as_microsecond())
+            .bind(i64::from(limit))
+            .fetch_all(pool)
+            .await
+            .map_err(|error| StoreError::of("find jobs that ended long ago", error))?;
+    Ok(ids.into_iter().map(row::job_id).collect())
+}
+
+pub(super) async fn submission_find(pool: &Pool<Db>, key: &str) -> Result<Option<JobId>, StoreError> {
+    let id: Option<i64> = query_scalar("SELECT job FROM submissions WHERE key = $1")
+        .bind(&*text(key))
+        .fetch_optional(pool)
+        .await
+        .map_err(|error| StoreError::of("look up a submission", error))?;
+    Ok(id.map(row::job_id))
+}
+
+pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
+    let mut sql = QueryBuilder::<Db>::new(
+        "SELECT number, at, job, attempt, kind, actor, message FROM events WHERE number > ",
+    );
+    sql.push_bind(largest(filter.after));
+    if let Some(job) = filter.job {
+        sql.push(" AND job = ").push_bind(largest(job.0));
+    }
+    sql.push(" ORDER BY number LIMIT ").push_bind(i64::from(filter.limit));
+    let rows = sql.build().fetch_all(pool).await;
+    let events = rows.and_then(|rows| rows.iter().map(event_of).collect());
+    events.map_err(|error| StoreError::of("read the history", error))
+}
+
+fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
+    let JobFilter { states, outcomes, workspace, name, search, label, before, limit } = filter;
+    let mut sql = QueryBuilder::<Db>::new(select_jobs!("id < "));
+    sql.push_bind(before.map_or(i64::MAX, |before| largest(before.0)));
+    if !states.is_empty() || !outcomes.is_empty() {
+        sql.push(" AND (1 = 0");
+        for state in states {
+            sql.push(" OR state = ").push_bind(state.as_str());
+        }
+        for outcome in outcomes {
+            sql.push(" OR outcome = ").push_bind(outcome.as_str());
+        }
+        sql.push(")");
+    }
+    if let Some(workspace) = workspace {
+        sql.push(" AND workspace = ").push_bind(text(workspace).into_owned());
+    }
+    if let Some(name) = name {
+        sql.push(" AND name = ").push_bind(text(name).into_owned());
+    }
+    if let Some(part) = search {
+        // Names are ASCII, so both databases fold the same letters.
+        sql.push(" AND lower(name) LIKE ").push_bind(row::like_pattern(part)).push(r" ESCAPE '\'");
+    }
+    if let Some((key, value)) = label {
+        sql.push(" AND id IN (SELECT job FROM job_labels WHERE key = ")
+            .push_bind(text(key).into_owned())
+            .push(" AND value = ")
+            .push_bind(text(value).into_owned())
+            .push(")");
+    }
+    sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(*limit));
+    sql
+}
+
+fn job_of(row: &Row) -> Result<Job, StoreError> {
+    let read = |error| StoreError::of("read a job", error);
+    let id = row::job_id(row.try_get(0).map_err(read)?);
+    let owner = row.try_get(1).map_err(read)?;
+    let generation: i64 = row.try_get(2).map_err(read)?;
+    let spec = row.try_get(3).map_err(read)?;
+    let life = row.try_get(4).map_err(read)?;
+    row::job(id, owner, generation, spec, life).map_err(|source| StoreError::Corrupt { id, source })
+}
+
+fn event_of(row: &Row) -> Result<EventView, sqlx::Error> {
+    let number: i64 = row.try_get(0)?;
+    let attempt: Option<i64> = row.try_get(3)?;
+    Ok(EventView {
+        number: number.cast_unsigned(),
+        at: Timestamp::from_microsecond(row.try_get(1)?)
+            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+        job: row.try_get::<Option<i64>, _>(2)?.map(row::job_id),
+        attempt: attempt.and_then(|attempt| u32::try_from(attempt).ok()).map(AttemptNumber),
+        kind: row.try_get(4)?,
+        actor: row.try_get(5)?,
+        message: row.try_get(6)?,
+    })
+}
+
+/// Numbers that people send may be larger than any that is stored.
+fn largest(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

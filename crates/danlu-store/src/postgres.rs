@@ -1,0 +1,48 @@
+//! PostgreSQL: for those who have one already, or want two servers.
+//!
+//! Every commit locks the one row of `counters` first. So commits come one after the other whoever makes them, event
+//! numbers follow the order of commits, and a reader that has seen number `n` can never miss a smaller one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Executor};
+
+use crate::{Store, StoreError};
+
+#[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
+#[path = "portable/mod.rs"]
+mod portable;
+
+pub(crate) use portable::migrate;
+
+type Db = sqlx::Postgres;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters FOR UPDATE";
+/// Two servers may start at once on an empty database. The number is arbitrary, and ours.
+const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(4926107313)";
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_jobs.sql")];
+
+const CONNECTIONS: u32 = 8;
+/// Someone may have turned durability off for the whole server; for us a commit is on disk when it returns. Stronger
+/// settings (waiting for a standby) are left as they are.
+const WAIT_FOR_DISK: &str = "SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') = 'off'";
+
+pub(crate) async fn open(url: &str, up_to: i64) -> Result<Arc<dyn Store>, StoreError> {
+    let options: PgConnectOptions =
+        url.parse().map_err(|error| StoreError::of("read the database's address", error))?;
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(Duration::from_secs(10))
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute(WAIT_FOR_DISK).await.map(|_| ()) })
+        })
+        .connect_with(options.application_name("danlu").disable_statement_logging())
+        .await
+        .map_err(|error| StoreError::of("connect to the database", error))?;
+    migrate(&pool, up_to).await?;
+    Ok(Arc::new(portable::SqlStore { writer: pool.clone(), readers: pool }))
+}

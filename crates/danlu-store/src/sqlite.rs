@@ -1,0 +1,66 @@
+//! SQLite: a file beside the server, and the default.
+//!
+//! One connection writes and a few read: in WAL mode readers neither wait for the writer nor hold it up.
+//! `synchronous = FULL` makes a commit wait until the log is on disk, so that it survives a loss of power.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use crate::{Store, StoreError};
+
+#[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
+#[path = "portable/mod.rs"]
+mod portable;
+
+pub(crate) use portable::migrate;
+
+type Db = sqlx::Sqlite;
+
+/// Takes the right to write at once: a transaction that begins by reading could be refused it later.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+/// There is one writer, so there is nothing more to lock.
+const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters";
+const LOCK_SCHEMA: &str = "SELECT 1";
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_jobs.sql")];
+
+const READERS: u32 = 4;
+/// The log is cut back to this after a burst; it is checkpointed every 4 MB anyway.
+const LONGEST_IDLE_LOG_BYTES: &str = "16777216";
+
+pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, StoreError> {
+    create_private(path)?;
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(Duration::from_secs(10))
+        .disable_statement_logging();
+    let writer_options = options
+        .clone()
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("journal_size_limit", LONGEST_IDLE_LOG_BYTES);
+    // A connection to a file does not go stale: no lifetimes, and no question before each use.
+    let pool = || SqlitePoolOptions::new().max_lifetime(None).idle_timeout(None).test_before_acquire(false);
+    let writer = pool()
+        .max_connections(1)
+        .connect_with(writer_options)
+        .await
+        .map_err(|error| StoreError::of("open the database", error))?;
+    migrate(&writer, up_to).await?;
+    let readers = pool().max_connections(READERS).connect_lazy_with(options.read_only(true));
+    Ok(Arc::new(portable::SqlStore { writer, readers }))
+}
+
+/// Creates the file for its owner alone; SQLite gives the log files beside it the same mode.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    let created = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    match created {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StoreError::of("create the database's file", sqlx::Error::Io(error))),
+    }
+}

@@ -1,0 +1,132 @@
+//! Lists: what each filter finds, and that pages have no holes.
+
+use danlu_core::{Job, WorkerExit};
+use danlu_store::{JobFilter, Store};
+use danlu_types::JobId;
+use danlu_types::api::{JobOutcome, JobState};
+
+use crate::database::Database;
+use crate::jobs::{ended_job, failed, hold, inserts, job, job_with, place, running, step};
+
+const NOTHING: [u64; 0] = [];
+
+fn all() -> JobFilter {
+    JobFilter { limit: 100, ..JobFilter::default() }
+}
+
+async fn found(store: &dyn Store, filter: &JobFilter) -> Vec<u64> {
+    store.jobs_list(filter).await.unwrap().iter().map(|job| job.id.0).collect()
+}
+
+/// One job for each thing that can be asked for.
+fn zoo() -> Vec<Job> {
+    let named = |id, name: &str, workspace: &str| {
+        job_with(id, |spec| {
+            spec.name = name.to_owned();
+            spec.workspace = workspace.to_owned();
+            spec.labels.insert("project".to_owned(), name.to_lowercase());
+            spec.labels.insert("workspace".to_owned(), workspace.to_owned());
+        })
+    };
+    vec![
+        named(1, "ResNet50", "vision"),
+        step(&named(2, "resnet", "vision"), hold("ada"), 5).job,
+        step(&named(3, "bert", "text"), place(), 5).job,
+        step(&step(&named(4, "bert", "vision"), place(), 5).job, running(1), 6).job,
+        ended_job(5, WorkerExit::Succeeded, 7),
+        ended_job(6, failed("x"), 8),
+    ]
+}
+
+pub(crate) async fn each_filter_finds_its_jobs(database: &Database) {
+    let store = database.open().await;
+    store.commit(inserts(&zoo())).await.unwrap();
+    let store = &*store;
+    assert_eq!(found(store, &all()).await, [6, 5, 4, 3, 2, 1], "newest first");
+    assert_eq!(found(store, &JobFilter { limit: 2, ..all() }).await, [6, 5]);
+    assert_eq!(found(store, &JobFilter { limit: 0, ..all() }).await, NOTHING);
+    assert_eq!(found(store, &JobFilter { before: Some(JobId(3)), ..all() }).await, [2, 1]);
+
+    let states = |states: &[JobState]| JobFilter { states: states.to_vec(), ..all() };
+    assert_eq!(found(store, &states(&[JobState::Queued])).await, [1]);
+    assert_eq!(found(store, &states(&[JobState::Held, JobState::Running])).await, [4, 2]);
+    assert_eq!(found(store, &states(&[JobState::Ended])).await, [6, 5]);
+    assert_eq!(found(store, &states(&[JobState::Stopping])).await, NOTHING);
+    assert_eq!(found(store, &states(&JobState::ALL)).await.len(), 6);
+
+    let outcome = JobFilter { outcomes: vec![JobOutcome::Failed], ..all() };
+    assert_eq!(found(store, &outcome).await, [6]);
+    let either = JobFilter { states: vec![JobState::Held], outcomes: vec![JobOutcome::Succeeded], ..all() };
+    assert_eq!(found(store, &either).await, [5, 2], "a state or an outcome");
+
+    let workspace = |name: &str| JobFilter { workspace: Some(name.to_owned()), ..all() };
+    assert_eq!(found(store, &workspace("vision")).await, [4, 2, 1]);
+    assert_eq!(found(store, &workspace("Vision")).await, NOTHING);
+    let name = |name: &str| JobFilter { name: Some(name.to_owned()), ..all() };
+    assert_eq!(found(store, &name("bert")).await, [4, 3]);
+    assert_eq!(found(store, &name("ber")).await, NOTHING);
+    let label =
+        |key: &str, value: &str| JobFilter { label: Some((key.to_owned(), value.to_owned())), ..all() };
+    assert_eq!(found(store, &label("project", "bert")).await, [4, 3]);
+    assert_eq!(found(store, &label("bert", "project")).await, NOTHING);
+    let search = |part: &str| JobFilter { search: Some(part.to_owned()), ..all() };
+    assert_eq!(found(store, &search("ESNET")).await, [2, 1], "ignoring case");
+    assert_eq!(found(store, &search("esnet5")).await, [1]);
+    assert_eq!(found(store, &search("")).await.len(), 6);
+}
+
+pub(crate) async fn filters_combine(database: &Database) {
+    let store = database.open().await;
+    store.commit(inserts(&zoo())).await.unwrap();
+    let filter = JobFilter {
+        states: vec![JobState::Running, JobState::Queued, JobState::Starting],
+        outcomes: vec![JobOutcome::Succeeded],
+        workspace: Some("vision".to_owned()),
+        name: Some("bert".to_owned()),
+        search: Some("ER".to_owned()),
+        label: Some(("project".to_owned(), "bert".to_owned())),
+        before: Some(JobId(6)),
+        limit: 5,
+    };
+    assert_eq!(found(&*store, &filter).await, [4]);
+    let earlier = JobFilter { before: Some(JobId(4)), ..filter };
+    assert_eq!(found(&*store, &earlier).await, NOTHING);
+}
+
+pub(crate) async fn search_takes_every_character_literally(database: &Database) {
+    let store = database.open().await;
+    let named = |id, name: &str| job_with(id, |spec| spec.name = name.to_owned());
+    // Names such as these do not pass a job's check today; the store does not depend on that.
+    let jobs =
+        [named(1, "a_b"), named(2, "axb"), named(3, "100%"), named(4, r"back\slash"), named(5, "it's")];
+    store.commit(inserts(&jobs)).await.unwrap();
+    for (part, expected) in
+        [("a_b", 1), ("A_B", 1), ("%", 3), ("0%", 3), (r"k\s", 4), (r"\", 4), ("'", 5), ("t'S", 5)]
+    {
+        let filter = JobFilter { search: Some(part.to_owned()), ..all() };
+        assert_eq!(found(&*store, &filter).await, [expected], "{part}");
+    }
+    for part in ["a%b", "__", "\0", "' OR 1=1 --", "\u{202e}", &"x".repeat(10_000)] {
+        let text = || Some(part.to_owned());
+        assert_eq!(found(&*store, &JobFilter { search: text(), ..all() }).await, NOTHING);
+        assert_eq!(found(&*store, &JobFilter { name: text(), ..all() }).await, NOTHING);
+        assert_eq!(found(&*store, &JobFilter { workspace: text(), ..all() }).await, NOTHING);
+        let label = Some((part.to_owned(), part.to_owned()));
+        assert_eq!(found(&*store, &JobFilter { label, ..all() }).await, NOTHING);
+    }
+}
+
+pub(crate) async fn pages_have_no_holes_while_jobs_arrive(database: &Database) {
+    let store = database.open().await;
+    store.commit(inserts(&(1..=50).map(job).collect::<Vec<_>>())).await.unwrap();
+    let mut seen = Vec::new();
+    let mut filter = JobFilter { limit: 7, ..all() };
+    for newest in 51.. {
+        let page = found(&*store, &filter).await;
+        store.commit(inserts([&job(newest)])).await.unwrap();
+        let Some(last) = page.last() else { break };
+        filter.before = Some(JobId(*last));
+        seen.extend(page);
+    }
+    assert_eq!(seen, (1..=50).rev().collect::<Vec<_>>());
+}

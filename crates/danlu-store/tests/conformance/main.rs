@@ -1,0 +1,75 @@
+//! One list of behaviours, run on every database for real: SQLite in a temporary file, PostgreSQL from the system's
+//! packages in a temporary folder.
+
+mod behaviours;
+mod crash;
+mod database;
+mod filters;
+mod history;
+mod jobs;
+mod migrations;
+mod postgres;
+mod sqlite_disk;
+
+/// A test for each behaviour on each database.
+macro_rules! conformance {
+    ($($module:ident: $($behaviour:ident),+ $(,)?;)+) => {
+        mod sqlite {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    crate::$module::$behaviour(&crate::database::Database::sqlite()).await;
+                }
+            )+)+
+        }
+        mod postgresql {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    if let Some(database) = crate::database::Database::postgres().await {
+                        crate::$module::$behaviour(&database).await;
+                    }
+                }
+            )+)+
+        }
+    };
+}
+
+conformance! {
+    behaviours:
+        inserted_jobs_are_fetched_equal,
+        unknown_and_absurd_ids_are_found_nowhere,
+        every_state_of_a_life_round_trips,
+        live_jobs_are_those_that_have_not_ended,
+        stale_updates_are_left_out_and_named,
+        a_batch_may_insert_and_update_one_job,
+        a_submission_key_is_taken_once_in_a_batch,
+        a_submission_key_is_taken_once_across_batches,
+        the_last_id_survives_deletes_and_reopening,
+        only_ended_jobs_are_deleted,
+        old_ends_are_found_oldest_first,
+        large_batches_are_written_whole,
+        fifty_committers_at_once_lose_nothing;
+    crash:
+        an_impossible_row_leaves_nothing_of_its_batch,
+        a_refused_key_leaves_nothing_of_its_batch,
+        reopening_finds_everything,
+        an_abandoned_commit_is_whole_or_nothing,
+        check_answers;
+    filters:
+        each_filter_finds_its_jobs,
+        filters_combine,
+        search_takes_every_character_literally,
+        pages_have_no_holes_while_jobs_arrive;
+    history:
+        events_come_in_order_and_pages,
+        events_of_one_job_come_alone,
+        events_are_append_only,
+        a_reader_that_follows_misses_nothing,
+        hostile_texts_are_kept;
+    migrations:
+        data_of_version_1_is_read_by_the_newest,
+        opening_twice_changes_nothing,
+        two_servers_may_open_an_empty_database_at_once,
+        a_newer_database_is_refused;
+}

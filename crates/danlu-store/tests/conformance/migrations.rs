@@ -1,0 +1,77 @@
+//! Migrations are tested on data: what an older version wrote is read by the newest.
+//!
+//! `fixtures/v1.sql` holds rows as version 1 wrote them, and is never edited. A new version adds its own fixture, and
+//! this file a test for it.
+
+use danlu_core::job::{Outcome, Verdict, Waiting};
+use danlu_core::{Exit, Life, StopReason};
+use danlu_store::{EventFilter, JobFilter, StoreError};
+use danlu_types::JobId;
+use danlu_types::api::JobState;
+
+use crate::database::Database;
+use crate::jobs::{inserts, job};
+
+const V1: &str = include_str!("../../fixtures/v1.sql");
+
+pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database) {
+    danlu_store::open_at_version(&database.url, 1).await.unwrap().close().await;
+    database.execute(V1).await.unwrap();
+    let store = database.open().await;
+
+    let all = JobFilter { limit: 100, ..JobFilter::default() };
+    let mut jobs = store.jobs_list(&all).await.unwrap();
+    jobs.reverse();
+    let states: Vec<JobState> = jobs.iter().map(danlu_core::Job::state).collect();
+    let expected =
+        [JobState::Held, JobState::Queued, JobState::Starting, JobState::Running, JobState::Stopping];
+    assert_eq!(states[..5], expected);
+    assert_eq!(states[5..], [JobState::Ended; 3]);
+
+    let Life::Queued { why: Waiting::Preempted { for_job, .. }, .. } = &jobs[1].life else {
+        panic!("job 2 was preempted: {:?}", jobs[1].life)
+    };
+    assert_eq!(*for_job, JobId(3));
+    assert!(matches!(jobs[1].past[0].verdict, Verdict::Preempted { .. }));
+    assert_eq!(jobs[1].spec.labels["project"], "ocr");
+    let stop = jobs[4].active().unwrap().stop.as_ref().unwrap();
+    assert_eq!(stop.why, StopReason::ByUser { who: "grace".to_owned() });
+    assert_eq!(jobs[5].life, Life::Ended { at: jobs[5].ended_at().unwrap(), outcome: Outcome::Succeeded });
+    let Life::Ended { outcome: Outcome::Failed { failure, .. }, .. } = &jobs[6].life else {
+        panic!("job 7 failed: {:?}", jobs[6].life)
+    };
+    assert_eq!((failure.exit, failure.detail.as_str()), (Some(Exit::Signal(9)), "killed by \"the\" kernel"));
+
+    assert_eq!(store.job_last_id().await.unwrap(), JobId(12));
+    assert_eq!(store.submission_find("8f14e45f").await.unwrap(), Some(JobId(2)));
+    let labelled = JobFilter { label: Some(("project".to_owned(), "ocr".to_owned())), ..all };
+    assert_eq!(store.jobs_list(&labelled).await.unwrap().len(), 1);
+    let history = store.events_list(&EventFilter { job: None, after: 0, limit: 100 }).await.unwrap();
+    assert_eq!(history.len(), 3);
+
+    // And it can be written on: no number is given twice.
+    store.commit(inserts([&job(13)])).await.unwrap();
+    let more = store.events_list(&EventFilter { job: None, after: 3, limit: 100 }).await.unwrap();
+    assert_eq!(more.iter().map(|event| event.number).collect::<Vec<_>>(), [4]);
+}
+
+pub(crate) async fn opening_twice_changes_nothing(database: &Database) {
+    database.open().await.commit(inserts([&job(1)])).await.unwrap();
+    for _ in 0..2 {
+        let store = database.open().await;
+        assert_eq!(store.jobs_live().await.unwrap(), [job(1)]);
+    }
+}
+
+pub(crate) async fn two_servers_may_open_an_empty_database_at_once(database: &Database) {
+    let (one, two) = tokio::join!(danlu_store::open(&database.url), danlu_store::open(&database.url));
+    one.unwrap().commit(inserts([&job(1)])).await.unwrap();
+    assert_eq!(two.unwrap().jobs_live().await.unwrap(), [job(1)]);
+}
+
+pub(crate) async fn a_newer_database_is_refused(database: &Database) {
+    database.open().await.close().await;
+    database.execute("INSERT INTO schema_version (version) VALUES (7001)").await.unwrap();
+    let refused = danlu_store::open(&database.url).await;
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, known: 1 })), "{refused:?}");
+}

@@ -1,0 +1,153 @@
+//! A PostgreSQL server for the tests of one process: its own data folder, its own socket, gone with the process.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+
+pub(crate) struct Server {
+    socket_folder: PathBuf,
+    port: u16,
+}
+
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+impl Server {
+    /// The server of this process, started by the first test that asks. `None` where PostgreSQL is not installed; with
+    /// `CI=true` that is a failure.
+    pub(crate) fn shared() -> Option<&'static Server> {
+        static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+        let server = SERVER.get_or_init(|| binaries().map(|binaries| Server::start(&binaries)));
+        if server.is_none() {
+            let notice = "PostgreSQL is not installed (Debian: `apt-get install postgresql`), \
+                          and DANLU_TEST_PG_BIN does not name its programs";
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{notice}");
+            eprintln!("skipped: {notice}");
+        }
+        server.as_ref()
+    }
+
+    /// Creates an empty database; its address.
+    pub(crate) async fn create_database(&self) -> String {
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
+        let create = format!("CREATE DATABASE {name} TEMPLATE template0");
+        connection.execute(AssertSqlSafe(create)).await.unwrap();
+        connection.close().await.unwrap();
+        self.url(&name)
+    }
+
+    fn url(&self, database: &str) -> String {
+        let folder = self.socket_folder.display().to_string().replace('/', "%2F");
+        format!("postgres://danlu@{folder}:{}/{database}", self.port)
+    }
+
+    fn start(binaries: &Path) -> Server {
+        // Not a `TempDir`: statics are not dropped. The server is told to remove the folder when it ends.
+        let folder = tempfile::Builder::new().prefix("danlu-pg-").tempdir().unwrap().keep();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let data = folder.join("data");
+        // The port only names the socket file, but another server on it would still confuse; ask for a free one.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+
+        let initdb = as_other_user(&binaries.join("initdb"))
+            .args([
+                "--auth=trust",
+                "--username=danlu",
+                "--no-sync",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "-D",
+            ])
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(initdb.status.success(), "initdb failed: {}", String::from_utf8_lossy(&initdb.stderr));
+
+        spawn_server(binaries, &folder, &data, port);
+        let server = Server { socket_folder: folder, port };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let ready = || {
+            let mut asked = Command::new(binaries.join("pg_isready"));
+            asked.arg("-q").arg("-h").arg(&server.socket_folder).args([
+                "-p",
+                &port.to_string(),
+                "-U",
+                "danlu",
+            ]);
+            asked.status().unwrap().success()
+        };
+        while !ready() {
+            assert!(
+                Instant::now() < deadline,
+                "PostgreSQL did not start; see {}",
+                server.socket_folder.display()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+}
+
+/// Starts the server under a shell that waits for the end of its input, which this process holds open and never
+/// writes to. However we end, the kernel closes it; then the shell stops the server and removes its folder.
+fn spawn_server(binaries: &Path, folder: &Path, data: &Path, port: u16) {
+    const WATCH: &str = r#"
+        trap '' INT
+        folder=$1
+        shift
+        "$@" >"$folder/server.log" 2>&1 </dev/null &
+        while read -r _; do :; done
+        kill -QUIT $!
+        wait
+        rm -rf "$folder"
+    "#;
+    let mut server = as_other_user(&binaries.join("postgres"));
+    server.arg("-D").arg(data).arg("-k").arg(folder).args(["-p", &port.to_string()]);
+    server.args(["-c", "listen_addresses=", "-c", "max_connections=200"]);
+    let watcher = Command::new("sh")
+        .args(["-c", WATCH, "sh"])
+        .arg(folder)
+        .arg(server.get_program())
+        .args(server.get_args())
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The pipe must stay open as long as the process lives.
+    std::mem::forget(watcher);
+}
+
+/// PostgreSQL does not run as root: there, its package's user runs it.
+fn as_other_user(program: &Path) -> Command {
+    let is_root =
+        std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.current_dir("/");
+    command
+}
+
+/// The newest installed PostgreSQL's programs.
+fn binaries() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("DANLU_TEST_PG_BIN") {
+        return Some(PathBuf::from(folder));
+    }
+    let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let installed = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path());
+    let newest =
+        installed.filter(|path| path.join("bin/postgres").exists()).max_by_key(|path| version(path))?;
+    Some(newest.join("bin"))
+}

@@ -1,0 +1,245 @@
+//! `kill -9` at random moments: nothing is lost, doubled or left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use danlu_client::Client;
+use danlu_testkit::{TestServer, alive, eventually, spec};
+use danlu_types::api::{EventQuery, JobOutcome, JobQuery, JobState, JobView};
+use danlu_types::{JobSpec, RanksPerWorker, Span};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+const JOBS: usize = 200;
+const KILLS: usize = 50;
+
+/// A small generator, so that a failing run can be repeated: the seed is printed.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Self {
+        let given = std::env::var("DANLU_TEST_SEED").ok().and_then(|text| text.parse().ok());
+        let seed = given.unwrap_or_else(|| {
+            let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            u64::from(time.subsec_nanos())
+        });
+        eprintln!("DANLU_TEST_SEED={seed}");
+        Random(seed | 1)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Every job counts aloud, and takes a lock for each device it was given: two holders of one device make a job fail.
+fn counting_job(index: usize, random: &mut Random) -> JobSpec {
+    let lines = 3 + random.below(12);
+    let program = format!(
+        "for d in $(echo $ASCEND_RT_VISIBLE_DEVICES | tr , ' '); do
+           [ $LOCAL_RANK = 0 ] && {{ mkdir $LOCKS/$DANLU_NODE-$d || {{ echo DOUBLE $d; exit 3; }} ; }}
+         done
+         i=0; while [ $i -lt {lines} ]; do echo line $i of {lines}; i=$((i+1)); sleep 0.0{}; done
+         for d in $(echo $ASCEND_RT_VISIBLE_DEVICES | tr , ' '); do [ $LOCAL_RANK = 0 ] && rmdir $LOCKS/$DANLU_NODE-$d; done
+         true",
+        1 + random.below(9)
+    );
+    let base = JobSpec { name: format!("count-{index}"), ..spec(&program) };
+    match index % 4 {
+        0 => JobSpec { devices: "ascend:2".parse().unwrap(), ..base },
+        1 => JobSpec { devices: "ascend:1".parse().unwrap(), workers: 2, ..base },
+        2 => JobSpec { ranks: Some(RanksPerWorker::Count(2)), ..base },
+        _ => base,
+    }
+}
+
+async fn all_jobs(client: &Client) -> Option<Vec<JobView>> {
+    let query = JobQuery { limit: Some(1000), ..JobQuery::default() };
+    client.jobs_list(&query).await.ok().map(|page| page.items)
+}
+
+async fn last_event(client: &Client) -> Option<u64> {
+    let mut query = EventQuery { limit: Some(1000), ..EventQuery::default() };
+    let mut last = 0;
+    loop {
+        let page = client.events_list(&query).await.ok()?;
+        last = page.items.last().map_or(last, |event| event.number);
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Some(last),
+        }
+    }
+}
+
+/// No two attempts may have held one device at the same time, by the record.
+fn assert_no_device_held_twice(jobs: &[JobView]) {
+    let mut spans: BTreeMap<(String, u32), Vec<_>> = BTreeMap::new();
+    for job in jobs {
+        for attempt in &job.attempts {
+            for worker in &attempt.workers {
+                for device in &worker.devices {
+                    let key = (worker.node.0.clone(), *device);
+                    spans.entry(key).or_default().push((attempt.placed_at, attempt.ended_at, job.id));
+                }
+            }
+        }
+    }
+    for ((node, device), mut held) in spans {
+        held.sort();
+        for pair in held.windows(2) {
+            let (_, ended, first) = pair[0];
+            let (placed, _, second) = pair[1];
+            assert!(
+                ended.is_some_and(|ended| ended <= placed),
+                "device {device} of {node} was held by jobs {first} and {second} at once"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server() {
+    let mut random = Random::new();
+    let mut server = TestServer::start(DANLU, &["--simulate", "4x4:ascend:910B3"]).await;
+    let locks = server.folder().join("locks");
+    std::fs::create_dir(&locks).unwrap();
+    let specs: Vec<JobSpec> = (0..JOBS)
+        .map(|index| {
+            let mut job = counting_job(index, &mut random);
+            job.env.insert("LOCKS".to_owned(), locks.display().to_string());
+            job
+        })
+        .collect();
+
+    // Clients that do not give up: each submission is repeated, under its key, until it is answered.
+    let data = server.data();
+    let submitted = Arc::new(AtomicUsize::new(0));
+    let submitter = tokio::spawn({
+        let (submitted, specs) = (submitted.clone(), specs.clone());
+        async move {
+            for (index, job) in specs.iter().enumerate() {
+                let key = format!("submission-{index}");
+                eventually("a submission to be answered", || async {
+                    let client = Client::discover(Some(&data)).ok()?;
+                    client.job_submit(job, Some(&key)).await.ok()
+                })
+                .await;
+                submitted.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+
+    for round in 0..KILLS {
+        // A random moment, counted in things that happened rather than in time; towards the end nothing may be left.
+        let start = last_event(server.client()).await.unwrap_or(0);
+        let wanted = random.below(40);
+        eventually("the random moment to come", || async {
+            let now = last_event(server.client()).await?;
+            let everything = submitted.load(Ordering::Relaxed) == JOBS;
+            let ended = async {
+                let jobs = all_jobs(server.client()).await?;
+                Some(jobs.iter().all(|job| job.state == JobState::Ended))
+            };
+            (now >= start + wanted || (everything && ended.await?)).then_some(())
+        })
+        .await;
+        server.kill();
+        server.restart().await;
+        let jobs = all_jobs(server.client()).await.expect("a restarted server lists its jobs");
+        let names: BTreeSet<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(names.len(), jobs.len(), "round {round}: a job is there twice");
+        assert!(jobs.len() >= submitted.load(Ordering::Relaxed).min(jobs.len()));
+        assert_no_device_held_twice(&jobs);
+    }
+    submitter.await.unwrap();
+
+    let jobs = eventually("all jobs to end", || async {
+        let jobs = all_jobs(server.client()).await?;
+        jobs.iter().all(|job| job.state == JobState::Ended).then_some(jobs)
+    })
+    .await;
+    assert_eq!(jobs.len(), JOBS);
+    assert_no_device_held_twice(&jobs);
+    for job in &jobs {
+        assert_eq!(
+            job.outcome,
+            Some(JobOutcome::Succeeded),
+            "{}: {:?}\n{}",
+            job.name,
+            job.reason,
+            server.log()
+        );
+        assert_eq!(job.attempts.len(), 1, "{} was started again although only the server died", job.name);
+        let index: usize = job.name.trim_start_matches("count-").parse().unwrap();
+        let mut by_rank: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for line in server.lines(job.id).await {
+            by_rank.entry(line.rank.0).or_default().push(line.text);
+        }
+        let ranks = specs[index].workers * specs[index].ranks_per_worker();
+        assert_eq!(by_rank.len(), ranks as usize, "{}", job.name);
+        for (rank, lines) in by_rank {
+            let count = lines.len();
+            let expected: Vec<String> = (0..count).map(|line| format!("line {line} of {count}")).collect();
+            assert_eq!(lines, expected, "{} rank {rank}: a line is missing or doubled", job.name);
+        }
+    }
+    assert_eq!(std::fs::read_dir(&locks).unwrap().count(), 0, "a device's lock was left behind");
+}
+
+fn launcher_pid(server: &TestServer, job: &JobView) -> Option<i32> {
+    let path = server.data().join(format!("runs/{}/1/0/status.json", job.id));
+    let status: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+    i32::try_from(status["launcher"]["pid"].as_i64()?).ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_launcher_ends_its_attempt_with_a_reason_and_its_ranks_are_gone() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let folder = server.folder().display().to_string();
+    let mut victims = Vec::new();
+    for index in 0..20 {
+        // Each rank has a child that left its process group, and so is nobody's to signal.
+        let program = format!(
+            "setsid sleep 1000 & echo $! > {folder}/child-{index}; echo $$ > {folder}/rank-{index}; sleep 1000"
+        );
+        let id = server.submit(&JobSpec { grace: Span::default(), ..spec(&program) }).await;
+        let rank: i32 = server.file(&format!("rank-{index}")).await.trim().parse().unwrap();
+        let child: i32 = server.file(&format!("child-{index}")).await.trim().parse().unwrap();
+        victims.push((id, rank, child));
+    }
+    for (id, _, _) in &victims {
+        let job = server.wait_for(*id, JobState::Running).await;
+        let launcher = launcher_pid(&server, &job).expect("a running worker has a status");
+        kill(Pid::from_raw(launcher), Signal::SIGKILL).unwrap();
+    }
+    for (id, rank, child) in victims {
+        let job = server.wait_for_end(id).await;
+        assert_eq!(job.reason.code, "launcher_lost", "{:?}", job.reason);
+        assert!(!alive(rank), "rank {rank} of job {id} outlived its launcher");
+        assert!(!alive(child), "child {child} of job {id} outlived its launcher");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_graceful_shutdown_leaves_jobs_running_and_the_next_server_finds_them() {
+    let mut server = TestServer::start(DANLU, &[]).await;
+    let folder = server.folder().display().to_string();
+    let program = format!(
+        "echo $$ > {folder}/rank; echo before; while ! [ -e {folder}/go ]; do sleep 0.02; done; echo after"
+    );
+    let id = server.submit(&spec(&program)).await;
+    let rank: i32 = server.file("rank").await.trim().parse().unwrap();
+    server.terminate();
+    assert!(alive(rank), "a job must outlive its server");
+    std::fs::write(server.folder().join("go"), "").unwrap();
+    eventually("the rank to end while no server runs", || async { (!alive(rank)).then_some(()) }).await;
+    server.restart().await;
+    let job = server.wait_for_end(id).await;
+    assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
+    assert_eq!(server.texts(id).await, ["before", "after"]);
+}

@@ -1,0 +1,170 @@
+//! A full disk, a read-only disk, a clock that jumps: a clear error, nothing lost, and all is well once it is mended.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use danlu_testkit::{TestServer, eventually, spec};
+use danlu_types::api::{JobOutcome, JobState};
+use danlu_types::{JobSpec, Retry, RetryCause, Span};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use tempfile::TempDir;
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+
+/// A small file system of our own, so that it can be filled and locked. Only root can mount one.
+struct SmallDisk {
+    path: PathBuf,
+}
+
+impl SmallDisk {
+    fn below(folder: &TempDir) -> Option<Self> {
+        let path = folder.path().join("data");
+        std::fs::create_dir(&path).unwrap();
+        let options = "size=24m,mode=0700";
+        match mount(Some("danlu-test"), &path, Some("tmpfs"), MsFlags::empty(), Some(options)) {
+            Ok(()) => Some(SmallDisk { path }),
+            Err(error) => {
+                assert!(std::env::var_os("CI").is_none(), "CI must be able to mount a tmpfs: {error}");
+                eprintln!("skipped: only root can mount the small disk that this test fills ({error})");
+                None
+            }
+        }
+    }
+
+    fn fill(&self) -> PathBuf {
+        let file = self.path.join("ballast");
+        let filled = std::fs::write(&file, vec![0; 23 << 20]);
+        // Whatever is left after the large write goes byte by byte.
+        let mut rest = std::fs::OpenOptions::new().append(true).create(true).open(&file).unwrap();
+        while std::io::Write::write_all(&mut rest, &[0; 512]).is_ok() {}
+        drop(filled);
+        file
+    }
+
+    fn remount(&self, read_only: bool) {
+        let flags = if read_only { MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY } else { MsFlags::MS_REMOUNT };
+        // Open files keep a file system writable; an emergency remount by `mount` says so instead of waiting.
+        mount(None::<&str>, &self.path, None::<&str>, flags, Some("size=24m")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = umount2(&self.path, MntFlags::MNT_DETACH);
+    }
+}
+
+fn test_folder() -> TempDir {
+    tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_clearly_and_loses_nothing() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    let server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let go = server.folder().join("go");
+    let wait_then_talk = format!(
+        "echo before; while ! [ -e {go} ]; do sleep 0.02; done; i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done",
+        go = go.display()
+    );
+    let running = server.submit(&spec(&wait_then_talk)).await;
+    server.wait_for(running, JobState::Running).await;
+
+    let ballast = disk.fill();
+    let error = server.client().job_submit(&spec("true"), Some("while-full")).await.unwrap_err().to_string();
+    assert!(error.contains("full") || error.contains("space"), "{error}");
+    assert!(server.client().readiness().await.is_err(), "a server that cannot write is not ready");
+    // The job writes 500 lines and ends while nothing can be written.
+    std::fs::write(&go, "").unwrap();
+
+    std::fs::remove_file(ballast).unwrap();
+    let job = server.wait_for_end(running).await;
+    assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
+    let texts = server.texts(running).await;
+    let mut expected = vec!["before".to_owned()];
+    expected.extend((0..500).map(|line| format!("line {line}")));
+    assert_eq!(texts, expected);
+    let again = server.client().job_submit(&spec("true"), Some("while-full")).await.unwrap();
+    assert_eq!(server.wait_for_end(again.id).await.outcome, Some(JobOutcome::Succeeded));
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_data_folder_is_named_and_works_again_when_mended() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    disk.remount(true);
+    let output = Command::new(DANLU).args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(&disk.path).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(text.contains("data folder") && text.to_lowercase().contains("read-only"), "{text}");
+
+    disk.remount(false);
+    let server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+    drop(server);
+}
+
+fn faketime() -> Option<&'static str> {
+    let library = [
+        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+    ]
+    .into_iter()
+    .find(|path| Path::new(path).exists());
+    if library.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "CI must have faketime");
+        eprintln!("skipped: libfaketime is not installed");
+    }
+    library
+}
+
+/// The clock of the server and of everything it starts jumps under their feet, days forward and back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jumping_clock_ends_no_job_early_and_delays_none() {
+    let Some(library) = faketime() else { return };
+    let folder = test_folder();
+    let clock = folder.path().join("clock");
+    std::fs::write(&clock, "+0\n").unwrap();
+    let environment = [
+        ("LD_PRELOAD", library),
+        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("DONT_FAKE_MONOTONIC", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ];
+    let server = TestServer::start_in(DANLU, &[], folder, &environment).await;
+    let jump = |offset: &str| std::fs::write(&clock, format!("{offset}\n")).unwrap();
+
+    let go = server.folder().join("go");
+    let patient = JobSpec {
+        max_time: Some(Span::from_seconds(3600)),
+        ..spec(&format!("echo before; while ! [ -e {} ]; do sleep 0.02; done; echo after", go.display()))
+    };
+    let running = server.submit(&patient).await;
+    server.wait_for(running, JobState::Running).await;
+
+    jump("+3d");
+    let later = server.run(&spec("echo later")).await;
+    assert_eq!(later.outcome, Some(JobOutcome::Succeeded), "{:?}", later.reason);
+    assert_eq!(server.job(running).await.state, JobState::Running, "three days are not an hour of running");
+
+    jump("-3d");
+    // A failure whose back-off is counted from a clock that then goes back six days: it must not wait for six days.
+    let flaky = JobSpec {
+        retry: Retry { limit: 3, on: vec![RetryCause::Exit] },
+        ..spec(&format!("[ -e {} ] || exit 1", go.display()))
+    };
+    let retried = server.submit(&flaky).await;
+    eventually("the first attempt to fail", || async {
+        (!server.job(retried).await.attempts.is_empty()).then_some(())
+    })
+    .await;
+    jump("-6d");
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(server.wait_for_end(retried).await.outcome, Some(JobOutcome::Succeeded));
+    let job = server.wait_for_end(running).await;
+    assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
+    assert_eq!(server.texts(running).await, ["before", "after"], "a rank's lines keep their order whatever the clock says");
+}

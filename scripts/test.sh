@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# test.sh [STEP...]: all checks, or those named, with a summary at the end. What CI runs and what a developer runs.
+# A failing step does not hide the ones after it.
+set -euo pipefail
+# shellcheck source=scripts/paths.sh
+. "$(dirname "$0")/paths.sh"
+cd "$ROOT"
+
+STEPS=(format layers files deny shell clippy examples fresh test)
+if [ $# -gt 0 ]; then STEPS=("$@"); fi
+
+step_format() { cargo fmt --all -- --check; }
+step_layers() { cargo xtask layers; }
+step_files() { cargo xtask files; }
+# Two versions of one crate are only a warning, so not shown here: `cargo deny check bans` tells.
+step_deny() {
+  PATH="$TOOLS/cargo-deny:$PATH" cargo deny --log-level error --locked check --hide-inclusion-graph licenses bans sources
+}
+step_shell() { git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck -x; }
+step_clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
+step_examples() { python3 examples/check.py digits-stdlib; }
+step_fresh() { cargo xtask fresh; }
+step_test() { cargo test --workspace --locked; }
+
+# Why a step cannot run on this machine, or nothing. Under CI provisioning has already refused to go on without.
+obstacle() {
+  case "$1" in
+    deny) [ -x "$TOOLS/cargo-deny/cargo-deny" ] || echo "no cargo-deny" ;;
+    shell) command -v shellcheck >/dev/null || echo "no shellcheck" ;;
+    examples) command -v python3 >/dev/null || echo "no python3" ;;
+  esac
+}
+
+skipped="$(mktemp)"
+trap 'rm -f "$skipped"' EXIT
+summary=()
+failed=0
+
+note() { summary+=("$(printf '%-8s  %-12s  %s' "$1" "$2" "$3")"); }
+
+run() {
+  local name="$1" began="$SECONDS" reason
+  reason="$(obstacle "$name")"
+  if [ -n "$reason" ]; then
+    note skipped "$name" "$reason"
+    [ "${CI:-}" != true ] || failed=1
+    return
+  fi
+  printf '\n== %s\n' "$name"
+  # In a shell of its own, so that `set -e` holds inside although we look at the result.
+  local rc=0
+  ("step_$name") || rc=$?
+  if [ "$rc" = 0 ]; then
+    note passed "$name" "$((SECONDS - began)) s"
+  else
+    note FAILED "$name" "$((SECONDS - began)) s, exit status $rc"
+    failed=1
+  fi
+}
+
+provision() {
+  local what=lint name
+  for name in "${STEPS[@]}"; do [ "$name" != test ] || what="test"; done
+  DANLU_SKIPPED="$skipped" scripts/provision.sh "$what"
+}
+
+began="$SECONDS"
+for name in "${STEPS[@]}"; do
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples fresh test"; exit 2; }
+done
+provision
+note passed provision "$((SECONDS - began)) s"
+
+# The tests of the store start a PostgreSQL of their own from these programs.
+DANLU_TEST_PG_BIN="$(scripts/postgres-bin.sh)"
+if [ -n "$DANLU_TEST_PG_BIN" ]; then export DANLU_TEST_PG_BIN; else unset DANLU_TEST_PG_BIN; fi
+
+for name in "${STEPS[@]}"; do run "$name"; done
+
+printf '\n== summary (%s s)\n' "$((SECONDS - began))"
+printf '%s\n' "${summary[@]}"
+while IFS=$'\t' read -r name reason; do printf '%-8s  %-12s  %s\n' missing "$name" "$reason"; done <"$skipped"
+if [ "$failed" = 1 ]; then
+  echo "some checks did not pass"
+  exit 1
+fi
+echo "all well"

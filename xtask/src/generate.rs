@@ -1,0 +1,172 @@
+//! Files of `docs/` that are made from the code, committed for readers, and checked to be fresh.
+//!
+//! `GENERATED` is the whole list. `write_all` renews the files; `check_all` makes the same texts and only compares. A
+//! generator's failure is an error in both: an empty reference must never pass for a fresh one.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+const RENEW: &str = "cargo xtask generate";
+
+/// A file in the tree and where its text comes from.
+struct Generated {
+    file: &'static str,
+    source: Source,
+}
+
+enum Source {
+    /// What the `danlu` binary prints when called with these arguments.
+    Danlu(&'static [&'static str]),
+    /// A hand-written page with one marked block, filled with the body of an insta snapshot.
+    Snapshot(&'static str),
+}
+
+const GENERATED: &[Generated] = &[
+    Generated { file: "docs/openapi.json", source: Source::Danlu(&["openapi"]) },
+    Generated { file: "docs/reference/cli.md", source: Source::Danlu(&["help-markdown"]) },
+    Generated {
+        file: "docs/reference/job-life.md",
+        source: Source::Snapshot("crates/danlu-core/tests/snapshots/job_life__state_event_table.snap"),
+    },
+];
+
+const BLOCK_BEGIN: &str = "<!-- generated: begin -->";
+const BLOCK_END: &str = "<!-- generated: end -->";
+
+pub(crate) fn write_all(root: &Path) -> Result<()> {
+    for entry in GENERATED {
+        let path = root.join(entry.file);
+        let text = entry.text(root)?;
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            println!("generate: {} is fresh", entry.file);
+            continue;
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
+        }
+        fs::write(&path, text).with_context(|| format!("writing `{}`", entry.file))?;
+        println!("generate: wrote {}", entry.file);
+    }
+    Ok(())
+}
+
+pub(crate) fn check_all(root: &Path) -> Result<()> {
+    let mut stale = Vec::new();
+    for entry in GENERATED {
+        let wanted = entry.text(root)?;
+        match fs::read_to_string(root.join(entry.file)) {
+            Ok(present) if present == wanted => println!("fresh: {}", entry.file),
+            Ok(present) => {
+                println!("stale: {}{}", entry.file, first_difference(&present, &wanted));
+                stale.push(entry.file);
+            }
+            Err(error) => {
+                println!("stale: {} cannot be read: {error}", entry.file);
+                stale.push(entry.file);
+            }
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    bail!("generated files differ: {}\n\nhint: `{RENEW}` renews them; commit the result", stale.join(", "))
+}
+
+impl Generated {
+    fn text(&self, root: &Path) -> Result<String> {
+        match self.source {
+            Source::Danlu(arguments) => danlu_prints(root, arguments),
+            Source::Snapshot(snapshot) => {
+                let page = fs::read_to_string(root.join(self.file))
+                    .with_context(|| format!("reading the page `{}`", self.file))?;
+                let snapshot_text = fs::read_to_string(root.join(snapshot))
+                    .with_context(|| format!("reading the snapshot `{snapshot}`"))?;
+                fill_block(&page, snapshot_body(&snapshot_text))
+                    .with_context(|| format!("`{}` has no block `{BLOCK_BEGIN}` … `{BLOCK_END}`", self.file))
+            }
+        }
+        .with_context(|| format!("making `{}`", self.file))
+    }
+}
+
+fn danlu_prints(root: &Path, arguments: &[&str]) -> Result<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["run", "--quiet", "--locked", "--package", "danlu", "--bin", "danlu", "--"])
+        .args(arguments)
+        .current_dir(root)
+        // The text must not depend on whose terminal it is made in.
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
+        .output()
+        .context("starting cargo")?;
+    if !output.status.success() {
+        bail!("`danlu {}` failed: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let text = String::from_utf8(output.stdout).context("the output is not UTF-8")?;
+    if text.trim().is_empty() {
+        bail!("`danlu {}` printed nothing", arguments.join(" "));
+    }
+    Ok(format!("{}\n", text.trim_end()))
+}
+
+/// What follows insta's header, which lies between two lines of `---`.
+fn snapshot_body(snapshot: &str) -> &str {
+    let body = snapshot.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+    body.map_or(snapshot, |(_, body)| body).trim_matches('\n')
+}
+
+fn fill_block(page: &str, body: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BLOCK_BEGIN)?;
+    let (_, after) = rest.split_once(BLOCK_END)?;
+    Some(format!("{before}{BLOCK_BEGIN}\n\n```text\n{body}\n```\n\n{BLOCK_END}{after}"))
+}
+
+/// Enough of the difference to see whose change it was.
+fn first_difference(present: &str, wanted: &str) -> String {
+    let mut present_lines = present.lines();
+    let mut wanted_lines = wanted.lines();
+    for number in 1.. {
+        match (present_lines.next(), wanted_lines.next()) {
+            (None, None) => break,
+            (a, b) if a == b => {}
+            (a, b) => {
+                let shown = |line: Option<&str>| line.unwrap_or("(end of file)").to_owned();
+                return format!(":{number}\n  - {}\n  + {}", shown(a), shown(b));
+            }
+        }
+    }
+    " (only the end of the file differs)".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fill_block, first_difference, snapshot_body};
+
+    #[test]
+    fn the_snapshot_header_is_left_out() {
+        let snapshot =
+            "---\nsource: crates/x/tests/y.rs\nexpression: table\n---\nQueued | Granted -> Starting\n";
+        assert_eq!(snapshot_body(snapshot), "Queued | Granted -> Starting");
+    }
+
+    #[test]
+    fn filling_a_block_twice_changes_nothing() {
+        let page = "# Life\n<!-- generated: begin -->\nold\n<!-- generated: end -->\nThe end.\n";
+        let once = fill_block(page, "new").expect("the block is there");
+        assert!(
+            once.contains("```text\nnew\n```") && once.ends_with("\nThe end.\n") && !once.contains("old")
+        );
+        assert_eq!(fill_block(&once, "new"), Some(once.clone()));
+        assert_eq!(fill_block("no block", "new"), None);
+    }
+
+    #[test]
+    fn a_stale_file_shows_the_first_line_that_differs() {
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), ":2\n  - b\n  + c");
+        assert_eq!(first_difference("a\n", "a\nb\n"), ":2\n  - (end of file)\n  + b");
+    }
+}

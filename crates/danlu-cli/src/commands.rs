@@ -11,7 +11,7 @@ pub(crate) mod hold;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod nodes;
-mod reference;
+pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod run;
 pub(crate) mod show;

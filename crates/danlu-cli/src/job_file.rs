@@ -181,23 +181,21 @@ impl Draft {
         if text.is_empty() || danlu_objects::is_digest(&text) {
             return if text.is_empty() { Code::None } else { Code::Uploaded };
         }
-        if text.contains("://") {
-            self.complaints.push(Complaint {
-                field: "code".to_owned(),
-                message: format!("cannot be `{}` in this version", tree::shortened(&text)),
-                label: Some("write a folder, such as `.`".to_owned()),
-                place,
-            });
-            return Code::None;
-        }
         let folder = match place {
             Place::Argument(_) => PathBuf::from(&text),
             _ => self.folder.join(&text),
         };
-        if !folder.is_dir() {
+        let wrong = if text.contains("://") {
+            Some("cannot be fetched from elsewhere in this version")
+        } else if !folder.is_dir() {
+            Some("is not a folder that is there")
+        } else {
+            None
+        };
+        if let Some(message) = wrong {
             self.complaints.push(Complaint {
                 field: "code".to_owned(),
-                message: format!("is not a folder: `{}`", tree::shortened(&folder.display().to_string())),
+                message: message.to_owned(),
                 label: Some("write a folder relative to the job file, such as `.`".to_owned()),
                 place,
             });

@@ -1,7 +1,7 @@
 //! Jobs, amounts and times in words.
 
 use danlu_types::api::{JobOutcome, JobState, JobView, Reason};
-use danlu_types::{DeviceKind, DeviceRequest, JobSpec};
+use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobSpec};
 use jiff::Timestamp;
 
 /// `queued: waiting for 8 Ascend 910B, 5 free`
@@ -22,14 +22,12 @@ pub(crate) fn state_sentence(state: JobState, reason: &Reason) -> String {
 
 /// `2 × 8 Ascend 910B*`; for jobs without devices, `4 × 2 CPUs`.
 pub(crate) fn resources(spec: &JobSpec) -> String {
-    let each = if spec.devices.count > 0 {
-        devices(&spec.devices)
-    } else if spec.cpus.milli == 1000 {
-        "1 CPU".to_owned()
-    } else {
-        format!("{} CPUs", spec.cpus)
-    };
+    let each = if spec.devices.count > 0 { devices(&spec.devices) } else { cpus(spec.cpus) };
     if spec.workers == 1 { each } else { format!("{} × {each}", spec.workers) }
+}
+
+pub(crate) fn cpus(cpus: Cpus) -> String {
+    if cpus == Cpus::whole(1) { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
 }
 
 fn devices(request: &DeviceRequest) -> String {

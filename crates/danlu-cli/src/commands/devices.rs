@@ -55,7 +55,8 @@ pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
             Some(held) => {
                 format!("job {} ({}) of {}", held.job, output::printable(&held.job_name), held.owner)
             }
-            None => "free".to_owned(),
+            None if device.device.usable() => "free".to_owned(),
+            None => "not given out".to_owned(),
         };
         table.add_row([
             Cell::new(&device.node),

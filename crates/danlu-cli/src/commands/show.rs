@@ -64,9 +64,13 @@ pub(crate) fn page(job: &JobView, events: &[EventView], now: Timestamp) -> Strin
 
 fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     let spec = &job.spec;
-    let mut each = vec![format!("{} CPUs", spec.cpus)];
+    let mut each = vec![words::cpus(spec.cpus)];
     each.extend(spec.memory.map(|memory| format!("{memory} memory")));
     each.extend(spec.shared_memory.map(|memory| format!("{memory} shared memory")));
+    each.push(match spec.ranks_per_worker() {
+        1 => "1 rank".to_owned(),
+        ranks => format!("{ranks} ranks"),
+    });
     let mut facts = vec![
         ("state", words::state_sentence(job.state, &job.reason)),
         ("owner", format!("{} in workspace {}", job.owner, job.workspace)),
@@ -74,7 +78,7 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
         ("waited", words::waited(job, now)),
         ("ran", words::ran(job, now)),
         ("resources", words::resources(spec)),
-        ("each", format!("{}, {} ranks", each.join(", "), spec.ranks_per_worker())),
+        ("each", each.join(", ")),
         ("priority", format!("{}{}", job.priority, if spec.preemptible { ", preemptible" } else { "" })),
         ("command", spec.full_command()),
     ];

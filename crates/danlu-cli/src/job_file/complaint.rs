@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// These bytes of the file.
     File(Range<usize>),
-    /// This line of the file, counted from 1.
-    Line(usize),
+    /// This line and column of the file, counted from 1, where nothing more is known.
+    Point { line: usize, column: usize },
     /// The file as a whole.
     Start,
     /// An argument of the command line, as it was typed.
@@ -62,7 +62,7 @@ pub(crate) fn render(complaints: &[Complaint], file: &str, source: &str) -> Stri
 fn render_one(complaint: &Complaint, file: &str, source: &str, renderer: &Renderer) -> String {
     let sentence = complaint.sentence();
     let title = Level::ERROR.primary_title(&sentence);
-    let group = match &complaint.place {
+    let (title, range) = match &complaint.place {
         Place::Argument(argument) => {
             let note = match &complaint.label {
                 Some(label) => format!("given by `{argument}`: {label}"),
@@ -72,27 +72,25 @@ fn render_one(complaint: &Complaint, file: &str, source: &str, renderer: &Render
         }
         Place::Nowhere => return renderer.render(&[Group::with_title(title)]),
         Place::File(range) => (title, range.clone()),
-        Place::Line(line) => (title, line_range(source, *line)),
+        Place::Point { line, column } => (title, point_range(source, *line, *column)),
         Place::Start => (title, 0..0),
     };
-    let (title, range) = group;
     let excerpt = Excerpt::of(source, range);
     let mut annotation = AnnotationKind::Primary.span(excerpt.span.clone());
     if let Some(label) = &complaint.label {
         annotation = annotation.label(label.as_str());
     }
-    let origin = Origin::path(file).line(excerpt.line).char_column(excerpt.column);
-    let snippet = Snippet::source(&excerpt.text).line_start(excerpt.line).annotation(annotation);
-    renderer.render(&[title.element(origin).element(snippet)])
+    let snippet = Snippet::source(&excerpt.text).path(file).line_start(excerpt.line).annotation(annotation);
+    renderer.render(&[title.element(snippet)])
 }
 
-fn line_range(source: &str, line: usize) -> Range<usize> {
-    let mut start = 0;
-    for text in source.split_inclusive('\n').take(line.saturating_sub(1)) {
-        start += text.len();
-    }
-    let end = source[start..].find('\n').map_or(source.len(), |length| start + length);
-    start..end
+/// From a point to the end of its character.
+fn point_range(source: &str, line: usize, column: usize) -> Range<usize> {
+    let before: usize = source.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let mut characters =
+        source[before..].char_indices().skip(column.saturating_sub(1)).map(|(at, _)| before + at);
+    let start = characters.next().unwrap_or(source.len());
+    start..characters.next().unwrap_or(source.len())
 }
 
 /// The one line that matters, cut to what fits.
@@ -100,7 +98,6 @@ struct Excerpt {
     text: String,
     span: Range<usize>,
     line: usize,
-    column: usize,
 }
 
 impl Excerpt {
@@ -110,7 +107,6 @@ impl Excerpt {
         let line_end = source[start..].find(['\n', '\r']).map_or(source.len(), |length| start + length);
         let end = floor_boundary(source, range.end.clamp(start, line_end));
         let line = source[..line_start].matches('\n').count() + 1;
-        let column = source[line_start..start].chars().count() + 1;
         let (before, inside, after) =
             (&source[line_start..start], &source[start..end], &source[end..line_end]);
         let mut text = String::new();
@@ -124,7 +120,7 @@ impl Excerpt {
         push_short(&mut text, inside);
         let to = text.len();
         push_short(&mut text, after);
-        Excerpt { text, span: from..to.max(from), line, column }
+        Excerpt { text, span: from..to, line }
     }
 }
 

@@ -26,9 +26,11 @@ const TEXT_FIELDS: [&str; 11] = [
 /// Reads the specification. Each field is read by itself first, so that one wrong field does not hide another.
 pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
     let Content::Map(entries) = &tree.content else {
-        let message = format!("a job file is a map of fields such as `command: python train.py`, not {}", {
-            tree.described()
-        });
+        let needs = "a job file is a map of fields such as `command: python train.py`";
+        let message = match tree.content {
+            Content::Null => format!("the file is empty; {needs}"),
+            _ => format!("{needs}, not {}", tree.described()),
+        };
         let place = tree.place.clone();
         return Err(vec![Complaint { field: String::new(), message, label: None, place }]);
     };
@@ -71,25 +73,35 @@ pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &Tree) -> Vec<Complain
     errors.into_iter().map(placed).collect()
 }
 
-/// The place of the value at a dotted path, or of the nearest thing above it.
+/// The place of the value at a dotted path such as `retry.on[1]`, or of the nearest thing above it.
 pub(crate) fn find(tree: &Tree, path: &str) -> Option<Place> {
     let mut found = None;
     let mut tree = tree;
     let mut rest = path;
-    while !rest.is_empty() {
-        let Content::Map(entries) = &tree.content else { break };
-        // Names below `env` may have dots of their own: the longest name that fits wins.
-        let (name, _, value) = entries
-            .iter()
-            .filter(|(name, _, _)| {
-                rest.strip_prefix(name.as_str()).is_some_and(|tail| tail.is_empty() || tail.starts_with('.'))
-            })
-            .max_by_key(|(name, _, _)| name.len())?;
-        found = Some(value.place.clone());
-        rest = rest[name.len()..].trim_start_matches('.');
-        tree = value;
+    while let Some((below, tail)) = step(tree, rest) {
+        found = Some(below.place.clone());
+        (tree, rest) = (below, tail);
     }
     found
+}
+
+/// One name or index down. Names below `env` may have dots of their own: the longest that fits wins.
+fn step<'a, 'b>(tree: &'a Tree, path: &'b str) -> Option<(&'a Tree, &'b str)> {
+    match &tree.content {
+        Content::Map(entries) => {
+            let fits = |name: &str| {
+                path.strip_prefix(name).is_some_and(|tail| tail.is_empty() || tail.starts_with(['.', '[']))
+            };
+            let (name, _, below) =
+                entries.iter().filter(|(name, _, _)| fits(name)).max_by_key(|(name, _, _)| name.len())?;
+            Some((below, path[name.len()..].trim_start_matches('.')))
+        }
+        Content::List(items) => {
+            let (index, tail) = path.strip_prefix('[')?.split_once(']')?;
+            Some((items.get(index.parse::<usize>().ok()?)?, tail.trim_start_matches('.')))
+        }
+        _ => None,
+    }
 }
 
 fn prepared(name: &str, value: &Tree) -> Tree {
@@ -158,7 +170,7 @@ fn unknown_field_among(above: &str, name: &str, known: &[&str], place: Place) ->
         (None, Some(meant)) => (format!("is not a field of {what}"), format!("did you mean `{meant}`?")),
         (None, None) => (format!("is not a field of {what}"), format!("known are {}", listed(known))),
     };
-    Complaint { field: shortened(name), message, label: Some(label), place }
+    Complaint { field: spelled(name), message, label: Some(label), place }
 }
 
 fn key_place(tree: &Tree, above: &str, name: &str, fallback: &Place) -> Place {
@@ -171,8 +183,13 @@ fn key_place(tree: &Tree, above: &str, name: &str, fallback: &Place) -> Place {
     }
 }
 
+/// The value at a path, if all of the path is there.
 fn walk<'a>(tree: &'a Tree, path: &str) -> Option<&'a Tree> {
-    path.split('.').filter(|name| !name.is_empty()).try_fold(tree, |tree, name| tree.get(name))
+    if path.is_empty() {
+        return Some(tree);
+    }
+    let (below, rest) = step(tree, path)?;
+    walk(below, rest)
 }
 
 /// A message, and what would be accepted.
@@ -217,6 +234,15 @@ fn accepted(expected: &str) -> &str {
 
 fn shortened_message(message: &str) -> String {
     message.chars().take(400).collect()
+}
+
+/// A name in which letters of two scripts, or invisible ones, are mixed is spelled out: it looks like what it is not.
+fn spelled(name: &str) -> String {
+    let name = shortened(name);
+    let mixed = name.contains(|c: char| c.is_ascii_alphabetic()) && !name.is_ascii();
+    let spell =
+        |c: char| if c.is_ascii() || c == '…' { c.to_string() } else { c.escape_unicode().to_string() };
+    if mixed { name.chars().map(spell).collect() } else { name }
 }
 
 /// The names in backticks.

@@ -117,7 +117,10 @@ pub(crate) fn read(source: &str) -> Result<Tree, Complaint> {
 
 fn syntax_complaint(error: &serde_saphyr::Error) -> Complaint {
     use serde_saphyr::MessageFormatter as _;
-    let message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
+    let mut message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
+    if message.starts_with("YAML document too large") || message == "recursion limit exceeded" {
+        message = format!("the file nests deeper than {DEEPEST} levels, or its aliases expand without end");
+    }
     let place = error.location().map_or(Place::Start, |location| place_of(&location));
     Complaint { field: String::new(), message: shortened_to(&message, 400), label: None, place }
 }
@@ -243,7 +246,10 @@ fn place_of(location: &Location) -> Place {
     };
     match range {
         Some(range) => Place::File(range),
-        None if location.line() > 0 => Place::Line(usize::try_from(location.line()).unwrap_or(1)),
+        None if location.line() > 0 => Place::Point {
+            line: usize::try_from(location.line()).unwrap_or(1),
+            column: usize::try_from(location.column()).unwrap_or(1),
+        },
         None => Place::Start,
     }
 }

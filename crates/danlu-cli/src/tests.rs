@@ -1,0 +1,171 @@
+//! Help, reference and tables as people see them.
+
+use clap::CommandFactory as _;
+use danlu_types::api::{
+    AttemptView, DeviceView, EventView, HeldDevice, JobOutcome, JobState, JobView, NodeView, Reason,
+    WorkerPhase, WorkerView,
+};
+use danlu_types::{
+    AttemptNumber, Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName,
+    WorkerIndex,
+};
+use jiff::Timestamp;
+
+use crate::arguments::Arguments;
+use crate::commands::{devices, jobs, nodes, reference, show};
+use crate::{table, words};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_767_225_600 + second).unwrap()
+}
+
+fn reason(code: &str, text: &str) -> Reason {
+    Reason { code: code.to_owned(), text: text.to_owned() }
+}
+
+fn queued_job() -> JobView {
+    let mut spec = JobSpec::of_command("python train.py");
+    spec.name = "digits".to_owned();
+    spec.workers = 2;
+    spec.devices = "ascend:910B*:8".parse().unwrap();
+    JobView {
+        id: JobId(12),
+        name: spec.name.clone(),
+        workspace: "default".to_owned(),
+        owner: "admin".to_owned(),
+        state: JobState::Queued,
+        outcome: None,
+        reason: reason("devices", "waiting for 8 Ascend 910B, 5 free"),
+        priority: 5,
+        submitted_at: at(0),
+        started_at: None,
+        ended_at: None,
+        exit_code: None,
+        generation: 1,
+        spec,
+        attempts: Vec::new(),
+    }
+}
+
+fn failed_job() -> JobView {
+    let failure = reason("exit", "failed: worker 1, rank 3 ended with code 1");
+    let worker = |index: u32, text: &str| WorkerView {
+        index: WorkerIndex(index),
+        node: NodeName(format!("node-{index}")),
+        devices: vec![0, 1, 2, 3],
+        phase: WorkerPhase::Ended,
+        running_at: Some(at(5)),
+        ended_at: Some(at(190)),
+        reason: Some(reason("", text)),
+    };
+    JobView {
+        id: JobId(11),
+        state: JobState::Ended,
+        outcome: Some(JobOutcome::Failed),
+        reason: failure.clone(),
+        started_at: Some(at(5)),
+        ended_at: Some(at(190)),
+        exit_code: Some(1),
+        attempts: vec![AttemptView {
+            number: AttemptNumber(1),
+            placed_at: at(4),
+            ended_at: Some(at(190)),
+            reason: failure,
+            workers: vec![worker(0, "stopped as asked"), worker(1, "failed: rank 3 ended with code 1")],
+        }],
+        ..queued_job()
+    }
+}
+
+fn device(index: u32, health: Health) -> Device {
+    Device {
+        index,
+        kind: DeviceKind::Ascend,
+        model: "910B3".to_owned(),
+        memory: Bytes(64 << 30),
+        island: 0,
+        health,
+    }
+}
+
+fn held() -> HeldDevice {
+    HeldDevice { index: 0, job: JobId(12), job_name: "digits".to_owned(), owner: "admin".to_owned() }
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn help_of_every_command() {
+    let mut program = Arguments::command().term_width(100);
+    let mut text = program.render_help().to_string();
+    program.build();
+    for command in program.get_subcommands_mut() {
+        let name = command.get_name().to_owned();
+        if name != "help" {
+            let help = command.clone().term_width(100).render_help();
+            text.push_str(&format!("\n=== {name}\n{help}"));
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn reference_as_markdown() {
+    insta::assert_snapshot!(reference::markdown());
+}
+
+#[test]
+fn tables_line_up() {
+    let mut odd = queued_job();
+    odd.id = JobId(10);
+    odd.name = "炼丹\u{1b}[2J".to_owned();
+    odd.spec = JobSpec::of_command("x");
+    odd.state = JobState::Running;
+    odd.reason = reason("running", "running");
+    odd.started_at = Some(at(60));
+    let jobs = jobs::jobs_table(&[queued_job(), failed_job(), odd], at(3_700));
+    let nodes = nodes::nodes_table(&[NodeView {
+        node: Node {
+            name: NodeName("node-0".to_owned()),
+            architecture: "aarch64".to_owned(),
+            capacity: NodeCapacity { cpus: Cpus::whole(192), memory: Bytes(1536 << 30) },
+            devices: vec![device(0, Health::Ok), device(1, Health::Failed)],
+            address: "127.0.0.1".to_owned(),
+            simulated: true,
+        },
+        used_cpus: Cpus { milli: 1500 },
+        used_memory: Bytes(3 << 29),
+        held: vec![held()],
+    }]);
+    let devices = devices::devices_table(&[
+        DeviceView {
+            node: NodeName("node-0".to_owned()),
+            device: device(0, Health::Ok),
+            held_by: Some(held()),
+        },
+        DeviceView { node: NodeName("node-0".to_owned()), device: device(1, Health::Failed), held_by: None },
+    ]);
+    let mut tables = [jobs, nodes, devices];
+    let text: Vec<String> = tables.iter_mut().map(|table| table::text(table.force_no_tty())).collect();
+    insta::assert_snapshot!(text.join("\n\n"));
+}
+
+#[test]
+fn a_job_on_one_page() {
+    let event = EventView {
+        number: 1,
+        at: at(0),
+        job: Some(JobId(11)),
+        attempt: None,
+        kind: "job_submitted".to_owned(),
+        actor: "admin".to_owned(),
+        message: "submitted by admin".to_owned(),
+    };
+    let page = show::page(&failed_job(), &[event], at(3_700));
+    let plain = anstream::adapter::strip_str(&page).to_string();
+    // Clock times depend on the machine's time zone.
+    insta::assert_snapshot!(plain.replace(&words::clock(at(0)), "<clock>"));
+}

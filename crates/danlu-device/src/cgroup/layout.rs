@@ -129,10 +129,15 @@ impl Groups {
                 let folder = base.join(name);
                 let parent = folder.parent().unwrap_or(base);
                 make_folder(parent)?;
-                enable(base, &wanted).or_else(|_| {
-                    step_aside(base)?;
-                    enable(base, &wanted)
-                })?;
+                match enable(base, &wanted) {
+                    // Only a group that holds processes is busy, and the root of the whole machine never is: so this
+                    // moves the processes of a container or of a scope that was given to us, never all there are.
+                    Err(error) if error.source.kind() == ErrorKind::ResourceBusy => {
+                        step_aside(base)?;
+                        enable(base, &wanted)?;
+                    }
+                    done => done?,
+                }
                 enable(parent, &wanted)?;
                 make_folder(&folder)?;
                 if *cpu && limits.cpus.milli > 0 {
@@ -210,10 +215,14 @@ fn make_folder(path: &Path) -> Result<(), CgroupError> {
 }
 
 fn enable(group: &Path, controllers: &str) -> Result<(), CgroupError> {
-    if controllers.is_empty() {
+    let control = group.join("cgroup.subtree_control");
+    let enabled = fs::read_to_string(&control).unwrap_or_default();
+    let is_enabled = |wanted: &str| enabled.split_ascii_whitespace().any(|name| wanted.ends_with(name));
+    // Writing locks all cgroups of the machine, so it is worth a look first.
+    if controllers.split_ascii_whitespace().all(is_enabled) {
         return Ok(());
     }
-    write(&group.join("cgroup.subtree_control"), controllers)
+    write(&control, controllers)
 }
 
 /// Moves every process of `base` into a child group, because a v2 group that gives controllers to its children may not

@@ -19,6 +19,7 @@ use danlu_core::log::{decode, rank_log_name};
 use danlu_types::{AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -29,13 +30,13 @@ fn main() {
     let data = tempfile::tempdir().unwrap();
 
     let floor = rate(workers, at_a_time, |_| shell());
-    println!("floor: `sh -c true` alone, {at_a_time} at a time: {floor:.0}/s");
+    println!("floor: `sh -c true` alone, {at_a_time} at a time: {floor}");
 
     let launches: Vec<LaunchFile> = (1..=workers).map(|job| launch_file(data.path(), job, "true")).collect();
     launches.iter().for_each(write);
     let passed = rate(workers, at_a_time, |index| start(&program, &launches[index]));
     launches.iter().for_each(check);
-    println!("launchers of `true`, {at_a_time} at a time: {passed:.0}/s");
+    println!("launchers of `true`, {at_a_time} at a time: {passed}");
 
     let mut delays: Vec<i64> =
         (0..200).map(|index| first_line(&program, data.path(), workers + 1 + index)).collect();
@@ -45,8 +46,8 @@ fn main() {
     println!("memory of the largest process: {memory_kib} KiB");
 }
 
-fn rate(count: u64, at_a_time: usize, start: impl Fn(usize) -> Child + Sync) -> f64 {
-    let begun = Instant::now();
+fn rate(count: u64, at_a_time: usize, start: impl Fn(usize) -> Child + Sync) -> String {
+    let (begun, used) = (Instant::now(), processor_milliseconds());
     std::thread::scope(|scope| {
         for lane in 0..at_a_time {
             let start = &start;
@@ -57,7 +58,15 @@ fn rate(count: u64, at_a_time: usize, start: impl Fn(usize) -> Child + Sync) -> 
             });
         }
     });
-    count as f64 / begun.elapsed().as_secs_f64()
+    let per_second = count as f64 / begun.elapsed().as_secs_f64();
+    // Wall time is what people feel; this one does not depend on what else the machine does.
+    let each = (processor_milliseconds() - used) / count as f64;
+    format!("{per_second:.0}/s, {each:.2} ms of processor time each")
+}
+
+fn processor_milliseconds() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+    (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1000.0
 }
 
 fn shell() -> Child {

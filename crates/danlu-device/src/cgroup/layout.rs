@@ -102,7 +102,9 @@ impl Groups {
                 // as long as another holds the worker together.
                 let mut held = false;
                 if let Some(cpu) = cpu.as_ref().filter(|_| limits.cpus.milli > 0) {
-                    let folder = make_folders(cpu, name)?;
+                    let folder = make_folders_then(cpu, name, |parent| {
+                        let _ = fs::write(parent.join("cpu.shares"), (1024 * processors()).to_string());
+                    })?;
                     write(&folder.join("cpu.cfs_quota_us"), &quota(limits).to_string())?;
                     held = true;
                 }
@@ -139,6 +141,11 @@ impl Groups {
                     done => done?,
                 }
                 enable(parent, &wanted)?;
+                let weight = parent.join("cpu.weight");
+                let full = (100 * processors()).min(10_000).to_string();
+                if *cpu && fs::read_to_string(&weight).is_ok_and(|now| now.trim() != full) {
+                    let _ = fs::write(weight, full);
+                }
                 make_folder(&folder)?;
                 if *cpu && limits.cpus.milli > 0 {
                     write(&folder.join("cpu.max"), &format!("{} {PERIOD_MICROSECONDS}", quota(limits)))?;
@@ -187,16 +194,30 @@ fn quota(limits: &Limits) -> u64 {
     (limits.cpus.milli.saturating_mul(PERIOD_MICROSECONDS) / 1000).max(SHORTEST_QUOTA_MICROSECONDS)
 }
 
+/// The weight of a group against what else runs on the machine is that of one process unless told otherwise: all
+/// workers together would get no more than a single busy process beside them. So their common parent weighs as much as the
+/// machine has processors, as Kubernetes does it for its pods. Failing at that is no reason to fail.
+fn processors() -> u64 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+}
+
 fn is_writable(path: &Path) -> bool {
     access(path, AccessFlags::W_OK).is_ok()
 }
 
 fn make_folders(base: &Path, name: &str) -> Result<PathBuf, CgroupError> {
+    make_folders_then(base, name, |_| {})
+}
+
+/// `on_parent` is done to a parent that had to be made.
+fn make_folders_then(base: &Path, name: &str, on_parent: impl FnOnce(&Path)) -> Result<PathBuf, CgroupError> {
     let folder = base.join(name);
     // Nearly always the parent is there, so try the leaf first.
     match fs::create_dir(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            make_folder(folder.parent().unwrap_or(base))?;
+            let parent = folder.parent().unwrap_or(base);
+            make_folder(parent)?;
+            on_parent(parent);
             make_folder(&folder)?;
         }
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {

@@ -54,9 +54,22 @@ pub fn with_environment(name: &str, value: &str) -> Vec<i32> {
     all().filter(|pid| *pid != own).filter(holds).filter(|pid| identity(*pid).is_some()).collect()
 }
 
+/// The live processes of the session that `leader` leads or led.
+pub fn session_members(leader: i32) -> Vec<i32> {
+    let is_member = |pid: &i32| stat(*pid).is_some_and(|stat| stat.session == leader && !stat.is_gone());
+    all().filter(is_member).collect()
+}
+
+/// The process group that a terminal's keys act upon, seen from a process on that terminal.
+pub fn foreground_group(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.foreground).filter(|group| *group > 0)
+}
+
 struct Stat {
     state: u8,
     parent: i32,
+    session: i32,
+    foreground: i32,
     start_ticks: u64,
 }
 
@@ -82,9 +95,11 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     let mut fields = rest.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
-    // `nth` counts from the field after the parent, which is the fifth.
-    let start_ticks = fields.nth(22 - 5)?.parse().ok()?;
-    Some(Stat { state, parent, start_ticks })
+    // `nth` counts from the field after the last one taken: the group (5) is passed over, and so is the terminal (7).
+    let session = fields.nth(1)?.parse().ok()?;
+    let foreground = fields.nth(1)?.parse().ok()?;
+    let start_ticks = fields.nth(22 - 9)?.parse().ok()?;
+    Some(Stat { state, parent, session, foreground, start_ticks })
 }
 
 #[cfg(test)]
@@ -95,9 +110,10 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
-        let line = b"42 (a) b (c)) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
+        let line = b"42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         let stat = parse_stat(line).unwrap();
         assert_eq!((stat.state, stat.parent, stat.start_ticks), (b'S', 7, 98765));
+        assert_eq!((stat.session, stat.foreground), (41, -1));
     }
 
     #[test]

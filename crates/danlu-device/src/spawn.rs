@@ -1,14 +1,17 @@
-//! What a child does between fork and exec: takes its place, joins its cgroups, ties its life to its parent's.
+//! The first and the last moment of a child: what it does between fork and exec, and how its parent hears of its end.
 //!
-//! This is the only unsafe code of the project. Everything in the closure is a plain system call on values made before
-//! the fork: no allocation, no lock, nothing that another thread of the parent could hold.
+//! This is the only unsafe code of the project. What runs between fork and exec is plain system calls on values made
+//! before the fork: no allocation, no lock, nothing that another thread of the parent could hold.
 
-#![expect(unsafe_code, reason = "there is no other way to act between fork and exec")]
+#![expect(
+    unsafe_code,
+    reason = "there is no safe way to act between fork and exec, or to wait for any child"
+)]
 
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 
 use nix::libc;
@@ -57,6 +60,35 @@ pub fn prepare(command: &mut Command, setup: ChildSetup) {
     // there before the fork; it neither allocates nor takes a lock nor drops anything.
     unsafe {
         command.pre_exec(steps);
+    }
+}
+
+/// What waiting for any child came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaped {
+    Ended {
+        pid: i32,
+        status: ExitStatus,
+    },
+    /// There are children, and none of them has ended.
+    NoneYet,
+    /// There are no children at all; for a subreaper: no descendants.
+    NoChildren,
+}
+
+/// Reaps one child that has ended, whichever it is, without waiting. nix's `waitpid` loses the number of a process
+/// that was killed by a real-time signal, so it is not enough for someone who must account for all.
+pub fn reap_any() -> Reaped {
+    loop {
+        let mut status = 0;
+        // SAFETY: waitpid writes one int where it is told to.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        match pid {
+            0 => return Reaped::NoneYet,
+            1.. => return Reaped::Ended { pid, status: ExitStatus::from_raw(status) },
+            _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            _ => return Reaped::NoChildren,
+        }
     }
 }
 

@@ -1,1 +1,62 @@
-//! The launcher: one process around each worker
+//! The launcher: one process around each worker.
+//!
+//! It reads `launch.json` in its run folder, prepares what the ranks need, starts them, writes down what they print,
+//! ends them when told to, and says in `status.json` what became of them. It needs no server while it runs: everything
+//! it says is a file first, and a hint to the server only afterwards.
+//!
+//! Invariants:
+//! - The launcher is the only thread of its process that starts children. They are killed when that thread ends
+//!   (`PR_SET_PDEATHSIG`), and `unshare` of a user namespace wants a single thread; so nothing here may use tokio's
+//!   blocking pool.
+//! - Every descendant is ours to reap: the launcher is a subreaper, so "no children left" means that nothing of the
+//!   worker survives, however it forked.
+//! - `status.json` says `Ended` only after that, and it is the last file written.
+
+mod capture;
+mod children;
+mod course;
+mod error;
+mod folders;
+mod gang;
+mod journal;
+mod lines;
+mod rank;
+mod session;
+mod shared_memory;
+mod spool;
+mod status;
+mod worker;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use danlu_core::launch::{LAUNCH_FILE, LaunchFile};
+
+use error::{LauncherError, chain};
+use journal::Journal;
+
+/// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.
+pub fn run(run_folder: &Path) -> ExitCode {
+    match run_to_the_end(run_folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Standard error is the launcher's log or nothing at all; the journal is surer.
+            Journal::new(run_folder).note(format_args!("launcher gave up: {}", chain(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_to_the_end(run_folder: &Path) -> Result<(), LauncherError> {
+    // The paths of sockets may have 107 bytes at most; from inside the folder they are short.
+    std::env::set_current_dir(run_folder).map_err(LauncherError::RunFolder)?;
+    children::hold_signals()?;
+    let text = std::fs::read(LAUNCH_FILE).map_err(LauncherError::LaunchFile)?;
+    let launch: LaunchFile = serde_json::from_slice(&text).map_err(LauncherError::LaunchFileForm)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(LauncherError::Runtime)?;
+    runtime.block_on(worker::run(launch))
+}

@@ -1,0 +1,132 @@
+//! Signals to the launcher, and the ends of its children.
+//!
+//! Only [`Children::reap`] waits for processes: it takes every one that ended, ours or an orphan that came to us. Nothing
+//! else may, so neither tokio's nor the standard library's way of waiting for a child is used.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Mutex;
+
+use danlu_core::job::Exit;
+use danlu_device::cgroup::WorkerGroup;
+use danlu_device::process;
+use danlu_device::spawn::{self, Reaped};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::{Pid, getpid};
+use tokio::signal::unix::{self, SignalKind};
+use tokio::sync::oneshot;
+
+use crate::error::LauncherError;
+
+/// Takes charge of orphans, and holds signals back until [`Signals::new`] can take them: an order to stop may come in
+/// our first millisecond. Before anything is started.
+pub(crate) fn hold_signals() -> Result<(), LauncherError> {
+    taken().thread_block().map_err(LauncherError::Signals)?;
+    prctl::set_child_subreaper(true).map_err(LauncherError::Signals)
+}
+
+fn taken() -> SigSet {
+    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT].into_iter().collect()
+}
+
+/// What a signal asks the launcher to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Someone ended: [`Children::reap`].
+    Reap,
+    /// Look for an order to stop.
+    Order,
+}
+
+#[derive(Debug)]
+pub(crate) struct Signals {
+    child: unix::Signal,
+    terminate: unix::Signal,
+    /// Taken and never acted upon: the end of a terminal is not the worker's.
+    _ignored: [unix::Signal; 2],
+}
+
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        let signals = Signals {
+            child: unix::signal(SignalKind::child())?,
+            terminate: unix::signal(SignalKind::terminate())?,
+            _ignored: [unix::signal(SignalKind::hangup())?, unix::signal(SignalKind::interrupt())?],
+        };
+        taken().thread_unblock()?;
+        Ok(signals)
+    }
+
+    pub(crate) async fn next(&mut self) -> Wake {
+        tokio::select! {
+            biased;
+            _ = self.child.recv() => Wake::Reap,
+            _ = self.terminate.recv() => Wake::Order,
+        }
+    }
+}
+
+/// What [`Children::reap`] found.
+#[derive(Debug)]
+pub(crate) struct Census {
+    /// Those whom nobody watches.
+    pub(crate) ended: Vec<(i32, Exit)>,
+    /// Whether anything of the worker still lives, however it forked.
+    pub(crate) any_left: bool,
+}
+
+/// Everything below the launcher.
+#[derive(Debug, Default)]
+pub(crate) struct Children {
+    watched: Mutex<HashMap<i32, oneshot::Sender<Exit>>>,
+}
+
+impl Children {
+    /// Hears of the end of `pid`. Called right after its start, before anything is awaited: nobody reaps in between.
+    pub(crate) fn watch(&self, pid: i32) -> oneshot::Receiver<Exit> {
+        let (sender, receiver) = oneshot::channel();
+        self.watched.lock().expect("no one panics while holding it").insert(pid, sender);
+        receiver
+    }
+
+    /// Takes all that have ended since the last call, and tells watchers of theirs.
+    pub(crate) fn reap(&self) -> Census {
+        let mut ended = Vec::new();
+        loop {
+            match spawn::reap_any() {
+                Reaped::Ended { pid, status } => {
+                    let exit = exit_of(status);
+                    match self.watched.lock().expect("no one panics while holding it").remove(&pid) {
+                        // A session that is gone does not want to know.
+                        Some(watcher) => drop(watcher.send(exit)),
+                        None => ended.push((pid, exit)),
+                    }
+                }
+                Reaped::NoneYet => return Census { ended, any_left: true },
+                Reaped::NoChildren => return Census { ended, any_left: false },
+            }
+        }
+    }
+}
+
+/// Sends a signal to everything below the launcher.
+pub(crate) fn signal_all(group: &WorkerGroup, signal: Signal) {
+    if signal == Signal::SIGKILL {
+        // At once for all of the group, so that nobody forks away from the list below.
+        let _ = group.kill();
+    }
+    for pid in process::descendants(getpid().as_raw()) {
+        // Gone meanwhile is what we want.
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+    }
+}

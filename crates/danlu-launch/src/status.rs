@@ -1,0 +1,78 @@
+//! What the launcher says of itself: `status.json`, and a hint to the server to look at it.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::Duration;
+
+use danlu_core::launch::{LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE};
+use danlu_types::WorkerId;
+use tokio::time::sleep;
+
+use crate::journal::Journal;
+
+/// `sun_path` has 108 bytes, and the last one is a zero.
+const LONGEST_SOCKET_PATH: usize = 107;
+const FIRST_RETRY: Duration = Duration::from_millis(20);
+const SLOWEST_RETRY: Duration = Duration::from_secs(2);
+
+/// Writes into the current folder, which is the run folder.
+#[derive(Debug)]
+pub(crate) struct Status<'a> {
+    worker: WorkerId,
+    launcher: ProcessIdentity,
+    hints: &'a Path,
+}
+
+impl<'a> Status<'a> {
+    pub(crate) fn new(worker: WorkerId, launcher: ProcessIdentity, hints: &'a Path) -> Self {
+        Status { worker, launcher, hints }
+    }
+
+    /// Replaces the file. There is no fsync: after a crash of the machine nothing runs, whatever the file says.
+    pub(crate) fn write(&self, phase: &LauncherPhase) -> io::Result<()> {
+        let status = LauncherStatus { worker: self.worker, launcher: self.launcher, phase: phase.clone() };
+        let text = serde_json::to_vec(&status).map_err(io::Error::other)?;
+        let fresh = concat!("status.json", ".new");
+        fs::write(fresh, text)?;
+        fs::rename(fresh, STATUS_FILE)
+    }
+
+    /// Replaces the file however long it takes: nobody else knows what became of the worker. Gives up only when the run
+    /// folder is gone, because then nobody asks.
+    pub(crate) async fn write_at_last(&self, phase: &LauncherPhase, journal: &Journal) -> io::Result<()> {
+        let mut wait = FIRST_RETRY;
+        loop {
+            match self.write(phase) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Err(error),
+                Err(error) if wait == FIRST_RETRY => {
+                    journal.note(format_args!("cannot write the last status, trying on: {error}"));
+                }
+                Err(_) => {}
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(SLOWEST_RETRY);
+        }
+    }
+
+    /// Asks the server to look at this worker. A server that is down looks when it comes back.
+    pub(crate) fn poke(&self) {
+        let _ = self.try_poke();
+    }
+
+    fn try_poke(&self) -> io::Result<()> {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        let id = self.worker.to_string();
+        if self.hints.as_os_str().len() <= LONGEST_SOCKET_PATH {
+            return socket.send_to(id.as_bytes(), self.hints).map(drop);
+        }
+        let folder = File::open(self.hints.parent().unwrap_or(Path::new("/")))?;
+        let name = self.hints.file_name().unwrap_or_default();
+        let short = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
+        socket.send_to(id.as_bytes(), short).map(drop)
+    }
+}

@@ -1,0 +1,161 @@
+//! From an archive to a folder, trusting nothing in it.
+//!
+//! Links are made last, so that no file is ever written through one; every folder on the way to a file is looked at
+//! without following links; files are only ever created, never opened.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use tar::{Archive, Entry, EntryType};
+
+use crate::path::{entry_path, link_stays_inside};
+use crate::{MOST_BYTES, MOST_ENTRIES, ObjectsError};
+
+/// Contents, plus what headers and padding may add for the most entries.
+const MOST_STREAM_BYTES: u64 = MOST_BYTES + 2048 * MOST_ENTRIES as u64;
+/// 128 MiB: more than our own level ever asks for, and a bound on the decoder's memory.
+const LARGEST_WINDOW_LOG: u32 = 27;
+
+/// Unpacks the snapshot at `archive` into the folder `into`, which is made if it is missing.
+pub fn unpack(archive: &Path, into: &Path) -> Result<(), ObjectsError> {
+    let file =
+        File::open(archive).map_err(|source| io_error("open the archive", archive.to_owned(), source))?;
+    fs::create_dir_all(into).map_err(|source| io_error("make the folder", into.to_owned(), source))?;
+    let mut decoder = zstd::Decoder::new(BufReader::new(file)).map_err(ObjectsError::Damaged)?;
+    decoder.window_log_max(LARGEST_WINDOW_LOG).map_err(ObjectsError::Damaged)?;
+    let mut tree = Tree { root: into, known: HashSet::new() };
+    let mut links = Vec::new();
+    let mut archive = Archive::new(Bounded { inner: decoder, left: MOST_STREAM_BYTES });
+    for (count, entry) in archive.entries().map_err(read_error)?.enumerate() {
+        let mut entry = entry.map_err(read_error)?;
+        let shown = shown_path(&entry);
+        let hostile = |reason| ObjectsError::Hostile { entry: shown.clone(), reason };
+        if count >= MOST_ENTRIES {
+            return Err(hostile("there are too many entries"));
+        }
+        let path = entry.path().map_err(read_error)?;
+        let path = entry_path(&path).ok_or_else(|| hostile("the path leads out of the folder"))?;
+        if entry.size() > MOST_BYTES {
+            return Err(ObjectsError::Bomb { limit: MOST_BYTES });
+        }
+        match entry.header().entry_type() {
+            EntryType::Directory => tree.make_folder(&path)?,
+            EntryType::Regular => tree.write_file(&path, &mut entry)?,
+            EntryType::Symlink => {
+                let target = entry.link_name().map_err(read_error)?.unwrap_or_default().into_owned();
+                if path.as_os_str().is_empty() || !link_stays_inside(&path, &target) {
+                    return Err(hostile("the link leads out of the folder"));
+                }
+                links.push((path, target));
+            }
+            EntryType::Link => return Err(hostile("hard links are not taken")),
+            EntryType::Char | EntryType::Block | EntryType::Fifo => {
+                return Err(hostile("devices and pipes are not taken"));
+            }
+            _ => return Err(hostile("entries of this type are not taken")),
+        }
+    }
+    for (path, target) in links {
+        let full = tree.prepare_parent(&path)?;
+        symlink(&target, &full).map_err(|source| io_error("make the link", full, source))?;
+    }
+    Ok(())
+}
+
+struct Tree<'a> {
+    root: &'a Path,
+    /// Folders below the root that are known to be real.
+    known: HashSet<PathBuf>,
+}
+
+impl Tree<'_> {
+    fn make_folder(&mut self, path: &Path) -> Result<(), ObjectsError> {
+        let mut below = PathBuf::new();
+        for name in path.components() {
+            below.push(name);
+            if self.known.contains(&below) {
+                continue;
+            }
+            let full = self.root.join(&below);
+            match fs::create_dir(&full) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let metadata = fs::symlink_metadata(&full)
+                        .map_err(|source| io_error("look at", full.clone(), source))?;
+                    if !metadata.is_dir() {
+                        let entry = below.display().to_string();
+                        return Err(ObjectsError::Hostile {
+                            entry,
+                            reason: "it is already there, not a folder",
+                        });
+                    }
+                }
+                Err(source) => return Err(io_error("make the folder", full, source)),
+            }
+            self.known.insert(below.clone());
+        }
+        Ok(())
+    }
+
+    /// Makes the folders above `path`, and gives its full path.
+    fn prepare_parent(&mut self, path: &Path) -> Result<PathBuf, ObjectsError> {
+        if let Some(parent) = path.parent() {
+            self.make_folder(parent)?;
+        }
+        Ok(self.root.join(path))
+    }
+
+    fn write_file<R: Read>(&mut self, path: &Path, entry: &mut Entry<'_, R>) -> Result<(), ObjectsError> {
+        let executable = entry.header().mode().is_ok_and(|mode| mode & 0o100 != 0);
+        let full = self.prepare_parent(path)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(if executable { 0o755 } else { 0o644 })
+            .open(&full)
+            .map_err(|source| io_error("create", full.clone(), source))?;
+        let size = entry.size();
+        let copied = io::copy(entry, &mut file).map_err(|source| match source.get_ref() {
+            Some(inner) if inner.is::<PastBound>() => ObjectsError::Bomb { limit: MOST_BYTES },
+            _ => io_error("write", full, source),
+        })?;
+        if copied == size { Ok(()) } else { Err(ObjectsError::Damaged(io::ErrorKind::UnexpectedEof.into())) }
+    }
+}
+
+/// Ends a stream that grows past what any honest snapshot needs.
+struct Bounded<R> {
+    inner: R,
+    left: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("past the bound")]
+struct PastBound;
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| io::Error::other(PastBound))?;
+        Ok(read)
+    }
+}
+
+fn read_error(error: io::Error) -> ObjectsError {
+    match error.get_ref() {
+        Some(inner) if inner.is::<PastBound>() => ObjectsError::Bomb { limit: MOST_BYTES },
+        _ => ObjectsError::Damaged(error),
+    }
+}
+
+fn io_error(doing: &'static str, path: PathBuf, source: io::Error) -> ObjectsError {
+    ObjectsError::Io { doing, path, source }
+}
+
+/// Error texts name the entry, but not a megabyte of name.
+fn shown_path<R: Read>(entry: &Entry<'_, R>) -> String {
+    String::from_utf8_lossy(&entry.path_bytes()).chars().take(200).collect()
+}

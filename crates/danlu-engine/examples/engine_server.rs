@@ -6,19 +6,21 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use danlu_engine::conformance::Site;
+use danlu_core::launch::RunLayout;
+use danlu_engine::conformance::Draft;
 use danlu_engine::local::{LocalEngine, LocalOptions};
 use danlu_engine::{Engine, Seen, Which};
+use danlu_types::JobId;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let [data, launcher, jobs] = &arguments[..] else { return Err("give DATA, LAUNCHER and JOBS".into()) };
     let data = PathBuf::from(data);
-    let jobs: usize = jobs.to_str().ok_or("JOBS is no number")?.parse()?;
-    let site = Site::new(data.clone(), || unreachable!("the engine is open already"));
-    let drafts: BTreeMap<_, _> = (0..jobs)
-        .map(|_| site.draft("echo ran; echo ran >> \"$DANLU_OUTPUT_DIR/count\""))
+    let jobs: u64 = jobs.to_str().ok_or("JOBS is no number")?.parse()?;
+    let layout = RunLayout { data: data.clone() };
+    let drafts: BTreeMap<_, _> = (1..=jobs)
+        .map(|job| Draft::new(&layout, JobId(job), "echo ran; echo ran >> \"$DANLU_OUTPUT_DIR/count\""))
         .map(|draft| (draft.worker(0), draft))
         .collect();
     let workers: Vec<_> = drafts.keys().copied().collect();

@@ -17,7 +17,7 @@ use crate::{ClientError, HintStream, LogFollow, ServerFile};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For requests that are answered in one piece; streams and uploads take as long as they take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A connection pool to one server. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -58,8 +58,8 @@ impl Client {
     /// A restarted server may listen on another port; its data folder says where.
     pub(crate) fn look_again(&self) {
         if let Some(file) = self.data.as_deref().and_then(|data| ServerFile::read(data).ok()) {
-            *self.address.lock().unwrap_or_else(PoisonError::into_inner) =
-                file.address.trim_end_matches('/').to_owned();
+            let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
+            file.address.trim_end_matches('/').clone_into(&mut address);
         }
     }
 

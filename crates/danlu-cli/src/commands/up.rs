@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use danlu_client::data_folder;
 use danlu_server::ServeOptions;
+use danlu_types::Span;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
+    /// Deletes jobs this long after they ended, such as `30d`; without it they are kept
+    #[arg(long, value_name = "TIME")]
+    keep_ended: Option<Span>,
 }
 
 pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -43,6 +47,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         listen: arguments.listen,
         database: arguments.database,
         simulate: arguments.simulate,
+        keep_ended: arguments.keep_ended,
         launcher: vec![program.into_os_string(), OsString::from("launch-worker")],
     };
     block_on_many_threads(async {

@@ -27,10 +27,6 @@ enum Source {
 const GENERATED: &[Generated] = &[
     Generated { file: "docs/openapi.json", source: Source::Danlu(&["openapi"]) },
     Generated { file: "docs/reference/cli.md", source: Source::Danlu(&["help-markdown"]) },
-    Generated {
-        file: "docs/reference/job-life.md",
-        source: Source::Snapshot("crates/danlu-core/tests/snapshots/job_life__state_event_table.snap"),
-    },
 ];
 
 const BLOCK_BEGIN: &str = "<!-- generated: begin -->";

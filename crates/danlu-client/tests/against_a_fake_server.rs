@@ -76,7 +76,7 @@ fn events(events: &[(&str, String)]) -> String {
 
 fn line(number: u64, text: &str) -> String {
     format!(
-        r#"{{"type":"line","attempt":1,"worker":0,"rank":0,"number":{number},"at":"2026-01-01T00:00:00Z","stream":"stdout","text":"{text}"}}"#
+        r#"{{"type":"lines","lines":[{{"attempt":1,"worker":0,"rank":0,"number":{number},"at":"2026-01-01T00:00:00Z","stream":"stdout","text":"{text}"}}]}}"#
     )
 }
 
@@ -96,7 +96,7 @@ async fn a_follower_comes_back_with_its_cursor() {
     let mut seen = Vec::new();
     while let Some(followed) = follow.next().await.unwrap() {
         seen.push(match followed {
-            Followed::Message(LogMessage::Line(line)) => line.text,
+            Followed::Message(LogMessage::Lines { lines }) => lines[0].text.clone(),
             Followed::Message(LogMessage::End { outcome: JobOutcome::Succeeded, .. }) => "end".to_owned(),
             other => format!("{other:?}").to_lowercase(),
         });

@@ -17,6 +17,8 @@ use danlu_engine::local::{LocalEngine, LocalOptions};
 use danlu_engine::{Engine, Seen, Which};
 use danlu_types::{Rank, Span, WorkerId};
 use jiff::Timestamp;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 
 const WORKERS: u32 = 200;
 const ROUNDS: u32 = 20;
@@ -26,44 +28,44 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[tokio::main]
 async fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let begun = Instant::now();
+    let begun = Begun::now();
     for _ in 0..WORKERS {
         Command::new("true").stdin(Stdio::null()).spawn()?.wait()?;
     }
-    report("floor: start and wait for `true`", begun.elapsed(), WORKERS);
+    begun.report("floor: start and wait for `true`", WORKERS);
 
     let engine = open(&folder.path().join("brief"), ["true".into()])?;
-    let begun = Instant::now();
+    let begun = Begun::now();
     let workers = launch(&engine, &folder.path().join("brief")).await?;
-    report("launch, of a launcher that ends at once", begun.elapsed(), WORKERS);
-    let begun = Instant::now();
+    begun.report("launch, of a launcher that ends at once", WORKERS);
+    let begun = Begun::now();
     for worker in &workers {
         while !matches!(engine.observe(Which::These(&[*worker])).await?[0].seen, Seen::Ended { .. }) {}
     }
-    report("verdict on a lost launcher", begun.elapsed(), WORKERS);
-    let begun = Instant::now();
+    begun.report("verdict on a lost launcher", WORKERS);
+    let begun = Begun::now();
     for worker in &workers {
         engine.release(*worker).await?;
     }
-    report("release", begun.elapsed(), WORKERS);
+    begun.report("release", WORKERS);
 
     let data = folder.path().join("lasting");
     let engine = open(&data, ["sh".into(), "-c".into(), "exec sleep 600".into()])?;
-    let begun = Instant::now();
+    let begun = Begun::now();
     let workers = launch(&engine, &data).await?;
-    report("launch, of one that lasts", begun.elapsed(), WORKERS);
+    begun.report("launch, of one that lasts", WORKERS);
     let pids = speak_for_launchers(&data, &workers)?;
-    let begun = Instant::now();
+    let begun = Begun::now();
     for _ in 0..ROUNDS {
         let seen = engine.observe(Which::All).await?;
         assert!(seen.iter().all(|it| matches!(it.seen, Seen::Running { .. })));
     }
-    report("observe all of 200 that run", begun.elapsed(), ROUNDS);
-    let begun = Instant::now();
+    begun.report("observe all of 200 that run", ROUNDS);
+    let begun = Begun::now();
     for worker in &workers {
         engine.signal(*worker, &StopOrder { grace: Span::from_seconds(1) }).await?;
     }
-    report("signal", begun.elapsed(), WORKERS);
+    begun.report("signal", WORKERS);
     for pid in pids {
         while process::identity(pid).is_some() {
             tokio::task::yield_now().await;
@@ -105,6 +107,26 @@ fn speak_for_launchers(data: &Path, workers: &[WorkerId]) -> Result<Vec<i32>> {
     Ok(pids)
 }
 
-fn report(what: &str, took: Duration, times: u32) {
-    println!("{what:<45} {:>9.1} µs each", took.as_secs_f64() * 1e6 / f64::from(times));
+/// Time on the clock, and processor time of this process: on a busy machine only the second says much.
+struct Begun {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Begun {
+    fn now() -> Self {
+        Begun { at: Instant::now(), cpu: cpu_time() }
+    }
+
+    fn report(self, what: &str, times: u32) {
+        let each = |took: Duration| took.as_secs_f64() * 1e6 / f64::from(times);
+        let (wall, cpu) = (each(self.at.elapsed()), each(cpu_time().saturating_sub(self.cpu)));
+        println!("{what:<45} {wall:>9.1} µs each, {cpu:>9.1} µs of processor time");
+    }
+}
+
+fn cpu_time() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Duration::ZERO };
+    let microseconds = |time: TimeVal| time.num_microseconds().unsigned_abs();
+    Duration::from_micros(microseconds(usage.user_time()) + microseconds(usage.system_time()))
 }

@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_device::cgroup::Groups;
+use danlu_device::simulate::SimulateError;
 use danlu_types::{Node, WorkerId};
 use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -50,6 +51,14 @@ pub struct LocalOptions {
     pub launcher: Vec<OsString>,
     /// What to offer: `danlu_device::inventory::host`, or what `danlu_device::simulate` made up.
     pub nodes: Vec<Node>,
+}
+
+/// The nodes to offer: those that `simulate` describes, or this machine.
+pub fn offered_nodes(simulate: Option<&str>) -> Result<Vec<Node>, SimulateError> {
+    match simulate {
+        Some(text) => danlu_device::simulate::parse(text),
+        None => Ok(vec![danlu_device::inventory::host()]),
+    }
 }
 
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use std::time::Duration;
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_core::launch::{LAUNCH_FILE, STOP_FILE, StopOrder};
 use danlu_device::process;
-use danlu_engine::{Engine, EngineError, Seen, Which};
+use danlu_engine::{EngineError, Seen, Which};
 use danlu_types::{JobId, Span};
 use support::{fake_site, kill, open_engine, site_with, status};
 

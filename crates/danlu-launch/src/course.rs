@@ -166,7 +166,7 @@ mod tests {
         let start = Instant::now();
         let mut course = Course::new(1, GRACE);
         assert_eq!(course.on_order(GRACE, start), Action::Terminate);
-        course.on_order(Duration::from_secs(60), after(start, 1));
+        course.on_order(GRACE * 2, after(start, 1));
         assert_eq!(course.next_tick(), Some(after(start, 30)));
         course.on_order(Duration::from_secs(2), after(start, 1));
         assert_eq!(course.next_tick(), Some(after(start, 3)));

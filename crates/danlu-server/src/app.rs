@@ -9,6 +9,7 @@ use danlu_core::{Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_sched::WaitReason;
+use danlu_store::logs::LineCounts;
 use danlu_store::{Store, StoreError};
 use danlu_types::api::{DeviceView, Explanation, HeldDevice, JobView, NodeView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
@@ -30,6 +31,8 @@ pub(crate) struct App {
     pub(crate) wake: Arc<Wake>,
     pub(crate) layout: RunLayout,
     pub(crate) code: CodeStore,
+    /// What is known of how many lines each log has.
+    pub(crate) line_counts: LineCounts,
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
     /// The scheduler's last word on why each job waits; a cache for lists.

@@ -9,8 +9,9 @@ use std::sync::{Arc, RwLock};
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
 use danlu_engine::Engine;
-use danlu_engine::local::{LocalEngine, LocalOptions};
+use danlu_engine::local::{self, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
+use danlu_store::logs::LineCounts;
 use danlu_types::Span;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -75,10 +76,7 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
 }
 
 async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
-    let nodes = match &options.simulate {
-        Some(text) => danlu_device::simulate::parse(text).context("could not read `--simulate`")?,
-        None => vec![danlu_device::inventory::host()],
-    };
+    let nodes = local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
     let url = match &options.database {
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
@@ -90,6 +88,9 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         nodes,
     })
     .context("could not prepare the local engine")?;
+    if let Some(limitation) = engine.limitation() {
+        tracing::warn!("{limitation}");
+    }
     let engine: Arc<dyn Engine> = Arc::new(engine);
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
@@ -100,7 +101,9 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     let waiting = RwLock::new(HashMap::new());
-    Ok(App { store, engine, book, ledger, wake, layout, code, keep_ended: options.keep_ended, waiting })
+    let line_counts = LineCounts::new();
+    let keep_ended = options.keep_ended;
+    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, waiting })
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

@@ -6,6 +6,7 @@
 
 mod address;
 mod error;
+pub mod logs;
 mod postgres;
 mod row;
 mod sqlite;
@@ -18,6 +19,9 @@ use jiff::Timestamp;
 
 pub use address::{open, open_at_version};
 pub use error::StoreError;
+
+/// How many prepared statements a connection keeps.
+const STATEMENTS_KEPT: usize = 160;
 
 /// Where Danlu keeps what should be.
 #[async_trait]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Executor};
 
-use crate::{Store, StoreError};
+use crate::{STATEMENTS_KEPT, Store, StoreError};
 
 #[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
 #[path = "portable/mod.rs"]
@@ -34,13 +34,17 @@ const WAIT_FOR_DISK: &str = "SELECT set_config('synchronous_commit', 'on', false
 pub(crate) async fn open(url: &str, up_to: i64) -> Result<Arc<dyn Store>, StoreError> {
     let options: PgConnectOptions =
         url.parse().map_err(|error| StoreError::of("read the database's address", error))?;
+    let options = options
+        .application_name("danlu")
+        .statement_cache_capacity(STATEMENTS_KEPT)
+        .disable_statement_logging();
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(Duration::from_secs(10))
         .after_connect(|connection, _| {
             Box::pin(async move { connection.execute(WAIT_FOR_DISK).await.map(|_| ()) })
         })
-        .connect_with(options.application_name("danlu").disable_statement_logging())
+        .connect_with(options)
         .await
         .map_err(|error| StoreError::of("connect to the database", error))?;
     migrate(&pool, up_to).await?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
-use crate::{Store, StoreError};
+use crate::{STATEMENTS_KEPT, Store, StoreError};
 
 #[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
 #[path = "portable/mod.rs"]
@@ -37,6 +37,7 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
     create_private(path)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
+        .statement_cache_capacity(STATEMENTS_KEPT)
         .busy_timeout(Duration::from_secs(10))
         .disable_statement_logging();
     let writer_options = options

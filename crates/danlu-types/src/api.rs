@@ -292,7 +292,8 @@ pub struct LogLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum LogMessage {
-    Line(LogLine),
+    /// Lines in order. The event's id is the cursor after the last of them.
+    Lines { lines: Vec<LogLine> },
     /// The attempt went into another state.
     State {
         state: JobState,

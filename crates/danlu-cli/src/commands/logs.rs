@@ -78,9 +78,9 @@ async fn read(
     loop {
         let page = client.logs_read(id, &query).await?;
         page.items.iter().try_for_each(&print)?;
-        // A running job's last page may name a place to go on; what is there now has been read.
+        // A page of a search may be empty although there is more to read.
         match page.next {
-            Some(next) if !page.items.is_empty() && query.tail.is_none() => query.cursor = Some(next),
+            Some(next) if query.tail.is_none() => query.cursor = Some(next),
             _ => return Ok(()),
         }
     }
@@ -95,7 +95,7 @@ async fn follow(
     let mut follow = client.logs_follow(id, query);
     while let Some(followed) = follow.next().await? {
         match followed {
-            Followed::Message(LogMessage::Line(line)) => print(&line)?,
+            Followed::Message(LogMessage::Lines { lines }) => lines.iter().try_for_each(&print)?,
             Followed::Message(LogMessage::End { reason, .. }) => {
                 output::say(format!("job {id}: {}", reason.text))
             }

@@ -64,7 +64,11 @@ async fn follow_to_the_end(
             }
         };
         match followed {
-            Some(Followed::Message(LogMessage::Line(line))) => screen.line(&line)?,
+            Some(Followed::Message(LogMessage::Lines { lines })) => {
+                for line in &lines {
+                    screen.line(line)?;
+                }
+            }
             Some(Followed::Message(LogMessage::State { state, reason })) => screen.state(state, &reason),
             Some(Followed::Message(LogMessage::End { outcome, exit_code, reason })) => {
                 screen.end(outcome, &reason);

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
-    /// Deletes jobs this long after they ended, such as `30d`; without it they are kept
+    /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
 }
@@ -47,8 +47,8 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         listen: arguments.listen,
         database: arguments.database,
         simulate: arguments.simulate,
-        keep_ended: arguments.keep_ended,
         launcher: vec![program.into_os_string(), OsString::from("launch-worker")],
+        keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {
         danlu_server::serve(options)

@@ -102,7 +102,9 @@ impl Groups {
                 // as long as another holds the worker together.
                 let mut held = false;
                 if let Some(cpu) = cpu.as_ref().filter(|_| limits.cpus.milli > 0) {
-                    let folder = make_folders(cpu, name)?;
+                    let folder = make_folders_then(cpu, name, |parent| {
+                        let _ = fs::write(parent.join("cpu.shares"), (1024 * processors()).to_string());
+                    })?;
                     write(&folder.join("cpu.cfs_quota_us"), &quota(limits).to_string())?;
                     held = true;
                 }
@@ -129,11 +131,21 @@ impl Groups {
                 let folder = base.join(name);
                 let parent = folder.parent().unwrap_or(base);
                 make_folder(parent)?;
-                enable(base, &wanted).or_else(|_| {
-                    step_aside(base)?;
-                    enable(base, &wanted)
-                })?;
+                match enable(base, &wanted) {
+                    // Only a group that holds processes is busy, and the root of the whole machine never is: so this
+                    // moves the processes of a container or of a scope that was given to us, never all there are.
+                    Err(error) if error.source.kind() == ErrorKind::ResourceBusy => {
+                        step_aside(base)?;
+                        enable(base, &wanted)?;
+                    }
+                    done => done?,
+                }
                 enable(parent, &wanted)?;
+                let weight = parent.join("cpu.weight");
+                let full = (100 * processors()).min(10_000).to_string();
+                if *cpu && fs::read_to_string(&weight).is_ok_and(|now| now.trim() != full) {
+                    let _ = fs::write(weight, full);
+                }
                 make_folder(&folder)?;
                 if *cpu && limits.cpus.milli > 0 {
                     write(&folder.join("cpu.max"), &format!("{} {PERIOD_MICROSECONDS}", quota(limits)))?;
@@ -182,16 +194,30 @@ fn quota(limits: &Limits) -> u64 {
     (limits.cpus.milli.saturating_mul(PERIOD_MICROSECONDS) / 1000).max(SHORTEST_QUOTA_MICROSECONDS)
 }
 
+/// The weight of a group against what else runs on the machine is that of one process unless told otherwise: all
+/// workers together would get no more than a single busy process beside them. So their common parent weighs as much as the
+/// machine has processors, as Kubernetes does it for its pods. Failing at that is no reason to fail.
+fn processors() -> u64 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+}
+
 fn is_writable(path: &Path) -> bool {
     access(path, AccessFlags::W_OK).is_ok()
 }
 
 fn make_folders(base: &Path, name: &str) -> Result<PathBuf, CgroupError> {
+    make_folders_then(base, name, |_| {})
+}
+
+/// `on_parent` is done to a parent that had to be made.
+fn make_folders_then(base: &Path, name: &str, on_parent: impl FnOnce(&Path)) -> Result<PathBuf, CgroupError> {
     let folder = base.join(name);
     // Nearly always the parent is there, so try the leaf first.
     match fs::create_dir(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            make_folder(folder.parent().unwrap_or(base))?;
+            let parent = folder.parent().unwrap_or(base);
+            make_folder(parent)?;
+            on_parent(parent);
             make_folder(&folder)?;
         }
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -210,10 +236,14 @@ fn make_folder(path: &Path) -> Result<(), CgroupError> {
 }
 
 fn enable(group: &Path, controllers: &str) -> Result<(), CgroupError> {
-    if controllers.is_empty() {
+    let control = group.join("cgroup.subtree_control");
+    let enabled = fs::read_to_string(&control).unwrap_or_default();
+    let is_enabled = |wanted: &str| enabled.split_ascii_whitespace().any(|name| wanted.ends_with(name));
+    // Writing locks all cgroups of the machine, so it is worth a look first.
+    if controllers.split_ascii_whitespace().all(is_enabled) {
         return Ok(());
     }
-    write(&group.join("cgroup.subtree_control"), controllers)
+    write(&control, controllers)
 }
 
 /// Moves every process of `base` into a child group, because a v2 group that gives controllers to its children may not

@@ -33,6 +33,7 @@ fn v1_writes_each_limit_into_its_hierarchy() {
     assert_eq!(groups.limitation(), None);
     let group = create(&groups, "danlu-x/1", &limits()).unwrap();
     assert_eq!(text(root.path().join("cpu/danlu-x/1/cpu.cfs_quota_us")), "150000");
+    assert_ne!(text(root.path().join("cpu/danlu-x/cpu.shares")), "");
     assert_eq!(text(root.path().join("memory/danlu-x/1/memory.limit_in_bytes")), "67108864");
     assert_eq!(group.procs_files().len(), 3);
     fs::write(root.path().join("memory/danlu-x/1/memory.oom_control"), "under_oom 0\noom_kill 2\n").unwrap();

@@ -72,7 +72,9 @@ fn ranges(devices: &[u32]) -> String {
             _ => parts.push((device, device)),
         }
     }
-    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let text = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
     format!("[{}]", parts.iter().map(text).collect::<Vec<_>>().join(" "))
 }
 

@@ -1,7 +1,5 @@
 //! A worker to launch: a run folder, a launch file, and the launcher as a real process.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +12,7 @@ use danlu_core::launch::{
     STOP_FILE, StopOrder,
 };
 use danlu_core::log::decode;
+use danlu_device::cgroup::{self, Groups};
 use danlu_types::api::LogStream;
 use danlu_types::{AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, WorkerId, WorkerIndex};
 use jiff::Timestamp;
@@ -22,35 +21,35 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// Nothing here takes this long; what does is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Built by cargo together with the tests: two folders up from the test program.
-pub fn launcher_program() -> PathBuf {
+pub(crate) fn launcher_program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples/launch-worker");
     assert!(program.exists(), "`{}` is not built: run `cargo test` without `--test`", program.display());
     program
 }
 
-pub struct Bench {
+pub(crate) struct Bench {
     data: TempDir,
 }
 
-pub struct Launched {
-    pub launch: LaunchFile,
-    pub launcher: Child,
+pub(crate) struct Launched {
+    pub(crate) launch: LaunchFile,
+    pub(crate) launcher: Child,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Bench { data: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.data.path()
     }
 
-    pub fn launch_file(&self, command: &str) -> LaunchFile {
+    pub(crate) fn launch_file(&self, command: &str) -> LaunchFile {
         let data = self.data.path();
         let worker = WorkerId { job: JobId(1), attempt: AttemptNumber(1), worker: WorkerIndex(0) };
         LaunchFile {
@@ -85,7 +84,7 @@ impl Bench {
     }
 
     /// For `ranks` ranks in one worker.
-    pub fn launch_file_of_ranks(&self, ranks: u32, command: &str) -> LaunchFile {
+    pub(crate) fn launch_file_of_ranks(&self, ranks: u32, command: &str) -> LaunchFile {
         let mut launch = self.launch_file(command);
         launch.ranks = (0..ranks).map(|rank| RankPlan { rank: Rank(rank), local_rank: rank }).collect();
         launch.world_size = ranks;
@@ -93,49 +92,64 @@ impl Bench {
     }
 
     /// A named pipe: whoever opens one end waits for the other, so nobody has to sleep.
-    pub fn fifo(&self, name: &str) -> PathBuf {
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
         let path = self.data.path().join(name);
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         path
     }
 
-    pub fn run(&self, command: &str) -> (Launched, WorkerExit) {
+    pub(crate) fn run(&self, command: &str) -> (Launched, WorkerExit) {
         Launched::run(self.launch_file(command))
     }
 }
 
+/// What a killed launcher left of its groups, which on a server the engine would take away.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let groups = Groups::detect();
+        let worker = self.launch_file("").worker;
+        let parent = cgroup::worker_group_name(self.data.path(), worker);
+        let parent = parent.split('/').next().unwrap();
+        if let Some(group) = cgroup::open(&groups, parent) {
+            let _ = group.kill();
+            eventually("empty groups", || group.processes().is_empty().then_some(()));
+            let _ = group.remove();
+        }
+    }
+}
+
 impl Launched {
-    pub fn start(launch: LaunchFile) -> Self {
+    pub(crate) fn start(launch: LaunchFile) -> Self {
         fs::create_dir_all(&launch.folders.run).unwrap();
         fs::write(launch.folders.run.join(LAUNCH_FILE), serde_json::to_vec(&launch).unwrap()).unwrap();
         Launched::start_again(launch)
     }
 
     /// With the launch file that is there.
-    pub fn start_again(launch: LaunchFile) -> Self {
+    pub(crate) fn start_again(launch: LaunchFile) -> Self {
         let mut command = Command::new(launcher_program());
         command.arg(&launch.folders.run).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
         let launcher = command.spawn().unwrap();
         Launched { launch, launcher }
     }
 
-    pub fn run(launch: LaunchFile) -> (Self, WorkerExit) {
+    pub(crate) fn run(launch: LaunchFile) -> (Self, WorkerExit) {
         let mut launched = Launched::start(launch);
         let exit = launched.exit();
         (launched, exit)
     }
 
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.launcher.id()).unwrap())
     }
 
-    pub fn status(&self) -> Option<LauncherStatus> {
+    pub(crate) fn status(&self) -> Option<LauncherStatus> {
         let text = fs::read(self.launch.folders.run.join(STATUS_FILE)).ok()?;
         Some(serde_json::from_slice(&text).expect("a status that is there can be read"))
     }
 
     /// Waits for the launcher's end.
-    pub fn exit(&mut self) -> WorkerExit {
+    pub(crate) fn exit(&mut self) -> WorkerExit {
         eventually("the launcher's end", || self.launcher.try_wait().unwrap());
         match self.status().expect("a last status").phase {
             LauncherPhase::Ended { exit, .. } => exit,
@@ -143,7 +157,7 @@ impl Launched {
         }
     }
 
-    pub fn failure(&mut self) -> Failure {
+    pub(crate) fn failure(&mut self) -> Failure {
         match self.exit() {
             WorkerExit::Failed(failure) => failure,
             other => panic!("{other:?} instead of a failure"),
@@ -151,14 +165,14 @@ impl Launched {
     }
 
     /// Waits until the ranks run; their pids.
-    pub fn running(&self) -> Vec<i32> {
+    pub(crate) fn running(&self) -> Vec<i32> {
         eventually("running ranks", || match self.status()?.phase {
             LauncherPhase::Running { ranks, .. } => Some(ranks.iter().map(|rank| rank.pid).collect()),
             _ => None,
         })
     }
 
-    pub fn order_stop(&self, grace: Span) {
+    pub(crate) fn order_stop(&self, grace: Span) {
         let text = serde_json::to_vec(&StopOrder { grace }).unwrap();
         let fresh = self.launch.folders.run.join("stop.json.new");
         fs::write(&fresh, text).unwrap();
@@ -166,7 +180,7 @@ impl Launched {
         kill(self.pid(), Signal::SIGTERM).unwrap();
     }
 
-    pub fn log(&self, rank: u32) -> Vec<(Timestamp, LogStream, String)> {
+    pub(crate) fn log(&self, rank: u32) -> Vec<(Timestamp, LogStream, String)> {
         let text = fs::read(self.launch.folders.run.join(format!("rank-{rank}.log"))).unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let record = |line: &[u8]| {
@@ -176,11 +190,11 @@ impl Launched {
         lines.map(record).collect()
     }
 
-    pub fn lines(&self, rank: u32) -> Vec<String> {
+    pub(crate) fn lines(&self, rank: u32) -> Vec<String> {
         self.log(rank).into_iter().map(|(_, _, text)| text).collect()
     }
 
-    pub fn journal(&self) -> String {
+    pub(crate) fn journal(&self) -> String {
         fs::read_to_string(self.launch.folders.run.join("launcher.log")).unwrap_or_default()
     }
 }
@@ -192,7 +206,7 @@ impl Drop for Launched {
     }
 }
 
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -203,6 +217,6 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-pub fn is_gone(pid: i32) -> bool {
+pub(crate) fn is_gone(pid: i32) -> bool {
     danlu_device::process::identity(pid).is_none()
 }

@@ -1,13 +1,11 @@
 //! How workers end, and that nothing of them is left.
 
-mod harness;
-
 use std::fs;
 
+use crate::harness::{Bench, Launched, eventually, is_gone};
 use danlu_core::job::{Exit, FailureCause, WorkerExit};
 use danlu_core::launch::LauncherPhase;
 use danlu_types::{Rank, Span};
-use harness::{Bench, Launched, eventually, is_gone};
 use nix::sys::signal::{Signal, kill};
 
 #[test]
@@ -40,18 +38,22 @@ fn a_stop_leaves_time_for_a_checkpoint() {
     let bench = Bench::new();
     // The shell around the program dies of the signal at once; the program must have its time all the same.
     let script = bench.path().join("train.sh");
-    fs::write(&script, "trap 'sleep 0.2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done").unwrap();
-    let mut launched = Launched::start(bench.launch_file(&format!("sh {}; echo not reached", script.display())));
+    fs::write(&script, "trap 'sleep 0.2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+        .unwrap();
+    let mut launched =
+        Launched::start(bench.launch_file(&format!("sh {}; echo not reached", script.display())));
     eventually("a trap", || launched.lines(0).contains(&"ready".to_owned()).then_some(()));
     launched.order_stop(Span::from_seconds(30));
     assert_eq!(launched.exit(), WorkerExit::Stopped);
-    assert_eq!(launched.lines(0), ["ready", "saved"]);
+    let lines = launched.lines(0);
+    assert!(lines.contains(&"saved".to_owned()) && !lines.contains(&"not reached".to_owned()), "{lines:?}");
 }
 
 #[test]
 fn a_program_that_does_not_heed_the_signal_is_killed() {
     let bench = Bench::new();
-    let mut launched = Launched::start(bench.launch_file("trap '' TERM; echo ready; while :; do sleep 1000; done"));
+    let mut launched =
+        Launched::start(bench.launch_file("trap '' TERM; echo ready; while :; do sleep 1000; done"));
     eventually("a trap", || launched.lines(0).contains(&"ready".to_owned()).then_some(()));
     let pids = launched.running();
     launched.order_stop(Span::from_seconds(3600));

@@ -1,11 +1,9 @@
 //! What ranks print, in their logs.
 
-mod harness;
-
+use crate::harness::{Bench, Launched, eventually, is_gone};
 use danlu_core::job::WorkerExit;
 use danlu_core::log::LONGEST_LINE;
 use danlu_types::api::LogStream;
-use harness::{Bench, Launched};
 
 #[test]
 fn lines_of_both_streams_carry_times_in_order() {
@@ -13,13 +11,11 @@ fn lines_of_both_streams_carry_times_in_order() {
     let (launched, exit) = bench.run("echo one; echo two >&2; echo three");
     assert_eq!(exit, WorkerExit::Succeeded, "{}", launched.journal());
     let log = launched.log(0);
-    let mut texts: Vec<(LogStream, &str)> = log.iter().map(|(_, stream, text)| (*stream, text.as_str())).collect();
+    let mut texts: Vec<(LogStream, &str)> =
+        log.iter().map(|(_, stream, text)| (*stream, text.as_str())).collect();
     assert!(log.is_sorted_by_key(|(at, ..)| *at));
     texts.sort_by_key(|(_, text)| *text);
-    assert_eq!(
-        texts,
-        [(LogStream::Stdout, "one"), (LogStream::Stdout, "three"), (LogStream::Stderr, "two")]
-    );
+    assert_eq!(texts, [(LogStream::Stdout, "one"), (LogStream::Stdout, "three"), (LogStream::Stderr, "two")]);
 }
 
 #[test]
@@ -42,9 +38,10 @@ fn a_last_line_without_an_end_is_kept() {
 fn progress_shows_while_it_moves() {
     let bench = Bench::new();
     let fifo = bench.fifo("go");
-    let command = format!("printf '10%%\\r20%%\\r'; read line < {}; printf '30%%\\r\\ndone\\n'", fifo.display());
+    let command =
+        format!("printf '10%%\\r20%%\\r'; read line < {}; printf '30%%\\r\\ndone\\n'", fifo.display());
     let mut launched = Launched::start(bench.launch_file(&command));
-    harness::eventually("progress", || (launched.lines(0) == ["10%", "20%"]).then_some(()));
+    eventually("progress", || (launched.lines(0) == ["10%", "20%"]).then_some(()));
     std::fs::write(fifo, "go\n").unwrap();
     assert_eq!(launched.exit(), WorkerExit::Succeeded);
     assert_eq!(launched.lines(0), ["10%", "20%", "30%", "done"]);
@@ -67,13 +64,14 @@ fn a_background_process_that_holds_the_pipe_does_not_hold_the_worker() {
     assert_eq!(exit, WorkerExit::Succeeded);
     let lines = launched.lines(0);
     assert_eq!(lines[1], "done");
-    assert!(harness::is_gone(lines[0].parse().unwrap()));
+    assert!(is_gone(lines[0].parse().unwrap()));
 }
 
 #[test]
 fn each_rank_has_its_own_log_and_environment() {
     let bench = Bench::new();
-    let mut launch = bench.launch_file_of_ranks(3, "echo $RANK/$WORLD_SIZE $DANLU_LOCAL_RANK $WORD $MASTER_PORT");
+    let mut launch =
+        bench.launch_file_of_ranks(3, "echo $RANK/$WORLD_SIZE $DANLU_LOCAL_RANK $WORD $MASTER_PORT");
     launch.env.insert("WORD".to_owned(), "炉".to_owned());
     let (launched, exit) = Launched::run(launch);
     assert_eq!(exit, WorkerExit::Succeeded);

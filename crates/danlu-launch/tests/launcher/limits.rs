@@ -1,0 +1,122 @@
+//! Limits that hold. Where this machine gives us no cgroups, these tests say so and do nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_device::cgroup::{Groups, open, worker_group_name};
+use danlu_types::api::LogStream;
+use danlu_types::{Bytes, Cpus, Span};
+
+use crate::harness::{Bench, Launched, eventually};
+
+fn cgroups() -> Option<Groups> {
+    let groups = Groups::detect();
+    match groups.limitation() {
+        None => Some(groups),
+        Some(limitation) => {
+            println!("skipped: {limitation}");
+            None
+        }
+    }
+}
+
+fn group_folders(groups: &Groups, data: &Path, launched: &Launched) -> Vec<PathBuf> {
+    let name = worker_group_name(data, launched.launch.worker);
+    let files = open(groups, &name).map(|group| group.procs_files()).unwrap_or_default();
+    files.iter().map(|file| file.parent().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn out_of_memory_is_reported_as_such() {
+    let Some(groups) = cgroups() else { return };
+    let bench = Bench::new();
+    let mut launch = bench.launch_file("exec tail /dev/zero");
+    launch.limits.memory = Some(Bytes(32 << 20));
+    let mut launched = Launched::start(launch);
+    let failure = launched.failure();
+    assert_eq!(failure.cause, FailureCause::OutOfMemory, "{failure:?}");
+    assert!(failure.detail.contains("32Mi"), "{}", failure.detail);
+    assert!(group_folders(&groups, bench.path(), &launched).is_empty(), "the group is removed");
+}
+
+#[test]
+fn processors_are_limited() {
+    let Some(groups) = cgroups() else { return };
+    let bench = Bench::new();
+    let mut launch = bench.launch_file("while :; do :; done");
+    launch.limits.cpus = Cpus { milli: 200 };
+    let mut launched = Launched::start(launch);
+    launched.running();
+    // Held back at least once, says the kernel: no clock of ours is asked.
+    eventually("throttling", || {
+        let folders = group_folders(&groups, bench.path(), &launched);
+        let stats = folders.iter().filter_map(|folder| fs::read_to_string(folder.join("cpu.stat")).ok());
+        let held_back = |line: &str| line.strip_prefix("nr_throttled ").is_some_and(|count| count != "0");
+        stats.into_iter().any(|stat| stat.lines().any(held_back)).then_some(())
+    });
+    launched.order_stop(Span { milliseconds: 0 });
+    assert_eq!(launched.exit(), WorkerExit::Stopped);
+}
+
+#[test]
+fn shared_memory_is_the_workers_own_and_limited() {
+    let bench = Bench::new();
+    let mut launch = bench.launch_file(
+        "head -c 1000000 /dev/zero > /dev/shm/danlu-probe && echo fits; \
+         head -c 9000000 /dev/zero > /dev/shm/danlu-probe || echo full",
+    );
+    launch.limits.shared_memory = Some(Bytes(4 << 20));
+    let (launched, exit) = Launched::run(launch);
+    if launched.journal().contains("shared memory is not limited") {
+        println!("skipped: {}", launched.journal());
+        return;
+    }
+    assert_eq!(exit, WorkerExit::Succeeded);
+    let log = launched.log(0);
+    // The two streams are two pipes: their order to each other is not kept.
+    let said: Vec<&str> =
+        log.iter().filter(|line| line.1 == LogStream::Stdout).map(|line| line.2.as_str()).collect();
+    assert_eq!(said, ["fits", "full"]);
+    assert!(!Path::new("/dev/shm/danlu-probe").exists());
+}
+
+#[test]
+fn a_full_disk_delays_lines_and_loses_none() {
+    let bench = Bench::new();
+    let small = bench.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let options = Some("size=256k");
+    if nix::mount::mount(Some("danlu"), &small, Some("tmpfs"), nix::mount::MsFlags::empty(), options).is_err()
+    {
+        println!("skipped: may not mount a small disk");
+        return;
+    }
+    let _mounted = Mounted(small.clone());
+    let ballast = small.join("ballast");
+    let fifo = bench.fifo("go");
+    let command = format!("echo first; read line < {}; seq 1 2000; echo last", fifo.display());
+    let mut launch = bench.launch_file(&command);
+    launch.folders.run = small.join("run");
+    let mut launched = Launched::start(launch);
+    eventually("the first line", || (launched.lines(0) == ["first"]).then_some(()));
+    // All there is, to the last page.
+    let _ = fs::write(&ballast, vec![0; 1 << 20]);
+    fs::write(fifo, "go\n").unwrap();
+    // The rank ends although nothing can be written; its launcher stays.
+    let rank = launched.running()[0];
+    eventually("the rank's end", || crate::harness::is_gone(rank).then_some(()));
+    assert!(launched.launcher.try_wait().unwrap().is_none());
+    fs::remove_file(ballast).unwrap();
+    assert_eq!(launched.exit(), WorkerExit::Succeeded);
+    let lines = launched.lines(0);
+    assert_eq!((lines.len(), lines.last().unwrap().as_str()), (2002, "last"));
+}
+
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}

@@ -1,0 +1,10 @@
+//! The launcher as a process, with real ranks.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test says what it expects by failing")]
+
+mod ends;
+mod gangs;
+mod harness;
+mod limits;
+mod output;
+mod sessions;

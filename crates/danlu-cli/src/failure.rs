@@ -109,10 +109,19 @@ impl From<ClientError> for Failure {
             causes.extend(problem.errors.iter().map(|error| format!("`{}` {}", error.field, error.message)));
         }
         match error.source() {
+            // Between "cannot reach the server" and "connection refused" the libraries say nothing of use.
+            Some(source) if error.is_unreachable() => failure.caused_by(innermost(source)),
             Some(source) => failure.caused_by(source),
             None => failure,
         }
     }
+}
+
+fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error
 }
 
 impl From<ObjectsError> for Failure {

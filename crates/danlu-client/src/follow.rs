@@ -17,7 +17,7 @@ use crate::{Client, ClientError};
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How long a server may be away before following it is given up: an upgrade takes seconds, a reboot minutes.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// What following a log gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,20 +142,16 @@ impl Source {
                 }
                 continue;
             };
-            match response.chunk().await {
-                Ok(Some(piece)) => {
-                    // A connection that carries something is a good one: the next loss starts with a short pause.
-                    self.pause = FIRST_PAUSE;
-                    let events = parser.push(&piece).map_err(|source| ClientError::protocol(path, source))?;
-                    if !events.is_empty() {
-                        return Ok(Arrival::Events(events));
-                    }
-                }
-                Ok(None) | Err(_) => {
-                    self.connection = None;
-                    self.lost = Some(Instant::now());
-                    return Ok(Arrival::Lost);
-                }
+            let Ok(Some(piece)) = response.chunk().await else {
+                self.connection = None;
+                self.lost = Some(Instant::now());
+                return Ok(Arrival::Lost);
+            };
+            // A connection that carries something is a good one: the next loss starts with a short pause.
+            self.pause = FIRST_PAUSE;
+            let events = parser.push(&piece).map_err(|source| ClientError::protocol(path, source))?;
+            if !events.is_empty() {
+                return Ok(Arrival::Events(events));
             }
         }
     }

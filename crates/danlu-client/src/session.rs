@@ -84,9 +84,10 @@ impl SessionReceiver {
                         .map_err(|source| ClientError::protocol("the session", source))?;
                     return Ok(Some(frame));
                 }
-                Ok(Message::Close(_)) => return Ok(None),
+                Ok(Message::Close(_)) | Err(SocketError::ConnectionClosed | SocketError::AlreadyClosed) => {
+                    return Ok(None);
+                }
                 Ok(_) => {}
-                Err(SocketError::ConnectionClosed | SocketError::AlreadyClosed) => return Ok(None),
                 Err(source) => return Err(self.client.unreachable(source)),
             }
         }

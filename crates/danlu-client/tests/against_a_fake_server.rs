@@ -1,5 +1,6 @@
 //! The client against a server of a few lines: what it sends, how it reads refusals, how it comes back.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
@@ -68,7 +69,7 @@ fn events(events: &[(&str, String)]) -> String {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
     for (id, data) in events {
         let event = format!("id: {id}\ndata: {data}\n\n");
-        answer.push_str(&format!("{:x}\r\n{event}\r\n", event.len()));
+        let _ = write!(answer, "{:x}\r\n{event}\r\n", event.len());
     }
     answer
 }

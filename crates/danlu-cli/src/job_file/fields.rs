@@ -64,6 +64,18 @@ pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
     read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place)])
 }
 
+/// The fields as JSON, texts as they were written.
+pub(crate) fn to_json(tree: &Tree) -> Value {
+    match &tree.content {
+        Content::Map(entries) => {
+            let fields =
+                entries.iter().map(|(name, _, value)| (name.clone(), prepared(name, value).to_json()));
+            Value::Object(fields.collect())
+        }
+        _ => tree.to_json(),
+    }
+}
+
 /// Complaints of a check, here or by the server, at the places their fields were written.
 pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &Tree) -> Vec<Complaint> {
     let placed = |error: FieldError| {

@@ -120,6 +120,21 @@ fn texts_stay_as_they_were_written() {
 }
 
 #[test]
+fn overrides_of_a_clone_are_checked_before_they_are_sent() {
+    let overrides = |sets: &[&str]| {
+        let mut draft = Draft::empty();
+        sets.iter().for_each(|set| draft.set(set));
+        draft.overrides()
+    };
+    let sent = overrides(&["workers=2", "env.A=1.10", "name=7"]).unwrap();
+    assert_eq!(sent, serde_json::json!({ "workers": 2, "env": { "A": "1.10" }, "name": "7" }));
+    let mut text = anstream::StripStream::new(Vec::new());
+    overrides(&["wrokers=2"]).unwrap_err().write_to(&mut text).unwrap();
+    let text = String::from_utf8(text.into_inner()).unwrap();
+    assert!(text.contains("did you mean `workers`?"), "{text}");
+}
+
+#[test]
 fn json_is_a_job_file_too() {
     let source = br#"{"command": "python \"a\".py \u00e9 \ud83d\ude00", "workers": 2,
 	"devices": {"kind": "ascend", "count": 8}, "cpus": 0.5, "preemptible": true}"#;

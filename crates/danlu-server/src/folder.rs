@@ -14,6 +14,17 @@ const TOKEN_FILE: &str = "token";
 const SERVER_FILE: &str = "server.json";
 const LOCK_FILE: &str = "server.lock";
 
+/// Below this, the next burst of submissions or logs may well not fit: the time to say so is before.
+const LEAST_ROOM_BYTES: u64 = 8 << 20;
+
+/// What is wrong with the room on the data folder's disk, if anything. A store may accept a last small write when there is
+/// no room for anything else.
+pub(crate) fn lack_of_room(path: &Path) -> Option<String> {
+    let disk = nix::sys::statvfs::statvfs(path).ok()?;
+    let free = disk.blocks_available() * disk.fragment_size();
+    (free < LEAST_ROOM_BYTES).then(|| format!("the disk of the data folder has only {free} bytes left"))
+}
+
 /// A data folder in this server's hands. The lock is the kernel's: it is gone with the process, however it ends.
 #[derive(Debug)]
 pub(crate) struct DataFolder {

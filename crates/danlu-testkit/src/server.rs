@@ -36,11 +36,19 @@ impl TestServer {
     }
 
     /// The same in a folder that the test has prepared, with an environment of its own.
-    pub async fn start_in(binary: &str, flags: &[&str], folder: TempDir, environment: &[(&str, &str)]) -> Self {
+    pub async fn start_in(
+        binary: &str,
+        flags: &[&str],
+        folder: TempDir,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let mut server = TestServer {
             binary: binary.into(),
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
-            environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            environment: environment
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             folder,
             process: None,
             client: None,

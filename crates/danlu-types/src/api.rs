@@ -295,16 +295,9 @@ pub enum LogMessage {
     /// Lines in order. The event's id is the cursor after the last of them.
     Lines { lines: Vec<LogLine> },
     /// The attempt went into another state.
-    State {
-        state: JobState,
-        reason: Reason,
-    },
+    State { state: JobState, reason: Reason },
     /// Nothing will follow.
-    End {
-        outcome: JobOutcome,
-        exit_code: i32,
-        reason: Reason,
-    },
+    End { outcome: JobOutcome, exit_code: i32, reason: Reason },
 }
 
 /// Something changed; fetch it if you care. Hints carry no data, and may be lost.

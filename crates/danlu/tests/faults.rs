@@ -95,7 +95,11 @@ async fn a_read_only_data_folder_is_named_and_works_again_when_mended() {
     let folder = test_folder();
     let Some(disk) = SmallDisk::below(&folder) else { return };
     disk.remount(true);
-    let output = Command::new(DANLU).args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(&disk.path).output().unwrap();
+    let output = Command::new(DANLU)
+        .args(["up", "--listen", "127.0.0.1:0", "--data"])
+        .arg(&disk.path)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     assert!(text.contains("data folder") && text.to_lowercase().contains("read-only"), "{text}");
@@ -166,5 +170,9 @@ async fn a_jumping_clock_ends_no_job_early_and_delays_none() {
     assert_eq!(server.wait_for_end(retried).await.outcome, Some(JobOutcome::Succeeded));
     let job = server.wait_for_end(running).await;
     assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
-    assert_eq!(server.texts(running).await, ["before", "after"], "a rank's lines keep their order whatever the clock says");
+    assert_eq!(
+        server.texts(running).await,
+        ["before", "after"],
+        "a rank's lines keep their order whatever the clock says"
+    );
 }

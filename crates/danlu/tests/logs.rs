@@ -39,7 +39,8 @@ async fn pages_tails_and_searches_agree_with_what_was_printed() {
 
     let search = LogQuery { search: Some("line 29".to_owned()), ..LogQuery::default() };
     assert_eq!(client.logs_read(id, &search).await.unwrap().items.len(), 2 * 11);
-    let regex = LogQuery { search: Some("line 2[0-4]$".to_owned()), regex: Some(true), ..LogQuery::default() };
+    let regex =
+        LogQuery { search: Some("line 2[0-4]$".to_owned()), regex: Some(true), ..LogQuery::default() };
     assert_eq!(client.logs_read(id, &regex).await.unwrap().items.len(), 2 * 5);
     let broken = LogQuery { search: Some("(".to_owned()), regex: Some(true), ..LogQuery::default() };
     let error = client.logs_read(id, &broken).await.unwrap_err().to_string();

@@ -34,7 +34,8 @@ async fn session(
     open: OpenSession,
     input: &[Frame],
 ) -> (String, String, SessionExit) {
-    let (mut sender, mut receiver) = server.client().session_open(id, WorkerIndex(worker), &open).await.unwrap();
+    let (mut sender, mut receiver) =
+        server.client().session_open(id, WorkerIndex(worker), &open).await.unwrap();
     for frame in input {
         sender.send(frame.clone()).await.unwrap();
     }
@@ -56,7 +57,8 @@ async fn session(
 #[tokio::test]
 async fn a_command_runs_with_the_workers_environment_and_its_exit_code_comes_back() {
     let (server, id) = server_with_a_running_job().await;
-    let open = run(&["sh", "-c", "echo $DANLU_WORKER $ASCEND_RT_VISIBLE_DEVICES; echo oops >&2; exit 42"], None);
+    let open =
+        run(&["sh", "-c", "echo $DANLU_WORKER $ASCEND_RT_VISIBLE_DEVICES; echo oops >&2; exit 42"], None);
     let (out, err, exit) = session(&server, id, 1, open, &[]).await;
     assert_eq!((out.as_str(), err.as_str(), exit), ("1 1\n", "oops\n", SessionExit::Code(42)));
 }
@@ -106,7 +108,10 @@ async fn a_signal_reaches_the_program() {
         match frame.kind {
             FrameKind::Stdout => sender.send(Frame::new(FrameKind::Signal, *b"15")).await.unwrap(),
             FrameKind::Exit => {
-                assert_eq!(serde_json::from_slice::<SessionExit>(&frame.payload).unwrap(), SessionExit::Signal(15));
+                assert_eq!(
+                    serde_json::from_slice::<SessionExit>(&frame.payload).unwrap(),
+                    SessionExit::Signal(15)
+                );
                 break;
             }
             other => panic!("unexpected frame {other:?}"),
@@ -131,8 +136,12 @@ async fn a_session_ends_with_its_client_and_with_its_job() {
         }
         eventually(&format!("the {name} program to end"), || async { (!alive(pid)).then_some(()) }).await;
     }
-    let refused =
-        server.client().session_open(id, WorkerIndex(0), &run(&["true"], None)).await.unwrap_err().to_string();
+    let refused = server
+        .client()
+        .session_open(id, WorkerIndex(0), &run(&["true"], None))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("ended"), "{refused}");
 }
 
@@ -144,7 +153,16 @@ async fn the_cli_passes_output_input_and_exit_code() {
         Command::new(DANLU)
             .arg("--data")
             .arg(data)
-            .args(["exec", "--worker", "1", &id.to_string(), "--", "sh", "-c", "echo worker $DANLU_WORKER; exit 5"])
+            .args([
+                "exec",
+                "--worker",
+                "1",
+                &id.to_string(),
+                "--",
+                "sh",
+                "-c",
+                "echo worker $DANLU_WORKER; exit 5",
+            ])
             .output()
             .unwrap()
     })

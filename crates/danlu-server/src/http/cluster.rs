@@ -83,16 +83,18 @@ pub(crate) async fn health() -> Json<HealthView> {
     Json(HealthView { status: "ok".to_owned(), version: version(), problems: Vec::new() })
 }
 
-/// The server can do its work: its store can be written.
+/// The server can do its work: its store can be written, and the data folder has room.
 pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<HealthView>) {
-    match context.app.store.check().await {
-        Ok(()) => (StatusCode::OK, health().await),
-        Err(error) => {
-            let problems = vec![crate::error_chain(&error)];
-            let view = HealthView { status: "not ready".to_owned(), version: version(), problems };
-            (StatusCode::SERVICE_UNAVAILABLE, Json(view))
-        }
+    let mut problems = Vec::new();
+    if let Err(error) = context.app.store.check().await {
+        problems.push(crate::error_chain(&error));
     }
+    problems.extend(crate::folder::lack_of_room(&context.app.layout.data));
+    if problems.is_empty() {
+        return (StatusCode::OK, health().await);
+    }
+    let view = HealthView { status: "not ready".to_owned(), version: version(), problems };
+    (StatusCode::SERVICE_UNAVAILABLE, Json(view))
 }
 
 fn version() -> String {

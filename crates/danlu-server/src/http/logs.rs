@@ -42,7 +42,9 @@ pub(crate) async fn page(
     let sources = sources(&context.app, &job, &query, None)?;
     let app = context.app.clone();
     let read = tokio::task::spawn_blocking(move || read(&app, &sources, &query)).await;
-    let page = read.map_err(|_| Problem::new(ProblemCode::Internal, "reading the log failed"))?.map_err(log_problem)?;
+    let page = read
+        .map_err(|_| Problem::new(ProblemCode::Internal, "reading the log failed"))?
+        .map_err(log_problem)?;
     Ok(Json(Page { items: page.lines, next: page.more.then_some(page.next) }))
 }
 
@@ -116,8 +118,12 @@ impl Following {
             }
             None => (query.attempt.unwrap_or_else(|| last_attempt(&job)), None),
         };
-        let pattern =
-            query.search.as_deref().map(|search| pattern(search, query.regex)).transpose().map_err(log_problem)?;
+        let pattern = query
+            .search
+            .as_deref()
+            .map(|search| pattern(search, query.regex))
+            .transpose()
+            .map_err(log_problem)?;
         let sources = sources(&app, &job, &query, Some(first))?;
         let (tail, counting) = (query.tail.take(), app.clone());
         let (follower, lines) = tokio::task::spawn_blocking(move || match (cursor, tail) {
@@ -201,8 +207,13 @@ fn sources(
         (None, Some(first)) => number >= first,
         (None, None) => number == last_attempt(job),
     };
-    let attempts: Vec<&Attempt> =
-        job.past.iter().map(|past| &past.attempt).chain(job.active()).filter(|attempt| wanted(attempt.number)).collect();
+    let attempts: Vec<&Attempt> = job
+        .past
+        .iter()
+        .map(|past| &past.attempt)
+        .chain(job.active())
+        .filter(|attempt| wanted(attempt.number))
+        .collect();
     if let (Some(number), true) = (query.attempt, attempts.is_empty()) {
         let detail = format!("job {} has no attempt {number}", job.id);
         return Err(Problem::new(ProblemCode::NotFound, detail));

@@ -147,6 +147,8 @@ fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -157,12 +159,12 @@ mod tests {
         for node in nodes {
             let Node { name, architecture: _, capacity, devices, address, simulated } = node;
             let NodeCapacity { cpus, memory } = capacity;
-            text += &format!("{name} at {address}, {cpus} cores, {memory}, simulated: {simulated}\n");
+            writeln!(text, "{name} at {address}, {cpus} cores, {memory}, simulated: {simulated}").unwrap();
             let islands: Vec<String> = devices.iter().map(|device| device.island.to_string()).collect();
             if let Some(Device { index: _, kind, model, memory, island: _, health }) = devices.first() {
                 let islands = islands.join("");
-                text +=
-                    &format!("  {} × {kind} {model} {memory} {health:?}, islands {islands}\n", devices.len());
+                let count = devices.len();
+                writeln!(text, "  {count} × {kind} {model} {memory} {health:?}, islands {islands}").unwrap();
             }
         }
         text

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use danlu_core::launch::{LauncherPhase, LauncherStatus, RankProcess, RunLayout, STATUS_FILE, StopOrder};
 use danlu_device::process;
-use danlu_engine::conformance::Site;
+use danlu_engine::conformance::Draft;
 use danlu_engine::local::{LocalEngine, LocalOptions};
 use danlu_engine::{Engine, Seen, Which};
-use danlu_types::{Rank, Span, WorkerId};
+use danlu_types::{JobId, Rank, Span, WorkerId};
 use jiff::Timestamp;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
@@ -80,10 +80,10 @@ fn open(data: &Path, launcher: impl Into<Vec<OsString>>) -> Result<LocalEngine> 
 }
 
 async fn launch(engine: &LocalEngine, data: &Path) -> Result<Vec<WorkerId>> {
-    let site = Site::new(data.to_owned(), || unreachable!("the engine is open already"));
+    let layout = RunLayout { data: data.to_owned() };
     let mut workers = Vec::new();
-    for _ in 0..WORKERS {
-        let draft = site.draft("true");
+    for job in 1..=WORKERS {
+        let draft = Draft::new(&layout, JobId(job.into()), "true");
         engine.launch(&draft.launch_file(0)).await?;
         workers.push(draft.worker(0));
     }

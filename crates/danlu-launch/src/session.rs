@@ -59,10 +59,10 @@ impl Sessions {
         self.hang_up.send_replace(true);
     }
 
-    /// Called when nothing lives inside any more.
+    /// Called when nothing lives inside any more. The socket stays in the run folder and refuses whoever comes: to delete
+    /// it would cost the next launchers more than it is worth (see [`crate::status`]).
     pub(crate) async fn end(mut self) {
         self.accepting.abort();
-        let _ = std::fs::remove_file(SESSION_SOCKET);
         let _ = timeout(LAST_WORDS, self.over.recv()).await;
     }
 }

@@ -196,8 +196,9 @@ impl Worker<'_> {
         let pids: Vec<i32> = started.iter().map(|process| process.pid).collect();
         let since = Timestamp::now();
         self.running_since = Some(since);
-        self.say(LauncherPhase::Running { since, ranks: started });
+        // First the sessions: whoever reads that the worker runs may connect at once.
         self.open_sessions(surroundings, first_env.unwrap_or_default());
+        self.say(LauncherPhase::Running { since, ranks: started });
 
         let mut course = Course::new(pids.len(), launch.grace.to_duration());
         self.supervise(&mut course, &pids, deadline).await;

@@ -8,12 +8,7 @@
 //! installed, as the tests start it. Each client waits for its submission before it sends the next; whatever has gathered while a commit is under way
 //! makes up the next one.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a program for the one who measures"
-)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for the one who measures")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -31,6 +31,11 @@ const CONNECTIONS: u32 = 8;
 const WAIT_FOR_DISK: &str = "SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') = 'off'";
 
+fn push_placeholder(sql: &mut String, number: usize) {
+    sql.push('$');
+    sql.push_str(&number.to_string());
+}
+
 pub(crate) async fn open(url: &str, up_to: i64) -> Result<Arc<dyn Store>, StoreError> {
     let options: PgConnectOptions =
         url.parse().map_err(|error| StoreError::of("read the database's address", error))?;

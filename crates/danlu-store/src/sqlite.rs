@@ -33,8 +33,17 @@ const READERS: u32 = 4;
 /// The log is cut back to this after a burst; it is checkpointed every 4 MB anyway.
 const LONGEST_IDLE_LOG_BYTES: &str = "16777216";
 
+/// Without its number, which SQLite takes for a name: it would look up the names of a thousand values one by one, and a
+/// large statement would spend half of its time there.
+fn push_placeholder(sql: &mut String, _number: usize) {
+    sql.push('?');
+}
+
 pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, StoreError> {
-    create_private(path)?;
+    // Whole, because readers are opened later, perhaps from another folder, and `:memory:` is a name like others.
+    let path = std::path::absolute(path)
+        .map_err(|error| StoreError::of("find the database's file", error.into()))?;
+    create_private(&path)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .statement_cache_capacity(STATEMENTS_KEPT)

@@ -88,6 +88,10 @@ impl WorkerGroup {
     /// Removes the group; fails with `ResourceBusy` while a process is in it.
     pub fn remove(&self) -> io::Result<()> {
         for folder in &self.folders {
+            // Nearly always there is nothing below.
+            if fs::remove_dir(folder).is_ok() {
+                continue;
+            }
             for inner in with_inner(folder).iter().rev() {
                 match fs::remove_dir(inner) {
                     Err(error) if error.kind() == ErrorKind::NotFound => {}

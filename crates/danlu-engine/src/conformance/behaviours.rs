@@ -1,4 +1,4 @@
-//! The behaviours. Each ends with nothing running, so that a failing one leaves no processes for the next.
+//! The behaviours. Each ends with nothing running; after one that fails its site cleans up.
 
 use std::time::Duration;
 
@@ -154,6 +154,7 @@ pub async fn a_restarted_server_adopts_what_runs(site: &Site) {
     let draft = site.draft("echo $$ > \"$DANLU_OUTPUT_DIR/pid\"; exec sleep 600");
     launch(&*first, &draft).await;
     site.until_running(&*first, draft.worker(0)).await;
+    let pid = site.until_written(draft.job, "pid").await;
     let before = site.seen(&*first, draft.worker(0)).await;
     drop(first);
 
@@ -164,7 +165,7 @@ pub async fn a_restarted_server_adopts_what_runs(site: &Site) {
     second.launch(&draft.launch_file(0)).await.expect("launching again is no error");
     stop(&*second, &draft, &AT_ONCE).await;
     assert_eq!(site.until_ended(&*second, draft.worker(0)).await, WorkerExit::Stopped);
-    assert_gone(&site.until_written(draft.job, "pid").await);
+    assert_gone(&pid);
 }
 
 pub async fn workers_run_on_while_no_server_does(site: &Site) {

@@ -9,12 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use danlu_core::job::WorkerExit;
-use danlu_core::launch::{Folders, GANG_TIMEOUT, Gang, LaunchFile, Limits, RankPlan, RunLayout};
+use danlu_core::launch::{
+    Folders, GANG_TIMEOUT, Gang, LaunchFile, LauncherStatus, Limits, RankPlan, RunLayout, STATUS_FILE,
+};
 use danlu_core::log;
+use danlu_device::cgroup::{self, Groups};
+use danlu_device::process;
 use danlu_types::api::LogStream;
 use danlu_types::{
     AttemptNumber, Cpus, Device, Framework, JobId, NodeName, Rank, Span, WorkerId, WorkerIndex,
 };
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::{Engine, Seen, Which};
 
@@ -46,6 +52,30 @@ pub struct Draft {
     pub layout: RunLayout,
 }
 
+impl Drop for Site {
+    /// Leaves the machine as it was, also after a failed test: no launcher, no rank, no cgroup.
+    fn drop(&mut self) {
+        let live = fs::read_dir(self.layout.live_folder()).into_iter().flatten().flatten();
+        let workers = live.filter_map(|entry| entry.file_name().to_str()?.parse::<WorkerId>().ok());
+        for worker in workers {
+            let status = fs::read(self.layout.run_folder(worker).join(STATUS_FILE)).unwrap_or_default();
+            let Ok(status) = serde_json::from_slice::<LauncherStatus>(&status) else { continue };
+            if status.launcher.pid > 1 && process::is_alive(status.launcher) {
+                let _ = kill(Pid::from_raw(status.launcher.pid), Signal::SIGKILL);
+            }
+        }
+        let worker = WorkerId { job: JobId(0), attempt: AttemptNumber(0), worker: WorkerIndex(0) };
+        let name = cgroup::worker_group_name(&self.layout.data, worker);
+        let all_of_the_site = name.split('/').next().and_then(|all| cgroup::open(&Groups::detect(), all));
+        if let Some(group) = all_of_the_site {
+            let deadline = Instant::now() + Duration::from_secs(1);
+            while group.kill().and_then(|()| group.remove()).is_err() && Instant::now() < deadline {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
 impl Site {
     /// `open` makes an engine on `data`, as a server does when it starts; it may be called many times, but never while
     /// an earlier engine is in use.
@@ -63,14 +93,7 @@ impl Site {
 
     /// A new job of one worker with one rank that runs `command` under a shell.
     pub fn draft(&self, command: &str) -> Draft {
-        Draft {
-            job: JobId(self.jobs.fetch_add(1, Ordering::Relaxed)),
-            workers: 1,
-            ranks: 1,
-            command: command.to_owned(),
-            devices: Vec::new(),
-            layout: self.layout.clone(),
-        }
+        Draft::new(&self.layout, JobId(self.jobs.fetch_add(1, Ordering::Relaxed)), command)
     }
 
     /// Asks until there is an answer; panics with `what` when the deadline is over.
@@ -134,6 +157,11 @@ impl Site {
 }
 
 impl Draft {
+    pub fn new(layout: &RunLayout, job: JobId, command: &str) -> Self {
+        let (command, layout) = (command.to_owned(), layout.clone());
+        Draft { job, workers: 1, ranks: 1, command, devices: Vec::new(), layout }
+    }
+
     pub fn worker(&self, index: u32) -> WorkerId {
         WorkerId { job: self.job, attempt: AttemptNumber(1), worker: WorkerIndex(index) }
     }

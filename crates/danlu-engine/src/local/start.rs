@@ -36,9 +36,9 @@ impl Workers {
             }
         };
         files::replace(&run, LAUNCH_FILE, launch_file)?;
-        // Made again where a reboot or a person removed it.
+        // Made again where a person removed it.
         files::make_folder(&self.layout.live_folder())?;
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(marker)?;
+        files::mark(&run.join(LAUNCH_FILE), &marker)?;
         self.start(worker, &run, lock)
     }
 

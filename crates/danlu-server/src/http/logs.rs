@@ -148,7 +148,8 @@ impl Following {
             messages.push(self.event(&LogMessage::State { state: view.state, reason: view.reason }));
         }
         if !self.lines.is_empty() {
-            let lines = self.filtered(std::mem::take(&mut self.lines));
+            let lines = std::mem::take(&mut self.lines);
+            let lines = self.filtered(lines);
             messages.push(self.event(&LogMessage::Lines { lines }));
         }
         loop {

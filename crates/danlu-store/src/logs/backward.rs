@@ -121,7 +121,8 @@ impl<'a> Lines<'a> {
         if record.pop().is_none() {
             return Ok(None);
         }
-        self.number -= 1;
+        // A program that rewrites its log may make every count wrong; the numbers are then its own doing.
+        self.number = self.number.saturating_sub(1);
         if too_long || record.len() >= LONGEST_RECORD {
             record.clear();
         }

@@ -14,7 +14,14 @@ use super::file::Facts;
 /// Shared by all readers of a process; what it forgets is counted again.
 #[derive(Debug, Default)]
 pub struct LineCounts {
-    known: Mutex<HashMap<PathBuf, ((u64, u64), Position)>>,
+    known: Mutex<HashMap<PathBuf, Known>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// Of the file that was counted; another may have taken its path.
+    identity: (u64, u64),
+    position: Position,
 }
 
 /// More files than that are not looked at again soon.
@@ -36,8 +43,8 @@ impl LineCounts {
     ) -> Result<u64, LogError> {
         let known = self.lock().get(path).copied();
         let from = match known {
-            Some((identity, position)) if identity == facts.identity && position.offset <= facts.length => {
-                position
+            Some(known) if known.identity == facts.identity && known.position.offset <= facts.length => {
+                known.position
             }
             _ => Position::default(),
         };
@@ -51,11 +58,12 @@ impl LineCounts {
         if known.len() >= MOST_FILES {
             known.clear();
         }
-        known.insert(path.to_owned(), (facts.identity, Position { offset, number }));
+        let position = Position { offset, number };
+        known.insert(path.to_owned(), Known { identity: facts.identity, position });
         Ok(number)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, ((u64, u64), Position)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Known>> {
         // What is inside is a cache: good whatever happened to who held it.
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -1,7 +1,6 @@
 //! The invariants of the module's doc, on files of every shape; and what hostile clients and files may try.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use danlu_core::log::{LONGEST_LINE, encode};
 use danlu_types::api::{LogLine, LogStream};
@@ -299,48 +298,4 @@ fn a_page_of_long_lines_stays_small() {
     assert!(first.more && first.lines.len() < 200);
     assert!(tail(&logs.sources, 1000, &LineCounts::new()).unwrap().lines.len() < 200);
     assert_eq!(all_pages(&logs.sources, 1000).len(), 300);
-}
-
-/// The promise for large logs; run in a release build for its figures: `cargo test --release -p danlu-store -- --ignored --nocapture`.
-#[test]
-#[ignore = "writes 400 MB"]
-fn five_million_lines_open_at_the_end_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rank-0.log");
-    let at: Timestamp = "2026-11-15T08:50:22Z".parse().unwrap();
-    let mut bytes = Vec::new();
-    for number in 0..5_000_000 {
-        encode(
-            &mut bytes,
-            at,
-            LogStream::Stdout,
-            format!("epoch 3 step {number:9} loss 0.31 accuracy 0.9").as_bytes(),
-        );
-    }
-    std::fs::write(&path, &bytes).unwrap();
-    let source = LogSource { path, attempt: AttemptNumber(1), worker: WorkerIndex(0), rank: Rank(0) };
-    let sources = [source];
-    let counts = LineCounts::new();
-    let timed = |what: &str, work: &dyn Fn() -> LogPage| {
-        let began = Instant::now();
-        let page = work();
-        #[expect(clippy::print_stderr, reason = "figures for the one who measures")]
-        {
-            eprintln!(
-                "{what}: {:?} ({} lines of {} MB)",
-                began.elapsed(),
-                page.lines.len(),
-                bytes.len() >> 20
-            );
-        }
-        (page, began.elapsed())
-    };
-    let (last, took) = timed("first tail", &|| tail(&sources, 1000, &counts).unwrap());
-    assert_eq!(last.lines[999].number, 4_999_999);
-    assert!(took < Duration::from_millis(500), "{took:?}");
-    let (_, took) = timed("next tail", &|| tail(&sources, 1000, &counts).unwrap());
-    assert!(took < Duration::from_millis(50), "{took:?}");
-    let found = timed("search", &|| search(&sources, &Pattern::text("step   4999998 "), None, 10).unwrap()).0;
-    assert!(found.more || found.lines.len() == 1);
-    timed("page", &|| page(&sources, None, 1000).unwrap());
 }

@@ -10,7 +10,7 @@ use danlu_types::JobId;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Row as _, query};
 
-use super::{Connection, Db, LOCK_COUNTERS};
+use super::{Connection, Db, LOCK_COUNTERS, push_placeholder};
 use crate::row::{self, JobRow, number, text};
 use crate::{Batch, Committed, Insert};
 
@@ -185,8 +185,8 @@ async fn insert_events(
     events: &[EventRow<'_>],
     after: i64,
 ) -> Result<i64, sqlx::Error> {
-    let numbered: Vec<_> = (after + 1..).zip(events).collect();
     const EVENTS: &str = "events (number, at, job, attempt, kind, actor, message)";
+    let numbered: Vec<_> = (after + 1..).zip(events).collect();
     insert_rows(connection, EVENTS, 7, &numbered, |statement, (number, event)| {
         statement
             .bind(*number)
@@ -219,12 +219,14 @@ async fn insert_rows<T>(
     Ok(())
 }
 
-/// `$first, …`, `count` of them.
+/// Places for `count` values, the first of which is number `first`.
 fn placeholders(first: usize, count: usize) -> String {
-    let mut places = String::with_capacity(count * 5);
-    for place in first..first + count {
-        places.push_str(if place == first { "$" } else { ", $" });
-        places.push_str(&place.to_string());
+    let mut places = String::with_capacity(count * 6);
+    for number in first..first + count {
+        if number > first {
+            places.push_str(", ");
+        }
+        push_placeholder(&mut places, number);
     }
     places
 }

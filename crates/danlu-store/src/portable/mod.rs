@@ -19,7 +19,7 @@ use danlu_types::api::EventView;
 use jiff::Timestamp;
 use sqlx::{Connection as _, Pool};
 
-use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS};
+use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, push_placeholder};
 use crate::{Batch, Committed, EventFilter, JobFilter, Store, StoreError};
 
 pub(crate) use migrate::migrate;

@@ -14,7 +14,7 @@ use crate::jobs::{
 pub(crate) async fn inserted_jobs_are_fetched_equal(database: &Database) {
     let store = database.open().await;
     let full = job_with(7, |spec| {
-        spec.name = "resnet50".to_owned();
+        spec.name = "resnet50".into();
         spec.workers = 3;
         spec.priority = 9;
         spec.env.insert("GREETING".to_owned(), "丹炉 \"quoted\" \\ \u{1}\n'; DROP TABLE jobs; --".to_owned());

@@ -1,5 +1,7 @@
 //! A batch is written whole or not at all, and what was written is there after reopening.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use danlu_core::WorkerExit;
@@ -87,6 +89,53 @@ pub(crate) async fn an_abandoned_commit_is_whole_or_nothing(database: &Database)
     let history = store.events_list(&EventFilter { limit: 10_000, ..HISTORY }).await.unwrap();
     assert_eq!(live.len(), history.len());
     assert_eq!(live.len() % 70, 1, "{} jobs", live.len());
+}
+
+/// Set in the writer's process: the database to write to.
+const WRITE_TO: &str = "DANLU_TEST_WRITE_TO";
+const JOBS_PER_BATCH: u64 = 7;
+
+/// Not a test of its own: what `a_killed_writer_leaves_whole_batches` starts and kills.
+#[tokio::test]
+async fn writer_process() {
+    let Ok(url) = std::env::var(WRITE_TO) else { return };
+    let store = danlu_store::open(&url).await.unwrap();
+    for batch in 0.. {
+        let first = batch * JOBS_PER_BATCH + 1;
+        let jobs: Vec<_> = (first..first + JOBS_PER_BATCH).map(job).collect();
+        store.commit(inserts(&jobs)).await.unwrap();
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "written {batch}").unwrap();
+        stdout.flush().unwrap();
+    }
+}
+
+pub(crate) async fn a_killed_writer_leaves_whole_batches(database: &Database) {
+    let mut writer = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::writer_process", "--nocapture"])
+        .env(WRITE_TO, &database.url)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(writer.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut batches = said.filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok());
+    assert!(batches.any(|batch| batch == 30), "the writer ended by itself");
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    let acknowledged = batches.last().unwrap_or(30) + 1;
+
+    let store = database.open().await;
+    let live = store.jobs_live().await.unwrap().len() as u64;
+    assert_eq!(live % JOBS_PER_BATCH, 0, "{live} jobs");
+    assert!(
+        live >= acknowledged * JOBS_PER_BATCH,
+        "{live} jobs, but {acknowledged} batches were acknowledged"
+    );
+    assert_eq!(store.job_last_id().await.unwrap(), JobId(live));
+    let history = store.events_list(&EventFilter { limit: u32::MAX, ..HISTORY }).await.unwrap();
+    assert_eq!(history.len() as u64, live);
+    store.commit(inserts([&job(live + 1)])).await.unwrap();
 }
 
 pub(crate) async fn check_answers(database: &Database) {

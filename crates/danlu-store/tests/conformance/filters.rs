@@ -22,8 +22,8 @@ async fn found(store: &dyn Store, filter: &JobFilter) -> Vec<u64> {
 fn zoo() -> Vec<Job> {
     let named = |id, name: &str, workspace: &str| {
         job_with(id, |spec| {
-            spec.name = name.to_owned();
-            spec.workspace = workspace.to_owned();
+            spec.name = name.into();
+            spec.workspace = workspace.into();
             spec.labels.insert("project".to_owned(), name.to_lowercase());
             spec.labels.insert("workspace".to_owned(), workspace.to_owned());
         })
@@ -95,7 +95,7 @@ pub(crate) async fn filters_combine(database: &Database) {
 
 pub(crate) async fn search_takes_every_character_literally(database: &Database) {
     let store = database.open().await;
-    let named = |id, name: &str| job_with(id, |spec| spec.name = name.to_owned());
+    let named = |id, name: &str| job_with(id, |spec| spec.name = name.into());
     // Names such as these do not pass a job's check today; the store does not depend on that.
     let jobs =
         [named(1, "a_b"), named(2, "axb"), named(3, "100%"), named(4, r"back\slash"), named(5, "it's")];

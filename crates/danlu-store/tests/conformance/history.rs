@@ -113,7 +113,7 @@ pub(crate) async fn a_reader_that_follows_misses_nothing(database: &Database) {
 pub(crate) async fn hostile_texts_are_kept(database: &Database) {
     let store = database.open().await;
     let mut hostile = insert(&job_with(1, |spec| {
-        spec.command = "a\0b".to_owned();
+        spec.command = "a\0b".into();
         spec.labels.insert("nul\0".to_owned(), "\u{202e}evil".to_owned());
     }));
     hostile.records = vec![record("last words: \0\u{1b}[31m 炉 \u{10ffff}")];

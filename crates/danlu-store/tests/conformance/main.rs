@@ -1,6 +1,12 @@
 //! One list of behaviours, run on every database for real: SQLite in a temporary file, PostgreSQL from the system's
 //! packages in a temporary folder.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on fails; notices of skips"
+)]
+
 mod behaviours;
 mod crash;
 mod database;
@@ -55,6 +61,7 @@ conformance! {
         a_refused_key_leaves_nothing_of_its_batch,
         reopening_finds_everything,
         an_abandoned_commit_is_whole_or_nothing,
+        a_killed_writer_leaves_whole_batches,
         check_answers;
     filters:
         each_filter_finds_its_jobs,

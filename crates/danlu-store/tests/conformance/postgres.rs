@@ -1,5 +1,6 @@
 //! A PostgreSQL server for the tests of one process: its own data folder, its own socket, gone with the process.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,16 @@ impl Server {
     /// `CI=true` that is a failure.
     pub(crate) fn shared() -> Option<&'static Server> {
         static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-        let server = SERVER.get_or_init(|| binaries().map(|binaries| Server::start(&binaries)));
-        if server.is_none() {
-            let notice = "PostgreSQL is not installed (Debian: `apt-get install postgresql`), \
-                          and DANLU_TEST_PG_BIN does not name its programs";
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{notice}");
-            eprintln!("skipped: {notice}");
-        }
+        let server = SERVER.get_or_init(|| {
+            let Some(binaries) = binaries() else {
+                skip(
+                    "PostgreSQL is not installed (Debian: `apt-get install postgresql`), \
+                     and DANLU_TEST_PG_BIN does not name its programs",
+                );
+                return None;
+            };
+            Some(Server::start(&binaries))
+        });
         server.as_ref()
     }
 
@@ -71,7 +75,7 @@ impl Server {
 
         spawn_server(binaries, &folder, &data, port);
         let server = Server { socket_folder: folder, port };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         let ready = || {
             let mut asked = Command::new(binaries.join("pg_isready"));
             asked.arg("-q").arg("-h").arg(&server.socket_folder).args([
@@ -138,6 +142,13 @@ fn as_other_user(program: &Path) -> Command {
     };
     command.current_dir("/");
     command
+}
+
+/// Says what is not tested here. Where nothing may be skipped, fails.
+pub(crate) fn skip(why: &str) {
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot be skipped with CI=true: {why}");
+    // Not `eprintln!`, which a test that passes keeps to itself.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// The newest installed PostgreSQL's programs.

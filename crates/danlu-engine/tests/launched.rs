@@ -1,0 +1,78 @@
+//! The local engine with the real launcher: the whole conformance suite, and the loss of a launcher.
+
+mod support;
+
+mod conforms {
+    use crate::support::real_site;
+
+    danlu_engine::conformance_tests!(real_site());
+}
+
+use std::fs;
+use std::process::Command;
+
+use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_device::process;
+use danlu_engine::{Seen, Which};
+use support::{example, kill, real_site, status};
+
+#[tokio::test]
+async fn a_lost_launcher_takes_its_daemons_along() {
+    let site = real_site();
+    let engine = site.engine();
+    let draft = site.draft(
+        "setsid sh -c 'trap \"\" TERM HUP; echo $$ > \"$DANLU_OUTPUT_DIR/pid\"; while :; do sleep 0.01; done' & \
+         exec sleep 600",
+    );
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    let daemon: i32 = site.until_written(draft.job, "pid").await.parse().unwrap();
+
+    kill(status(&site, draft.worker(0)).launcher.pid);
+    let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
+        panic!("a lost launcher is a failure")
+    };
+    assert_eq!(failure.cause, FailureCause::LauncherLost);
+    assert_eq!(process::identity(daemon), None);
+    engine.release(draft.worker(0)).await.unwrap();
+}
+
+/// The example is a server as plain as can be: it launches whatever the engine does not know. Each round kills it a
+/// few launches later than the one before, in the middle of whatever it is doing then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_killed_again_and_again_starts_every_worker_exactly_once() {
+    const JOBS: u64 = 60;
+    let site = real_site();
+    let live = site.layout().live_folder();
+    let launched = || fs::read_dir(&live).map_or(0, Iterator::count);
+    let serve = || {
+        let mut server = Command::new(example("engine_server"));
+        server.arg(&site.layout().data).arg(example("engine_launcher")).arg(JOBS.to_string());
+        server.spawn().unwrap()
+    };
+    for enough in (1..50).step_by(3) {
+        let mut server = serve();
+        site.until("some are launched", async || (launched() >= enough).then_some(())).await;
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    let mut server = serve();
+    site.until("the last server is done", async || server.try_wait().unwrap()).await;
+
+    let engine = site.engine();
+    let seen = engine.observe(Which::All).await.unwrap();
+    assert_eq!(seen.len() as u64, JOBS);
+    for observation in seen {
+        assert!(
+            matches!(observation.seen, Seen::Ended { exit: WorkerExit::Succeeded, .. }),
+            "{observation:?}"
+        );
+        assert_eq!(site.printed(observation.worker, 0), ["ran"], "{}", observation.worker);
+        assert_eq!(
+            site.until_written(observation.worker.job, "count").await,
+            "ran",
+            "{}",
+            observation.worker
+        );
+    }
+}

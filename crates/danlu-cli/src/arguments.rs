@@ -18,7 +18,7 @@ use crate::commands::{
     after_help = "First steps:\n  danlu up                      starts a server on this machine\n  danlu run -- python train.py  runs a command as a job and shows its output\n  danlu submit job.yaml         puts a job into the queue\n\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 no server; `run` and `exec` pass on the program's."
 )]
 pub(crate) struct Arguments {
-    /// The server's data folder, by which it is found [default: $DANLU_DATA, or ~/.local/share/danlu]
+    /// The server's data folder, by which it is found [default: `$DANLU_DATA`, or `~/.local/share/danlu`]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
     #[command(subcommand)]

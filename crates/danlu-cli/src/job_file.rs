@@ -78,7 +78,7 @@ impl Draft {
     pub(crate) fn read(name: &str, folder: PathBuf, bytes: Vec<u8>) -> Result<Self, Failure> {
         let source = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
-            let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = error.as_bytes()[..valid].split(|byte| *byte == b'\n').count();
             Failure::new(format!("the job file `{name}` is not UTF-8 text, at line {line}"))
         })?;
         let tree = tree::read(&source)

@@ -23,7 +23,7 @@ use clap::Parser as _;
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     match arguments::Arguments::try_parse() {
-        Ok(arguments) => commands::run(arguments).unwrap_or_else(|failure| failure.report()),
+        Ok(arguments) => commands::run(arguments).unwrap_or_else(failure::Failure::report),
         Err(error) => {
             // Also the way in which `--help` and `--version` arrive. A closed pipe is no reason to complain.
             let _ = error.print();

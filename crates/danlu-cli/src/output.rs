@@ -12,16 +12,21 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Failure> {
     Ok(writeln!(stdout().lock(), "{}", text.as_ref())?)
 }
 
+/// Data, many lines in one write: a log may have millions.
+pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
 /// Data for programs.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new("cannot write the answer as JSON").caused_by(&error))?;
-    line(text)
-}
-
-/// Data for programs, as one line of a stream.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value)
         .map_err(|error| Failure::new("cannot write the answer as JSON").caused_by(&error))?;
     line(text)
 }

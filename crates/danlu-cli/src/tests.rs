@@ -1,5 +1,7 @@
 //! Help, reference and tables as people see them.
 
+use std::fmt::Write as _;
+
 use clap::CommandFactory as _;
 use danlu_types::api::{
     AttemptView, DeviceView, EventView, HeldDevice, JobOutcome, JobState, JobView, NodeView, Reason,
@@ -106,7 +108,7 @@ fn help_of_every_command() {
         let name = command.get_name().to_owned();
         if name != "help" {
             let help = command.clone().term_width(100).render_help();
-            text.push_str(&format!("\n=== {name}\n{help}"));
+            let _ = write!(text, "\n=== {name}\n{help}");
         }
     }
     insta::assert_snapshot!(text);

@@ -23,7 +23,8 @@ pub(crate) async fn code(client: &Client, folder: &Path) -> Result<String, Failu
     bar.finish_and_clear();
     result?;
     let size = words::size(snapshot.size.0);
-    output::say(format!("uploaded `{}`: {} files, {size} packed", folder.display(), snapshot.files));
+    let files = if snapshot.files == 1 { "1 file".to_owned() } else { format!("{} files", snapshot.files) };
+    output::say(format!("uploaded `{}`: {files}, {size} packed", folder.display()));
     Ok(snapshot.digest)
 }
 

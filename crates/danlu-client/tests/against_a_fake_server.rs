@@ -1,5 +1,7 @@
 //! The client against a server of a few lines: what it sends, how it reads refusals, how it comes back.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test says no, in its helpers too")]
+
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

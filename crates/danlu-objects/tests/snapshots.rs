@@ -1,5 +1,7 @@
 //! What packing keeps, what it leaves out, and what unpacking refuses.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test says no, in its helpers too")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

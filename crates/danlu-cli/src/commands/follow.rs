@@ -1,6 +1,6 @@
 //! What a followed job looks like: its lines on stdout, its states and progress on stderr.
 
-use std::io::Write as _;
+use std::fmt::Write as _;
 
 use danlu_types::JobId;
 use danlu_types::api::{JobOutcome, JobState, JobView, LogLine, LogStream, Reason};
@@ -29,10 +29,11 @@ impl LineStyle {
     pub(crate) fn text(self, line: &LogLine) -> String {
         let mut prefix = String::new();
         if self.with_time {
-            prefix.push_str(&format!("{:.3} ", line.at));
+            // Writing to a string cannot fail.
+            let _ = write!(prefix, "{:.3} ", line.at);
         }
         if self.with_rank {
-            prefix.push_str(&format!("[rank {}] ", line.rank));
+            let _ = write!(prefix, "[rank {}] ", line.rank);
         }
         if line.stream == LogStream::Danlu {
             prefix.push_str("danlu: ");
@@ -64,19 +65,20 @@ impl Screen {
         }
     }
 
-    pub(crate) fn line(&mut self, line: &LogLine) -> Result<(), Failure> {
-        if output::stderr_is_terminal()
-            && output::stdout_is_terminal()
-            && let Some(fraction) = progress::reported(&line.text)
-        {
-            self.progress(fraction);
-            return Ok(());
+    /// Reports of progress move the bar on a terminal; in a pipe they are lines like any other.
+    pub(crate) fn lines(&mut self, lines: &[LogLine]) -> Result<(), Failure> {
+        let draws = output::stderr_is_terminal() && output::stdout_is_terminal();
+        let reported = |line: &LogLine| if draws { progress::reported(&line.text) } else { None };
+        let text: Vec<String> =
+            lines.iter().filter(|line| reported(line).is_none()).map(|line| self.style.text(line)).collect();
+        if !text.is_empty() {
+            match &self.bar {
+                Some(bar) => bar.suspend(|| output::lines(text))?,
+                None => output::lines(text)?,
+            }
         }
-        let text = self.style.text(line);
-        let write = || writeln!(anstream::stdout().lock(), "{text}");
-        match &self.bar {
-            Some(bar) => bar.suspend(write)?,
-            None => write()?,
+        if let Some(fraction) = lines.iter().filter_map(reported).next_back() {
+            self.progress(fraction);
         }
         Ok(())
     }

@@ -57,8 +57,15 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     let mut style = LineStyle::of(&job);
     style.with_rank &= arguments.rank.is_none();
     style.with_time = arguments.timestamps;
-    let print = |line: &LogLine| {
-        if arguments.json { output::json_line(line) } else { output::line(style.text(line)) }
+    let print = |lines: &[LogLine]| {
+        let text = |line: &LogLine| {
+            if arguments.json {
+                serde_json::to_string(line).expect("log lines are plain values")
+            } else {
+                style.text(line)
+            }
+        };
+        output::lines(lines.iter().map(text))
     };
     if arguments.follow {
         follow(&client, id, query, print).await?;
@@ -72,12 +79,12 @@ async fn read(
     client: &Client,
     id: JobId,
     mut query: LogQuery,
-    print: impl Fn(&LogLine) -> Result<(), Failure>,
+    print: impl Fn(&[LogLine]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     query.limit = Some(query.tail.unwrap_or(LINES_A_PAGE).clamp(1, LINES_A_PAGE));
     loop {
         let page = client.logs_read(id, &query).await?;
-        page.items.iter().try_for_each(&print)?;
+        print(&page.items)?;
         // A page of a search may be empty although there is more to read.
         match page.next {
             Some(next) if query.tail.is_none() => query.cursor = Some(next),
@@ -90,14 +97,14 @@ async fn follow(
     client: &Client,
     id: JobId,
     query: LogQuery,
-    print: impl Fn(&LogLine) -> Result<(), Failure>,
+    print: impl Fn(&[LogLine]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut follow = client.logs_follow(id, query);
     while let Some(followed) = follow.next().await? {
         match followed {
-            Followed::Message(LogMessage::Lines { lines }) => lines.iter().try_for_each(&print)?,
+            Followed::Message(LogMessage::Lines { lines }) => print(&lines)?,
             Followed::Message(LogMessage::End { reason, .. }) => {
-                output::say(format!("job {id}: {}", reason.text))
+                output::say(format!("job {id}: {}", reason.text));
             }
             Followed::Message(LogMessage::State { .. }) => {}
             Followed::Lost => output::say("the server went away; waiting for it…"),

@@ -57,7 +57,7 @@ fn spelled(argument: &Arg) -> String {
     let value = match argument.get_num_args() {
         Some(count) if count.takes_values() => {
             let names = argument.get_value_names().unwrap_or_default();
-            names.iter().map(|name| format!(" {name}")).collect()
+            names.iter().fold(String::new(), |text, name| text + " " + name.as_str())
         }
         _ => String::new(),
     };

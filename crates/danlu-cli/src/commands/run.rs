@@ -64,18 +64,14 @@ async fn follow_to_the_end(
             }
         };
         match followed {
-            Some(Followed::Message(LogMessage::Lines { lines })) => {
-                for line in &lines {
-                    screen.line(line)?;
-                }
-            }
+            Some(Followed::Message(LogMessage::Lines { lines })) => screen.lines(&lines)?,
             Some(Followed::Message(LogMessage::State { state, reason })) => screen.state(state, &reason),
             Some(Followed::Message(LogMessage::End { outcome, exit_code, reason })) => {
                 screen.end(outcome, &reason);
                 return Ok(ExitCode::from(shell_code(exit_code)));
             }
             Some(Followed::Lost) => {
-                screen.say("the server went away; the job goes on, waiting for the server…")
+                screen.say("the server went away; the job goes on, waiting for the server…");
             }
             Some(Followed::Back) => screen.say("the server is back"),
             None => return Ok(ExitCode::SUCCESS),

@@ -58,10 +58,11 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// `DANLU_LOG` follows the usual filter syntax: `debug`, `danlu_server=trace,info`.
+/// `DANLU_LOG`, or `RUST_LOG`, follows the usual filter syntax: `debug`, `danlu_server=trace,info`.
 fn start_tracing() {
+    let variable = if std::env::var_os("DANLU_LOG").is_some() { "DANLU_LOG" } else { "RUST_LOG" };
     let filter = EnvFilter::builder()
-        .with_env_var("DANLU_LOG")
+        .with_env_var(variable)
         .with_default_directive(tracing::level_filters::LevelFilter::INFO.into())
         .from_env_lossy();
     tracing_subscriber::fmt()

@@ -9,7 +9,9 @@ use super::*;
 /// The answer as it looks without colours.
 fn answer(source: &[u8], sets: &[&str]) -> String {
     let result = Draft::read("job.yaml", PathBuf::from("."), source.to_vec()).and_then(|mut draft| {
-        sets.iter().for_each(|set| draft.set(set));
+        for set in sets {
+            draft.set(set);
+        }
         draft.finish()
     });
     match result {
@@ -65,7 +67,7 @@ fn hostile_files_are_refused_with_a_line() {
         (0..200).fold(String::new(), |text, depth| format!("{text}{}a:\n", " ".repeat(depth)));
     let laughs = (1..12).fold("a0: &a0 [lol, lol]\n".to_owned(), |text, i| {
         let before = format!("*a{}", i - 1);
-        format!("{text}a{i}: &a{i} [{}]\n", vec![before.as_str(); 10].join(", "))
+        format!("{text}a{i}: &a{i} [{}]\n", [before.as_str(); 10].join(", "))
     });
     insta::assert_snapshot!(corpus(&[
         ("tab indentation", "command: x\nenv:\n\tA: 1\n"),
@@ -123,7 +125,9 @@ fn texts_stay_as_they_were_written() {
 fn overrides_of_a_clone_are_checked_before_they_are_sent() {
     let overrides = |sets: &[&str]| {
         let mut draft = Draft::empty();
-        sets.iter().for_each(|set| draft.set(set));
+        for set in sets {
+            draft.set(set);
+        }
         draft.overrides()
     };
     let sent = overrides(&["workers=2", "env.A=1.10", "name=7"]).unwrap();

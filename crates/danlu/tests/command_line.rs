@@ -1,0 +1,139 @@
+//! The command line as scripts use it: what goes to stdout, what to stderr, and the exit codes.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test says no, in its helpers too")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use danlu_testkit::{TestServer, eventually};
+use danlu_types::JobId;
+use danlu_types::api::{JobState, LogQuery};
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+
+fn danlu(data: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(DANLU);
+    command.arg("--data").arg(data).args(arguments).stdin(Stdio::null());
+    for name in ["DANLU_SERVER", "DANLU_TOKEN", "DANLU_DATA"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn shown(output: &Output) -> (Option<i32>, String, String) {
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+async fn run(data: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = danlu(data, arguments);
+    tokio::task::spawn_blocking(move || shown(&command.output().unwrap())).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_exits_as_the_job_and_keeps_talk_off_stdout() {
+    let server = TestServer::start(DANLU, &["--simulate", "1x8:ascend:910B3"]).await;
+    let data = server.data();
+    let (code, out, err) = run(&data, &["run", "--", "sh", "-c", "echo \"a  b\"; exit 7"]).await;
+    assert_eq!((code, out.as_str()), (Some(7), "a  b\n"), "{err}");
+    assert!(err.contains("ended with code 7"), "{err}");
+
+    let (code, out, _) =
+        run(&data, &["run", "--workers", "2", "--name", "pair", "--", "echo rank $DANLU_RANK"]).await;
+    assert_eq!(code, Some(0));
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[rank 0] rank 0", "[rank 1] rank 1"]);
+
+    let (_, out, _) = run(&data, &["logs", "pair", "--rank", "1"]).await;
+    assert_eq!(out, "rank 1\n");
+    let (_, out, _) = run(&data, &["jobs", "--json"]).await;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&out).unwrap().as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn following_survives_a_killed_server() {
+    let mut server = TestServer::start(DANLU, &[]).await;
+    let script = "i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done";
+    let follower = danlu(&server.data(), &["run", "--", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let client = server.client().clone();
+    eventually("a first line", || async {
+        let page = client.logs_read(JobId(1), &LogQuery::default()).await.ok()?;
+        (!page.items.is_empty()).then_some(())
+    })
+    .await;
+    server.kill();
+    server.restart().await;
+    let output = tokio::task::spawn_blocking(move || follower.wait_with_output().unwrap()).await.unwrap();
+    let (code, out, err) = shown(&output);
+    let expected: String = (0..40).map(|i| format!("line {i}\n")).collect::<Vec<_>>().concat();
+    assert_eq!((code, out), (Some(0), expected), "{err}");
+    assert!(err.contains("the server is back"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_goes_with_the_job_file() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("code")).unwrap();
+    std::fs::write(folder.path().join("code/hello.txt"), "from the snapshot\n").unwrap();
+    let file = folder.path().join("job.yaml");
+    std::fs::write(&file, "name: coded\ncode: code\ncommand: cat hello.txt\n").unwrap();
+    let (code, out, err) = run(&server.data(), &["run", file.to_str().unwrap()]).await;
+    assert_eq!((code, out.as_str()), (Some(0), "from the snapshot\n"), "{err}");
+    assert!(err.contains("uploaded"), "{err}");
+    let (_, out, err) = run(&server.data(), &["run", file.to_str().unwrap(), "--set", "command=ls"]).await;
+    assert_eq!(out, "hello.txt\n");
+    assert!(!err.contains("uploaded"), "the same content is sent once: {err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_codes_tell_failures_apart() {
+    let server = TestServer::start(DANLU, &["--simulate", "1x8:ascend:910B3"]).await;
+    let data = server.data();
+    let nowhere = tempfile::tempdir().unwrap();
+    for (data, arguments, code, said) in [
+        (data.as_path(), &["show", "99"][..], 3, "there is no job 99"),
+        (&data, &["show", "nobody"], 3, "there is no job named `nobody`"),
+        (&data, &["submit"], 2, "there is nothing to run"),
+        (&data, &["bogus"], 2, "unrecognized subcommand"),
+        (&data, &["up", "--listen", "0.0.0.0:0"], 2, "will not listen"),
+        (&data, &["submit", "--devices", "ascend:64", "--", "true"], 1, "devices.count"),
+        (&data, &["submit", "--memory", "1Q", "--", "true"], 1, "write an amount with a unit"),
+        (nowhere.path(), &["jobs"], 4, "no server has run with the data folder"),
+    ] {
+        let (found, out, err) = run(data, arguments).await;
+        assert_eq!((found, out.as_str()), (Some(code), ""), "{arguments:?}: {err}");
+        assert!(err.contains("error") && err.contains(said), "{arguments:?}: {err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn submit_prints_the_number_alone_and_exec_is_binary_clean() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let data = server.data();
+    let (_, out, err) = run(&data, &["submit", "--name", "digits", "--", "sleep", "600"]).await;
+    assert_eq!((out.as_str(), err.as_str()), ("1\n", "submitted job 1 (digits)\n"));
+    server.wait_for(JobId(1), JobState::Running).await;
+    let bytes: Vec<u8> = (0..200_000u32).map(|i| i.to_le_bytes()[usize::from(i % 3 == 0)]).collect();
+    let mut child = danlu(&data, &["exec", "digits", "--", "sh", "-c", "cat; exit 5"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let sent = bytes.clone();
+    let writer = std::thread::spawn(move || stdin.write_all(&sent).unwrap());
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    writer.join().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    assert!(output.stdout == bytes, "{} of {} bytes came back", output.stdout.len(), bytes.len());
+}

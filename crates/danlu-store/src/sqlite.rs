@@ -4,13 +4,16 @@
 //! `synchronous = FULL` makes a commit wait until the log is on disk, so that it survives a loss of power.
 
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::ConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 
 use crate::{STATEMENTS_KEPT, Store, StoreError};
 
@@ -30,6 +33,8 @@ const LOCK_SCHEMA: &str = "SELECT 1";
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_jobs.sql")];
 
 const READERS: u32 = 4;
+/// For others who write to the same file.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The log is cut back to this after a burst; it is checkpointed every 4 MB anyway.
 const LONGEST_IDLE_LOG_BYTES: &str = "16777216";
 
@@ -47,7 +52,7 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
     let options = SqliteConnectOptions::new()
         .filename(path)
         .statement_cache_capacity(STATEMENTS_KEPT)
-        .busy_timeout(Duration::from_secs(10))
+        .busy_timeout(LONGEST_WAIT)
         .disable_statement_logging();
     let writer_options = options
         .clone()
@@ -56,9 +61,7 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
         .pragma("journal_size_limit", LONGEST_IDLE_LOG_BYTES);
     // A connection to a file does not go stale: no lifetimes, and no question before each use.
     let pool = || SqlitePoolOptions::new().max_lifetime(None).idle_timeout(None).test_before_acquire(false);
-    let writer = pool()
-        .max_connections(1)
-        .connect_with(writer_options)
+    let writer = connect_writer(pool().max_connections(1), writer_options)
         .await
         .map_err(|error| StoreError::of("open the database", error))?;
     migrate(&writer, up_to).await?;
@@ -66,11 +69,33 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
     Ok(Arc::new(portable::SqlStore { writer, readers }))
 }
 
-/// Creates the file for its owner alone; SQLite gives the log files beside it the same mode.
+/// Connects, which makes a new file use the log. Two who do that at once do not wait for each other whatever their
+/// time-out is: SQLite refuses one of them, which is then to try again.
+async fn connect_writer(
+    pool: SqlitePoolOptions,
+    options: SqliteConnectOptions,
+) -> Result<SqlitePool, sqlx::Error> {
+    const BUSY: &str = "5";
+    let give_up = Instant::now() + LONGEST_WAIT;
+    loop {
+        match pool.clone().connect_with(options.clone()).await {
+            Err(sqlx::Error::Database(error))
+                if error.code().as_deref() == Some(BUSY) && Instant::now() < give_up =>
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Creates the file for its owner alone, if it is not there; SQLite gives the log files beside it the same mode.
+///
+/// A file that is there is not opened: closing it would drop the locks that another store of this process has on it.
 fn create_private(path: &Path) -> Result<(), StoreError> {
-    let created = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    match created {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(StoreError::of("create the database's file", sqlx::Error::Io(error))),
     }
 }

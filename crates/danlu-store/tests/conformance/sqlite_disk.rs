@@ -97,10 +97,10 @@ async fn refuse_and_mend(folder: &Path) {
         let remounted = Command::new("mount").args(["-o", how]).arg(folder).status().unwrap();
         assert!(remounted.success());
     };
-    remount("remount,ro");
+    remount("remount,bind,ro");
     let refused = danlu_store::open(&url).await;
     assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
-    remount("remount,rw");
+    remount("remount,bind,rw");
     let store = danlu_store::open(&url).await.unwrap();
     assert_eq!(store.jobs_live().await.unwrap(), [job(1)]);
     store.check().await.unwrap();

@@ -11,26 +11,16 @@ use anyhow::{Context, Result, bail};
 
 const RENEW: &str = "cargo xtask generate";
 
-/// A file in the tree and where its text comes from.
+/// A file in the tree, and the arguments with which the `danlu` binary prints its text.
 struct Generated {
     file: &'static str,
-    source: Source,
-}
-
-enum Source {
-    /// What the `danlu` binary prints when called with these arguments.
-    Danlu(&'static [&'static str]),
-    /// A hand-written page with one marked block, filled with the body of an insta snapshot.
-    Snapshot(&'static str),
+    printed_by: &'static [&'static str],
 }
 
 const GENERATED: &[Generated] = &[
-    Generated { file: "docs/openapi.json", source: Source::Danlu(&["openapi"]) },
-    Generated { file: "docs/reference/cli.md", source: Source::Danlu(&["help-markdown"]) },
+    Generated { file: "docs/openapi.json", printed_by: &["openapi"] },
+    Generated { file: "docs/reference/cli.md", printed_by: &["help-markdown"] },
 ];
-
-const BLOCK_BEGIN: &str = "<!-- generated: begin -->";
-const BLOCK_END: &str = "<!-- generated: end -->";
 
 pub(crate) fn write_all(root: &Path) -> Result<()> {
     for entry in GENERATED {
@@ -73,18 +63,7 @@ pub(crate) fn check_all(root: &Path) -> Result<()> {
 
 impl Generated {
     fn text(&self, root: &Path) -> Result<String> {
-        match self.source {
-            Source::Danlu(arguments) => danlu_prints(root, arguments),
-            Source::Snapshot(snapshot) => {
-                let page = fs::read_to_string(root.join(self.file))
-                    .with_context(|| format!("reading the page `{}`", self.file))?;
-                let snapshot_text = fs::read_to_string(root.join(snapshot))
-                    .with_context(|| format!("reading the snapshot `{snapshot}`"))?;
-                fill_block(&page, snapshot_body(&snapshot_text))
-                    .with_context(|| format!("`{}` has no block `{BLOCK_BEGIN}` … `{BLOCK_END}`", self.file))
-            }
-        }
-        .with_context(|| format!("making `{}`", self.file))
+        danlu_prints(root, self.printed_by).with_context(|| format!("making `{}`", self.file))
     }
 }
 
@@ -109,18 +88,6 @@ fn danlu_prints(root: &Path, arguments: &[&str]) -> Result<String> {
     Ok(format!("{}\n", text.trim_end()))
 }
 
-/// What follows insta's header, which lies between two lines of `---`.
-fn snapshot_body(snapshot: &str) -> &str {
-    let body = snapshot.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
-    body.map_or(snapshot, |(_, body)| body).trim_matches('\n')
-}
-
-fn fill_block(page: &str, body: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BLOCK_BEGIN)?;
-    let (_, after) = rest.split_once(BLOCK_END)?;
-    Some(format!("{before}{BLOCK_BEGIN}\n\n```text\n{body}\n```\n\n{BLOCK_END}{after}"))
-}
-
 /// Enough of the difference to see whose change it was.
 fn first_difference(present: &str, wanted: &str) -> String {
     let mut present_lines = present.lines();
@@ -140,25 +107,7 @@ fn first_difference(present: &str, wanted: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{fill_block, first_difference, snapshot_body};
-
-    #[test]
-    fn the_snapshot_header_is_left_out() {
-        let snapshot =
-            "---\nsource: crates/x/tests/y.rs\nexpression: table\n---\nQueued | Granted -> Starting\n";
-        assert_eq!(snapshot_body(snapshot), "Queued | Granted -> Starting");
-    }
-
-    #[test]
-    fn filling_a_block_twice_changes_nothing() {
-        let page = "# Life\n<!-- generated: begin -->\nold\n<!-- generated: end -->\nThe end.\n";
-        let once = fill_block(page, "new").expect("the block is there");
-        assert!(
-            once.contains("```text\nnew\n```") && once.ends_with("\nThe end.\n") && !once.contains("old")
-        );
-        assert_eq!(fill_block(&once, "new"), Some(once.clone()));
-        assert_eq!(fill_block("no block", "new"), None);
-    }
+    use super::first_difference;
 
     #[test]
     fn a_stale_file_shows_the_first_line_that_differs() {

@@ -1,5 +1,11 @@
 //! `kill -9` at random moments: nothing is lost, doubled or left behind.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what it expects by failing; a panic there is the message"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

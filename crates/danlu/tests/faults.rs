@@ -1,5 +1,11 @@
 //! A full disk, a read-only disk, a clock that jumps: a clear error, nothing lost, and all is well once it is mended.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what it expects by failing; a panic there is the message"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,5 +1,10 @@
 //! Hostile requests: each is answered with a 4xx and a reason, and the server lives on.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what it expects by failing; a panic there is the message"
+)]
+
 use danlu_testkit::{TestServer, spec};
 use danlu_types::Problem;
 use danlu_types::api::JobOutcome;

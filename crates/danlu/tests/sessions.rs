@@ -1,5 +1,10 @@
 //! Sessions inside a running worker: pipes, terminals, signals, exit codes; and the CLI's `exec`.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what it expects by failing; a panic there is the message"
+)]
+
 use std::process::Command;
 
 use danlu_testkit::{TestServer, alive, eventually, spec};

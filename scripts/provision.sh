@@ -41,6 +41,11 @@ postgresql() {
   [ -n "$("$ROOT/scripts/postgres-bin.sh")" ] || install_debian PostgreSQL postgresql
 }
 
+# Lets one test set the clock of a server without touching the machine's.
+fake_time() {
+  command -v faketime >/dev/null || install_debian faketime faketime
+}
+
 shellcheck_program() {
   command -v shellcheck >/dev/null || install_debian shellcheck shellcheck
 }
@@ -62,7 +67,7 @@ slurm() {
 }
 
 case "${1:-}" in
-  test) postgresql; shellcheck_program; cargo_deny ;;
+  test) postgresql; fake_time; shellcheck_program; cargo_deny ;;
   lint) shellcheck_program; cargo_deny ;;
   bench) slurm ;;
   *) say "usage: scripts/provision.sh test|lint|bench"; exit 2 ;;

@@ -32,10 +32,6 @@ use crate::spool::Spool;
 use crate::status::Status;
 use crate::{folders, gang, shared_memory};
 
-/// Tells processes of one worker from those of all others, of this server and any other: whoever looks for what a dead
-/// launcher left behind looks for this.
-const RUN_FOLDER_VARIABLE: &str = "DANLU_RUN_DIR";
-
 pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     let signals = Signals::new().map_err(LauncherError::Runtime)?;
     let journal = Journal::new(&launch.folders.run);
@@ -211,9 +207,7 @@ impl Worker<'_> {
     }
 
     fn environment(&self, plan: &RankPlan, rendezvous: &Rendezvous) -> BTreeMap<String, String> {
-        let mut env = rank_environment(self.launch, rendezvous, plan);
-        env.insert(RUN_FOLDER_VARIABLE.to_owned(), self.launch.folders.run.display().to_string());
-        env
+        rank_environment(self.launch, rendezvous, plan)
     }
 
     fn capture(&mut self, plan: &RankPlan, mut child: Child) -> Result<(), StartError> {
@@ -256,8 +250,7 @@ impl Worker<'_> {
     }
 
     fn time_limit(&self) -> Failure {
-        let limit = self.launch.max_time.map(|limit| format!(" of {limit}")).unwrap_or_default();
-        let detail = format!("it ran longer than its time limit{limit}");
+        let detail = self.launch.max_time.map(|limit| limit.to_string()).unwrap_or_default();
         Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail }
     }
 

@@ -18,6 +18,8 @@ use crate::app::App;
 
 /// How long to wait without a hint. Hints can be lost; time cannot.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Below this, timers are coarser than the rest.
+const WORTH_A_REST: Duration = Duration::from_millis(2);
 const RETAIN_EVERY: Duration = Duration::from_mins(10);
 
 /// Starts all passes; they end when `stop` is cancelled, between two actions and never within one.
@@ -33,7 +35,13 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
 
 async fn schedule_loop(app: Arc<App>, stop: CancellationToken) {
     loop {
-        let wait = schedule::reconcile_schedule(&app).await.min(LOOK_AGAIN);
+        let pass = schedule::reconcile_schedule(&app).await;
+        let wait = pass.until_back_off_ends.map_or(LOOK_AGAIN, |until| until.min(LOOK_AGAIN));
+        // Planning over a long queue takes time, and every submission asks for it: it may have a fifth of one core.
+        let rest = pass.planning * 4;
+        if rest > WORTH_A_REST {
+            tokio::time::sleep(rest).await;
+        }
         tokio::select! {
             () = app.wake.schedule.notified() => {}
             () = tokio::time::sleep(wait) => {}

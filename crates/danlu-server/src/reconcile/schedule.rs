@@ -1,7 +1,7 @@
 //! Admits waiting jobs whose time has come, plans, and commits what the plan starts.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use danlu_core::Event;
 use jiff::Timestamp;
@@ -9,9 +9,16 @@ use jiff::Timestamp;
 use crate::app::App;
 use crate::ledger::Answer;
 
-/// Starts what can be started; returns how long until a back-off ends.
-pub(crate) async fn reconcile_schedule(app: &App) -> Duration {
-    let now = Timestamp::now();
+/// What a pass cost, and when the next may come out differently although nothing happens.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub(crate) planning: Duration,
+    pub(crate) until_back_off_ends: Option<Duration>,
+}
+
+/// Starts what can be started.
+pub(crate) async fn reconcile_schedule(app: &App) -> Pass {
+    let (now, begin) = (Timestamp::now(), Instant::now());
     let (plan, next_wake) = {
         let pages = app.book.read();
         let plan = danlu_sched::plan(&pages.cluster, pages.queue(), now);
@@ -19,6 +26,7 @@ pub(crate) async fn reconcile_schedule(app: &App) -> Duration {
     };
     let waiting: HashMap<_, _> = plan.waiting.into_iter().collect();
     app.set_waiting(waiting);
+    let planning = begin.elapsed();
     let places = plan
         .starts
         .into_iter()
@@ -29,10 +37,12 @@ pub(crate) async fn reconcile_schedule(app: &App) -> Duration {
             Ok(Answer::Done(job)) => {
                 tracing::debug!(job.id = %job.id, "placed job {}", job.id);
             }
-            // Overtaken by a stop, a hold or a failing store: the next pass sees the new state.
-            Ok(_) | Err(_) => app.wake.schedule.notify_one(),
+            // Overtaken by a stop or a hold: the next pass sees the new state.
+            Ok(_) => app.wake.schedule.notify_one(),
+            // A store that fails will not be mended by asking at once.
+            Err(_) => {}
         }
     }
-    let until = next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
-    until.unwrap_or(Duration::MAX)
+    let until_back_off_ends = next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
+    Pass { planning, until_back_off_ends }
 }

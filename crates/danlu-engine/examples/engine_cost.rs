@@ -96,7 +96,9 @@ fn speak_for_launchers(data: &Path, workers: &[WorkerId]) -> Result<Vec<i32>> {
     let mut pids = Vec::new();
     for worker in workers {
         let run = layout.run_folder(*worker);
-        let pid: i32 = fs::read_to_string(run.join("launcher.lock"))?.trim().parse()?;
+        let log = fs::read_to_string(run.join("launcher.log"))?;
+        let pid: i32 =
+            log.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default().parse()?;
         let ranks = (0..8).map(|rank| RankProcess { rank: Rank(rank), pid }).collect();
         let launcher = process::identity(pid).ok_or("a launcher is gone")?;
         let phase = LauncherPhase::Running { since: Timestamp::now(), ranks };

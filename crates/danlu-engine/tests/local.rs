@@ -26,6 +26,7 @@ mod conforms {
 }
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -37,6 +38,17 @@ use danlu_types::{JobId, Span};
 use support::{fake_site, kill, open_engine, site_with, status};
 
 const STOP: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
+
+/// As the first line of its log says: `… launcher started as process 4711`.
+fn launcher_pid(run: &Path) -> i32 {
+    let log = fs::read_to_string(run.join("launcher.log")).expect("a started launcher has a log");
+    let first = log.lines().next().unwrap_or_default();
+    first
+        .rsplit(' ')
+        .next()
+        .and_then(|word| word.parse().ok())
+        .expect("the log begins with the process number")
+}
 
 #[tokio::test]
 async fn a_lost_launcher_takes_its_ranks_along_and_is_told_for_ever() {
@@ -124,7 +136,7 @@ async fn a_launch_cut_short_is_unknown_and_begun_again() {
         for thing in left {
             match *thing {
                 "run" => fs::create_dir_all(&run).unwrap(),
-                "lock" => fs::write(run.join("launcher.lock"), "").unwrap(),
+                "lock" => fs::write(run.join("launcher.log"), "").unwrap(),
                 "file" => fs::write(run.join(LAUNCH_FILE), "{}").unwrap(),
                 _ => {
                     let marker = site.layout().live_folder().join(draft.worker(0).to_string());
@@ -147,7 +159,7 @@ async fn a_launch_cut_short_and_then_stopped_never_starts() {
     let run = site.layout().run_folder(draft.worker(0));
     fs::create_dir_all(&run).unwrap();
     fs::write(run.join(LAUNCH_FILE), "{}").unwrap();
-    fs::write(run.join("launcher.lock"), "").unwrap();
+    fs::write(run.join("launcher.log"), "").unwrap();
     fs::write(site.layout().live_folder().join(draft.worker(0).to_string()), "").unwrap();
     engine.signal(draft.worker(0), &STOP).await.unwrap();
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
@@ -208,7 +220,7 @@ async fn scribbles_in_the_run_folder_are_no_status() {
         assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "{scribble}");
         engine.signal(draft.worker(0), &STOP).await.unwrap();
     }
-    let pid = fs::read_to_string(run.join("launcher.lock")).unwrap().trim().parse().unwrap();
+    let pid = launcher_pid(&run);
     kill(pid);
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
 }
@@ -276,8 +288,7 @@ async fn launchers_leave_no_zombies() {
         let hinted = tokio::time::timeout(Duration::from_secs(30), engine.changed()).await.unwrap();
         for worker in hinted {
             left.remove(&worker.job);
-            let path = site.layout().run_folder(worker).join("launcher.lock");
-            let pid = fs::read_to_string(path).unwrap().trim().to_owned();
+            let pid = launcher_pid(&site.layout().run_folder(worker));
             assert!(!fs::exists(format!("/proc/{pid}")).unwrap(), "process {pid} is a zombie");
         }
     }

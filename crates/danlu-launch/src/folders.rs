@@ -14,7 +14,9 @@ pub(crate) fn prepare(launch: &LaunchFile) -> Result<PathBuf, StartError> {
     let folders = &launch.folders;
     make(&folders.run.join("tmp"))?;
     make(&folders.output)?;
-    make(&folders.checkpoint)?;
+    if launch.checkpoint.is_some() {
+        make(&folders.checkpoint)?;
+    }
     if let (Some(elsewhere), None) = (&launch.working_directory, &folders.code) {
         if !elsewhere.is_dir() {
             return Err(StartError::WorkingDirectory(elsewhere.clone()));

@@ -85,7 +85,9 @@ pub fn rank_environment(
     set("DANLU_NODE", launch.node.to_string());
     set(RUN_FOLDER_VARIABLE, launch.folders.run.display().to_string());
     set("DANLU_OUTPUT_DIR", launch.folders.output.display().to_string());
-    set("DANLU_CHECKPOINT_DIR", launch.folders.checkpoint.display().to_string());
+    if launch.checkpoint.is_some() {
+        set("DANLU_CHECKPOINT_DIR", launch.folders.checkpoint.display().to_string());
+    }
     if rendezvous.resume {
         set("DANLU_RESUME_DIR", launch.folders.checkpoint.display().to_string());
     }

@@ -5,10 +5,11 @@
 //! knowing of it, and the kernel frees it however the launcher dies. So there is no moment at which a launcher runs and
 //! its lock is free, and a machine that was switched off finds every lock free.
 //!
-//! What the file holds is the second half: it is empty until a launcher was started, and then its process number. A
-//! server that is killed between lock and start leaves a free lock and an empty file, which means *never started*. One
-//! killed between start and note leaves a held lock. If that launcher then dies before its first status it counts as
-//! never started too, which is safe because a launcher writes its status before it starts anything.
+//! The locked file is the launcher's log, and what it holds is the second half: it is empty until a launcher was started,
+//! and then begins with a line that says so. A server that is killed between lock and start leaves a free lock and an
+//! empty file, which means *never started*. One killed between start and note leaves a held lock. If that launcher then
+//! dies before its first status and without a word it counts as never started too, which is safe because a launcher
+//! writes its status before it starts anything.
 //!
 //! Alternatives: a process number in a file has the window that this closes; asking `/proc` for a launcher with this
 //! run folder among its arguments costs a walk over all processes, and any program could pretend.
@@ -18,7 +19,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-const LOCK_FILE: &str = "launcher.lock";
+use danlu_core::log::{LAUNCHER_LOG, encode};
+use danlu_types::api::LogStream;
+use jiff::Timestamp;
 
 /// What an attempt to take a worker's lock came to.
 #[derive(Debug)]
@@ -41,13 +44,13 @@ impl Hold {
     /// Takes the lock if it is free, making the file if need be.
     pub(super) fn take(run: &Path) -> io::Result<Hold> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        Self::lock(options.open(run.join(LOCK_FILE))?)
+        options.read(true).append(true).create(true).mode(0o600);
+        Self::lock(options.open(run.join(LAUNCHER_LOG))?)
     }
 
     /// Takes the lock if it is free, changing nothing on disk, so that it works where the disk is read-only.
     pub(super) fn probe(run: &Path) -> io::Result<Hold> {
-        match File::open(run.join(LOCK_FILE)) {
+        match File::open(run.join(LAUNCHER_LOG)) {
             Ok(file) => Self::lock(file),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Hold::Missing),
             Err(error) => Err(error),
@@ -69,7 +72,7 @@ impl Taken {
         Ok(self.file.metadata()?.len() > 0)
     }
 
-    /// The same open file, to become a launcher's standard input.
+    /// The same open file, to become a launcher's standard input, output and error.
     pub(super) fn for_launcher(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -77,7 +80,14 @@ impl Taken {
     /// Leaves the lock to the launcher that was just started with [`Taken::for_launcher`].
     pub(super) fn hand_over(mut self, pid: u32) {
         self.handed_over = true;
-        if let Err(error) = writeln!(self.file, "{pid}") {
+        let mut line = Vec::new();
+        encode(
+            &mut line,
+            Timestamp::now(),
+            LogStream::Danlu,
+            format!("launcher started as process {pid}").as_bytes(),
+        );
+        if let Err(error) = self.file.write_all(&line) {
             // Costs nothing unless that launcher dies before its first status: then it is started once more.
             tracing::warn!(launcher.pid = pid, %error, "could not note the start of a launcher");
         }

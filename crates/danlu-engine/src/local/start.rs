@@ -1,6 +1,6 @@
 //! Starting a launcher, once.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use danlu_core::launch::LAUNCH_FILE;
-use danlu_core::log::LAUNCHER_LOG;
 use danlu_types::WorkerId;
 
 use super::hold::{Hold, Taken};
@@ -47,8 +46,7 @@ impl Workers {
     }
 
     fn start(&self, worker: WorkerId, run: &Path, lock: Taken) -> io::Result<()> {
-        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(run.join(LAUNCHER_LOG))?;
-        let command = self.command(run, lock.for_launcher()?, log)?;
+        let command = self.command(run, &lock)?;
         let mut launcher = tokio::process::Command::from(command).spawn()?;
         // Gone already where it ended within the last microseconds; then it was started all the same.
         lock.hand_over(launcher.id().unwrap_or_default());
@@ -61,16 +59,16 @@ impl Workers {
         Ok(())
     }
 
-    fn command(&self, run: &Path, lock: File, log: File) -> io::Result<Command> {
+    fn command(&self, run: &Path, lock: &Taken) -> io::Result<Command> {
         let (program, arguments) = self.launcher.split_first().ok_or(ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .arg(run)
             .current_dir("/")
-            .stdin(Stdio::from(lock))
-            .stdout(Stdio::from(log.try_clone()?))
-            .stderr(Stdio::from(log))
+            .stdin(Stdio::from(lock.for_launcher()?))
+            .stdout(Stdio::from(lock.for_launcher()?))
+            .stderr(Stdio::from(lock.for_launcher()?))
             // Out of the reach of the terminal's Ctrl-C. A session of its own would also spare it the hangup when the
             // terminal closes, which the launcher ignores instead: `setsid` here means code between fork and exec,
             // which makes every start copy the server's page tables.

@@ -23,6 +23,9 @@ use danlu_core::log::{LAUNCHER_LOG, encode};
 use danlu_types::api::LogStream;
 use jiff::Timestamp;
 
+/// How the note of a start begins. A launcher that dies at once may have written its last words before it.
+pub(super) const STARTED: &str = "launcher started as process ";
+
 /// What an attempt to take a worker's lock came to.
 #[derive(Debug)]
 pub(super) enum Hold {
@@ -81,12 +84,7 @@ impl Taken {
     pub(super) fn hand_over(mut self, pid: u32) {
         self.handed_over = true;
         let mut line = Vec::new();
-        encode(
-            &mut line,
-            Timestamp::now(),
-            LogStream::Danlu,
-            format!("launcher started as process {pid}").as_bytes(),
-        );
+        encode(&mut line, Timestamp::now(), LogStream::Danlu, format!("{STARTED}{pid}").as_bytes());
         if let Err(error) = self.file.write_all(&line) {
             // Costs nothing unless that launcher dies before its first status: then it is started once more.
             tracing::warn!(launcher.pid = pid, %error, "could not note the start of a launcher");

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::hold::{Hold, Taken};
+use super::hold::{Hold, STARTED, Taken};
 use super::{Workers, files};
 use crate::Seen;
 
@@ -175,8 +175,10 @@ impl Workers {
     /// Why a launcher died before its first status: usually the last line it printed.
     fn last_words(&self, worker: WorkerId) -> String {
         let log = fs::read(self.layout.run_folder(worker).join(LAUNCHER_LOG)).unwrap_or_default();
-        let line = log.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
-        let text = decode(line).map_or(line, |(_, _, text)| text);
+        let words =
+            log.split(|byte| *byte == b'\n').map(|line| decode(line).map_or(line, |(_, _, text)| text));
+        let words = words.filter(|text| !text.is_empty() && !text.starts_with(STARTED.as_bytes()));
+        let text = words.last().unwrap_or_default();
         String::from_utf8_lossy(text).chars().take(LONGEST_DETAIL).collect()
     }
 }

@@ -72,6 +72,9 @@ async fn dry_run(
 }
 
 fn would_sentence(explanation: &Explanation) -> String {
+    if explanation.reason.code == "not_yet_considered" {
+        return "would start now".to_owned();
+    }
     format!("would be {}", words::state_sentence(explanation.state, &explanation.reason))
 }
 

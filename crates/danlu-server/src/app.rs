@@ -234,5 +234,5 @@ pub(crate) fn store_problem(error: StoreError) -> Problem {
 
 fn unavailable(error: &dyn std::error::Error) -> Problem {
     Problem::new(ProblemCode::Unavailable, crate::error_chain(error))
-        .with_hint("nothing was changed; check the disk of the data folder, then try again")
+        .with_hint("nothing was changed; check the database and the disk of the data folder, then try again")
 }

@@ -177,8 +177,8 @@ impl Workers {
         let log = fs::read(self.layout.run_folder(worker).join(LAUNCHER_LOG)).unwrap_or_default();
         let words =
             log.split(|byte| *byte == b'\n').map(|line| decode(line).map_or(line, |(_, _, text)| text));
-        let words = words.filter(|text| !text.is_empty() && !text.starts_with(STARTED.as_bytes()));
-        let text = words.last().unwrap_or_default();
+        let own = |text: &&[u8]| !text.is_empty() && !text.starts_with(STARTED.as_bytes());
+        let text = words.rev().find(own).unwrap_or_default();
         String::from_utf8_lossy(text).chars().take(LONGEST_DETAIL).collect()
     }
 }

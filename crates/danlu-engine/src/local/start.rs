@@ -1,8 +1,6 @@
 //! Starting a launcher, once.
 
-use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};

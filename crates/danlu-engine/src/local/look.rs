@@ -175,10 +175,10 @@ impl Workers {
     /// Why a launcher died before its first status: usually the last line it printed.
     fn last_words(&self, worker: WorkerId) -> String {
         let log = fs::read(self.layout.run_folder(worker).join(LAUNCHER_LOG)).unwrap_or_default();
-        let words =
+        let mut words =
             log.split(|byte| *byte == b'\n').map(|line| decode(line).map_or(line, |(_, _, text)| text));
         let own = |text: &&[u8]| !text.is_empty() && !text.starts_with(STARTED.as_bytes());
-        let text = words.rev().find(own).unwrap_or_default();
+        let text = words.rfind(own).unwrap_or_default();
         String::from_utf8_lossy(text).chars().take(LONGEST_DETAIL).collect()
     }
 }

@@ -23,9 +23,10 @@ const GENERATED: &[Generated] = &[
 ];
 
 pub(crate) fn write_all(root: &Path) -> Result<()> {
+    build_danlu(root)?;
     for entry in GENERATED {
         let path = root.join(entry.file);
-        let text = entry.text(root)?;
+        let text = entry.text()?;
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             println!("generate: {} is fresh", entry.file);
             continue;
@@ -40,9 +41,10 @@ pub(crate) fn write_all(root: &Path) -> Result<()> {
 }
 
 pub(crate) fn check_all(root: &Path) -> Result<()> {
+    build_danlu(root)?;
     let mut stale = Vec::new();
     for entry in GENERATED {
-        let wanted = entry.text(root)?;
+        let wanted = entry.text()?;
         match fs::read_to_string(root.join(entry.file)) {
             Ok(present) if present == wanted => println!("fresh: {}", entry.file),
             Ok(present) => {
@@ -62,22 +64,36 @@ pub(crate) fn check_all(root: &Path) -> Result<()> {
 }
 
 impl Generated {
-    fn text(&self, root: &Path) -> Result<String> {
-        danlu_prints(root, self.printed_by).with_context(|| format!("making `{}`", self.file))
+    fn text(&self) -> Result<String> {
+        danlu_prints(self.printed_by).with_context(|| format!("making `{}`", self.file))
     }
 }
 
-fn danlu_prints(root: &Path, arguments: &[&str]) -> Result<String> {
+/// Builds what `cargo test --workspace` builds, and not the binary alone: that would enable other features of the
+/// dependencies, and so compile most of them once more.
+fn build_danlu(root: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["run", "--quiet", "--locked", "--package", "danlu", "--bin", "danlu", "--"])
-        .args(arguments)
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--locked", "--workspace", "--all-targets"])
         .current_dir(root)
+        .status()
+        .context("starting cargo")?;
+    if !status.success() {
+        bail!("`cargo build` failed");
+    }
+    Ok(())
+}
+
+fn danlu_prints(arguments: &[&str]) -> Result<String> {
+    // Cargo puts the binaries of a workspace beside each other, and this is one of them.
+    let danlu = std::env::current_exe().context("finding this program's own file")?.with_file_name("danlu");
+    let output = Command::new(danlu)
+        .args(arguments)
         // The text must not depend on whose terminal it is made in.
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .output()
-        .context("starting cargo")?;
+        .context("starting danlu")?;
     if !output.status.success() {
         bail!("`danlu {}` failed: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }

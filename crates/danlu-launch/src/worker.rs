@@ -32,6 +32,12 @@ use crate::spool::Spool;
 use crate::status::Status;
 use crate::{folders, gang, shared_memory};
 
+/// How often a status is tried again that the disk had no room for.
+const STATUS_RETRY: Duration = Duration::from_millis(250);
+/// A worker that ends within this time is not worth two words: its end says when it ran, and the server has half the work
+/// with jobs of a moment.
+const WORTH_SAYING: Duration = Duration::from_millis(5);
+
 pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     let signals = Signals::new().map_err(LauncherError::Runtime)?;
     let journal = Journal::new(&launch.folders.run);
@@ -53,7 +59,8 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
         captures: Vec::new(),
         finish: watch::Sender::new(false),
         sessions: None,
-        unwritten: None,
+        unsaid: None,
+        disk_is_full: false,
         running_since: None,
     };
     let exit = worker.live().await.unwrap_or_else(WorkerExit::from);
@@ -75,8 +82,10 @@ struct Worker<'a> {
     /// Turned true when nobody is left to write into the pipes.
     finish: watch::Sender<bool>,
     sessions: Option<Sessions>,
-    /// A status that the disk had no room for yet.
-    unwritten: Option<LauncherPhase>,
+    /// A status that is still to be written, and when.
+    unsaid: Option<(LauncherPhase, Instant)>,
+    /// A status could not be written; said once.
+    disk_is_full: bool,
     running_since: Option<Timestamp>,
 }
 
@@ -194,7 +203,8 @@ impl Worker<'_> {
         self.running_since = Some(since);
         // First the sessions: whoever reads that the worker runs may connect at once.
         self.open_sessions(surroundings, first_env.unwrap_or_default());
-        self.say(LauncherPhase::Running { since, ranks: started });
+        let running = LauncherPhase::Running { since, ranks: started };
+        self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 
         let mut course = Course::new(pids.len(), launch.grace.to_duration());
         self.supervise(&mut course, &pids, deadline).await;
@@ -258,14 +268,15 @@ impl Worker<'_> {
     fn say(&mut self, phase: LauncherPhase) {
         match self.status.write(&phase) {
             Ok(()) => {
-                self.unwritten = None;
+                self.unsaid = None;
                 self.status.poke();
             }
             Err(error) => {
-                if self.unwritten.is_none() {
+                if !self.disk_is_full {
                     self.journal.note(format_args!("cannot write the status, trying on: {error}"));
                 }
-                self.unwritten = Some(phase);
+                self.disk_is_full = true;
+                self.unsaid = Some((phase, Instant::now() + STATUS_RETRY));
             }
         }
     }

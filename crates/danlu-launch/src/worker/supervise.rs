@@ -5,14 +5,12 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep_until;
 
 use super::Worker;
 use crate::children::{Wake, signal_all};
 use crate::course::{Action, Course};
 
-/// How often a status is tried again that the disk had no room for.
-const STATUS_RETRY: Duration = Duration::from_millis(250);
 /// How often what was killed and is still there is killed again: it may have forked meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
 /// A process that outlives its kill this long hangs in the kernel; waiting longer would not help the worker.
@@ -24,6 +22,7 @@ impl Worker<'_> {
         let mut any_left = self.reap(course, pids);
         while !course.is_over() || (course.waits_for_leftovers() && any_left) {
             let tick = course.next_tick();
+            let status_due = self.unsaid.as_ref().map(|(_, due)| *due);
             let time_limit = deadline.filter(|_| course.why().is_none());
             tokio::select! {
                 biased;
@@ -37,8 +36,8 @@ impl Worker<'_> {
                 },
                 () = at(tick) => self.act(course.on_tick(Instant::now())),
                 () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
-                () = sleep(STATUS_RETRY), if self.unwritten.is_some() => {
-                    if let Some(phase) = self.unwritten.clone() {
+                () = at(status_due) => {
+                    if let Some((phase, _)) = self.unsaid.take() {
                         self.say(phase);
                     }
                 }

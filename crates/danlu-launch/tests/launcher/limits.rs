@@ -100,11 +100,11 @@ fn a_full_disk_delays_lines_and_loses_none() {
     launch.folders.run = small.join("run");
     let mut launched = Launched::start(launch);
     eventually("the first line", || (launched.lines(0) == ["first"]).then_some(()));
+    let rank = launched.running()[0];
     // All there is, to the last page.
     let _ = fs::write(&ballast, vec![0; 1 << 20]);
     fs::write(fifo, "go\n").unwrap();
     // The rank ends although nothing can be written; its launcher stays.
-    let rank = launched.running()[0];
     eventually("the rank's end", || crate::harness::is_gone(rank).then_some(()));
     assert!(launched.launcher.try_wait().unwrap().is_none());
     fs::remove_file(ballast).unwrap();

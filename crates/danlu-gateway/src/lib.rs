@@ -3,11 +3,14 @@
 //! The gateway carries frames and understands none of them: a WebSocket message is a frame without its length, a frame
 //! on the launcher's stream has one. Whoever gives either side up gives up both.
 
+use std::time::Duration;
+
 use axum::extract::ws::{Message, WebSocket};
 use danlu_engine::Connection;
 use danlu_types::session::{Frame, FrameError, FrameKind};
+use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 /// Why a session's two sides came apart, other than by its end.
 #[derive(Debug, thiserror::Error)]
@@ -22,47 +25,71 @@ pub enum SessionError {
     LauncherGone(#[source] std::io::Error),
 }
 
+/// How long a client that was told the end may go on talking.
+const PARTING: Duration = Duration::from_secs(5);
+
 /// Carries frames between a client and a launcher until either side ends.
 pub async fn bridge(client: WebSocket, launcher: Box<dyn Connection>) -> Result<(), SessionError> {
     let (mut to_client, mut from_client) = client.split();
-    let (mut from_launcher, mut to_launcher) = tokio::io::split(launcher);
-
-    let upstream = async {
-        while let Some(message) = from_client.next().await {
-            match message.map_err(SessionError::ClientGone)? {
-                Message::Binary(bytes) => {
-                    let frame = Frame::from_message(&bytes).map_err(SessionError::Client)?;
-                    to_launcher.write_all(&frame.encode()).await.map_err(SessionError::LauncherGone)?;
-                }
-                Message::Close(_) => break,
-                Message::Text(_) | Message::Ping(_) | Message::Pong(_) => {}
-            }
-        }
-        Ok(())
-    };
-    let downstream = async {
-        let mut buffer = Vec::new();
-        let mut chunk = vec![0; 32 * 1024];
-        loop {
-            let read = from_launcher.read(&mut chunk).await.map_err(SessionError::LauncherGone)?;
-            if read == 0 {
-                return Ok(());
-            }
-            buffer.extend_from_slice(&chunk[..read]);
-            while let Some(frame) = Frame::decode(&mut buffer).map_err(SessionError::Launcher)? {
-                let last = matches!(frame.kind, FrameKind::Exit | FrameKind::Error);
-                let message = Message::Binary(frame.to_message().into());
-                to_client.send(message).await.map_err(SessionError::ClientGone)?;
-                if last {
-                    // The closing handshake tells the client that the exit it got was the last word.
-                    return to_client.close().await.map_err(SessionError::ClientGone);
-                }
-            }
-        }
-    };
-    // The client's half ends first only when it has gone away; dropping the launcher's stream then ends the program.
+    let (from_launcher, to_launcher) = tokio::io::split(launcher);
     tokio::select! {
-        result = upstream => result,
-        result = downstream => result,
+        // The client has gone away: dropping the launcher's stream ends the program.
+        result = carry_input(&mut from_client, to_launcher) => return result,
+        result = carry_output(from_launcher, &mut to_client) => result?,
+    }
+    // A connection that is closed with unread input is reset, and a reset overtakes what was sent before it: the client would
+    // lose the exit. So it is heard out until it closes, too.
+    let heard_out = async { while let Some(Ok(_)) = from_client.next().await {} };
+    // Whoever talks on has had its answer.
+    let _ = tokio::time::timeout(PARTING, heard_out).await;
+    Ok(())
+}
+
+/// Returns when the client is gone.
+async fn carry_input(
+    client: &mut SplitStream<WebSocket>,
+    mut launcher: WriteHalf<Box<dyn Connection>>,
+) -> Result<(), SessionError> {
+    while let Some(message) = client.next().await {
+        match message.map_err(SessionError::ClientGone)? {
+            Message::Binary(bytes) => {
+                let frame = Frame::from_message(&bytes).map_err(SessionError::Client)?;
+                if launcher.write_all(&frame.encode()).await.is_err() {
+                    // The program has ended before its input did. What the launcher said last is still to be carried, and
+                    // the other half sees its end.
+                    return std::future::pending().await;
+                }
+            }
+            Message::Close(_) => break,
+            Message::Text(_) | Message::Ping(_) | Message::Pong(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns when the launcher has said its last word, and the client was told that it was.
+async fn carry_output(
+    mut launcher: ReadHalf<Box<dyn Connection>>,
+    client: &mut SplitSink<WebSocket, Message>,
+) -> Result<(), SessionError> {
+    let mut buffer = Vec::new();
+    let mut chunk = vec![0; 32 * 1024];
+    loop {
+        let read = launcher.read(&mut chunk).await.map_err(SessionError::LauncherGone)?;
+        if read == 0 {
+            return client.close().await.map_err(SessionError::ClientGone);
+        }
+        buffer.extend_from_slice(&chunk[..read]);
+        while let Some(frame) = Frame::decode(&mut buffer).map_err(SessionError::Launcher)? {
+            let last = matches!(frame.kind, FrameKind::Exit | FrameKind::Error);
+            client
+                .send(Message::Binary(frame.to_message().into()))
+                .await
+                .map_err(SessionError::ClientGone)?;
+            if last {
+                // The closing handshake tells the client that the exit it got was the last word.
+                return client.close().await.map_err(SessionError::ClientGone);
+            }
+        }
     }
 }

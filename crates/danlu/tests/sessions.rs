@@ -81,6 +81,35 @@ async fn input_reaches_the_program_and_its_end_too() {
 }
 
 #[tokio::test]
+async fn a_program_that_ends_before_its_input_still_says_how_it_ended() {
+    let (server, id) = server_with_a_running_job().await;
+    let mut input = vec![Frame::new(FrameKind::Stdin, vec![b'x'; 64 * 1024]); 8];
+    input.push(Frame::new(FrameKind::Stdin, Vec::new()));
+    for round in 0..20 {
+        let open = run(&["sh", "-c", "echo out; exit 3"], None);
+        let (mut sender, mut receiver) =
+            server.client().session_open(id, WorkerIndex(0), &open).await.unwrap();
+        for frame in &input {
+            // The session may be over before all is sent.
+            if sender.send(frame.clone()).await.is_err() {
+                break;
+            }
+        }
+        let mut seen = Vec::new();
+        while let Some(frame) = receiver.next().await.unwrap_or_else(|error| panic!("round {round}: {error}"))
+        {
+            seen.push((frame.kind, String::from_utf8_lossy(&frame.payload).into_owned()));
+            if frame.kind == FrameKind::Exit {
+                break;
+            }
+        }
+        let expected =
+            [(FrameKind::Stdout, "out\n".to_owned()), (FrameKind::Exit, r#"{"code":3}"#.to_owned())];
+        assert_eq!(seen, expected, "round {round}");
+    }
+}
+
+#[tokio::test]
 async fn a_terminal_has_its_size_and_follows_it() {
     let (server, id) = server_with_a_running_job().await;
     let size = |rows, columns| TerminalSize { rows, columns };

@@ -235,6 +235,24 @@ async fn the_same_key_is_the_same_submission() {
 }
 
 #[tokio::test]
+async fn hints_tell_which_job_changed_and_nothing_else() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let mut hints = server.client().hints();
+    // The stream is open once it gives something: submit until it does.
+    let mut submitted = Vec::new();
+    let hint = loop {
+        submitted.push(server.submit(&spec("true")).await);
+        let waited = tokio::time::timeout(std::time::Duration::from_millis(200), hints.next()).await;
+        if let Ok(next) = waited {
+            break next.unwrap().expect("nothing was missed");
+        }
+    };
+    assert_eq!(hint.kind, "job");
+    assert!(submitted.iter().any(|id| id.to_string() == hint.id), "{hint:?} is about none of {submitted:?}");
+    assert!(hint.generation >= 1);
+}
+
+#[tokio::test]
 async fn nodes_and_devices_show_who_holds_what() {
     let server = TestServer::start(DANLU, &["--simulate", "1x2:ascend:910B3"]).await;
     let client = server.client();

@@ -21,9 +21,6 @@ use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-#[path = "../tests/conformance/postgres.rs"]
-mod postgres;
-
 const LARGEST_BATCH: usize = 256;
 
 type Submission = (Insert, oneshot::Sender<()>);
@@ -36,8 +33,8 @@ async fn main() {
 
     let folder = tempfile::tempdir_in(".").unwrap();
     measure(&format!("sqlite:{}", folder.path().join("bench.db").display()), submissions, clients).await;
-    if let Some(server) = postgres::Server::shared() {
-        measure(&server.create_database().await, submissions, clients).await;
+    if let Some(server) = danlu_testkit::PostgresServer::shared() {
+        measure(&server.create_database(), submissions, clients).await;
     }
 }
 

@@ -6,7 +6,7 @@ use danlu_store::Store;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
-use crate::postgres::Server;
+use danlu_testkit::PostgresServer;
 
 pub(crate) struct Database {
     pub(crate) url: String,
@@ -23,9 +23,9 @@ impl Database {
     }
 
     /// `None`, with a notice, where PostgreSQL is not installed and need not be.
-    pub(crate) async fn postgres() -> Option<Self> {
-        let server = Server::shared()?;
-        let url = server.create_database().await;
+    pub(crate) fn postgres() -> Option<Self> {
+        let server = PostgresServer::shared()?;
+        let url = server.create_database();
         Some(Database { url, kind: "postgres", _folder: None })
     }
 

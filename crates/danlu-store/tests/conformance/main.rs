@@ -14,7 +14,6 @@ mod filters;
 mod history;
 mod jobs;
 mod migrations;
-mod postgres;
 mod sqlite_disk;
 
 /// A test for each behaviour on each database.
@@ -32,7 +31,7 @@ macro_rules! conformance {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $behaviour() {
-                    if let Some(database) = crate::database::Database::postgres().await {
+                    if let Some(database) = crate::database::Database::postgres() {
                         crate::$module::$behaviour(&database).await;
                     }
                 }

@@ -34,7 +34,7 @@ fn on_small_disk(test: &str) -> Option<PathBuf> {
         format!("{}{}", String::from_utf8_lossy(&again.stdout), String::from_utf8_lossy(&again.stderr));
     let cannot_mount = again.status.code() == Some(77) || output.starts_with("unshare:");
     if cannot_mount {
-        crate::postgres::skip(&format!("a small disk cannot be mounted here: {output}"));
+        danlu_testkit::skip(&format!("a small disk cannot be mounted here: {output}"));
         return None;
     }
     assert!(again.status.success(), "{output}");

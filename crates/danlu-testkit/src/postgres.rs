@@ -9,20 +9,21 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
-
-pub(crate) struct Server {
+/// PostgreSQL from its installed programs.
+#[derive(Debug)]
+pub struct PostgresServer {
+    binaries: PathBuf,
     socket_folder: PathBuf,
     port: u16,
 }
 
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
-impl Server {
+impl PostgresServer {
     /// The server of this process, started by the first test that asks. `None` where PostgreSQL is not installed; with
     /// `CI=true` that is a failure.
-    pub(crate) fn shared() -> Option<&'static Server> {
-        static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    pub fn shared() -> Option<&'static PostgresServer> {
+        static SERVER: OnceLock<Option<PostgresServer>> = OnceLock::new();
         let server = SERVER.get_or_init(|| {
             let Some(binaries) = binaries() else {
                 skip(
@@ -31,18 +32,21 @@ impl Server {
                 );
                 return None;
             };
-            Some(Server::start(&binaries))
+            Some(PostgresServer::start(&binaries))
         });
         server.as_ref()
     }
 
     /// Creates an empty database; its address.
-    pub(crate) async fn create_database(&self) -> String {
+    pub fn create_database(&self) -> String {
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
-        let create = format!("CREATE DATABASE {name} TEMPLATE template0");
-        connection.execute(AssertSqlSafe(create)).await.unwrap();
-        connection.close().await.unwrap();
+        let created = Command::new(self.binaries.join("createdb"))
+            .arg("-h")
+            .arg(&self.socket_folder)
+            .args(["-p", &self.port.to_string(), "-U", "danlu", "-T", "template0", &name])
+            .output()
+            .expect("createdb is installed with the server");
+        assert!(created.status.success(), "createdb failed: {}", String::from_utf8_lossy(&created.stderr));
         self.url(&name)
     }
 
@@ -51,13 +55,18 @@ impl Server {
         format!("postgres://danlu@{folder}:{}/{database}", self.port)
     }
 
-    fn start(binaries: &Path) -> Server {
+    fn start(binaries: &Path) -> PostgresServer {
         // Not a `TempDir`: statics are not dropped. The server is told to remove the folder when it ends.
-        let folder = tempfile::Builder::new().prefix("danlu-pg-").tempdir().unwrap().keep();
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let folder =
+            tempfile::Builder::new().prefix("danlu-pg-").tempdir().expect("a temporary folder").keep();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777))
+            .expect("the folder is ours");
         let data = folder.join("data");
         // The port only names the socket file, but another server on it would still confuse; ask for a free one.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a free port")
+            .port();
 
         let initdb = as_other_user(&binaries.join("initdb"))
             .args([
@@ -70,11 +79,11 @@ impl Server {
             ])
             .arg(&data)
             .output()
-            .unwrap();
+            .expect("initdb is installed with the server");
         assert!(initdb.status.success(), "initdb failed: {}", String::from_utf8_lossy(&initdb.stderr));
 
         spawn_server(binaries, &folder, &data, port);
-        let server = Server { socket_folder: folder, port };
+        let server = PostgresServer { binaries: binaries.to_owned(), socket_folder: folder, port };
         let deadline = Instant::now() + Duration::from_mins(1);
         let ready = || {
             let mut asked = Command::new(binaries.join("pg_isready"));
@@ -84,7 +93,7 @@ impl Server {
                 "-U",
                 "danlu",
             ]);
-            asked.status().unwrap().success()
+            asked.status().is_ok_and(|status| status.success())
         };
         while !ready() {
             assert!(
@@ -124,7 +133,7 @@ fn spawn_server(binaries: &Path, folder: &Path, data: &Path, port: u16) {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap();
+        .expect("a shell is everywhere");
     // The pipe must stay open as long as the process lives.
     std::mem::forget(watcher);
 }
@@ -145,7 +154,7 @@ fn as_other_user(program: &Path) -> Command {
 }
 
 /// Says what is not tested here. Where nothing may be skipped, fails.
-pub(crate) fn skip(why: &str) {
+pub fn skip(why: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot be skipped with CI=true: {why}");
     // Not `eprintln!`, which a test that passes keeps to itself.
     let _ = writeln!(std::io::stderr(), "skipped: {why}");

@@ -1,0 +1,28 @@
+//! The whole platform on PostgreSQL instead of its embedded database.
+
+use danlu_testkit::{PostgresServer, TestServer, spec};
+use danlu_types::api::{JobOutcome, JobState};
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_survive_a_kill_of_the_server_on_postgresql_too() {
+    let Some(postgres) = PostgresServer::shared() else { return };
+    let url = postgres.create_database();
+    let mut server = TestServer::start(DANLU, &["--database", &url]).await;
+    let ended = server.run(&spec("echo first")).await;
+    let go = server.folder().join("go");
+    let program = format!("echo before; while ! [ -e {} ]; do sleep 0.02; done; echo after", go.display());
+    let running = server.submit(&spec(&program)).await;
+    server.wait_for(running, JobState::Running).await;
+
+    server.kill();
+    std::fs::write(&go, "").unwrap();
+    server.restart().await;
+
+    assert_eq!(server.job(ended.id).await.outcome, Some(JobOutcome::Succeeded));
+    let job = server.wait_for_end(running).await;
+    assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
+    assert_eq!(server.texts(running).await, ["before", "after"]);
+    assert!(!server.data().join("danlu.db").exists(), "the embedded database is not used");
+}

@@ -22,7 +22,11 @@ pub(crate) fn state_sentence(state: JobState, reason: &Reason) -> String {
 
 /// `2 × 8 Ascend 910B*`; for jobs without devices, `4 × 2 CPUs`.
 pub(crate) fn resources(spec: &JobSpec) -> String {
-    let each = if spec.devices.count > 0 { devices(&spec.devices) } else { cpus(spec.cpus) };
+    let each = match spec.alternatives() {
+        _ if spec.is_cpu_only() => cpus(spec.cpus),
+        [first, ..] => devices(first),
+        [] => cpus(spec.cpus),
+    };
     if spec.workers == 1 { each } else { format!("{} × {each}", spec.workers) }
 }
 
@@ -31,7 +35,7 @@ pub(crate) fn cpus(cpus: Cpus) -> String {
 }
 
 fn devices(request: &DeviceRequest) -> String {
-    let kind = match (request.kind, request.count) {
+    let kind = match (request.kind, request.count.devices()) {
         (Some(kind), _) => kind.label(),
         (None, 1) => "device",
         (None, _) => "devices",

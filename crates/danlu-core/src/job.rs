@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use danlu_types::api::{JobOutcome, JobState};
+use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{
     AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, RetryCause, Span, WorkerId, WorkerIndex,
 };
@@ -76,8 +77,20 @@ pub struct Grant {
     pub node: NodeName,
     /// Indices of the node's devices, ascending.
     pub devices: Vec<u32>,
+    /// What it holds of each of them, in thousandths.
+    #[serde(default = "whole_device", skip_serializing_if = "is_whole_device")]
+    pub share: u32,
     pub cpus: Cpus,
     pub memory: Bytes,
+}
+
+fn whole_device() -> u32 {
+    WHOLE_DEVICE
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_whole_device(share: &u32) -> bool {
+    *share == WHOLE_DEVICE
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! that promised more would start jobs that can never get it. Free amounts are not asked for: what jobs hold is the
 //! scheduler's knowledge, and what other programs use changes from moment to moment.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -17,6 +18,8 @@ pub fn host() -> Node {
         capacity: NodeCapacity { cpus: usable_cpus(), memory: usable_memory(Path::new("/")) },
         devices: devices(),
         address: "127.0.0.1".to_owned(),
+        labels: BTreeMap::new(),
+        cordoned: None,
         simulated: false,
     }
 }

@@ -130,6 +130,8 @@ impl<'a> Group<'a> {
             capacity: NodeCapacity { cpus: NODE_CPUS, memory: NODE_MEMORY },
             devices: (0..self.devices).map(device).collect(),
             address: "127.0.0.1".to_owned(),
+            labels: BTreeMap::new(),
+            cordoned: None,
             simulated: true,
         }
     }
@@ -157,7 +159,7 @@ mod tests {
     fn drawn(nodes: &[Node]) -> String {
         let mut text = String::new();
         for node in nodes {
-            let Node { name, architecture: _, capacity, devices, address, simulated } = node;
+            let Node { name, architecture: _, capacity, devices, address, .. } = node;
             let NodeCapacity { cpus, memory } = capacity;
             writeln!(text, "{name} at {address}, {cpus} cores, {memory}, simulated: {simulated}").unwrap();
             let islands: Vec<String> = devices.iter().map(|device| device.island.to_string()).collect();
@@ -177,6 +179,8 @@ mod tests {
             capacity: NodeCapacity { cpus: Cpus::whole(4), memory: Bytes(8 << 30) },
             devices: Vec::new(),
             address: "127.0.0.1".to_owned(),
+            labels: BTreeMap::new(),
+            cordoned: None,
             simulated: false,
         };
         parse_with(text, host).map(|nodes| drawn(&nodes)).map_err(|error| error.to_string())

@@ -154,7 +154,13 @@ impl Cluster {
     }
 
     pub(crate) fn grant(&self, pick: &Pick, cpus: Cpus, memory: Bytes) -> Grant {
-        Grant { node: self.nodes[pick.node].name.clone(), devices: pick.devices.clone(), cpus, memory }
+        Grant {
+            node: self.nodes[pick.node].name.clone(),
+            devices: pick.devices.clone(),
+            share: danlu_types::device::WHOLE_DEVICE,
+            cpus,
+            memory,
+        }
     }
 
     fn take_all(&mut self, job: JobId, grants: &[Grant], check: Check) -> Result<(), Overbooked> {

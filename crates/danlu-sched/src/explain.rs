@@ -25,7 +25,7 @@ pub fn explain<'a>(
 ) -> Explanation {
     if !matches!(job.life, Life::Queued { .. }) {
         let reason = danlu_core::view::reason(job, None);
-        return Explanation { job: job.id, state: job.state(), reason, position: None, details: Vec::new() };
+        return explanation(job, reason, None, &[]);
     }
     let mut pass = Pass::new(cluster, now);
     let mut position = 1u32;
@@ -58,13 +58,33 @@ pub fn explain<'a>(
         },
     };
     details.extend(devices_in_sight(cluster, job));
-    Explanation { job: job.id, state: job.state(), reason, position: Some(position), details }
+    explanation(job, reason, Some(position), &details)
+}
+
+fn explanation(job: &Job, reason: Reason, position: Option<u32>, details: &[String]) -> Explanation {
+    let mut text = reason.text.clone();
+    for detail in details {
+        text.push_str("; ");
+        text.push_str(detail);
+    }
+    Explanation {
+        job: job.id,
+        state: job.state(),
+        reason,
+        text,
+        position,
+        supply: Vec::new(),
+        quota: None,
+        holders: Vec::new(),
+        estimate: None,
+        offers: Vec::new(),
+    }
 }
 
 /// How much there is of each model the job would take, and who has it.
 fn devices_in_sight(cluster: &Cluster, job: &Job) -> Vec<String> {
     let layout = &cluster.layout;
-    if job.spec.devices.count == 0 {
+    if job.spec.devices.count.devices() == 0 {
         return cpus_in_sight(cluster);
     }
     let mut lines = Vec::new();

@@ -42,7 +42,7 @@ impl Ask {
     pub(crate) fn of(spec: &JobSpec) -> Self {
         Ask {
             workers: spec.workers as usize,
-            devices: spec.devices.count,
+            devices: spec.devices.count.devices(),
             milli_cpus: signed(spec.cpus.milli),
             bytes: spec.memory.map_or(0, |memory| signed(memory.0)),
         }

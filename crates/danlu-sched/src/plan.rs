@@ -172,13 +172,15 @@ impl<'c> Pass<'c> {
             let counts = models.iter().map(|&model| layout.free_on(free, node, Some(model)));
             counts.max().unwrap_or(0)
         };
-        if spec.devices.count > 0 && !fits(layout, free, &Ask { milli_cpus: 0, bytes: 0, ..*ask }, models) {
+        if spec.devices.count.devices() > 0
+            && !fits(layout, free, &Ask { milli_cpus: 0, bytes: 0, ..*ask }, models)
+        {
             return WaitReason::DevicesBusy {
                 free: models.iter().map(|&model| layout.free_of(free, model)).sum(),
                 most_on_one_node: nodes().map(on).max().unwrap_or(0),
             };
         }
-        let candidates = || nodes().filter(|&node| on(node) >= spec.devices.count);
+        let candidates = || nodes().filter(|&node| on(node) >= spec.devices.count.devices());
         let most = |amounts: &[i64]| {
             let most = candidates().map(|node| amounts[node]).max().unwrap_or(0);
             u64::try_from(most).unwrap_or(0)
@@ -191,7 +193,8 @@ impl<'c> Pass<'c> {
     }
 
     fn could_ever_fit(&mut self, spec: &JobSpec, ask: &Ask, pool: Pool) -> bool {
-        let shape = (spec.workers, spec.devices.count, spec.devices.model.clone(), spec.cpus, spec.memory);
+        let shape =
+            (spec.workers, spec.devices.count.devices(), spec.devices.model.clone(), spec.cpus, spec.memory);
         if let Some(&known) = self.possible.get(&(pool, shape.clone())) {
             return known;
         }
@@ -211,7 +214,7 @@ impl<'c> Pass<'c> {
 
 fn pools_of(spec: &JobSpec) -> Vec<Pool> {
     match spec.devices.kind {
-        _ if spec.devices.count == 0 => vec![Pool::CpuOnly],
+        _ if spec.devices.count.devices() == 0 => vec![Pool::CpuOnly],
         Some(kind) => vec![Pool::Devices(kind)],
         None => DeviceKind::ALL.map(Pool::Devices).to_vec(),
     }

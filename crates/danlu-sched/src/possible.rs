@@ -23,7 +23,7 @@ impl Cluster {
         if self.nodes().is_empty() {
             return Err(FieldError::new("", "there are no nodes here; wait for the engine to offer some"));
         }
-        if spec.devices.count == 0 {
+        if spec.devices.count.devices() == 0 {
             return self.check_workers(spec, &[Hardware::CpuOnly]);
         }
         let mut models = self.layout.accepted(&spec.devices);
@@ -31,7 +31,7 @@ impl Cluster {
             return Err(self.no_such_devices(spec));
         }
         self.check_devices(spec, &models)?;
-        models.retain(|&model| self.most_on_one_node(model) >= spec.devices.count);
+        models.retain(|&model| self.most_on_one_node(model) >= spec.devices.count.devices());
         let choices: Vec<Hardware> = models.into_iter().map(Hardware::Model).collect();
         self.check_workers(spec, &choices)
     }
@@ -60,7 +60,7 @@ impl Cluster {
     }
 
     fn check_devices(&self, spec: &JobSpec, models: &[usize]) -> Result<(), Impossible> {
-        let count = spec.devices.count;
+        let count = spec.devices.count.devices();
         let largest = models.iter().map(|&model| (self.most_on_one_node(model), model));
         let Some((most, best)) = largest.max_by_key(|&(most, model)| (most, std::cmp::Reverse(model))) else {
             return Ok(());
@@ -95,8 +95,8 @@ impl Cluster {
             holding.map(|node| &self.nodes()[node].capacity)
         };
         let mut whose = "the largest node".to_owned();
-        if spec.devices.count > 0 {
-            whose = format!("{whose} with {}", devices(&spec.devices, spec.devices.count));
+        if spec.devices.count.devices() > 0 {
+            whose = format!("{whose} with {}", devices(&spec.devices, spec.devices.count.devices()));
         }
         let cpus =
             nodes(Ask { milli_cpus: 0, bytes: 0, ..ask }).map(|node| node.cpus).max().unwrap_or_default();
@@ -109,7 +109,7 @@ impl Cluster {
         if let Some(wanted) = spec.memory.filter(|wanted| *wanted > memory) {
             // The CPUs are worth a word only if it is for their sake that the larger nodes are out.
             if most_memory(Ask { milli_cpus: 0, bytes: 0, ..ask }) > memory {
-                let with = if spec.devices.count > 0 { "and" } else { "with" };
+                let with = if spec.devices.count.devices() > 0 { "and" } else { "with" };
                 whose = format!("{whose} {with} {}", cores(spec.cpus));
             }
             let message = format!("is {wanted}, but {whose} has {memory}; use at most `memory: {memory}`");

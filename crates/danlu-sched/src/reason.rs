@@ -91,7 +91,7 @@ impl WaitReason {
                 amount_sentence(spec, asked, most_on_one_node)
             }
             WaitReason::BehindOthers { head } => {
-                let what = if spec.devices.count == 0 { "CPUs and memory" } else { "devices" };
+                let what = if spec.devices.count.devices() == 0 { "CPUs and memory" } else { "devices" };
                 format!("behind job {head}, which waits for the same {what}")
             }
             WaitReason::BackOff { not_before } => {
@@ -132,8 +132,8 @@ pub(crate) fn cores(cpus: Cpus) -> String {
 /// "2 workers with 8 Ascend 910B*, 96 CPUs and 256Gi each".
 pub(crate) fn asked(spec: &JobSpec) -> String {
     let mut parts = Vec::new();
-    if spec.devices.count > 0 {
-        parts.push(devices(&spec.devices, spec.devices.count).to_string());
+    if spec.devices.count.devices() > 0 {
+        parts.push(devices(&spec.devices, spec.devices.count.devices()).to_string());
     }
     parts.push(cores(spec.cpus));
     parts.extend(spec.memory.map(|memory| format!("{memory} of memory")));
@@ -146,7 +146,7 @@ pub(crate) fn asked(spec: &JobSpec) -> String {
 }
 
 fn devices_sentence(spec: &JobSpec, free: u32, most_on_one_node: u32) -> String {
-    let each = spec.devices.count;
+    let each = spec.devices.count.devices();
     let all = each.saturating_mul(spec.workers);
     let gang = match spec.workers {
         1 => devices(&spec.devices, each).to_string(),
@@ -166,7 +166,7 @@ fn amount_sentence(spec: &JobSpec, each: String, most: impl fmt::Display) -> Str
         1 => String::new(),
         workers => format!("{workers} workers of "),
     };
-    let beside = match spec.devices.count {
+    let beside = match spec.devices.count.devices() {
         0 => String::new(),
         count => format!(" beside {}", devices(&spec.devices, count)),
     };

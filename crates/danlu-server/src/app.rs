@@ -138,13 +138,7 @@ impl App {
         if job.state() == danlu_types::api::JobState::Queued {
             return Ok(self.explain_waiting(&job));
         }
-        Ok(Explanation {
-            job: id,
-            state: job.state(),
-            reason: danlu_core::view::reason(&job, None),
-            position: None,
-            details: Vec::new(),
-        })
+        Ok(danlu_sched::explain(&self.book.read().cluster, [], &job, Timestamp::now()))
     }
 
     fn explain_waiting(&self, job: &Job) -> Explanation {

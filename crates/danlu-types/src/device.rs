@@ -1,9 +1,11 @@
 //! Machines and accelerators, as engines report them and jobs ask for them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 use utoipa::ToSchema;
 
@@ -46,7 +48,11 @@ impl fmt::Display for DeviceKind {
 pub enum ParseDeviceError {
     #[error("`{0}` is not a device kind; write `nvidia` or `ascend`")]
     Kind(String),
-    #[error("`{0}` is not a device request; write a count such as `8`, `ascend:8` or `ascend:910B*:8`")]
+    #[error("`{0}` is not a number of devices; write {accepted}", accepted = DeviceCount::ACCEPTED)]
+    Count(String),
+    #[error(
+        "`{0}` is not a device request; write a count such as `8`, `0.5`, `ascend:8` or `ascend:910B*:8`"
+    )]
     Request(String),
 }
 
@@ -72,9 +78,116 @@ pub struct DeviceRequest {
     /// A glob over model names, such as `910B*`; any model when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How many whole devices; 0 for a job that computes on processors only.
-    pub count: u32,
+    /// How many devices, or a share of one such as 0.5; 0 for a job that computes on processors only.
+    pub count: DeviceCount,
 }
+
+/// A number of whole devices, or a share of one device in thousandths: `8`, `1`, `0.5`, `0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DeviceCount {
+    milli: u32,
+}
+
+/// The thousandths of which a whole device has as many.
+pub const WHOLE_DEVICE: u32 = 1000;
+
+impl DeviceCount {
+    pub const ACCEPTED: &str = "a whole number of devices such as `8`, or a share of one such as `0.5`";
+
+    pub const fn whole(devices: u32) -> Self {
+        DeviceCount { milli: devices.saturating_mul(WHOLE_DEVICE) }
+    }
+
+    /// `None` for what is neither whole nor less than one.
+    pub const fn from_milli(milli: u32) -> Option<Self> {
+        if milli < WHOLE_DEVICE || milli.is_multiple_of(WHOLE_DEVICE) {
+            Some(DeviceCount { milli })
+        } else {
+            None
+        }
+    }
+
+    pub const fn milli(self) -> u32 {
+        self.milli
+    }
+
+    /// How many devices the worker sees: a share is of one.
+    pub const fn devices(self) -> u32 {
+        self.milli.div_ceil(WHOLE_DEVICE)
+    }
+
+    /// What it takes of each of them, in thousandths.
+    pub const fn share(self) -> u32 {
+        if self.milli < WHOLE_DEVICE { self.milli } else { WHOLE_DEVICE }
+    }
+
+    pub const fn is_none(self) -> bool {
+        self.milli == 0
+    }
+}
+
+impl fmt::Display for DeviceCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Cpus { milli: u64::from(self.milli) }, f)
+    }
+}
+
+impl FromStr for DeviceCount {
+    type Err = ParseDeviceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || ParseDeviceError::Count(text.chars().take(40).collect());
+        let milli = text.trim().parse::<Cpus>().ok().filter(|_| !text.contains('m')).ok_or_else(wrong)?.milli;
+        u32::try_from(milli).ok().and_then(DeviceCount::from_milli).ok_or_else(wrong)
+    }
+}
+
+impl Serialize for DeviceCount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.milli.is_multiple_of(WHOLE_DEVICE) {
+            serializer.serialize_u32(self.milli / WHOLE_DEVICE)
+        } else {
+            serializer.serialize_f64(f64::from(self.milli) / f64::from(WHOLE_DEVICE))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = DeviceCount;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(DeviceCount::ACCEPTED)
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<DeviceCount, E> {
+                number.to_string().parse().map_err(E::custom)
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<DeviceCount, E> {
+                number.to_string().parse().map_err(E::custom)
+            }
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<DeviceCount, E> {
+                number.to_string().parse().map_err(E::custom)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<DeviceCount, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Number)
+    }
+}
+
+impl utoipa::PartialSchema for DeviceCount {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::Number)
+            .description(Some("A whole number of devices, or a share of one such as 0.5"))
+            .minimum(Some(0.0))
+            .into()
+    }
+}
+
+impl ToSchema for DeviceCount {}
 
 impl DeviceRequest {
     pub fn accepts(&self, device: &Device) -> bool {
@@ -187,6 +300,12 @@ pub struct Node {
     pub architecture: String,
     pub capacity: NodeCapacity,
     pub devices: Vec<Device>,
+    /// What administrators say of it, for jobs that choose by it; `rack` also keeps gangs together.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Set while nothing new may start here: why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cordoned: Option<String>,
     /// The address by which workers of other nodes reach this one.
     pub address: String,
     /// True where `danlu up --simulate` made it up.
@@ -222,6 +341,7 @@ mod tests {
         assert_eq!(request.to_string(), "8 × Ascend 910B*");
         assert_eq!("npu:2".parse::<DeviceRequest>().unwrap().kind, Some(DeviceKind::Ascend));
         insta::assert_snapshot!("tpu:8".parse::<DeviceRequest>().unwrap_err(), @"`tpu` is not a device kind; write `nvidia` or `ascend`");
-        insta::assert_snapshot!("ascend:0.5".parse::<DeviceRequest>().unwrap_err(), @"`ascend:0.5` is not a device request; write a count such as `8`, `ascend:8` or `ascend:910B*:8`");
+        assert_eq!("0.5".parse::<DeviceRequest>().unwrap().count.share(), 500);
+        insta::assert_snapshot!("ascend:1.5".parse::<DeviceRequest>().unwrap_err(), @"`ascend:1.5` is not a device request; write a count such as `8`, `0.5`, `ascend:8` or `ascend:910B*:8`");
     }
 }

@@ -10,9 +10,11 @@ pub mod problem;
 pub mod quantity;
 pub mod session;
 pub mod spec;
+pub mod workspace;
 
-pub use device::{Device, DeviceKind, DeviceRequest, Health, Node, NodeCapacity};
+pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Node, NodeCapacity};
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
 pub use problem::{FieldError, Problem, ProblemCode};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
-pub use spec::{Framework, JobSpec, RanksPerWorker, Retry, RetryCause};
+pub use spec::{Framework, JobSpec, NodeSelection, RanksPerWorker, Retry, RetryCause};
+pub use workspace::{Amounts, HeadOfLine, Sharing, Workspace};

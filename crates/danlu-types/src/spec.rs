@@ -37,6 +37,12 @@ pub struct JobSpec {
     /// Accelerators for each worker.
     #[serde(default)]
     pub devices: DeviceRequest,
+    /// Other devices that would do, in order of preference; used instead of `devices`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub any_of: Vec<DeviceRequest>,
+    /// Which nodes may run it.
+    #[serde(default, skip_serializing_if = "NodeSelection::is_default")]
+    pub nodes: NodeSelection,
     /// Processor cores for each worker.
     #[serde(default = "one_cpu")]
     pub cpus: Cpus,
@@ -87,6 +93,27 @@ pub struct JobSpec {
     /// Free words for filters: `labels: { project: ocr }`.
     #[serde(default, deserialize_with = "flexible::text_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+}
+
+/// Which nodes a job may run on; every one when nothing is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSelection {
+    /// `x86_64` or `aarch64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    /// Labels that a node must have, with exactly these values.
+    #[serde(default, deserialize_with = "flexible::text_map", skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Whether all workers must be in one rack (nodes with the same label `rack`); otherwise that is only preferred.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_rack: bool,
+}
+
+impl NodeSelection {
+    fn is_default(&self) -> bool {
+        *self == NodeSelection::default()
+    }
 }
 
 /// Decides how many ranks there are and which environment they get.
@@ -147,6 +174,8 @@ impl JobSpec {
             image: default_image(),
             workers: 1,
             devices: DeviceRequest::default(),
+            any_of: Vec::new(),
+            nodes: NodeSelection::default(),
             cpus: one_cpu(),
             memory: None,
             shared_memory: None,
@@ -168,12 +197,27 @@ impl JobSpec {
         }
     }
 
+    /// What each worker accepts, in order of preference.
+    pub fn alternatives(&self) -> &[DeviceRequest] {
+        if self.any_of.is_empty() { std::slice::from_ref(&self.devices) } else { &self.any_of }
+    }
+
+    /// Whether it computes on processors only.
+    pub fn is_cpu_only(&self) -> bool {
+        self.alternatives().iter().all(|request| request.count.is_none())
+    }
+
+    /// Devices that each worker gets at most.
+    fn most_devices(&self) -> u32 {
+        self.alternatives().iter().map(|request| request.count.devices()).max().unwrap_or(0)
+    }
+
     pub fn ranks_per_worker(&self) -> u32 {
         match self.ranks {
             Some(RanksPerWorker::Count(count)) => count,
             Some(RanksPerWorker::PerWorker) => 1,
             None if self.framework == Framework::None => 1,
-            Some(RanksPerWorker::PerDevice) | None => self.devices.count.max(1),
+            Some(RanksPerWorker::PerDevice) | None => self.most_devices().max(1),
         }
     }
 

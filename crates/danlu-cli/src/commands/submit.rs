@@ -65,9 +65,7 @@ async fn dry_run(
     let (spec, _) = draft.finish()?;
     let explanation = client()?.job_dry_run(&spec).await.map_err(|error| refused(error, &draft))?;
     output::line(would_sentence(&explanation))?;
-    for detail in &explanation.details {
-        output::line(format!("  {}", output::printable(detail)))?;
-    }
+    output::line(output::printable(&explanation.text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -33,8 +33,6 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         };
         output::line(format!("  {place}"))?;
     }
-    for detail in &explanation.details {
-        output::line(format!("  {}", output::printable(detail)))?;
-    }
+    output::line(output::printable(&explanation.text))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,15 +1,14 @@
 //! What is wrong with a job's values, all of it at once, each with what would be accepted.
 
 use super::{HIGHEST_PRIORITY, JobSpec, LOWEST_PRIORITY, RanksPerWorker};
-use crate::{Cpus, FieldError};
+use crate::{Cpus, DeviceRequest, FieldError};
 
 /// Fields of the job file that belong to parts of Danlu which this version does not have yet. They are refused like any
 /// unknown field, but with this sentence instead of "unknown".
-pub const FIELDS_OF_LATER_VERSIONS: [(&str, &str); 5] = [
+pub const FIELDS_OF_LATER_VERSIONS: [(&str, &str); 4] = [
     ("inputs", "staging of inputs is not in this version; name paths of this machine in `command` or `env`"),
     ("outputs", "staging of outputs is not in this version; write to `$DANLU_OUTPUT_DIR`"),
     ("endpoints", "endpoints are not in this version; use `danlu exec -it JOB` for a terminal"),
-    ("any_of", "alternatives are not in this version; give one `devices`"),
     ("compat", "other platforms' environments are not in this version"),
 ];
 
@@ -18,11 +17,33 @@ const LONGEST_COMMAND: usize = 64 * 1024;
 const MOST_WORKERS: u32 = 65_536;
 const MOST_RANKS_PER_WORKER: u32 = 1024;
 const MOST_DEVICES: u32 = 1024;
+const MOST_ALTERNATIVES: usize = 8;
 const MOST_ENTRIES: usize = 1000;
 const LONGEST_VALUE: usize = 32 * 1024;
 const MOST_RETRIES: u32 = 1000;
 
 impl JobSpec {
+    fn check_devices(&self, errors: &mut Errors) {
+        if !self.any_of.is_empty() && self.devices != DeviceRequest::default() {
+            errors.add("any_of", "stands instead of `devices`; give one of the two".to_owned());
+        }
+        if self.any_of.len() > MOST_ALTERNATIVES {
+            errors
+                .add("any_of", format!("has {} entries; the most is {MOST_ALTERNATIVES}", self.any_of.len()));
+        }
+        for (position, request) in self.alternatives().iter().enumerate().take(MOST_ALTERNATIVES) {
+            let field =
+                if self.any_of.is_empty() { "devices".to_owned() } else { format!("any_of.{position}") };
+            errors.range(&format!("{field}.count"), request.count.devices(), 0, MOST_DEVICES);
+            if let Some(model) = &request.model {
+                errors.text(&format!("{field}.model"), model, LONGEST_NAME);
+            }
+            if !self.any_of.is_empty() && request.count.is_none() {
+                errors.add(&format!("{field}.count"), "is 0; an alternative needs a device".to_owned());
+            }
+        }
+    }
+
     /// Everything that is wrong with the values of this job; empty when nothing is.
     pub fn check(&self) -> Vec<FieldError> {
         let mut errors = Errors(Vec::new());
@@ -33,10 +54,7 @@ impl JobSpec {
             errors.add("image", message.to_owned());
         }
         errors.range("workers", self.workers, 1, MOST_WORKERS);
-        errors.range("devices.count", self.devices.count, 0, MOST_DEVICES);
-        if let Some(model) = &self.devices.model {
-            errors.text("devices.model", model, LONGEST_NAME);
-        }
+        self.check_devices(&mut errors);
         if self.cpus < (Cpus { milli: 10 }) {
             errors.add("cpus", format!("{} is too little; the least is 0.01", self.cpus));
         }

@@ -19,15 +19,14 @@
 //! - A job that not even the empty cluster could hold (nodes went away after it was accepted) closes nothing either.
 
 mod cluster;
-mod explain;
-mod fit;
-mod layout;
-mod plan;
-mod possible;
-mod reason;
+pub mod fleet;
+mod scheduler;
+pub mod shape;
+mod words;
 
 pub use cluster::{Cluster, Overbooked, Usage};
-pub use explain::explain;
-pub use plan::{MOST_REASONS, Plan, Start, Waiting, next_wake, plan};
-pub use possible::{Impossible, can_ever_run};
-pub use reason::{ReasonCode, WaitReason};
+pub use fleet::Fleet;
+pub use scheduler::{
+    Estimate, Plan, Preemption, ReasonCode, Reservation, Resource, Scheduler, Start, WaitReason, Witness,
+};
+pub use shape::{DeviceAsk, Shape};

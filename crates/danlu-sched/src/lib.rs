@@ -21,13 +21,17 @@
 mod cluster;
 mod explain;
 mod fit;
+mod fleet;
 mod layout;
 mod plan;
 mod possible;
 mod reason;
+mod shape;
 
 pub use cluster::{Cluster, Overbooked, Usage};
 pub use explain::explain;
+pub use fleet::{Board, Fleet, KindSet, Mark, Need, NodeId, Part, Placement, ShapeId, Totals, Wish};
 pub use plan::{MOST_REASONS, Plan, Start, Waiting, next_wake, plan};
 pub use possible::{Impossible, can_ever_run};
 pub use reason::{ReasonCode, WaitReason};
+pub use shape::{DeviceAsk, Shape};

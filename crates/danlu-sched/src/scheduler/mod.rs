@@ -6,6 +6,7 @@
 
 mod accounts;
 mod check;
+mod explain;
 mod history;
 mod pass;
 mod preempt;

@@ -7,7 +7,8 @@ use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
 use jiff::Timestamp;
 
 use super::history::Witness;
-use super::pass::{Pass, pools_of};
+use super::line::pools_of;
+use super::pass::Pass;
 use super::queue::Waiting;
 use super::running::{Running, after};
 use super::why::amount;

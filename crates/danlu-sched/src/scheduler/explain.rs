@@ -7,7 +7,7 @@ use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
 use jiff::Timestamp;
 
 use super::history::Witness;
-use super::pass::{Pass, pools_of};
+use super::pass::Pass;
 use super::queue::Waiting;
 use super::running::{Running, after};
 use super::why::amount;
@@ -73,13 +73,9 @@ impl Scheduler {
 
     /// Its number among the jobs of its workspace that wait for the same kinds of devices.
     fn position(&self, waiting: &Waiting) -> u32 {
-        let pools = pools_of(&self.fleet, &waiting.class);
-        let ahead = self.queue.jobs().filter(|(_, other)| {
-            other.class.account == waiting.class.account
-                && other.place < waiting.place
-                && pools_of(&self.fleet, &other.class) & pools != 0
-        });
-        u32::try_from(ahead.count()).unwrap_or(u32::MAX).saturating_add(1)
+        let Waiting { class, place, .. } = waiting;
+        let ahead = self.queue.ahead_of(class.account, class.pools, *place).map(|(_, count)| count);
+        u32::try_from(ahead.sum::<usize>()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
     fn supply(&mut self, waiting: &Waiting) -> Vec<Supply> {
@@ -107,7 +103,7 @@ impl Scheduler {
     /// Where the workspace stands, if it has a quota of what the job is about or a quota keeps the job waiting.
     fn quota_use(&self, waiting: &Waiting, reason: &WaitReason) -> Option<QuotaUse> {
         let account = self.accounts.get(waiting.class.account);
-        let asked = self.usual_use(waiting);
+        let asked = self.usual_use(&waiting.class);
         let (resource, is_user) = match reason {
             WaitReason::WorkspaceLimit { resource, .. } | WaitReason::GuaranteedToOthers { resource } => {
                 (*resource, false)
@@ -211,17 +207,14 @@ impl Scheduler {
 
     /// How long the whole cluster would be busy with those ahead in the workspace that wait for the same.
     fn time_for_those_ahead(&self, waiting: &Waiting) -> danlu_types::Span {
-        let pools = pools_of(&self.fleet, &waiting.class);
-        let mine = self.usual_use(waiting);
-        let resource = mine.main_resource();
-        let ahead = self.queue.jobs().filter(|(_, other)| {
-            other.class.account == waiting.class.account
-                && other.place < waiting.place
-                && pools_of(&self.fleet, &other.class) & pools != 0
-        });
-        let work: u128 = ahead
-            .map(|(_, other)| {
-                u128::from(self.usual_use(other).get(resource)) * u128::from(other.estimate.most.milliseconds)
+        let Waiting { class, place, .. } = waiting;
+        let resource = self.usual_use(class).main_resource();
+        let work: u128 = self
+            .queue
+            .ahead_of(class.account, class.pools, *place)
+            .map(|(class, count)| {
+                let each = u128::from(self.usual_use(class).get(resource));
+                each * u128::from(class.most().milliseconds) * count as u128
             })
             .sum();
         let account = self.accounts.get(waiting.class.account);

@@ -1,6 +1,8 @@
 //! Why one job waits, for people and programs: the reason, the numbers, who holds what it needs, when it should start,
 //! and what would start it now.
 
+use std::cmp::Reverse;
+
 use danlu_core::{Job, Life};
 use danlu_types::JobId;
 use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
@@ -12,6 +14,7 @@ use super::queue::Waiting;
 use super::running::{Running, after};
 use super::why::amount;
 use super::{Scheduler, WaitReason};
+use crate::fleet::{NodeId, Part};
 use crate::words;
 
 /// Lists of holders stop here: past a dozen names, a list explains no more than its length.
@@ -133,48 +136,41 @@ impl Scheduler {
     fn holders_of(&self, waiting: &Waiting) -> Vec<Holder> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
-        let mut holders: Vec<Holder> = Vec::new();
-        for (job, running) in self.running.iter() {
-            let mut nodes = Vec::new();
-            let mut devices = 0;
-            for part in &running.placement.parts {
-                let node = &self.fleet.nodes()[part.node.ordinal()];
-                let wanted = |position: &&u8| {
-                    let device = &node.devices[usize::from(**position)];
-                    shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model))
-                };
-                let count = part.devices.iter().filter(wanted).count();
-                if (count > 0 || is_cpu_only) && !nodes.contains(&node.name) {
-                    nodes.push(node.name.clone());
-                }
-                devices += u32::try_from(count).unwrap_or(u32::MAX);
-            }
-            if !nodes.is_empty() {
-                holders.push(self.holder(job, running, devices, nodes));
-            }
+        let wanted = |part: &Part| {
+            let devices = &self.fleet.nodes()[part.node.ordinal()].devices;
+            let of_part = part.devices.iter().map(|position| &devices[usize::from(*position)]);
+            of_part
+                .filter(|device| shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model)))
+                .count()
+        };
+        let mut holders: Vec<(Reverse<usize>, JobId)> = self
+            .running
+            .iter()
+            .map(|(job, running)| (Reverse(running.placement.parts.iter().map(wanted).sum()), job))
+            .filter(|(Reverse(devices), _)| *devices > 0 || is_cpu_only)
+            .collect();
+        if holders.len() > MOST_HOLDERS {
+            holders.select_nth_unstable(MOST_HOLDERS);
+            holders.truncate(MOST_HOLDERS);
         }
-        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.devices), holder.job));
-        holders.truncate(MOST_HOLDERS);
-        holders
+        holders.sort_unstable();
+        holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices)).collect()
     }
 
-    fn holder(
-        &self,
-        job: JobId,
-        running: &Running,
-        devices: u32,
-        nodes: Vec<danlu_types::NodeName>,
-    ) -> Holder {
+    fn holder(&self, job: JobId, devices: usize) -> Option<Holder> {
+        let running = self.running.get(job)?;
+        let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
+        nodes.dedup();
         let expected = running.estimate.witness != Witness::Guess;
-        Holder {
+        Some(Holder {
             job,
             name: running.name.to_string(),
             workspace: self.accounts.get(running.account).name.clone(),
             owner: running.owner.to_string(),
-            devices,
-            nodes,
+            devices: u32::try_from(devices).unwrap_or(u32::MAX),
+            nodes: nodes.into_iter().map(|node| self.fleet.nodes()[node.ordinal()].name.clone()).collect(),
             expected_end: expected.then_some(running.expected_end),
-        }
+        })
     }
 
     /// Earliest: running jobs end when half of their like have, and nobody else waits. Latest: they take as long as nine

@@ -8,16 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
 use super::pass::Pass;
-use super::queue::{Class, Place};
+use super::queue::{CPU_ONLY, Class, Place, Pools};
 use super::wait::Verdict;
-use crate::fleet::{Fleet, KindSet};
+use crate::fleet::KindSet;
 
 /// Under `balance`, one more of those behind the head may be tried for each such time that the head has waited.
 const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
-
-/// Device kinds a job may run on, or the processors: who has none in common does not stand in each other's way.
-pub(super) type Pools = u8;
-const CPU_ONLY: Pools = 1 << DeviceKind::ALL.len();
 
 /// A workspace's jobs that may be tried, and the first that could not start.
 #[derive(Debug, Default)]
@@ -102,18 +98,6 @@ impl Pass<'_> {
             self.reserve(account, class, place, pools);
         }
     }
-}
-
-pub(super) fn pools_of(fleet: &Fleet, class: &Class) -> Pools {
-    let mut pools = 0;
-    for ask in &fleet.shape_of(class.shape).alternatives {
-        for (position, kind) in DeviceKind::ALL.into_iter().enumerate() {
-            if !ask.count.is_none() && ask.kind.is_none_or(|asked| asked == kind) {
-                pools |= 1 << position;
-            }
-        }
-    }
-    if pools == 0 { CPU_ONLY } else { pools }
 }
 
 fn kinds_of(pools: Pools) -> KindSet {

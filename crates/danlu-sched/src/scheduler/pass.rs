@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::accounts::{AccountId, OverQuota, Right, Share};
 use super::allow::Refusal;
-use super::line::{Candidate, Line, pools_of};
+use super::line::{Candidate, Line};
 use super::queue::{Class, Place};
 use super::reserve::{Promise, Reserved};
 use super::running::after;
@@ -159,7 +159,7 @@ impl<'s> Pass<'s> {
     fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
         let Candidate { place, class, had_room } = candidate;
         let (account, job) = (class.account, place.1);
-        let pools = pools_of(&self.scheduler.fleet, class);
+        let pools = class.pools;
         let policy = self.scheduler.accounts.get(account).head_of_line;
         let kinds = match self.open_kinds(account, pools, policy) {
             Ok(kinds) => kinds,

@@ -23,6 +23,8 @@ pub(crate) struct Accounts {
     pub(crate) capacity: Usage,
     /// The sum over all workspaces of the larger of guarantee and firm use.
     promised: Usage,
+    /// The sum over all workspaces of firm use.
+    firm: Usage,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl Accounts {
             lending: sharing.lending,
             capacity,
             promised: Usage::default(),
+            firm: Usage::default(),
         };
         for (name, workspace) in &sharing.workspaces {
             accounts.open(name, workspace);
@@ -146,6 +149,7 @@ impl Accounts {
         if firm {
             let before = account.firm.max(&account.guaranteed);
             account.firm.add(usage);
+            self.firm.add(usage);
             self.promised.add(&account.firm.max(&account.guaranteed).minus(&before));
         }
     }
@@ -163,6 +167,7 @@ impl Accounts {
         if firm {
             let before = account.firm.max(&account.guaranteed);
             account.firm.remove(usage);
+            self.firm.remove(usage);
             self.promised.remove(&before.minus(&account.firm.max(&account.guaranteed)));
         }
     }
@@ -186,10 +191,13 @@ impl Accounts {
             return Ok(());
         }
         let firm = account.firm.plus(asked);
-        let before = account.firm.max(&account.guaranteed);
-        let promised = self.promised.minus(&before).plus(&firm.max(&account.guaranteed));
+        let others = self.promised.minus(&account.firm.max(&account.guaranteed));
+        // What others are guaranteed and hold nothing firm in. Without any, it is for the nodes to say what fits.
+        let idle = others.minus(&self.firm.minus(&account.firm));
+        let promised = others.plus(&firm.max(&account.guaranteed));
         let lent = Resource::ALL.into_iter().find(|resource| {
             asked.get(*resource) > 0
+                && idle.get(*resource) > 0
                 && firm.get(*resource) > account.guaranteed.get(*resource)
                 && promised.get(*resource) > self.capacity.get(*resource)
         });
@@ -235,6 +243,19 @@ impl Accounts {
     pub(crate) fn borrows(&self, id: AccountId, resource: Resource, leaving: &Usage) -> bool {
         let account = &self.accounts[id];
         account.used.minus(leaving).get(resource) > account.guaranteed.get(resource)
+    }
+
+    pub(crate) fn lends(&self) -> bool {
+        self.lending
+    }
+
+    /// The most that jobs of a workspace could ever hold which cannot be made to give it back: what is not guaranteed to
+    /// others.
+    pub(crate) fn most_firm(&self, id: AccountId, resource: Resource) -> u64 {
+        let others = self.accounts.iter().enumerate().filter(|(other, _)| *other != id);
+        let others: u64 = others.map(|(_, account)| account.guaranteed.get(resource)).sum();
+        let own = self.accounts[id].guaranteed.get(resource);
+        self.capacity.get(resource).saturating_sub(others).max(own)
     }
 
     pub(crate) fn share(&self, id: AccountId) -> Share {

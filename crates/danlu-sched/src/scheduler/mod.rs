@@ -287,6 +287,7 @@ impl Scheduler {
             latest_end: job.spec.max_time.map(|limit| after(attempt.placed_at, limit)),
             estimate,
             stopping,
+            grace: job.spec.grace,
         };
         running.expected_end = running.end_expected_at(running.placed_at);
         self.running.insert(job.id, running);

@@ -173,7 +173,7 @@ impl<'s> Pass<'s> {
             return Outcome::Settled;
         }
         if matches!(sweep, Sweep::EndingBy(_)) {
-            return Outcome::Blocked(Verdict::NoRoom);
+            return Outcome::Blocked(Verdict::NoRoom { shape: class.shape });
         }
         if let Ok(shape) = allowed
             && let Some(placement) = self.place_before_borrowers(class, shape)
@@ -192,7 +192,7 @@ impl<'s> Pass<'s> {
         Outcome::Blocked(match allowed {
             Err(refusal) => refusal.verdict(),
             Ok(shape) if *had_room => self.no_room(class, job, shape),
-            Ok(_) => Verdict::NoRoom,
+            Ok(shape) => Verdict::NoRoom { shape },
         })
     }
 

@@ -19,7 +19,7 @@ use super::queue::{Class, Place, Pools};
 use super::running::after;
 use super::usage::{Resource, Usage};
 use super::wait::Verdict;
-use crate::fleet::{KindSet, Placement, ShapeId, Wish};
+use crate::fleet::{KindSet, Part, Placement, ShapeId, Wish};
 
 /// A workspace and the kinds of devices its head waits for.
 pub(super) type LineKey = (AccountId, Pools);
@@ -114,7 +114,11 @@ impl Pass<'_> {
         let has_limit = !self.scheduler.accounts.get(account).limit.is_empty();
         let known = self.scheduler.kept.get(&key).filter(|kept| {
             // What a limit leaves changes with every start of the workspace.
-            !has_limit && kept.job == job && self.now < kept.at && self.is_fresh(kept)
+            !has_limit
+                && kept.job == job
+                && self.now < kept.at
+                && self.is_fresh(kept)
+                && self.is_undisturbed(kept)
         });
         let Some(kept) = known.cloned().or_else(|| self.keep(class, job)) else { return };
         let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
@@ -127,6 +131,24 @@ impl Pass<'_> {
     fn is_fresh(&self, kept: &Kept) -> bool {
         let lead = kept.at.duration_since(kept.computed_at) / 8;
         self.now.duration_since(kept.computed_at) < lead.max(FRESH_FOR)
+    }
+
+    /// Whether nobody who comes before it will hold any of its devices then.
+    fn is_undisturbed(&self, kept: &Kept) -> bool {
+        let takes = |placement: &Placement, until: Timestamp| {
+            let shares = |part: &Part| {
+                kept.placement.parts.iter().any(|own| {
+                    own.node == part.node && own.devices.iter().any(|device| part.devices.contains(device))
+                })
+            };
+            until > kept.at && placement.parts.iter().any(shares)
+        };
+        let promises = self.promises.iter().map(|promise| (&promise.placement, promise.until));
+        let reserved = self
+            .reserved
+            .iter()
+            .map(|reserved| (&reserved.kept.placement, self.end_expected_of(reserved.job, reserved.at)));
+        !promises.chain(reserved).any(|(placement, until)| takes(placement, until))
     }
 
     fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
@@ -152,7 +174,8 @@ impl Pass<'_> {
         let mut ended: Vec<JobId> = Vec::new();
         let mut ends =
             ends.iter().filter(|(_, job)| !self.victims.contains(job)).copied().collect::<VecDeque<_>>();
-        let mut at = self.now;
+        let graces = self.victims.iter().filter_map(|victim| self.scheduler.running.get(*victim));
+        let mut at = graces.map(|victim| after(self.now, victim.grace)).fold(self.now, Timestamp::max);
         let found = loop {
             if let Ok(shape) = self.within_quota(class, class.shape, job)
                 && let Some(placement) = self.place(class, shape)
@@ -162,12 +185,12 @@ impl Pass<'_> {
             let next_end = ends.front().map(|(end, _)| *end);
             match future.next() {
                 Some(time) if next_end.is_none_or(|end| time < end) => {
-                    at = time.max(self.now);
+                    at = time.max(at);
                     future.step(self.scheduler);
                 }
                 _ => {
                     let Some((end, next)) = ends.pop_front() else { break None };
-                    at = end.max(self.now);
+                    at = end.max(at);
                     self.let_go(next);
                     ended.push(next);
                     let placement = self.scheduler.running.get(next).map(|running| &running.placement);
@@ -236,7 +259,7 @@ impl Pass<'_> {
             .filter(|(for_job, _)| *for_job != job)
             .collect();
         let mark = self.scheduler.fleet.mark();
-        let mut verdict = Verdict::NoRoom;
+        let mut verdict = Verdict::NoRoom { shape };
         for (for_job, withheld) in kept {
             self.scheduler.fleet.give_back(&withheld);
             if self.scheduler.fleet.fits(shape, &Wish { avoid: &class.avoid, kinds: KindSet::ALL }) {

@@ -31,6 +31,8 @@ pub(crate) struct Running {
     /// When its time limit ends it.
     pub(crate) latest_end: Option<Timestamp>,
     pub(crate) stopping: Option<Stopping>,
+    /// How long it may take to end when it is told to.
+    pub(crate) grace: Span,
 }
 
 /// It has been told to end.

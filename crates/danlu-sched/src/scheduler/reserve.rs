@@ -271,9 +271,19 @@ impl Pass<'_> {
         verdict
     }
 
+    /// A head that starts after all, on what is kept for another, needs its own reservation no more.
+    pub(super) fn drop_reservation(&mut self, job: JobId) {
+        for reserved in self.reserved.iter_mut().filter(|reserved| reserved.job == job) {
+            self.scheduler.fleet.give_back(&reserved.withheld);
+            reserved.withheld.parts.clear();
+        }
+    }
+
     pub(super) fn keep_reservations(&mut self) {
         self.scheduler.kept.clear();
-        for Reserved { job, at, key, kept, .. } in std::mem::take(&mut self.reserved) {
+        let still_wait = |reserved: &Reserved| !self.settled.contains(&reserved.job);
+        let (reserved, _): (Vec<_>, Vec<_>) = std::mem::take(&mut self.reserved).into_iter().partition(still_wait);
+        for Reserved { job, at, key, kept, .. } in reserved {
             let grants = self.scheduler.fleet.grants(&kept.placement);
             self.plan.reservations.push(Reservation { job, at, grants });
             self.scheduler.kept.insert(key, kept);

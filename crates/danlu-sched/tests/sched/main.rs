@@ -5,6 +5,9 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod cases;
+mod differential;
 mod fixture;
+mod reference;
 mod rules;
 mod world;

@@ -49,12 +49,13 @@ pub(crate) struct World {
     pub(crate) scheduler: Scheduler,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) now: Timestamp,
+    submitted: u64,
 }
 
 impl World {
     pub(crate) fn new(nodes: Vec<Node>, sharing: Sharing) -> Self {
         let scheduler = Scheduler::new(&nodes, sharing.clone());
-        World { nodes, sharing, scheduler, jobs: BTreeMap::new(), now: start_of_time() }
+        World { nodes, sharing, scheduler, jobs: BTreeMap::new(), now: start_of_time(), submitted: 0 }
     }
 
     /// Tells the scheduler of changed nodes and rules.
@@ -101,6 +102,17 @@ impl World {
         let exit = WorkerExit::Failed(failure);
         self.apply(job, Event::WorkerEnded { attempt, worker: WorkerIndex(worker), exit });
         self.end(job, &WorkerExit::Stopped);
+    }
+
+    /// It is over, and nobody remembers how long it took.
+    pub(crate) fn vanish(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+        self.scheduler.forget(job);
+    }
+
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.submitted += 1;
+        self.submitted
     }
 
     pub(crate) fn apply(&mut self, job: JobId, event: Event) {

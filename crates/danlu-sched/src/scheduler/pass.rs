@@ -185,15 +185,16 @@ impl<'s> Pass<'s> {
         if !is_reserved && self.preempt_for(class, *place, kinds) {
             return Outcome::Settled;
         }
+        let verdict = match allowed {
+            Err(refusal) => refusal.verdict(),
+            Ok(shape) if *had_room => self.no_room(class, job, shape),
+            Ok(shape) => Verdict::NoRoom { shape },
+        };
         // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
         if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
             self.head(account, class, *place, pools, policy);
         }
-        Outcome::Blocked(match allowed {
-            Err(refusal) => refusal.verdict(),
-            Ok(shape) if *had_room => self.no_room(class, job, shape),
-            Ok(shape) => Verdict::NoRoom { shape },
-        })
+        Outcome::Blocked(verdict)
     }
 
     pub(super) fn place(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {

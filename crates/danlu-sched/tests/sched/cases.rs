@@ -1,7 +1,7 @@
 //! Random small clusters, rules, queues and histories.
 
-use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_core::Job;
+use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_types::{
     Amounts, Cpus, DeviceCount, DeviceKind, DeviceRequest, HeadOfLine, Health, JobId, JobSpec, Node, Sharing,
     Span, Workspace,
@@ -58,7 +58,9 @@ impl Step {
             }
         }
         match &self.happening {
-            Happening::Ends(which) if !running.is_empty() => world.vanish(running[which.index(running.len())]),
+            Happening::Ends(which) if !running.is_empty() => {
+                world.vanish(running[which.index(running.len())])
+            }
             Happening::Fails(which) if !running.is_empty() => {
                 world.fail(running[which.index(running.len())], 0, FailureCause::DeviceError);
             }
@@ -89,12 +91,7 @@ impl Step {
 
 /// With preemption: whole devices, processors without end, since only then the fewest victims are found exactly.
 pub(crate) fn a_case(preempts: bool) -> impl Strategy<Value = Case> {
-    let nodes = prop::collection::vec(a_node(preempts), 1..4).prop_map(|mut nodes| {
-        for (node, name) in nodes.iter_mut().zip(["a", "b", "c"]) {
-            name.clone_into(&mut node.name.0);
-        }
-        nodes
-    });
+    let nodes = prop::collection::vec(a_node(preempts), 1..4).prop_map(named);
     let steps = prop::collection::vec(a_step(preempts), 1..7);
     (nodes, a_sharing(preempts), steps).prop_map(|(nodes, sharing, steps)| Case { nodes, sharing, steps })
 }
@@ -174,10 +171,12 @@ fn a_step(preempts: bool) -> impl Strategy<Value = Step> {
         1 => Just(Happening::AllIsWell),
     ];
     let jobs = prop::collection::vec((prop::sample::select(vec!["ada", "bob"]), a_spec(preempts)), 0..6);
-    (prop::sample::select(vec![0, 1, 60, 700, 700, 4000]), jobs, happening).prop_map(|(seconds, jobs, happening)| {
-        let jobs = jobs.into_iter().map(|(owner, spec)| (owner.to_owned(), spec)).collect();
-        Step { seconds, jobs, happening }
-    })
+    (prop::sample::select(vec![0, 1, 60, 700, 700, 4000]), jobs, happening).prop_map(
+        |(seconds, jobs, happening)| {
+            let jobs = jobs.into_iter().map(|(owner, spec)| (owner.to_owned(), spec)).collect();
+            Step { seconds, jobs, happening }
+        },
+    )
 }
 
 fn a_request(preempts: bool) -> impl Strategy<Value = DeviceRequest> {
@@ -209,8 +208,16 @@ pub(crate) fn a_spec(preempts: bool) -> impl Strategy<Value = JobSpec> {
     let time = prop::option::weighted(0.7, prop::sample::select(vec![50u64, 600, 3600, 10_000]));
     let workspace = prop::sample::select(vec!["blue", "green", "red"]);
     let cpus = if preempts { 1..2u64 } else { 1..4u64 };
-    (workers, devices, workspace, time, prop::sample::select(vec![3u8, 5, 9]), (prop::bool::weighted(0.3), any::<bool>()), cpus).prop_map(
-        move |(workers, devices, workspace, time, priority, (firm, same_rack), cpus)| {
+    (
+        workers,
+        devices,
+        workspace,
+        time,
+        prop::sample::select(vec![3u8, 5, 9]),
+        (prop::bool::weighted(0.3), any::<bool>()),
+        cpus,
+    )
+        .prop_map(move |(workers, devices, workspace, time, priority, (firm, same_rack), cpus)| {
             let mut spec = JobSpec::of_command("true");
             match devices.len() {
                 0 => {}
@@ -224,6 +231,38 @@ pub(crate) fn a_spec(preempts: bool) -> impl Strategy<Value = JobSpec> {
             spec.max_time = time.map(Span::from_seconds);
             spec.retry.limit = 3;
             spec
-        },
-    )
+        })
+}
+
+/// Boards with rules, and jobs that put them to the test.
+pub(crate) fn a_case_of_boards() -> impl Strategy<Value = Case> {
+    let boards = vec![("910A", 8, 4), ("910B2", 16, 8), ("Ascend910", 16, 2), ("910B3", 8, 8)];
+    let board = prop::sample::select(boards)
+        .prop_map(|(model, count, island)| node("", &[(count, DeviceKind::Ascend, model)], island));
+    let nodes = prop::collection::vec(board, 1..4).prop_map(named);
+    let count = prop_oneof![8 => (1..17u32).prop_map(|count| count * 1000), 1 => Just(500u32)];
+    let spec = (count, 1..3u32).prop_map(|(milli, workers)| {
+        let mut spec = JobSpec { workers, ..JobSpec::of_command("true") };
+        spec.devices.kind = Some(DeviceKind::Ascend);
+        spec.devices.count = DeviceCount::from_milli(milli).unwrap();
+        spec.max_time = Some(Span::from_seconds(60));
+        spec
+    });
+    let jobs = prop::collection::vec(spec.prop_map(|spec| ("ada".to_owned(), spec)), 0..6);
+    let happening = prop_oneof![
+        4 => any::<prop::sample::Index>().prop_map(Happening::Ends),
+        1 => any::<prop::sample::Index>().prop_map(Happening::Breaks),
+    ];
+    let step = (jobs, happening).prop_map(|(jobs, happening)| Step { seconds: 10, jobs, happening });
+    let steps = prop::collection::vec(step, 1..8);
+    let skip = Workspace { head_of_line: HeadOfLine::Skip, ..Workspace::default() };
+    let sharing = Sharing { workspaces: [("default".to_owned(), skip)].into(), ..Sharing::default() };
+    (nodes, steps).prop_map(move |(nodes, steps)| Case { nodes, sharing: sharing.clone(), steps })
+}
+
+fn named(mut nodes: Vec<Node>) -> Vec<Node> {
+    for (node, name) in nodes.iter_mut().zip(["a", "b", "c"]) {
+        name.clone_into(&mut node.name.0);
+    }
+    nodes
 }

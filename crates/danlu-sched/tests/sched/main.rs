@@ -8,6 +8,8 @@
 mod cases;
 mod differential;
 mod fixture;
+mod liveness;
+mod properties;
 mod reference;
 mod rules;
 mod world;

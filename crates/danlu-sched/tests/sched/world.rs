@@ -5,19 +5,15 @@ use std::sync::Arc;
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit, WorkerState};
 use danlu_core::{Event, Grant, Job, Life, Step, apply};
-use danlu_sched::{Plan, Scheduler};
+use danlu_sched::{Plan, Scheduler, WaitReason};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Sharing,
     WorkerIndex,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub(crate) fn start_of_time() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
-}
-
-pub(crate) fn seconds(count: i64) -> Timestamp {
-    start_of_time() + SignedDuration::from_secs(count)
 }
 
 /// A node whose devices stand in islands of the given size.
@@ -129,6 +125,24 @@ impl World {
                 self.apply(job, event(attempt.number, WorkerIndex(index)));
             }
         }
+    }
+
+    /// The same, to look at.
+    pub(crate) fn copy(&self) -> World {
+        World {
+            nodes: self.nodes.clone(),
+            sharing: self.sharing.clone(),
+            scheduler: Scheduler::new(&[], Sharing::default()),
+            jobs: self.jobs.clone(),
+            now: self.now,
+            submitted: self.submitted,
+        }
+    }
+
+    /// Why everybody waits.
+    pub(crate) fn reasons(&mut self) -> Vec<(JobId, Option<WaitReason>)> {
+        let waiting: Vec<JobId> = self.queued().map(|job| job.id).collect();
+        waiting.into_iter().map(|job| (job, self.scheduler.wait_reason(job))).collect()
     }
 
     /// Jobs that wait, in the order in which they were submitted.

@@ -107,7 +107,8 @@ enum Outcome {
 impl<'a> Pass<'a> {
     /// Jobs for which others are being stopped, or were, come first, and keep what those have left already.
     fn claims(&mut self) {
-        let stops_for = |victim: &Job, claimant: &Job| match &victim.life {
+        let stops_for = |victim: &Job, claimant: &Job| {
+            match &victim.life {
             Life::Active(attempt) => attempt.stop.as_ref().is_some_and(|stop| {
                 matches!(stop.why, danlu_core::job::StopReason::Preempted { for_job } if for_job == claimant.id)
             }),
@@ -115,6 +116,7 @@ impl<'a> Pass<'a> {
                 *for_job == claimant.id && queued_since(claimant) <= *since
             }
             _ => false,
+        }
         };
         for claimant in self.queue() {
             let makers: Vec<&Job> = self.jobs.values().filter(|job| stops_for(job, claimant)).collect();
@@ -122,7 +124,9 @@ impl<'a> Pass<'a> {
                 continue;
             }
             let mut then = self.clone();
-            if let Some(parts) = then.place(claimant, &self.within_quota(claimant, &Shape::of(&claimant.spec))) {
+            if let Some(parts) =
+                then.place(claimant, &self.within_quota(claimant, &Shape::of(&claimant.spec)))
+            {
                 self.start(claimant, parts);
                 continue;
             }
@@ -215,7 +219,9 @@ impl<'a> Pass<'a> {
         let closed = self.closed(job);
         let mut own: Vec<Pool> = pools(&shape).into_iter().filter(|pool| !closed.contains(pool)).collect();
         let mut idle = Fleet::new(self.nodes);
-        let id = idle.shape(&shape);
+        // What nodes and rules will never allow keeps nobody waiting.
+        let bounded = self.narrowed(&shape, |usage, _| self.could_ever_have(job, &usage));
+        let id = idle.shape(&bounded);
         if own.is_empty() || !idle.could_fit_when_idle(id, &[]) {
             return;
         }
@@ -241,7 +247,8 @@ impl<'a> Pass<'a> {
         let end = self.now + length(job);
         for hold in self.holds.iter_mut().filter(|hold| hold.reservation.is_some_and(|at| end > at)) {
             if self.jobs[&hold.job].spec.workspace == job.spec.workspace {
-                hold.spare = std::array::from_fn(|of| hold.spare[of].map(|left| left.saturating_sub(usage.0[of])));
+                hold.spare =
+                    std::array::from_fn(|of| hold.spare[of].map(|left| left.saturating_sub(usage.0[of])));
             }
         }
         // A head that starts after all needs its reservation no more.
@@ -322,7 +329,8 @@ impl<'a> Pass<'a> {
             _ => false,
         };
         let is_queued = |job: &&Job| matches!(job.life, Life::Queued { .. });
-        let mut queue: Vec<&Job> = self.jobs.values().filter(is_queued).filter(|job| !backs_off(job)).collect();
+        let mut queue: Vec<&Job> =
+            self.jobs.values().filter(is_queued).filter(|job| !backs_off(job)).collect();
         queue.sort_by_key(|job| job.place());
         queue
     }
@@ -330,7 +338,8 @@ impl<'a> Pass<'a> {
     fn running(&self) -> Vec<(&'a Job, Vec<Part>)> {
         let fleet = Fleet::new(self.nodes);
         let held = |job: &Job| -> Option<Vec<Part>> {
-            let grants: Vec<Grant> = job.active()?.workers.iter().map(|worker| worker.grant.clone()).collect();
+            let grants: Vec<Grant> =
+                job.active()?.workers.iter().map(|worker| worker.grant.clone()).collect();
             Some(fleet.placement(&grants).parts)
         };
         self.jobs.values().filter_map(|job| Some((job, held(job)?))).collect()

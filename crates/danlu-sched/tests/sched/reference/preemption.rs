@@ -24,9 +24,11 @@ impl Pass<'_> {
     pub(super) fn preempt(&mut self, job: &Job, wished: &Shape) -> bool {
         let pushes = |asked: &Use| self.may_push_out_own(job, asked);
         let takes_back = self.narrowed(wished, |asked, _| self.may_take_back(job, &asked));
-        let pushes_only = self.narrowed(wished, |asked, _| pushes(&asked) && !self.may_take_back(job, &asked));
+        let pushes_only =
+            self.narrowed(wished, |asked, _| pushes(&asked) && !self.may_take_back(job, &asked));
         let pushes_too = !self.narrowed(&takes_back, |asked, _| pushes(&asked)).alternatives.is_empty();
-        let with = |shape: Shape, takes_back, pushes_out_own| Search { job, shape, takes_back, pushes_out_own };
+        let with =
+            |shape: Shape, takes_back, pushes_out_own| Search { job, shape, takes_back, pushes_out_own };
         let searches = [
             with(takes_back.clone(), true, pushes_too),
             with(pushes_only.clone(), false, true),
@@ -34,8 +36,7 @@ impl Pass<'_> {
         ];
         for search in searches {
             let is_tried = !search.takes_back
-                && ((search.shape == takes_back)
-                    || (!search.pushes_out_own && search.shape == pushes_only));
+                && ((search.shape == takes_back) || (!search.pushes_out_own && search.shape == pushes_only));
             if search.shape.alternatives.is_empty() || is_tried {
                 continue;
             }
@@ -59,7 +60,7 @@ impl Pass<'_> {
         let Some(attempt) = victim.active() else { return false };
         let minimum: SignedDuration = self.sharing.minimum_run_time.to_duration().try_into().unwrap();
         let is_open = victim.spec.preemptible && attempt.stop.is_none() && !self.victims.contains(&victim.id);
-        let borrows = || self.borrows(&victim.spec.workspace, self.held(victim).main());
+        let borrows = || self.borrows_with(&victim.spec.workspace, self.held(victim).main(), 0);
         is_open
             && !self.gone.contains(&victim.id)
             && attempt.placed_at + minimum <= self.now
@@ -69,6 +70,26 @@ impl Pass<'_> {
             } else {
                 search.takes_back && borrows()
             }
+    }
+
+    /// Whoever borrows gives back no more than that: without the largest of its victims it would still borrow.
+    fn is_fair(&self, search: &Search<'_>, more: &[JobId]) -> bool {
+        let mut then = self.clone();
+        then.gone.extend(more);
+        let is_by_right = |job: &Job| {
+            job.spec.workspace != search.job.spec.workspace || job.spec.priority == search.job.spec.priority
+        };
+        then.gone.iter().map(|job| &self.jobs[job]).filter(|job| is_by_right(job)).all(|job| {
+            let of = self.held(job).main();
+            let alike = |other: &&Job| {
+                other.spec.workspace == job.spec.workspace
+                    && self.held(other).main() == of
+                    && is_by_right(other)
+            };
+            let victims = then.gone.iter().map(|job| &self.jobs[job]).filter(alike);
+            let largest = victims.map(|job| self.held(job).0[of]).max().unwrap_or(0);
+            then.borrows_with(&job.spec.workspace, of, largest)
+        })
     }
 
     fn held(&self, job: &Job) -> Use {
@@ -94,8 +115,8 @@ impl Pass<'_> {
         while !self.has_room(search) {
             let before = self.gone.len();
             for (_, _, _, victims) in self.prices(search, &candidates) {
-                let is_still_right = victims.iter().all(|victim| self.may_take(search, &self.jobs[victim]));
-                if is_still_right && !self.has_room(search) {
+                let is_new = victims.iter().all(|victim| !self.gone.contains(victim));
+                if is_new && self.is_fair(search, &victims) && !self.has_room(search) {
                     self.gone.extend(victims);
                 }
             }
@@ -155,7 +176,8 @@ impl Pass<'_> {
                 let set = (0..jobs.len()).filter(|at| mask & (1 << at) != 0).map(|at| jobs[at]);
                 set.collect::<Vec<_>>()
             });
-            let enough = sets.filter(|set| self.room_without(search, node, set) > self.room_without(search, node, &[]));
+            let enough = sets
+                .filter(|set| self.room_without(search, node, set) > self.room_without(search, node, &[]));
             let cost = |set: &Vec<(u128, JobId)>| (set.len(), set.iter().map(|(work, _)| work).sum::<u128>());
             if let Some(set) = enough.min_by_key(|set| (cost(set), set.clone())) {
                 let (count, work) = cost(&set);

@@ -99,7 +99,8 @@ impl Pass<'_> {
 
     /// Those within their guarantee by how much of it they use, then borrowers by how much they borrow.
     pub(super) fn share(&self, workspace: &str) -> f64 {
-        let (used, guaranteed, capacity) = (self.used(workspace), self.guaranteed(workspace), self.capacity());
+        let (used, guaranteed, capacity) =
+            (self.used(workspace), self.guaranteed(workspace), self.capacity());
         let has_none = guaranteed == [0; 4];
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let within = (0..4).filter(|of| guaranteed[*of] > 0).map(|of| ratio(used[of], guaranteed[of]));
@@ -117,7 +118,8 @@ impl Pass<'_> {
 
     /// What it is first refused for, and whether by a limit of its owner.
     pub(super) fn first_refusal(&self, job: &Job, shape: &Shape) -> Option<(usize, bool)> {
-        let asks = shape.alternatives.iter().flat_map(|ask| kinds_of(ask).into_iter().map(move |pool| (ask, pool)));
+        let asks =
+            shape.alternatives.iter().flat_map(|ask| kinds_of(ask).into_iter().map(move |pool| (ask, pool)));
         let mut refusals = asks.map(|(ask, pool)| self.refusal(job, &Use::of_gang(shape, ask, pool)));
         refusals.find_map(|refusal| refusal)
     }
@@ -150,25 +152,41 @@ impl Pass<'_> {
         })
     }
 
+    /// Whether limits, and what is guaranteed to others, could ever leave it so much.
+    pub(super) fn could_ever_have(&self, job: &Job, asked: &Use) -> bool {
+        let (own, capacity) = (self.guaranteed(&job.spec.workspace), self.capacity());
+        let others = self.sharing.workspaces.keys().filter(|name| **name != job.spec.workspace);
+        let lent = others.map(|name| self.guaranteed(name)).fold([0; 4], plus);
+        let most = std::array::from_fn(|of| Some(capacity[of].saturating_sub(lent[of]).max(own[of])));
+        let per_user = amounts(&self.workspace(&job.spec.workspace).per_user);
+        first_over(asked, [0; 4], self.limit(&job.spec.workspace)).is_none()
+            && first_over(asked, [0; 4], per_user).is_none()
+            && (!self.is_firm(job) || first_over(asked, [0; 4], most).is_none())
+    }
+
     /// Whether a job would use up what its workspace's limit has to leave to its head.
     pub(super) fn delays_own_head(&self, job: &Job, asked: &Use) -> bool {
         let end = self.now + super::length(job);
         let heads = self.holds.iter().filter(|hold| hold.reservation.is_some_and(|at| end > at));
-        heads.filter(|hold| self.is_own(job, hold)).any(|hold| first_over(asked, [0; 4], hold.spare).is_some())
+        heads
+            .filter(|hold| self.is_own(job, hold))
+            .any(|hold| first_over(asked, [0; 4], hold.spare).is_some())
     }
 
     /// What of a workspace's use is being given back.
     fn leaving(&self, workspace: &str) -> [u64; 4] {
         let leaves = |job: &Job| {
             job.spec.workspace == workspace
-                && (self.victims.contains(&job.id) || job.active().is_some_and(|attempt| attempt.stop.is_some()))
+                && (self.victims.contains(&job.id)
+                    || job.active().is_some_and(|attempt| attempt.stop.is_some()))
         };
         let leaving = self.running().into_iter().filter(|(job, _)| leaves(job));
         leaving.fold([0; 4], |sum, (_, parts)| plus(sum, Use::of(&parts, self.nodes).0))
     }
 
-    pub(super) fn borrows(&self, workspace: &str, of: usize) -> bool {
-        self.used(workspace)[of].saturating_sub(self.leaving(workspace)[of]) > self.guaranteed(workspace)[of]
+    /// Whether it would use more than it is guaranteed, with so much more than it has.
+    pub(super) fn borrows_with(&self, workspace: &str, of: usize, more: u64) -> bool {
+        self.used(workspace)[of] + more > self.guaranteed(workspace)[of] + self.leaving(workspace)[of]
     }
 
     /// A workspace that uses less than it is guaranteed takes back what others borrow.

@@ -3,7 +3,7 @@
 //! A job may take from others in two ways. A workspace that uses less than it is guaranteed takes back what others
 //! borrow; and within a workspace, a larger priority goes before a smaller one. Only preemptible jobs are taken, and
 //! only after they have run for the minimum time. Whoever borrows gives back no more than that: a workspace that has come
-//! down to its guarantee is left alone.
+//! down to its guarantee is left alone. And so is a job that should end by itself within the grace it would be given.
 //!
 //! The search goes node by node: for each, the fewest jobs whose end leaves room for one worker more. Of these the
 //! cheapest nodes are put together until the gang fits, and whoever turns out to be spared is left alone. That is exact
@@ -101,13 +101,13 @@ impl Pass<'_> {
 
     fn preempt(&mut self, search: &Search<'_>, victims: &BTreeSet<JobId>, placement: &Placement) {
         for &victim in victims {
-            self.plan.preemptions.push(Preemption { victim, for_job: search.place.1 });
+            self.plan.preemptions.push(Preemption { victim, for_job: search.place.job });
             self.victims.insert(victim);
             if let Some(running) = self.scheduler.running.get(victim) {
                 self.leaving.entry(running.account).or_default().add(&running.usage);
             }
         }
-        self.settle_claim(search.class, search.place.1, placement);
+        self.settle_claim(search.class, search.place.job, placement);
     }
 
     /// Whether anybody is there who may be taken, at little cost.
@@ -115,7 +115,7 @@ impl Pass<'_> {
         let own = search.class.account;
         self.scheduler.running.preemptible().any(|(account, priority)| {
             if account == own {
-                priority < search.place.0.0 || search.right.is_some_and(Right::pushes_out_own)
+                priority < search.place.priority.0 || search.right.is_some_and(Right::pushes_out_own)
             } else {
                 search.right.is_some_and(Right::takes_back)
             }
@@ -132,7 +132,8 @@ impl Pass<'_> {
             if !running.preemptible || is_leaving || !self.may_take(search, running) {
                 continue;
             }
-            let from = after(running.placed_at, scheduler.sharing.minimum_run_time);
+            let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time);
+            let from = minimum.max(running.until_worth_stopping(self.now));
             if from > self.now {
                 earliest = earliest.into_iter().chain([from]).min();
             } else {
@@ -144,7 +145,7 @@ impl Pass<'_> {
     }
 
     fn may_take(&self, search: &Search<'_>, running: &Running) -> bool {
-        let priority = search.place.0.0;
+        let priority = search.place.priority.0;
         let borrowed = || {
             let leaving = self.leaving(running.account);
             self.scheduler.accounts.borrows(running.account, running.usage.main_resource(), &leaving)
@@ -215,12 +216,12 @@ impl Pass<'_> {
         candidates: &[JobId],
         victims: &mut BTreeSet<JobId>,
     ) -> bool {
-        while let Err(over) = self.within_quota(search.class, search.shape, search.place.1) {
+        while let Err(over) = self.within_quota(search.class, search.shape, search.place.job) {
             let (resource, is_user) = match over {
                 OverQuota::Workspace(resource) | OverQuota::Guaranteed(resource) => (resource, false),
                 OverQuota::User(resource) => (resource, true),
             };
-            let Some(waiting) = self.scheduler.queue.get(search.place.1) else { return false };
+            let Some(waiting) = self.scheduler.queue.get(search.place.job) else { return false };
             let helps = |running: &Running| {
                 running.account == search.class.account
                     && running.usage.get(resource) > 0
@@ -350,7 +351,7 @@ impl Pass<'_> {
 
     /// What the job could start as, were those gone that have been let go.
     fn room_for(&mut self, search: &Search<'_>) -> Option<ShapeId> {
-        let shape = self.within_quota(search.class, search.shape, search.place.1).ok()?;
+        let shape = self.within_quota(search.class, search.shape, search.place.job).ok()?;
         let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
         self.scheduler.fleet.fits(shape, &wish).then_some(shape)
     }

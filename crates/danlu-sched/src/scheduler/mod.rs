@@ -197,7 +197,7 @@ impl Scheduler {
             let class = Arc::new(Class { shape, user, avoid, ..Class::clone(&old.class) });
             let policy = accounts.get(old.class.account).head_of_line;
             let place = Place { due: due(old.submitted_at, policy, &old.estimate), ..old.place };
-            queue.insert(job, Waiting { class, place, ..old.clone() });
+            queue.insert(job, Waiting { place, class, ..old.clone() });
         }
         self.kept.clear();
         self.possible.clear();

@@ -44,7 +44,7 @@ fn one_device(workspace: &str, preemptible: bool) -> JobSpec {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn who_is_accepted_starts_in_the_end_under_every_policy(

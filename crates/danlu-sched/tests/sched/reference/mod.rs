@@ -13,10 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use danlu_core::job::{Verdict, Waiting as Why};
 use danlu_core::{FailureCause, Grant, Job, Life};
 use danlu_sched::{DeviceAsk, Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
-use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Span, Workspace};
+use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Workspace};
 use jiff::{SignedDuration, Timestamp};
 
-use self::quota::Use;
+use self::future::{estimate, length};
+use self::quota::{Use, narrowed};
 
 /// Starts with their grants, and who is stopped for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -175,9 +176,9 @@ impl<'a> Pass<'a> {
         if open.is_empty() {
             return Outcome::Blocked;
         }
-        let wished = self.narrowed(&shape, |_, pool| open.contains(&pool));
+        let wished = narrowed(&shape, |_, pool| open.contains(&pool));
         let within = self.within_quota(job, &wished);
-        let allowed = self.narrowed(&within, |usage, _| !self.delays_own_head(job, &usage));
+        let allowed = narrowed(&within, |usage, _| !self.delays_own_head(job, &usage));
         if let Some(parts) = self.place(job, &allowed) {
             self.start(job, parts);
             return Outcome::Settled;
@@ -190,7 +191,7 @@ impl<'a> Pass<'a> {
             |hold: &Hold| hold.reservation.is_some() && !hold.is_entitled && !self.is_own(job, hold);
         let in_the_way: Vec<JobId> =
             self.holds.iter().filter(|hold| is_in_the_way(hold)).map(|hold| hold.job).collect();
-        let entitled = self.narrowed(&allowed, |usage, _| self.may_take_back(job, &usage));
+        let entitled = narrowed(&allowed, |usage, _| self.may_take_back(job, &usage));
         self.lifted.extend(&in_the_way);
         let parts = self.place(job, &entitled);
         self.lifted.clear();
@@ -208,7 +209,8 @@ impl<'a> Pass<'a> {
             return Outcome::Settled;
         }
         let is_over_user = self.first_refusal(job, &wished).is_some_and(|(_, is_user)| is_user);
-        if !is_reserved && !(within.alternatives.is_empty() && is_over_user) {
+        let keeps_nobody_waiting = is_reserved || (within.alternatives.is_empty() && is_over_user);
+        if !keeps_nobody_waiting {
             self.become_head(job, policy);
         }
         Outcome::Blocked
@@ -220,7 +222,7 @@ impl<'a> Pass<'a> {
         let mut own: Vec<Pool> = pools(&shape).into_iter().filter(|pool| !closed.contains(pool)).collect();
         let mut idle = Fleet::new(self.nodes);
         // What nodes and rules will never allow keeps nobody waiting.
-        let bounded = self.narrowed(&shape, |usage, _| self.could_ever_have(job, &usage));
+        let bounded = narrowed(&shape, |usage, _| self.could_ever_have(job, &usage));
         let id = idle.shape(&bounded);
         if own.is_empty() || !idle.could_fit_when_idle(id, &[]) {
             return;
@@ -387,16 +389,4 @@ fn queued_since(job: &Job) -> Timestamp {
         Life::Queued { since, .. } => since,
         _ => job.submitted_at,
     }
-}
-
-/// Without history: its limit, or a working day.
-fn estimate(job: &Job) -> SignedDuration {
-    let span = job.spec.max_time.unwrap_or(Span::from_seconds(8 * 3600));
-    span.to_duration().try_into().unwrap()
-}
-
-/// Lengths are compared as powers of two.
-fn length(job: &Job) -> SignedDuration {
-    let seconds = u64::try_from(estimate(job).as_millis()).unwrap().div_ceil(1000).max(1);
-    SignedDuration::from_secs(i64::try_from(seconds.next_power_of_two()).unwrap())
 }

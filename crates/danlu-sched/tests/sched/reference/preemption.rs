@@ -8,7 +8,7 @@ use danlu_types::JobId;
 use jiff::SignedDuration;
 
 use super::Pass;
-use super::quota::Use;
+use super::quota::{Use, narrowed};
 
 /// Whom a job may take.
 struct Search<'a> {
@@ -23,10 +23,9 @@ impl Pass<'_> {
     /// before what its priority gives it.
     pub(super) fn preempt(&mut self, job: &Job, wished: &Shape) -> bool {
         let pushes = |asked: &Use| self.may_push_out_own(job, asked);
-        let takes_back = self.narrowed(wished, |asked, _| self.may_take_back(job, &asked));
-        let pushes_only =
-            self.narrowed(wished, |asked, _| pushes(&asked) && !self.may_take_back(job, &asked));
-        let pushes_too = !self.narrowed(&takes_back, |asked, _| pushes(&asked)).alternatives.is_empty();
+        let takes_back = narrowed(wished, |asked, _| self.may_take_back(job, &asked));
+        let pushes_only = narrowed(wished, |asked, _| pushes(&asked) && !self.may_take_back(job, &asked));
+        let pushes_too = !narrowed(&takes_back, |asked, _| pushes(&asked)).alternatives.is_empty();
         let with =
             |shape: Shape, takes_back, pushes_out_own| Search { job, shape, takes_back, pushes_out_own };
         let searches = [

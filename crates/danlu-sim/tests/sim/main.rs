@@ -6,4 +6,5 @@
 )]
 
 mod properties;
+mod rules;
 mod story;

@@ -1,0 +1,219 @@
+//! Nodes and devices as placement sees them, and where a gang goes.
+//!
+//! A [`Fleet`] keeps what is left of every node and answers, for a [`Shape`], how many workers fit and where a whole
+//! gang should go. It knows no jobs, no queue and no time: who may start when is decided above. The same calls in the same
+//! order give the same answers.
+//!
+//! Rules: a gang runs on one kind and model of device. Alternatives are tried in order. Workers of a gang may share a
+//! node. A share goes to one device; whole devices must be idle. Cordoned nodes and failed devices take nothing new.
+
+mod board;
+mod gang;
+mod layout;
+mod ledger;
+mod state;
+mod trial;
+mod view;
+
+use std::collections::BTreeMap;
+
+use danlu_types::{DeviceKind, Node};
+
+pub use self::board::{Board, Need};
+pub use self::gang::KindSet;
+use self::layout::Layout;
+pub use self::ledger::Totals;
+pub use self::state::Mark;
+use self::state::State;
+pub use self::trial::Shortage;
+use self::view::View;
+use crate::shape::Shape;
+
+/// The nodes of an engine with what is left of them.
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    layout: Layout,
+    state: State,
+    shapes: Vec<Interned>,
+    ids: BTreeMap<Shape, ShapeId>,
+}
+
+#[derive(Debug, Clone)]
+struct Interned {
+    shape: Shape,
+    /// One for each alternative, once it was asked about.
+    views: Vec<Option<Box<View>>>,
+    could_ever_fit: Option<bool>,
+}
+
+/// A shape that a fleet knows; other fleets number theirs otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShapeId(u32);
+
+/// A node's ordinal in the inventory given to [`Fleet::new`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// What one worker holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Part {
+    pub node: NodeId,
+    /// Positions in the node's list of devices, ascending.
+    pub devices: Vec<u8>,
+    /// Of each of them, in thousandths.
+    pub share: u16,
+    pub milli_cpus: u64,
+    pub bytes: u64,
+}
+
+/// Where a gang goes: one part for each worker.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Placement {
+    /// Which alternative of the shape.
+    pub alternative: usize,
+    /// What it runs on; nothing if only on processors.
+    pub kind: Option<DeviceKind>,
+    pub parts: Vec<Part>,
+}
+
+/// What a placement must respect besides what is free.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    pub avoid: &'a [NodeId],
+    /// Device kinds it may take, as a quota may forbid some.
+    pub kinds: KindSet,
+}
+
+impl Wish<'_> {
+    /// Anything goes.
+    pub const NONE: Wish<'static> = Wish { avoid: &[], kinds: KindSet::ALL };
+}
+
+impl ShapeId {
+    fn ordinal(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl NodeId {
+    pub fn ordinal(self) -> usize {
+        self.0 as usize
+    }
+
+    fn new(ordinal: usize) -> Self {
+        NodeId(u32::try_from(ordinal).unwrap_or(u32::MAX))
+    }
+}
+
+impl Fleet {
+    /// All of it idle.
+    pub fn new(nodes: &[Node]) -> Self {
+        let layout = Layout::new(nodes);
+        let state = State::new(&layout);
+        Fleet { layout, state, shapes: Vec::new(), ids: BTreeMap::new() }
+    }
+
+    pub fn nodes(&self) -> &[Node] {
+        &self.layout.nodes
+    }
+
+    pub fn shape(&mut self, shape: &Shape) -> ShapeId {
+        if let Some(id) = self.ids.get(shape) {
+            return *id;
+        }
+        let id = ShapeId(u32::try_from(self.shapes.len()).unwrap_or(u32::MAX));
+        let views = vec![None; shape.alternatives.len()];
+        self.shapes.push(Interned { shape: shape.clone(), views, could_ever_fit: None });
+        self.ids.insert(shape.clone(), id);
+        id
+    }
+
+    pub fn shape_of(&self, id: ShapeId) -> &Shape {
+        &self.shapes[id.ordinal()].shape
+    }
+
+    /// One gang of this shape arrived: what arrives often is what room is kept for.
+    pub fn learn(&mut self, _shape: ShapeId) {}
+
+    /// How many workers fit now, on the best alternative and model; racks are not looked at.
+    pub fn room(&mut self, shape: ShapeId, wish: &Wish<'_>) -> u32 {
+        let alternatives = 0..self.shapes[shape.ordinal()].views.len();
+        let rooms = alternatives.map(|alternative| {
+            self.refresh(shape, alternative);
+            let rooms = gang::pool_rooms(&self.layout, self.view(shape, alternative), wish);
+            u32::try_from(rooms.into_iter().max().unwrap_or(0)).unwrap_or(u32::MAX)
+        });
+        rooms.max().unwrap_or(0)
+    }
+
+    /// Whether the whole gang fits now.
+    pub fn fits(&mut self, shape: ShapeId, wish: &Wish<'_>) -> bool {
+        (0..self.shapes[shape.ordinal()].views.len()).any(|alternative| {
+            self.refresh(shape, alternative);
+            self.fits_on(shape, alternative, wish)
+        })
+    }
+
+    /// Whether the gang would fit if nobody held anything, no device had failed and no node were cordoned.
+    pub fn could_ever_fit(&mut self, shape: ShapeId) -> bool {
+        if let Some(known) = self.shapes[shape.ordinal()].could_ever_fit {
+            return known;
+        }
+        let fits = self.fits_when_all_is_well(&self.shapes[shape.ordinal()].shape);
+        self.shapes[shape.ordinal()].could_ever_fit = Some(fits);
+        fits
+    }
+
+    /// Finds room for the whole gang and takes it, or does nothing.
+    pub fn place(&mut self, shape: ShapeId, wish: &Wish<'_>) -> Option<Placement> {
+        (0..self.shapes[shape.ordinal()].views.len())
+            .find_map(|alternative| self.place_on(shape, alternative, wish))
+    }
+
+    /// Records what is found to be held, as after a restart: it may be more than there is.
+    pub fn take(&mut self, placement: &Placement) {
+        for part in &placement.parts {
+            self.take_part(part);
+        }
+    }
+
+    pub fn give_back(&mut self, placement: &Placement) {
+        for part in &placement.parts {
+            self.state.give_back(&self.layout, part);
+        }
+    }
+
+    /// Remembers this moment, until it is undone or released; marks are nested.
+    pub fn mark(&mut self) -> Mark {
+        self.state.mark()
+    }
+
+    /// Undoes what was taken and given back since. What was learned stays learned.
+    pub fn undo(&mut self, mark: Mark) {
+        self.state.undo(&self.layout, mark, |_, _| {});
+    }
+
+    /// Keeps what was taken and given back since. A mark that is neither undone nor released costs memory.
+    pub fn release(&mut self, mark: Mark) {
+        self.state.release(mark);
+    }
+
+    fn take_part(&mut self, part: &Part) {
+        self.state.take(&self.layout, part);
+    }
+
+    /// Brings what is kept of this alternative up to date.
+    fn refresh(&mut self, id: ShapeId, alternative: usize) {
+        let interned = &mut self.shapes[id.ordinal()];
+        let ask = &interned.shape.alternatives[alternative];
+        let view = interned.views[alternative]
+            .get_or_insert_with(|| Box::new(View::new(&self.layout, &interned.shape, ask)));
+        view.refresh(&self.layout, &self.state);
+    }
+
+    fn view(&self, id: ShapeId, alternative: usize) -> &View {
+        self.shapes[id.ordinal()].views[alternative]
+            .as_deref()
+            .expect("it was refreshed before it is looked at")
+    }
+}

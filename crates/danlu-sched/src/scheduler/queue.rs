@@ -1,0 +1,158 @@
+//! Who waits, grouped so that a pass need not look at everybody.
+//!
+//! Jobs of one *class* are alike in everything that decides whether they may start now; only their places differ. If the
+//! first of a class cannot start, none of it can. So a pass costs classes plus starts, not jobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use danlu_types::{JobId, Span};
+use jiff::Timestamp;
+
+use super::accounts::AccountId;
+use super::history::Estimate;
+use crate::fleet::{NodeId, ShapeId};
+
+/// Larger priority first, then earlier submission: [`danlu_core::Job::place`].
+pub(crate) type Place = (std::cmp::Reverse<u8>, JobId);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    pub(crate) place: Place,
+    pub(crate) class: Arc<Class>,
+    pub(crate) owner: Arc<str>,
+    pub(crate) since: Timestamp,
+    /// Set while a retry backs off.
+    pub(crate) not_before: Option<Timestamp>,
+    /// Set while it keeps away from nodes that failed it.
+    pub(crate) avoid_until: Option<Timestamp>,
+    pub(crate) estimate: Estimate,
+}
+
+/// What decides whether a job may start now, apart from its place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Class {
+    pub(crate) account: AccountId,
+    pub(crate) shape: ShapeId,
+    pub(crate) preemptible: bool,
+    /// The power of two of seconds below which nine in ten such jobs end.
+    pub(crate) length: u8,
+    /// Only where people have limits of their own.
+    pub(crate) user: Option<Arc<str>>,
+    /// Nodes that failed it lately.
+    pub(crate) avoid: Vec<NodeId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    jobs: BTreeMap<JobId, Waiting>,
+    classes: BTreeMap<Arc<Class>, BTreeSet<Place>>,
+    /// Jobs whose back-off may not be over yet; they are in no class.
+    asleep: BTreeSet<(Timestamp, JobId)>,
+    /// Jobs that keep away from some node, by the end of that.
+    wary: BTreeSet<(Timestamp, JobId)>,
+}
+
+impl Class {
+    /// The longest that nine in ten jobs of this class run.
+    pub(crate) fn most(&self) -> Span {
+        Span::from_seconds(1u64 << self.length.min(40))
+    }
+
+    pub(crate) fn length_of(span: Span) -> u8 {
+        let seconds = span.milliseconds.div_ceil(1000).max(1).next_power_of_two();
+        u8::try_from(seconds.trailing_zeros()).unwrap_or(40)
+    }
+}
+
+impl Queue {
+    pub(crate) fn get(&self, job: JobId) -> Option<&Waiting> {
+        self.jobs.get(&job)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(crate) fn insert(&mut self, job: JobId, waiting: Waiting) {
+        self.remove(job);
+        match waiting.not_before {
+            Some(not_before) => {
+                self.asleep.insert((not_before, job));
+            }
+            None => self.join(&waiting),
+        }
+        if let Some(until) = waiting.avoid_until {
+            self.wary.insert((until, job));
+        }
+        self.jobs.insert(job, waiting);
+    }
+
+    pub(crate) fn remove(&mut self, job: JobId) {
+        let Some(waiting) = self.jobs.remove(&job) else { return };
+        if let Some(until) = waiting.avoid_until {
+            self.wary.remove(&(until, job));
+        }
+        if let Some(not_before) = waiting.not_before
+            && self.asleep.remove(&(not_before, job))
+        {
+            return;
+        }
+        if let Some(places) = self.classes.get_mut(&waiting.class) {
+            places.remove(&waiting.place);
+            if places.is_empty() {
+                self.classes.remove(&waiting.class);
+            }
+        }
+    }
+
+    /// Lets those into their classes whose back-off is over. A clock that was set back must not make a job wait for the
+    /// time it was set back by.
+    pub(crate) fn wake(&mut self, now: Timestamp) {
+        let due = |(not_before, job): &(Timestamp, JobId)| {
+            *not_before <= now || self.jobs.get(job).is_some_and(|waiting| now < waiting.since)
+        };
+        let due: Vec<(Timestamp, JobId)> = self.asleep.iter().filter(|entry| due(entry)).copied().collect();
+        for entry in due {
+            self.asleep.remove(&entry);
+            if let Some(mut waiting) = self.jobs.remove(&entry.1) {
+                waiting.not_before = None;
+                self.join(&waiting);
+                self.jobs.insert(entry.1, waiting);
+            }
+        }
+        while let Some(&(until, job)) = self.wary.first()
+            && until <= now
+        {
+            self.wary.remove(&(until, job));
+            let Some(mut waiting) = self.jobs.get(&job).cloned() else { continue };
+            waiting.avoid_until = None;
+            waiting.class = Arc::new(Class { avoid: Vec::new(), ..Class::clone(&waiting.class) });
+            self.insert(job, waiting);
+        }
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<Timestamp> {
+        let first = |times: &BTreeSet<(Timestamp, JobId)>| times.first().map(|(at, _)| *at);
+        first(&self.asleep).into_iter().chain(first(&self.wary)).min()
+    }
+
+    /// Classes with whoever is first in each.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&Arc<Class>, Place)> {
+        self.classes.iter().filter_map(|(class, places)| Some((class, *places.first()?)))
+    }
+
+    /// Who comes after a place in its class.
+    pub(crate) fn after(&self, class: &Class, place: Place) -> Option<Place> {
+        let later = (std::ops::Bound::Excluded(place), std::ops::Bound::Unbounded);
+        self.classes.get(class)?.range(later).next().copied()
+    }
+
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (JobId, &Waiting)> {
+        self.jobs.iter().map(|(id, waiting)| (*id, waiting))
+    }
+
+    fn join(&mut self, waiting: &Waiting) {
+        self.classes.entry(waiting.class.clone()).or_default().insert(waiting.place);
+    }
+}

@@ -104,14 +104,17 @@ fn help_of_every_command() {
     let mut program = Arguments::command().term_width(100);
     let mut text = program.render_help().to_string();
     program.build();
-    for command in program.get_subcommands_mut() {
-        let name = command.get_name().to_owned();
-        if name != "help" {
-            let help = command.clone().term_width(100).render_help();
-            let _ = write!(text, "\n=== {name}\n{help}");
-        }
-    }
+    write_help(&mut text, "", &mut program);
     insta::assert_snapshot!(text);
+}
+
+fn write_help(text: &mut String, above: &str, command: &mut clap::Command) {
+    for command in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+        let name = format!("{above}{}", command.get_name());
+        let help = command.clone().term_width(100).render_help();
+        let _ = write!(text, "\n=== {name}\n{help}");
+        write_help(text, &format!("{name} "), command);
+    }
 }
 
 #[test]

@@ -7,18 +7,17 @@
 //!
 //! [`trace`] reads what others recorded, [`Run`] holds the figures of a run, [`html`] shows several side by side.
 
+mod dice;
 mod faults;
 mod measure;
-mod random;
 mod report;
-mod scheduler;
 mod simulation;
 mod story;
 pub mod trace;
 
 pub use faults::{Faults, ParseFaultsError};
 pub use measure::{CLASS_LABEL, Comparison, Counts, Distribution, Group, Run, Series};
-pub use report::{JobReport, Report, duration, html, percent, thousands};
+pub use report::{JobReport, Report, Row, html};
 pub use simulation::Simulation;
 pub use simulation::meter::Unit;
 pub use story::{Happening, Intervention, Script, SimJob, World};

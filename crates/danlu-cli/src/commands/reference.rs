@@ -18,14 +18,21 @@ pub(crate) fn markdown() -> String {
     options(&mut text, program.get_arguments().filter(|argument| argument.is_global_set()));
     for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         if command.get_name() != "help" {
-            section(&mut text, command);
+            section(&mut text, "danlu", command);
         }
     }
     text.trim_end().to_owned()
 }
 
-fn section(text: &mut String, command: &Command) {
-    let _ = writeln!(text, "\n## danlu {}\n", command.get_name());
+/// A command, and the commands below it as sections of their own.
+fn section(text: &mut String, above: &str, command: &Command) {
+    let name = format!("{above} {}", command.get_name());
+    let below = || command.get_subcommands().filter(|command| command.get_name() != "help");
+    if below().next().is_some() {
+        below().for_each(|command| section(text, &name, command));
+        return;
+    }
+    let _ = writeln!(text, "\n## {name}\n");
     if let Some(about) = command.get_about() {
         let _ = writeln!(text, "{about}.\n");
     }

@@ -183,10 +183,10 @@ impl Run {
                         add(classes.entry(class).or_default(), entry);
                     }
                 }
-                Some(Err(errors)) => {
+                Some(Err(error)) => {
                     self.jobs.refused += 1;
-                    let texts = errors.iter().map(|error| format!("`{}` {}", error.field, error.message));
-                    *self.refusals.entry(texts.collect::<Vec<_>>().join("; ")).or_default() += 1;
+                    let text = format!("`{}` {}", error.field, error.message);
+                    *self.refusals.entry(text).or_default() += 1;
                 }
                 None => self.jobs.unfinished += 1,
             }

@@ -26,8 +26,8 @@ pub struct JobReport {
     pub name: String,
     /// `None` if it was refused.
     pub id: Option<JobId>,
-    /// Why it was refused at submission; empty if it was not.
-    pub refused: Vec<FieldError>,
+    /// Why it was refused at submission.
+    pub refused: Option<FieldError>,
     pub submitted_at: Span,
     /// Time without devices, between submission and end.
     pub waited: Span,
@@ -52,9 +52,9 @@ impl Simulation {
 fn job_report(simulation: &Simulation, story: usize) -> JobReport {
     let SimJob { spec, submit_at, .. } = &simulation.stories()[story];
     let (id, refused) = match simulation.submission(story) {
-        Some(Ok(id)) => (Some(*id), Vec::new()),
-        Some(Err(errors)) => (None, errors.clone()),
-        None => (None, Vec::new()),
+        Some(Ok(id)) => (Some(*id), None),
+        Some(Err(error)) => (None, Some(error.clone())),
+        None => (None, None),
     };
     let mut report = JobReport {
         name: spec.name.clone(),
@@ -88,7 +88,7 @@ impl fmt::Display for Report {
         let head = ["job", "submitted", "waited", "ran", "lost", "attempts", "ended", "outcome"];
         row(f, head.map(str::to_owned))?;
         for job in &self.jobs {
-            let outcome = match (job.refused.first(), job.outcome) {
+            let outcome = match (&job.refused, job.outcome) {
                 (Some(error), _) => format!("refused: `{}` {}", error.field, error.message),
                 (None, Some(outcome)) => outcome.as_str().to_owned(),
                 (None, None) => "still waiting".to_owned(),

@@ -6,7 +6,7 @@
     clippy::cast_sign_loss,
     reason = "positive, and the cast saturates"
 )]
-pub fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
         _ if seconds <= 0.0 => "0 s".to_owned(),
@@ -24,12 +24,12 @@ fn two(large: u64, unit: &str, small: u64, small_unit: &str) -> String {
 }
 
 /// `49.3 %`
-pub fn percent(percent: f64) -> String {
+pub(super) fn percent(percent: f64) -> String {
     format!("{percent:.1} %")
 }
 
 /// `68,503`
-pub fn thousands(number: u64) -> String {
+pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {

@@ -13,13 +13,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use danlu_core::{Event, Job, Life};
-use danlu_sched::Cluster;
+use danlu_sched::{Cluster, Plan, Scheduler};
 use danlu_types::{FieldError, JobId, Node, NodeName, Span, WorkerIndex};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::dice::Dice;
 use crate::faults::Faults;
-use crate::random::Dice;
-use crate::scheduler::{Plan, Scheduler};
 use crate::story::{Happening, Intervention, SimJob, World};
 use agenda::{Agenda, Item};
 pub(crate) use life::Entry;
@@ -44,7 +43,7 @@ pub struct Simulation {
     /// What failed by chance and has not been mended.
     broken: usize,
     /// By position in `stories`: what became of the submission.
-    submitted: Vec<Option<Result<JobId, Vec<FieldError>>>>,
+    submitted: Vec<Option<Result<JobId, FieldError>>>,
     /// By number, which counts from 1.
     jobs: Vec<Entry>,
     /// Those that changed since the scheduler last heard of them.
@@ -145,7 +144,7 @@ impl Simulation {
     }
 
     /// What became of the submission of a story.
-    pub(crate) fn submission(&self, story: usize) -> Option<&Result<JobId, Vec<FieldError>>> {
+    pub(crate) fn submission(&self, story: usize) -> Option<&Result<JobId, FieldError>> {
         self.submitted[story].as_ref()
     }
 

@@ -5,8 +5,8 @@ use danlu_types::{Health, Node, NodeName};
 
 use super::agenda::{Fault, Item};
 use super::{Simulation, after};
+use crate::dice::Dice;
 use crate::faults::Faults;
-use crate::random::Dice;
 
 impl Simulation {
     pub(super) fn prepare_faults(&mut self) {

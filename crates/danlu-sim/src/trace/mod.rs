@@ -9,6 +9,7 @@ pub mod kueue;
 pub mod philly;
 pub mod simple;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use danlu_types::{Node, Sharing, Span};
@@ -27,6 +28,22 @@ pub struct Trace {
     pub interventions: Vec<Intervention>,
     /// What was taken for granted, in sentences.
     pub notes: Vec<String>,
+}
+
+impl Trace {
+    /// Traces of other systems do not say what becomes of a job whose node is lost: here it is tried again.
+    pub fn retry_after_faults(&mut self) {
+        const ENOUGH: u32 = 1000;
+        for job in &mut self.jobs {
+            job.spec.retry.limit = job.spec.retry.limit.max(ENOUGH);
+        }
+        self.notes.push("jobs that lose a node or a device are tried again as often as it takes".to_owned());
+    }
+
+    /// The names of all workspaces in which jobs are.
+    pub fn workspaces(&self) -> BTreeSet<&str> {
+        self.jobs.iter().map(|job| job.spec.workspace.as_str()).collect()
+    }
 }
 
 /// What traces do not say about their jobs.

@@ -74,6 +74,27 @@ pub fn read(
     })
 }
 
+/// Lets VCs use each other's idle GPUs: what each is guaranteed stays, the limits fall.
+pub fn lend(sharing: &mut Sharing) {
+    sharing.lending = true;
+    for workspace in sharing.workspaces.values_mut() {
+        workspace.limit = Amounts::default();
+    }
+}
+
+/// Ties the jobs of each VC to nodes of its own, as the study did. Without this a VC's share is counted in GPUs of any
+/// node, so that what one leaves free of a node is of use to another.
+pub fn partition(trace: &mut Trace) {
+    for job in &mut trace.jobs {
+        job.spec.nodes.labels = label(&job.spec.workspace);
+    }
+    trace.notes.push("each virtual cluster has nodes of its own".to_owned());
+}
+
+fn label(cluster: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([("vc".to_owned(), cluster.to_owned())])
+}
+
 /// Every VC by itself: it is guaranteed its own GPUs, and never gets more.
 pub fn sharing(scale: f64) -> Sharing {
     let workspace = |(name, size): (&str, u32)| {
@@ -89,11 +110,13 @@ pub fn sharing(scale: f64) -> Sharing {
 }
 
 fn nodes(scale: f64) -> Vec<Node> {
-    let count: u32 = VIRTUAL_CLUSTERS.iter().map(|(_, size)| scaled(*size, scale)).sum();
-    (0..count).map(node).collect()
+    let of = |(cluster, size): (&'static str, u32)| {
+        (0..scaled(size, scale)).map(move |number| node(cluster, number))
+    };
+    VIRTUAL_CLUSTERS.into_iter().flat_map(of).collect()
 }
 
-fn node(number: u32) -> Node {
+fn node(cluster: &str, number: u32) -> Node {
     let device = |index| Device {
         index,
         kind: DeviceKind::Nvidia,
@@ -103,11 +126,11 @@ fn node(number: u32) -> Node {
         health: Health::Ok,
     };
     Node {
-        name: NodeName(format!("philly-{number:03}")),
+        name: NodeName(format!("{cluster}-{number:02}")),
         architecture: "x86_64".to_owned(),
         capacity: NodeCapacity { cpus: Cpus::whole(64), memory: Bytes(512 << 30) },
         devices: (0..GPUS_PER_NODE).map(device).collect(),
-        labels: BTreeMap::new(),
+        labels: label(cluster),
         cordoned: None,
         address: String::new(),
         simulated: true,

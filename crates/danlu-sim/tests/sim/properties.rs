@@ -194,7 +194,7 @@ proptest! {
             .collect();
         let report = danlu_sim::simulate(World { nodes, jobs: jobs.clone(), ..World::default() });
         for (job, told) in jobs.iter().zip(&report.jobs) {
-            if told.refused.is_empty() {
+            if told.refused.is_none() {
                 prop_assert_eq!((told.attempts, told.ran), (1, job.parts[0].runs));
                 let end = job.submit_at.milliseconds + told.waited.milliseconds + told.ran.milliseconds;
                 prop_assert_eq!(told.ended_at, Some(Span { milliseconds: end }));

@@ -223,6 +223,7 @@ impl Scheduler {
         let class = Class {
             account,
             shape,
+            pools: queue::pools_of(self.fleet.shape_of(shape)),
             preemptible: job.spec.preemptible,
             length: Class::length_of(estimate.most),
             user,

@@ -12,7 +12,7 @@ use danlu_types::{DeviceKind, HeadOfLine, JobId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::{AccountId, OverQuota, Share};
-use super::queue::{Class, Place};
+use super::queue::{CPU_ONLY, Class, Place, Pools};
 use super::reserve::Reserved;
 use super::running::after;
 use super::usage::Usage;
@@ -22,10 +22,6 @@ use crate::fleet::{KindSet, Placement, Wish};
 
 /// Under `balance`, one more of those behind the head may be tried for each such time that the head has waited.
 const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
-
-/// Device kinds a job may run on, or the processors: who has none in common does not stand in each other's way.
-pub(super) type Pools = u8;
-const CPU_ONLY: Pools = 1 << DeviceKind::ALL.len();
 
 #[derive(Debug)]
 pub(super) struct Pass<'s> {
@@ -201,8 +197,8 @@ impl<'s> Pass<'s> {
             if scheduler.fleet.fits(class.shape, &wish) {
                 self.lines.entry(class.account).or_default().open.insert((place, class.clone()));
             } else if first_sweep {
-                let pools = pools_of(&scheduler.fleet, class);
-                let first = blocked.entry((class.account, pools)).or_insert_with(|| (place, class.clone()));
+                let first =
+                    blocked.entry((class.account, class.pools)).or_insert_with(|| (place, class.clone()));
                 if place < first.0 {
                     *first = (place, class.clone());
                 }
@@ -214,7 +210,7 @@ impl<'s> Pass<'s> {
     }
 
     fn consider(&mut self, account: AccountId, class: &Arc<Class>, place: Place, sweep: Sweep) -> Outcome {
-        let pools = pools_of(&self.scheduler.fleet, class);
+        let pools = class.pools;
         let policy = self.scheduler.accounts.get(account).head_of_line;
         if let Some(verdict) = self.held_up_by_head(account, pools, policy) {
             return Outcome::Blocked(verdict);
@@ -417,16 +413,4 @@ fn book(scheduler: &mut Scheduler, entry: &Entry, add: bool) {
     } else {
         scheduler.accounts.remove(*account, owner, usage, *preemptible);
     }
-}
-
-pub(super) fn pools_of(fleet: &crate::fleet::Fleet, class: &Class) -> Pools {
-    let mut pools = 0;
-    for ask in &fleet.shape_of(class.shape).alternatives {
-        for (position, kind) in DeviceKind::ALL.into_iter().enumerate() {
-            if !ask.count.is_none() && ask.kind.is_none_or(|asked| asked == kind) {
-                pools |= 1 << position;
-            }
-        }
-    }
-    if pools == 0 { CPU_ONLY } else { pools }
 }

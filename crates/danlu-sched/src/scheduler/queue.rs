@@ -6,12 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use danlu_types::{JobId, Span};
+use danlu_types::{DeviceKind, JobId, Span};
 use jiff::Timestamp;
 
 use super::accounts::AccountId;
 use super::history::Estimate;
 use crate::fleet::{NodeId, ShapeId};
+use crate::shape::Shape;
+
+/// Device kinds a job may run on, one bit each, or [`CPU_ONLY`].
+pub(crate) type Pools = u8;
+pub(crate) const CPU_ONLY: Pools = 1 << DeviceKind::ALL.len();
 
 /// Larger priority first, then earlier submission: [`danlu_core::Job::place`].
 pub(crate) type Place = (std::cmp::Reverse<u8>, JobId);
@@ -34,6 +39,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Class {
     pub(crate) account: AccountId,
     pub(crate) shape: ShapeId,
+    /// The kinds of devices it may run on: those who have none in common do not stand in each other's way.
+    pub(crate) pools: Pools,
     pub(crate) preemptible: bool,
     /// The power of two of seconds below which nine in ten such jobs end.
     pub(crate) length: u8,
@@ -51,6 +58,18 @@ pub(crate) struct Queue {
     asleep: BTreeSet<(Timestamp, JobId)>,
     /// Jobs that keep away from some node, by the end of that.
     wary: BTreeSet<(Timestamp, JobId)>,
+}
+
+pub(crate) fn pools_of(shape: &Shape) -> Pools {
+    let mut pools = 0;
+    for ask in shape.alternatives.iter().filter(|ask| !ask.count.is_none()) {
+        for (position, kind) in DeviceKind::ALL.into_iter().enumerate() {
+            if ask.kind.is_none_or(|asked| asked == kind) {
+                pools |= 1 << position;
+            }
+        }
+    }
+    if pools == 0 { CPU_ONLY } else { pools }
 }
 
 impl Class {
@@ -140,6 +159,18 @@ impl Queue {
     /// Classes with whoever is first in each.
     pub(crate) fn classes(&self) -> impl Iterator<Item = (&Arc<Class>, Place)> {
         self.classes.iter().filter_map(|(class, places)| Some((class, *places.first()?)))
+    }
+
+    /// How many jobs of each class of a workspace are before a place and wait for some of the same devices.
+    pub(crate) fn ahead_of(
+        &self,
+        account: AccountId,
+        pools: Pools,
+        place: Place,
+    ) -> impl Iterator<Item = (&Class, usize)> {
+        let classes = self.classes.iter();
+        let same = classes.filter(move |(class, _)| class.account == account && class.pools & pools != 0);
+        same.map(move |(class, places)| (&**class, places.range(..place).count()))
     }
 
     /// Who comes after a place in its class.

@@ -10,8 +10,8 @@ use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
-use super::pass::{Pass, Pools};
-use super::queue::{Class, Place};
+use super::pass::Pass;
+use super::queue::{Class, Place, Pools};
 use super::running::after;
 use super::usage::{Resource, Usage};
 use super::{Reservation, Running};

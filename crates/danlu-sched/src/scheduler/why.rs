@@ -4,7 +4,7 @@ use danlu_core::{Job, Life};
 use danlu_types::JobId;
 
 use super::accounts::OverQuota;
-use super::queue::Waiting;
+use super::queue::{Class, Waiting};
 use super::usage::{Resource, Usage};
 use super::wait::Verdict;
 use super::{Scheduler, WaitReason};
@@ -74,12 +74,15 @@ impl Scheduler {
         }
     }
 
-    /// What a job would take of what quotas speak of, on the first devices it names.
-    pub(super) fn usual_use(&self, waiting: &Waiting) -> Usage {
-        let shape = self.fleet.shape_of(waiting.class.shape);
-        let kinds = self.fleet.kinds();
+    /// What a job of a class would take of what quotas speak of, on the first devices it names.
+    pub(super) fn usual_use(&self, class: &Class) -> Usage {
+        let shape = self.fleet.shape_of(class.shape);
         shape.alternatives.first().map_or_else(Usage::default, |ask| {
-            let kind = if ask.count.is_none() { None } else { ask.kind.or(kinds.first().copied()) };
+            let kind = if ask.count.is_none() {
+                None
+            } else {
+                ask.kind.or_else(|| self.fleet.kinds().first().copied())
+            };
             Usage::of_gang(shape, ask, kind)
         })
     }

@@ -174,3 +174,27 @@ fn a_job_on_one_page() {
     // Clock times depend on the machine's time zone.
     insta::assert_snapshot!(plain.replace(&words::clock(at(0)), "<clock>"));
 }
+
+/// Two runs of a small table of jobs, as `danlu sim replay` prints them.
+#[test]
+fn runs_side_by_side() {
+    let jobs = "submit,duration,devices,workspace\n0s,1h,8,vision\n1m,2h,8,vision\n2m,10m,1,speech\n3m,1h,16,speech\n";
+    let trace = danlu_sim::trace::simple::read(
+        "jobs.csv",
+        jobs.as_bytes(),
+        &danlu_sim::trace::Assumptions::default(),
+    )
+    .unwrap();
+    let run = |nodes: &str, name: &str| {
+        let mut simulation = danlu_sim::Simulation::new(danlu_sim::World {
+            nodes: danlu_device::simulate::parse(nodes).unwrap(),
+            jobs: trace.jobs.clone(),
+            ..danlu_sim::World::default()
+        });
+        while simulation.step() {}
+        danlu_sim::Run::of(&simulation, name)
+    };
+    let runs = vec![run("1x8:ascend:910B3", "today"), run("2x8:ascend:910B3", "one more node")];
+    let comparison = danlu_sim::Comparison::new("jobs.csv", trace.notes.clone(), runs);
+    insta::assert_snapshot!(crate::commands::sim::tables(&comparison));
+}

@@ -1,7 +1,9 @@
 //! One story for each rule of the simulated world, readable as its documentation.
 
 use danlu_sim::{Faults, Happening, Intervention, SimJob, World, simulate};
-use danlu_types::{DeviceKind, JobSpec, Node, Retry, RetryCause, Span};
+use danlu_types::{
+    Amounts, DeviceCount, DeviceKind, JobSpec, Node, Retry, RetryCause, Sharing, Span, Workspace,
+};
 
 use crate::story::{minutes, node, spec};
 
@@ -98,4 +100,59 @@ fn a_job_that_is_held_for_ever_does_not_keep_the_faults_going() {
         ..World::default()
     });
     assert_eq!((report.jobs[0].outcome, report.jobs[1].outcome.is_some()), (None, true));
+}
+
+/// `speech` lies idle, so `vision` borrows its node; when `speech` comes it gets its own back, and the borrower goes on
+/// from its checkpoint later. Without lending `vision` would have waited for its own node.
+#[test]
+fn idle_guarantees_are_lent_and_taken_back() {
+    let one_node = Amounts { ascend: Some(DeviceCount::whole(8)), ..Amounts::default() };
+    let workspace =
+        |name: &str| (name.to_owned(), Workspace { guaranteed: one_node, ..Workspace::default() });
+    let sharing = |lending| Sharing {
+        lending,
+        minimum_run_time: minutes(5),
+        workspaces: [workspace("vision"), workspace("speech")].into_iter().collect(),
+    };
+    let job = |name: &str, workspace: &str, at, runs| SimJob {
+        checkpoint_every: Some(minutes(20)),
+        restart_cost: minutes(1),
+        ..SimJob::succeeding(
+            minutes(at),
+            JobSpec { workspace: workspace.to_owned(), preemptible: true, ..spec(name, 1, "ascend:8") },
+            minutes(runs),
+        )
+    };
+    let jobs =
+        vec![job("first", "vision", 0, 90), job("borrower", "vision", 1, 60), job("owner", "speech", 31, 30)];
+    let report = |lending| {
+        simulate(World {
+            nodes: two_nodes(),
+            sharing: sharing(lending),
+            jobs: jobs.clone(),
+            ..World::default()
+        })
+    };
+    insta::assert_snapshot!(format!("with lending\n{}\nwithout\n{}", report(true), report(false)));
+}
+
+/// Nothing of a gang starts until all of it can, and what is lost of one worker is lost of all.
+#[test]
+fn a_gang_loses_its_work_as_one() {
+    let gang = SimJob {
+        checkpoint_every: Some(minutes(15)),
+        takes_to_stop: Span::from_seconds(30),
+        ..SimJob::succeeding(minutes(0), patient(spec("gang", 2, "ascend:8")), minutes(60))
+    };
+    let b = || node("b", 8, DeviceKind::Ascend, "910B3", 64).name;
+    let report = simulate(World {
+        nodes: two_nodes(),
+        jobs: vec![gang],
+        interventions: vec![
+            Intervention { at: minutes(40), what: Happening::NodeLost { node: b() } },
+            Intervention { at: minutes(60), what: Happening::NodeBack { node: b() } },
+        ],
+        ..World::default()
+    });
+    insta::assert_snapshot!(report);
 }

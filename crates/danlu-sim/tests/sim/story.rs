@@ -6,7 +6,8 @@ use danlu_core::job::Failure;
 use danlu_core::{FailureCause, WorkerExit};
 use danlu_sim::{Happening, Intervention, Script, SimJob, World, simulate};
 use danlu_types::{
-    Bytes, Cpus, Device, DeviceKind, Health, JobSpec, Node, NodeCapacity, NodeName, Retry, RetryCause, Span,
+    Bytes, Cpus, Device, DeviceKind, HeadOfLine, Health, JobSpec, Node, NodeCapacity, NodeName, Retry,
+    RetryCause, Sharing, Span, Workspace,
 };
 
 pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus: u64) -> Node {
@@ -75,7 +76,10 @@ fn an_afternoon_on_two_machines() {
         },
     ];
     let stop = Intervention { at: minutes(140), what: Happening::Stop { job: 8 } };
-    let report = simulate(World { nodes, jobs, interventions: vec![stop], ..World::default() });
+    let strict = Workspace { head_of_line: HeadOfLine::Strict, ..Workspace::default() };
+    let workspaces = [("default".to_owned(), strict)].into_iter().collect();
+    let sharing = Sharing { workspaces, ..Sharing::default() };
+    let report = simulate(World { nodes, sharing, jobs, interventions: vec![stop], ..World::default() });
     insta::assert_snapshot!(report);
 }
 

@@ -9,7 +9,8 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
 
-pub(crate) use replay::{runs_table, tables};
+#[cfg(test)]
+pub(crate) use replay::tables;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -248,7 +248,7 @@ pub(crate) fn tables(comparison: &Comparison) -> String {
     text.join("\n\n")
 }
 
-pub(crate) fn runs_table(first: &str, comparison: &Comparison, rows: &[Row]) -> Table {
+fn runs_table(first: &str, comparison: &Comparison, rows: &[Row]) -> Table {
     let names: Vec<String> = comparison.runs.iter().map(|run| output::printable(&run.name)).collect();
     let header: Vec<&str> = std::iter::once(first).chain(names.iter().map(String::as_str)).collect();
     let mut table = table::of_columns(&header);

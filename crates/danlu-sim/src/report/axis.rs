@@ -1,6 +1,6 @@
 //! Axes: how amounts map to places, and which of them are written beside the line.
 
-use super::words::duration;
+use super::words::{duration, whole};
 
 /// One direction of a plot.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,9 +64,8 @@ impl Axis {
         let max = if max > 0.0 { max } else { 1.0 };
         let step = nice_step(max / MOST_TICKS);
         let max = (max / step).ceil() * step;
-        let ticks = ticks(max, step, |amount| {
-            if step < 1.0 { format!("{amount:.1}") } else { super::words::thousands(amount.round() as u64) }
-        });
+        let ticks =
+            ticks(max, step, |amount| if step < 1.0 { format!("{amount:.1}") } else { whole(amount) });
         Axis { label, min: 0.0, max, logarithmic: false, ticks }
     }
 

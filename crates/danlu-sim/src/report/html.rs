@@ -7,7 +7,7 @@ use super::axis::Axis;
 use super::escape;
 use super::plot::{BarGroup, COLORS, Hover, Line, bars, lines};
 use super::rows::Row;
-use super::words::{duration, percent, thousands};
+use super::words::{duration, percent, thousands, whole};
 use crate::measure::{Comparison, Group, Run};
 
 const STYLE: &str = include_str!("style.css");
@@ -62,7 +62,7 @@ fn lead(comparison: &Comparison) -> String {
         "{} jobs on {} nodes with {} {}; {} in virtual time",
         thousands(run.jobs.submitted),
         thousands(run.nodes),
-        run.capacity,
+        whole(run.capacity),
         run.unit.as_str(),
         duration(run.makespan_seconds)
     )
@@ -181,8 +181,10 @@ fn hovers(runs: &[Run], read: fn(&Run) -> &Vec<f64>, word: impl Fn(f64) -> Strin
         let (from, to) = (position as f64 * step, (position as f64 + 1.0) * step);
         let mut text = format!("after {}", duration(from));
         for run in runs {
-            let at = ((from + step / 2.0) / run.series.step_seconds) as usize;
-            if let Some(value) = read(run).get(at) {
+            let middle = from + step / 2.0;
+            let ends = (1..).map(|stretch| f64::from(stretch) * run.series.step_seconds);
+            let value = read(run).iter().zip(ends).find(|(_, end)| *end > middle);
+            if let Some((value, _)) = value {
                 let _ = write!(text, "\n{}: {}", run.name, word(*value));
             }
         }

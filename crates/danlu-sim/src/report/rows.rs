@@ -1,8 +1,10 @@
 //! The figures that stand in tables, in words: the same rows on a terminal and on a page.
 
-use super::words::{duration, percent, thousands};
+use super::words::{duration, percent, thousands, whole};
 use crate::measure::{Comparison, Group, Run};
 use crate::simulation::meter::Unit;
+
+type Count = fn(&Run) -> u64;
 
 /// A measure with its value in each run.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +23,7 @@ impl Comparison {
         let mut rows = vec![
             self.plain("jobs", |run| thousands(run.jobs.submitted)),
             self.plain("nodes", |run| thousands(run.nodes)),
-            self.plain(unit, |run| thousands(run.capacity.round().max(0.0) as u64)),
+            self.plain(unit, |run| whole(run.capacity)),
             self.least("mean wait", of(|group| group.wait_seconds.mean), duration),
             self.least("median wait", of(|group| group.wait_seconds.median), duration),
             self.least("90 % waited at most", of(|group| group.wait_seconds.p90), duration),
@@ -39,7 +41,7 @@ impl Comparison {
         ];
         let lost = format!("work lost ({unit} × hours)");
         rows.push(self.plain(&lost, |run| format!("{:.1}", run.all.lost_unit_hours)));
-        let seldom: [(&str, fn(&Run) -> u64); 5] = [
+        let seldom: [(&str, Count); 5] = [
             ("failed attempts", |run| run.all.failures),
             ("failed jobs", |run| run.jobs.failed),
             ("stopped jobs", |run| run.jobs.stopped),

@@ -28,6 +28,12 @@ pub(super) fn percent(percent: f64) -> String {
     format!("{percent:.1} %")
 }
 
+/// `68,503`, to the nearest.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative ones become 0")]
+pub(super) fn whole(amount: f64) -> String {
+    thousands(amount.round() as u64)
+}
+
 /// `68,503`
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();

@@ -150,12 +150,11 @@ fn split(line: &str) -> Result<Vec<String>, String> {
     let mut fields = Vec::new();
     let mut rest = line;
     loop {
-        let (field, tail) = match rest.trim_start().strip_prefix('"') {
-            Some(quoted) => split_quoted(quoted)?,
-            None => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                (rest[..end].trim().to_owned(), &rest[end..])
-            }
+        let (field, tail) = if let Some(quoted) = rest.trim_start().strip_prefix('"') {
+            split_quoted(quoted)?
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            (rest[..end].trim().to_owned(), &rest[end..])
         };
         fields.push(field);
         match tail.trim_start().strip_prefix(',') {

@@ -92,7 +92,7 @@ fn job(row: &Row<'_>, submit_at: Span, assumptions: &Assumptions) -> Result<SimJ
     }
     spec.memory = row.value("memory")?;
     if let Some(workspace) = row.text("workspace") {
-        spec.workspace = workspace.to_owned();
+        workspace.clone_into(&mut spec.workspace);
     }
     if let Some(priority) = row.number("priority", "a whole number from 1 to 9")? {
         spec.priority = priority;

@@ -103,9 +103,6 @@ impl Simulation {
     /// The attempt has run its course.
     pub(super) fn finish(&mut self, id: JobId, attempt: AttemptNumber) {
         let entry = &mut self.jobs[position(id)];
-        if entry.job.active().is_none_or(|live| live.number != attempt) {
-            return;
-        }
         let (_, exit) = entry.course(&self.stories[entry.story]);
         entry.ended_by_itself = true;
         if exit == WorkerExit::Succeeded {

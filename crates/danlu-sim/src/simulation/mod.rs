@@ -53,7 +53,7 @@ pub struct Simulation {
     active: usize,
     /// Jobs that have not ended, those to come included.
     open: usize,
-    /// The time for which there is a `Wake` on the agenda.
+    /// When to look again although nothing happens; every other `Wake` on the agenda is out of date.
     wake: Option<Timestamp>,
     meter: Meter,
     passes: u64,
@@ -103,11 +103,14 @@ impl Simulation {
         }
         let Some(next) = self.agenda.next_time() else { return false };
         self.now = next;
+        let mut matters = false;
         while let Some(item) = self.agenda.take_due(next) {
-            self.take(item);
+            matters |= self.take(item);
         }
-        self.pass();
-        self.meter.mark(self.now);
+        if matters {
+            self.pass();
+            self.meter.mark(self.now);
+        }
         true
     }
 
@@ -164,8 +167,16 @@ impl Simulation {
         self.passes
     }
 
-    fn take(&mut self, item: Item) {
+    /// Whether anything came of it: an attempt that was interrupted does not finish, and a later plan may have put off
+    /// the time to look again.
+    fn take(&mut self, item: Item) -> bool {
         match item {
+            Item::Wake => return self.wake.take_if(|wake| *wake <= self.now).is_some(),
+            Item::Finished(job, attempt) | Item::Stopped(job, attempt)
+                if self.entry(job).job.active().is_none_or(|live| live.number != attempt) =>
+            {
+                return false;
+            }
             Item::Submit(story) => self.submit(story),
             Item::Happens(position) => {
                 let what = self.interventions[position].what.clone();
@@ -173,10 +184,10 @@ impl Simulation {
             }
             Item::Finished(job, attempt) => self.finish(job, attempt),
             Item::Stopped(job, attempt) => self.stopped(job, attempt),
-            Item::Wake => self.wake = None,
             Item::Breaks(fault) => self.breaks(fault),
             Item::Mended(fault) => self.mended(fault),
         }
+        true
     }
 
     fn submit(&mut self, story: usize) {
@@ -247,10 +258,11 @@ impl Simulation {
             self.apply(preemption.victim, Event::Preempt { for_job: preemption.for_job });
         }
         self.file_touched();
-        if let Some(at) = next_wake.filter(|at| *at > self.now && self.wake != Some(*at)) {
-            self.wake = next_wake;
+        let wake = next_wake.filter(|at| *at > self.now);
+        if let Some(at) = wake.filter(|_| wake != self.wake) {
             self.agenda.put(at, Item::Wake);
         }
+        self.wake = wake;
     }
 
     fn file_touched(&mut self) {

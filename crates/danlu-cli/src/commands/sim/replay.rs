@@ -22,7 +22,7 @@ const STEPS_BETWEEN_REPORTS: u32 = 500;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  danlu history export > history.jsonl\n  danlu sim replay history.jsonl --policy backfill,strict --html report.html\n  danlu sim replay history.jsonl --nodes +4x8:ascend:910B3\n  danlu sim replay jobs.csv --nodes 8x8:nvidia:A100-80G --workspaces workspaces.yaml --faults mtbf=30d\n  danlu sim replay philly.csv --preset philly --scale 0.35 --lending off,on\n  danlu sim replay --preset kueue --json\n\nFormats and measures: docs/guide/simulator.md"
+    after_help = "Examples:\n  danlu history export > history.jsonl\n  danlu sim replay history.jsonl --policy backfill,strict --html report.html\n  danlu sim replay history.jsonl --nodes +4x8:ascend:910B3\n  danlu sim replay jobs.csv --nodes 8x8:nvidia:A100-80G --faults mtbf=30d,repair=4h\n  danlu sim replay philly.csv --preset philly --scale 0.35 --lending off,on\n  danlu sim replay --preset kueue --json\n\nFormats and measures: docs/guide/simulator.md"
 )]
 pub(crate) struct Arguments {
     /// The trace: an export of `danlu history`, a table of jobs (CSV), or what a preset reads; `-` for standard input
@@ -37,7 +37,8 @@ pub(crate) struct Arguments {
     /// Whether idle guarantees are lent; both, to compare them: `off,on`
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SWITCH")]
     lending: Vec<Switch>,
-    /// What the first job that cannot start means for those behind it; several, to compare them
+    /// `backfill`, `strict`, `skip` or `balance`: what the first job that cannot start means for those behind it;
+    /// several, to compare them
     #[arg(long, value_delimiter = ',', value_name = "POLICIES", value_parser = variants::policy)]
     policy: Vec<HeadOfLine>,
     /// So many times the preset's nodes
@@ -230,11 +231,11 @@ pub(crate) fn tables(comparison: &Comparison) -> String {
     let mut text = vec![table::text(&runs_table("all jobs", comparison, &comparison.rows()))];
     let workspaces = comparison.workspace_rows();
     if workspaces.len() > 1 {
-        text.push(table::text(&runs_table("mean wait", comparison, &workspaces)));
+        text.push(table::text(&runs_table("workspace: mean wait", comparison, &workspaces)));
     }
     let classes = comparison.class_rows();
     if !classes.is_empty() {
-        text.push(table::text(&runs_table("mean time to start", comparison, &classes)));
+        text.push(table::text(&runs_table("class: mean time to start", comparison, &classes)));
     }
     let refusals =
         comparison.runs.iter().flat_map(|run| run.refusals.iter().map(move |refusal| (run, refusal)));

@@ -34,7 +34,7 @@ impl Fleet {
         DeviceKind::ALL.into_iter().filter(has).collect()
     }
 
-    /// Takes of a placement what is free now, and says what that was.
+    /// Takes of a placement what is free now, and says what that was, part for part.
     pub fn withhold(&mut self, placement: &Placement) -> Placement {
         let mut withheld = Placement { parts: Vec::new(), ..*placement };
         for part in &placement.parts {
@@ -43,9 +43,6 @@ impl Fleet {
             let is_free =
                 |position: &&u8| self.state.left[first + usize::from(**position)] >= i32::from(part.share);
             let devices: Vec<u8> = part.devices.iter().filter(is_free).copied().collect();
-            if devices.is_empty() && !part.devices.is_empty() {
-                continue;
-            }
             let amount = |free: i64, asked: u64| asked.min(u64::try_from(free).unwrap_or(0));
             let part = Part {
                 node: part.node,

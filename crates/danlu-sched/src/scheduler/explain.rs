@@ -108,7 +108,7 @@ impl Scheduler {
         let account = self.accounts.get(waiting.class.account);
         let asked = self.usual_use(&waiting.class);
         let (resource, is_user) = match reason {
-            WaitReason::WorkspaceLimit { resource, .. } | WaitReason::GuaranteedToOthers { resource } => {
+            WaitReason::WorkspaceLimit { resource, .. } | WaitReason::GuaranteedToOthers { resource, .. } => {
                 (*resource, false)
             }
             WaitReason::UserLimit { resource, .. } => (*resource, true),

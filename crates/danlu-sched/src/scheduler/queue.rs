@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use danlu_types::{DeviceKind, JobId, Span};
+use danlu_types::{DeviceKind, JobId, NodeName, Span};
 use jiff::Timestamp;
 
 use super::accounts::AccountId;
@@ -29,7 +29,10 @@ pub(crate) struct Waiting {
     pub(crate) since: Timestamp,
     /// Set while a retry backs off.
     pub(crate) not_before: Option<Timestamp>,
-    /// Set while it keeps away from nodes that failed it.
+    /// For whom it was stopped, if it was.
+    pub(crate) made_room_for: Option<JobId>,
+    /// The node that failed it lately, and until when it keeps away from there.
+    pub(crate) blamed: Option<NodeName>,
     pub(crate) avoid_until: Option<Timestamp>,
     pub(crate) estimate: Estimate,
 }
@@ -58,6 +61,8 @@ pub(crate) struct Queue {
     asleep: BTreeSet<(Timestamp, JobId)>,
     /// Jobs that keep away from some node, by the end of that.
     wary: BTreeSet<(Timestamp, JobId)>,
+    /// Jobs that were stopped for others, by those.
+    made_room: BTreeSet<(JobId, JobId)>,
 }
 
 pub(crate) fn pools_of(shape: &Shape) -> Pools {
@@ -104,6 +109,9 @@ impl Queue {
         if let Some(until) = waiting.avoid_until {
             self.wary.insert((until, job));
         }
+        if let Some(for_job) = waiting.made_room_for {
+            self.made_room.insert((for_job, job));
+        }
         self.jobs.insert(job, waiting);
     }
 
@@ -111,6 +119,9 @@ impl Queue {
         let Some(waiting) = self.jobs.remove(&job) else { return };
         if let Some(until) = waiting.avoid_until {
             self.wary.remove(&(until, job));
+        }
+        if let Some(for_job) = waiting.made_room_for {
+            self.made_room.remove(&(for_job, job));
         }
         if let Some(not_before) = waiting.not_before
             && self.asleep.remove(&(not_before, job))
@@ -125,8 +136,8 @@ impl Queue {
         }
     }
 
-    /// Lets those into their classes whose back-off is over. A clock that was set back must not make a job wait for the
-    /// time it was set back by.
+    /// Lets those into their classes whose back-off is over, and all nodes be taken again by those who kept away from
+    /// one for long enough. A clock that was set back must not make a job wait for the time it was set back by.
     pub(crate) fn wake(&mut self, now: Timestamp) {
         let due = |(not_before, job): &(Timestamp, JobId)| {
             *not_before <= now || self.jobs.get(job).is_some_and(|waiting| now < waiting.since)
@@ -140,15 +151,27 @@ impl Queue {
                 self.jobs.insert(entry.1, waiting);
             }
         }
-        while let Some(&(until, job)) = self.wary.first()
-            && until <= now
-        {
-            self.wary.remove(&(until, job));
+        let over = |(until, job): &(Timestamp, JobId)| {
+            *until <= now || self.jobs.get(job).is_some_and(|waiting| now < waiting.since)
+        };
+        let over: Vec<(Timestamp, JobId)> = self.wary.iter().filter(|entry| over(entry)).copied().collect();
+        for (_, job) in over {
             let Some(mut waiting) = self.jobs.get(&job).cloned() else { continue };
-            waiting.avoid_until = None;
+            self.remove(job);
+            (waiting.blamed, waiting.avoid_until) = (None, None);
             waiting.class = Arc::new(Class { avoid: Vec::new(), ..Class::clone(&waiting.class) });
             self.insert(job, waiting);
         }
+    }
+
+    /// Jobs for which others were stopped that are queued again: what those left is meant for them. Who was stopped before
+    /// the other was queued made room for an earlier attempt.
+    pub(crate) fn owed(&self) -> impl Iterator<Item = JobId> {
+        let still_waits = |(for_job, job): &&(JobId, JobId)| {
+            let since = |job: &JobId| self.jobs.get(job).map(|waiting| waiting.since);
+            since(for_job).is_some_and(|claimant| since(job).is_some_and(|victim| claimant <= victim))
+        };
+        self.made_room.iter().filter(still_waits).map(|(for_job, _)| *for_job)
     }
 
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {

@@ -59,6 +59,10 @@ pub struct Run {
     pub fragmentation_percent: Option<f64>,
     pub most_queued: u64,
     pub scheduler_passes: u64,
+    /// When the run was given up because the scheduler let jobs make room for each other without end; figures are of
+    /// what had happened until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gave_up_after_seconds: Option<f64>,
     pub all: Group,
     pub workspaces: BTreeMap<String, Group>,
     /// By the label `class`, where jobs have one.
@@ -157,6 +161,9 @@ impl Run {
             fragmentation_percent: used.fragmented.map(|part| part * 100.0),
             most_queued: simulation.points().iter().map(|point: &Point| point.queued).max().unwrap_or(0),
             scheduler_passes: simulation.passes(),
+            gave_up_after_seconds: simulation
+                .went_in_circles()
+                .then(|| seconds(between(Timestamp::UNIX_EPOCH, simulation.now()).milliseconds)),
             all: Group::default(),
             workspaces: BTreeMap::new(),
             classes: BTreeMap::new(),

@@ -29,9 +29,9 @@ pub fn html(comparison: &Comparison) -> String {
         }
         let _ = writeln!(page, "</div>");
     }
-    let _ = writeln!(page, "<div class=\"grid-of-plots\">");
+    let _ = writeln!(page, "<div class=\"cards\">");
     plots(&mut page, comparison);
-    let _ = writeln!(page, "</div>\n");
+    let _ = writeln!(page, "</div>\n<div class=\"cards\">");
     table(&mut page, "All jobs", "", comparison, &comparison.rows());
     let workspaces = comparison.workspace_rows();
     if workspaces.len() > 1 {
@@ -41,7 +41,7 @@ pub fn html(comparison: &Comparison) -> String {
     if !classes.is_empty() {
         table(&mut page, "Mean time to the first start by class", "class", comparison, &classes);
     }
-    let _ = writeln!(page, "<ul class=\"notes\">");
+    let _ = writeln!(page, "</div>\n<ul class=\"notes\">");
     for note in &comparison.notes {
         let _ = writeln!(page, "<li>{}</li>", escape(note));
     }
@@ -120,20 +120,10 @@ fn plots(page: &mut String, comparison: &Comparison) {
         ),
         "how many of the jobs were done within which time: further left is better",
     );
-    group_bars(
-        page,
-        comparison,
-        "Mean wait by workspace",
-        |run| &run.workspaces,
-        |group| group.wait_seconds.mean,
-    );
-    group_bars(
-        page,
-        comparison,
-        "Mean time to the first start by class",
-        |run| &run.classes,
-        |group| group.first_wait_seconds.mean,
-    );
+    let first_wait = |group: &Group| group.first_wait_seconds.mean;
+    group_bars(page, comparison, "Mean time to the first start by class", |run| &run.classes, first_wait);
+    let wait = |group: &Group| group.wait_seconds.mean;
+    group_bars(page, comparison, "Mean wait by workspace", |run| &run.workspaces, wait);
 }
 
 fn figure(page: &mut String, title: &str, plot: &str, caption: &str) {

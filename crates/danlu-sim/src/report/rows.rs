@@ -41,6 +41,10 @@ impl Comparison {
         ];
         let lost = format!("work lost ({unit} × hours)");
         rows.push(self.plain(&lost, |run| format!("{:.1}", run.all.lost_unit_hours)));
+        if self.runs.iter().any(|run| run.gave_up_after_seconds.is_some()) {
+            let word = |run: &Run| run.gave_up_after_seconds.map_or("–".to_owned(), duration);
+            rows.push(self.plain("given up, going in circles, after", word));
+        }
         let seldom: [(&str, Count); 5] = [
             ("failed attempts", |run| run.all.failures),
             ("failed jobs", |run| run.jobs.failed),

@@ -57,7 +57,13 @@ pub struct Simulation {
     wake: Option<Timestamp>,
     meter: Meter,
     passes: u64,
+    /// Passes since time last moved.
+    passes_at_once: u32,
 }
+
+/// So many passes at one moment mean that jobs make room for each other without end. A pass that preempts jobs which stop
+/// at once is followed by another at the same moment, but each should leave less to do.
+const MOST_PASSES_AT_ONCE: u32 = 1000;
 
 impl Simulation {
     pub fn new(world: World) -> Self {
@@ -78,6 +84,7 @@ impl Simulation {
             wake: None,
             meter: Meter::new(&nodes),
             passes: 0,
+            passes_at_once: 0,
             dice: Vec::new(),
             broken: 0,
             faults,
@@ -98,10 +105,13 @@ impl Simulation {
     /// Goes to the next moment at which anything happens; false if nothing will that matters to any job.
     pub fn step(&mut self) -> bool {
         let stuck = self.agenda.only_chance_is_left() && self.active == 0 && self.broken == 0;
-        if self.open == 0 || stuck {
+        if self.open == 0 || stuck || self.went_in_circles() {
             return false;
         }
         let Some(next) = self.agenda.next_time() else { return false };
+        if next > self.now {
+            self.passes_at_once = 0;
+        }
         self.now = next;
         let mut matters = false;
         while let Some(item) = self.agenda.take_due(next) {
@@ -131,6 +141,11 @@ impl Simulation {
     /// How many jobs have ended or were refused, of how many.
     pub fn progress(&self) -> (usize, usize) {
         (self.stories.len() - self.open, self.stories.len())
+    }
+
+    /// Whether it was given up because the scheduler changed its mind for ever at one moment, [`Simulation::now`].
+    pub fn went_in_circles(&self) -> bool {
+        self.passes_at_once > MOST_PASSES_AT_ONCE
     }
 
     /// How many jobs another pass at this moment would start, which should be none.
@@ -242,6 +257,7 @@ impl Simulation {
         self.file_touched();
         let Plan { starts, preemptions, next_wake, .. } = self.scheduler.plan(self.now);
         self.passes += 1;
+        self.passes_at_once += 1;
         for start in starts {
             self.ledger.take(start.job, &start.grants).expect("a plan fits the cluster it was made for");
             self.apply(start.job, Event::Place { grants: start.grants });

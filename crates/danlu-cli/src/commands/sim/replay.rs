@@ -110,6 +110,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         )?,
     };
     let runs = simulate(&trace, variants, faults);
+    for run in runs.iter().filter(|run| run.gave_up_after_seconds.is_some()) {
+        output::say(format!(
+            "warning: `{}` was given up: its jobs made room for each other without end; this is a bug of the scheduler",
+            run.name
+        ));
+    }
     let comparison = Comparison::new(&trace.name, std::mem::take(&mut trace.notes), runs);
     if let Some(path) = &arguments.html {
         std::fs::write(path, html(&comparison))

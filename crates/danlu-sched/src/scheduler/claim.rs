@@ -7,7 +7,7 @@ use danlu_types::JobId;
 
 use super::accounts::AccountId;
 use super::pass::Pass;
-use super::queue::Class;
+use super::queue::{Class, Place};
 use super::reserve::Promise;
 use super::usage::Usage;
 use super::wait::Verdict;
@@ -25,7 +25,7 @@ impl Pass<'_> {
             .map(|waiting| (waiting.place, waiting.class.clone()))
             .collect();
         claimants.sort_unstable_by_key(|(place, _)| *place);
-        for ((_, job), class) in claimants {
+        for (Place { job, .. }, class) in claimants {
             if let Ok(shape) = self.within_quota(&class, class.shape, job)
                 && let Some(placement) = self.place(&class, shape)
             {
@@ -57,14 +57,14 @@ impl Pass<'_> {
     pub(super) fn settle_claim(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
         let withheld = self.scheduler.fleet.withhold(placement);
         let Some(entry) = self.entry_of(class, job, &Usage::of_placement(placement)) else { return };
-        self.promises.push(Promise {
+        self.promises.push(Arc::new(Promise {
             job,
             from: None,
             until: self.end_expected_of(job, self.now),
             placement: placement.clone(),
             withheld,
             entry: entry.clone(),
-        });
+        }));
         self.enter(entry);
         self.settled.insert(job);
         self.scheduler.verdicts.insert(class.clone(), Verdict::Preempting);

@@ -91,7 +91,7 @@ impl Scheduler {
             }
         }
         let mark = self.fleet.mark();
-        for kept in self.kept.values().filter(|kept| !kept.is_for(waiting.place.1)) {
+        for kept in self.kept.values().filter(|kept| !kept.is_for(waiting.place.job)) {
             self.fleet.withhold(kept.placement());
         }
         let left: Vec<Supply> = asks.iter().flat_map(|ask| self.fleet.supply(ask)).collect();

@@ -1,5 +1,7 @@
 //! What promises do to the books as time goes by: they collect what they are owed as soon as it is free, begin, and end.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::Scheduler;
@@ -9,6 +11,8 @@ use crate::fleet::{Fleet, Part, Placement};
 #[derive(Debug)]
 pub(super) struct Future {
     promises: Vec<Pending>,
+    /// Those that lack something; most are jobs that start now and lack nothing.
+    lacking: Vec<usize>,
     /// When which promise begins or ends, the latest first.
     events: Vec<(Timestamp, usize, Event)>,
     /// What was done to the accounts.
@@ -23,28 +27,31 @@ enum Event {
 
 #[derive(Debug)]
 struct Pending {
-    promise: Promise,
-    /// What it has been given so far.
-    has: Vec<Part>,
+    promise: Arc<Promise>,
+    /// What it has been given beyond what was withheld for it.
+    collected: Vec<Part>,
     /// What it still lacks.
     lacks: Vec<Part>,
 }
 
 impl Future {
-    pub(super) fn new(promises: Vec<Promise>) -> Self {
+    pub(super) fn new(promises: Vec<Arc<Promise>>) -> Self {
         let mut events: Vec<(Timestamp, usize, Event)> = Vec::new();
         for (at, promise) in promises.iter().enumerate() {
             events.extend(promise.from.map(|from| (from, at, Event::Begin)));
             events.push((promise.until, at, Event::End));
         }
         events.sort_unstable_by(|one, other| other.cmp(one));
-        let pending = |promise: Promise| {
+        let pending = |promise: Arc<Promise>| {
             let withheld = &promise.withheld.parts;
             let lacks = promise.placement.parts.iter().zip(withheld).map(|(all, has)| rest(all, has));
-            let lacks = lacks.filter(has_anything).collect();
-            Pending { has: promise.withheld.parts.clone(), lacks, promise }
+            let lacks =
+                if promise.is_whole() { Vec::new() } else { lacks.filter(has_anything).collect::<Vec<_>>() };
+            Pending { collected: Vec::new(), lacks, promise }
         };
-        Future { promises: promises.into_iter().map(pending).collect(), events, done: Vec::new() }
+        let promises: Vec<Pending> = promises.into_iter().map(pending).collect();
+        let lacking = (0..promises.len()).filter(|at| !promises[*at].lacks.is_empty()).collect();
+        Future { promises, lacking, events, done: Vec::new() }
     }
 
     /// When something happens next.
@@ -60,11 +67,11 @@ impl Future {
             Event::Begin => scheduler.enter(&pending.promise.entry),
             Event::End => {
                 scheduler.strike(&pending.promise.entry);
-                let parts = std::mem::take(&mut pending.has);
+                let mut freed = pending.promise.withheld.clone();
+                freed.parts.append(&mut pending.collected);
                 pending.lacks.clear();
-                let placement = Placement { parts, ..pending.promise.placement };
-                scheduler.fleet.give_back(&placement);
-                self.collect(&mut scheduler.fleet, Some(&placement));
+                scheduler.fleet.give_back(&freed);
+                self.collect(&mut scheduler.fleet, Some(&freed));
             }
         }
         self.done.push((at, event));
@@ -72,7 +79,8 @@ impl Future {
 
     /// Gives promises what they lack of what has become free; where that is known, only there.
     pub(super) fn collect(&mut self, fleet: &mut Fleet, freed: Option<&Placement>) {
-        for pending in &mut self.promises {
+        for at in &self.lacking {
+            let pending = &mut self.promises[*at];
             for lack in &mut pending.lacks {
                 let is_there = |freed: &Placement| freed.parts.iter().any(|part| part.node == lack.node);
                 if !freed.is_none_or(is_there) {
@@ -81,7 +89,7 @@ impl Future {
                 let one = Placement { parts: vec![lack.clone()], ..pending.promise.placement };
                 for found in fleet.withhold(&one).parts {
                     *lack = rest(lack, &found);
-                    pending.has.push(found);
+                    pending.collected.push(found);
                 }
             }
         }

@@ -87,13 +87,13 @@ impl Pass<'_> {
         if pools == 0 || !self.scheduler.is_possible(class.shape) {
             return;
         }
-        let since = self.scheduler.queue.get(place.1).map_or(self.now, |waiting| waiting.since);
+        let since = self.scheduler.queue.get(place.job).map_or(self.now, |waiting| waiting.since);
         // A head that has its devices and waits for processors keeps jobs without devices from taking them.
         let closes = matches!(policy, HeadOfLine::Strict | HeadOfLine::Balance);
         if closes && self.scheduler.fleet.devices_fit(class.shape) {
             pools |= CPU_ONLY;
         }
-        line.heads.push(Head { job: place.1, pools, since });
+        line.heads.push(Head { job: place.job, pools, since });
         if policy == HeadOfLine::Backfill {
             self.reserve(account, class, place, pools);
         }

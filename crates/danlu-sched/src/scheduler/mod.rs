@@ -22,21 +22,22 @@ mod usage;
 mod wait;
 mod why;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use danlu_core::job::{StopReason, Verdict, Waiting as Why};
 use danlu_core::{Attempt, FailureCause, Grant, Job, Life};
-use danlu_types::{JobId, JobSpec, Node, NodeName, Sharing, Span};
+use danlu_types::{HeadOfLine, JobId, JobSpec, Node, NodeName, Sharing, Span};
 use jiff::{SignedDuration, Timestamp};
 
 pub use history::{Estimate, Witness};
 pub use usage::Resource;
 pub use wait::{ReasonCode, WaitReason};
 
-use self::accounts::Accounts;
+use self::accounts::{AccountId, Accounts};
 use self::history::History;
-use self::queue::{Class, Queue, Waiting};
+use self::queue::{Class, Place, Queue, Waiting};
 use self::reserve::Kept;
 use self::running::{Running, Runnings, Stopping, after};
 use self::usage::Usage;
@@ -93,6 +94,8 @@ pub struct Scheduler {
     possible: BTreeMap<ShapeId, bool>,
 }
 
+/// However long a job is expected to run, its turn is not put off by more.
+const LONGEST_HANDICAP: Span = Span::from_seconds(7 * 24 * 3600);
 /// How long a job keeps away from a node that failed it.
 const AVOID_FOR: SignedDuration = SignedDuration::from_mins(10);
 
@@ -218,6 +221,7 @@ impl Scheduler {
             Life::Queued { since, .. } => (*since, None, None),
             _ => (job.submitted_at, None, None),
         };
+        let due = self.due(job, account, &estimate);
         let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
         let blamed = blamed(job);
         let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
@@ -232,7 +236,7 @@ impl Scheduler {
             avoid,
         };
         Waiting {
-            place: job.place(),
+            place: Place { priority: Reverse(job.spec.priority), due, job: job.id },
             class: Arc::new(class),
             owner,
             since,
@@ -242,6 +246,17 @@ impl Scheduler {
             avoid_until,
             estimate,
         }
+    }
+
+    /// When a job's turn comes: at its submission, put off by its own length where that is known and the workspace does
+    /// not insist on the order of submission.
+    fn due(&self, job: &Job, account: AccountId, estimate: &Estimate) -> Timestamp {
+        let in_order =
+            matches!(self.accounts.get(account).head_of_line, HeadOfLine::Strict | HeadOfLine::Balance);
+        if in_order || estimate.witness == Witness::Guess {
+            return job.submitted_at;
+        }
+        after(job.submitted_at, estimate.typical.min(LONGEST_HANDICAP))
     }
 
     fn activate(&mut self, job: &Job, attempt: &Attempt) {

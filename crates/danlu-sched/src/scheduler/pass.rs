@@ -34,7 +34,7 @@ pub(super) struct Pass<'s> {
     pub(super) settled: BTreeSet<JobId>,
     pub(super) reserved: Vec<Reserved>,
     /// What starts in this pass, or will when others have ended: nobody runs there yet.
-    pub(super) promises: Vec<Promise>,
+    pub(super) promises: Vec<Arc<Promise>>,
     /// Victims chosen in this pass.
     pub(super) victims: BTreeSet<JobId>,
     /// By workspace, what those hold that have been told to end.
@@ -113,7 +113,7 @@ impl<'s> Pass<'s> {
             let Some(line) = self.lines.get_mut(&account) else { continue };
             let Some(candidate) = line.open.pop_first() else { continue };
             let Candidate { place, class, had_room } = &candidate;
-            let is_settled = self.settled.contains(&place.1);
+            let is_settled = self.settled.contains(&place.job);
             let outcome = if is_settled { Outcome::Settled } else { self.consider(&candidate, sweep) };
             match outcome {
                 Outcome::Settled => {
@@ -158,7 +158,7 @@ impl<'s> Pass<'s> {
 
     fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
         let Candidate { place, class, had_room } = candidate;
-        let (account, job) = (class.account, place.1);
+        let (account, job) = (class.account, place.job);
         let pools = class.pools;
         let policy = self.scheduler.accounts.get(account).head_of_line;
         let kinds = match self.open_kinds(account, pools, policy) {
@@ -221,14 +221,14 @@ impl<'s> Pass<'s> {
     pub(super) fn start(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
         let usage = Usage::of_placement(placement);
         let Some(entry) = self.entry_of(class, job, &usage) else { return };
-        self.promises.push(Promise {
+        self.promises.push(Arc::new(Promise {
             job,
             from: None,
             until: self.end_expected_of(job, self.now),
             placement: placement.clone(),
             withheld: placement.clone(),
             entry: entry.clone(),
-        });
+        }));
         self.enter(entry);
         self.use_spare(class, &usage);
         self.settled.insert(job);

@@ -95,13 +95,13 @@ impl Pass<'_> {
 
     fn preempt(&mut self, search: &Search<'_>, victims: &BTreeSet<JobId>, placement: &Placement) {
         for &victim in victims {
-            self.plan.preemptions.push(Preemption { victim, for_job: search.place.1 });
+            self.plan.preemptions.push(Preemption { victim, for_job: search.place.job });
             self.victims.insert(victim);
             if let Some(running) = self.scheduler.running.get(victim) {
                 self.leaving.entry(running.account).or_default().add(&running.usage);
             }
         }
-        self.settle_claim(search.class, search.place.1, placement);
+        self.settle_claim(search.class, search.place.job, placement);
     }
 
     /// Whether anybody is there who may be taken, at little cost.
@@ -109,7 +109,7 @@ impl Pass<'_> {
         let own = search.class.account;
         self.scheduler.running.preemptible().any(|(account, priority)| {
             if account == own {
-                priority < search.place.0.0 || search.right.is_some_and(Right::pushes_out_own)
+                priority < search.place.priority.0 || search.right.is_some_and(Right::pushes_out_own)
             } else {
                 search.right.is_some_and(Right::takes_back)
             }
@@ -139,7 +139,7 @@ impl Pass<'_> {
 
     /// Looked at again for every victim: whoever has given back all that was borrowed is left alone.
     fn may_take(&self, search: &Search<'_>, running: &Running) -> bool {
-        let priority = search.place.0.0;
+        let priority = search.place.priority.0;
         let borrowed = || {
             let leaving = self.leaving(running.account);
             self.scheduler.accounts.borrows(running.account, running.usage.main_resource(), &leaving)
@@ -188,12 +188,12 @@ impl Pass<'_> {
         candidates: &[JobId],
         victims: &mut BTreeSet<JobId>,
     ) -> bool {
-        while let Err(over) = self.within_quota(search.class, search.shape, search.place.1) {
+        while let Err(over) = self.within_quota(search.class, search.shape, search.place.job) {
             let (resource, is_user) = match over {
                 OverQuota::Workspace(resource) | OverQuota::Guaranteed(resource) => (resource, false),
                 OverQuota::User(resource) => (resource, true),
             };
-            let Some(waiting) = self.scheduler.queue.get(search.place.1) else { return false };
+            let Some(waiting) = self.scheduler.queue.get(search.place.job) else { return false };
             let helps = |running: &Running| {
                 running.account == search.class.account
                     && running.usage.get(resource) > 0
@@ -299,7 +299,7 @@ impl Pass<'_> {
 
     /// What the job could start as, were those gone that have been let go.
     fn room_for(&mut self, search: &Search<'_>) -> Option<ShapeId> {
-        let shape = self.within_quota(search.class, search.shape, search.place.1).ok()?;
+        let shape = self.within_quota(search.class, search.shape, search.place.job).ok()?;
         let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
         self.scheduler.fleet.fits(shape, &wish).then_some(shape)
     }

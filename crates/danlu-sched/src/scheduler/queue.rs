@@ -3,6 +3,7 @@
 //! Jobs of one *class* are alike in everything that decides whether they may start now; only their places differ. If the
 //! first of a class cannot start, none of it can. So a pass costs classes plus starts, not jobs.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,8 +19,16 @@ use crate::shape::Shape;
 pub(crate) type Pools = u8;
 pub(crate) const CPU_ONLY: Pools = 1 << DeviceKind::ALL.len();
 
-/// Larger priority first, then earlier submission: [`danlu_core::Job::place`].
-pub(crate) type Place = (std::cmp::Reverse<u8>, JobId);
+/// Where a job stands in its workspace's line: larger priority first, then who is due first, then earlier submission.
+/// Nothing that happens to a job while it is here changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) priority: Reverse<u8>,
+    /// Its submission, put off by as long as it is expected to run: who asks for a minute passes who asks for a day, but
+    /// only those that have not waited that long.
+    pub(crate) due: Timestamp,
+    pub(crate) job: JobId,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {

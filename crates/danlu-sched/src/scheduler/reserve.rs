@@ -93,6 +93,13 @@ impl Kept {
     }
 }
 
+impl Promise {
+    /// Whether everything is taken out of the fleet for it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.withheld == self.placement
+    }
+}
+
 impl Reserved {
     pub(super) fn is_of(&self, account: AccountId) -> bool {
         self.key.0 == account
@@ -110,7 +117,7 @@ impl Pass<'_> {
         if self.reserved.len() >= MOST_RESERVATIONS {
             return;
         }
-        let (key, job) = ((account, pools), place.1);
+        let (key, job) = ((account, pools), place.job);
         let has_limit = !self.scheduler.accounts.get(account).limit.is_empty();
         let known = self.scheduler.kept.get(&key).filter(|kept| {
             // What a limit leaves changes with every start of the workspace.
@@ -210,15 +217,16 @@ impl Pass<'_> {
 
     /// What comes before a job that is looked at now: what starts in this pass, what others are stopped for, and heads
     /// that were reserved for before.
-    fn promises(&self) -> Vec<Promise> {
-        let reserved = self.reserved.iter().map(|reserved| Promise {
+    fn promises(&self) -> Vec<Arc<Promise>> {
+        let promise = |reserved: &Reserved| Promise {
             job: reserved.job,
             from: Some(reserved.at),
             until: self.end_expected_of(reserved.job, reserved.at),
             placement: reserved.kept.placement.clone(),
             withheld: reserved.withheld.clone(),
             entry: reserved.entry.clone(),
-        });
+        };
+        let reserved = self.reserved.iter().map(|reserved| Arc::new(promise(reserved)));
         self.promises.iter().cloned().chain(reserved).collect()
     }
 
@@ -253,7 +261,7 @@ impl Pass<'_> {
         let kept: Vec<(JobId, Placement)> = self
             .promises
             .iter()
-            .filter(|promise| promise.withheld != promise.placement)
+            .filter(|promise| !promise.is_whole())
             .map(|promise| (promise.job, promise.withheld.clone()))
             .chain(self.reserved.iter().map(|reserved| (reserved.job, reserved.withheld.clone())))
             .filter(|(for_job, _)| *for_job != job)

@@ -195,11 +195,8 @@ impl Simulation {
         let verdict = past.verdict.clone();
         entry.ran.milliseconds += held_for.milliseconds;
         entry.held += units * u128::from(held_for.milliseconds);
-        match verdict {
-            Verdict::Preempted { .. } => entry.preemptions += 1,
-            Verdict::Failed { .. } => entry.failures += 1,
-            Verdict::Succeeded | Verdict::Stopped { .. } => {}
-        }
+        entry.preemptions += u32::from(matches!(verdict, Verdict::Preempted { .. }));
+        entry.failures += u32::from(matches!(verdict, Verdict::Failed { .. }));
         if entry.ended_by_itself {
             entry.part += 1;
             entry.saved = Span::default();

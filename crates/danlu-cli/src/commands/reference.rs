@@ -18,27 +18,23 @@ pub(crate) fn markdown() -> String {
     options(&mut text, program.get_arguments().filter(|argument| argument.is_global_set()));
     for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         if command.get_name() != "help" {
-            section(&mut text, "danlu", command);
+            section(&mut text, command.get_name(), command);
         }
     }
     text.trim_end().to_owned()
 }
 
-/// A command, and the commands below it as sections of their own.
-fn section(text: &mut String, above: &str, command: &Command) {
-    let name = format!("{above} {}", command.get_name());
-    let below = || command.get_subcommands().filter(|command| command.get_name() != "help");
-    if below().next().is_some() {
-        below().for_each(|command| section(text, &name, command));
-        return;
-    }
-    let _ = writeln!(text, "\n## {name}\n");
+fn section(text: &mut String, name: &str, command: &Command) {
+    let _ = writeln!(text, "\n## danlu {name}\n");
     if let Some(about) = command.get_about() {
         let _ = writeln!(text, "{about}.\n");
     }
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
     options(text, command.get_arguments().filter(|argument| !argument.is_global_set()));
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        section(text, &format!("{name} {}", below.get_name()), below);
+    }
 }
 
 fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {

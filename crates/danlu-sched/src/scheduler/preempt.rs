@@ -3,7 +3,7 @@
 //! A job may take from others in two ways. A workspace that uses less than it is guaranteed takes back what others
 //! borrow; and within a workspace, a larger priority goes before a smaller one. Only preemptible jobs are taken, and
 //! only after they have run for the minimum time. Whoever borrows gives back no more than that: a workspace that has come
-//! down to its guarantee is left alone.
+//! down to its guarantee is left alone. And so is a job that should end by itself within the grace it would be given.
 //!
 //! The search goes node by node: for each, the fewest jobs whose end leaves room for one worker more. Of these the
 //! cheapest nodes are put together until the gang fits, and whoever turns out to be spared is left alone. That is exact
@@ -126,7 +126,8 @@ impl Pass<'_> {
             if !running.preemptible || is_leaving || !self.may_take(search, running) {
                 continue;
             }
-            let from = after(running.placed_at, scheduler.sharing.minimum_run_time);
+            let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time);
+            let from = minimum.max(running.until_worth_stopping(self.now));
             if from > self.now {
                 earliest = earliest.into_iter().chain([from]).min();
             } else {

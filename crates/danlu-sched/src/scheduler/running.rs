@@ -8,7 +8,7 @@ use danlu_types::{JobId, Span};
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
-use super::history::Estimate;
+use super::history::{Estimate, Witness};
 use super::usage::Usage;
 use crate::fleet::Placement;
 
@@ -59,6 +59,13 @@ pub(crate) struct Runnings {
 const SHORTEST: Span = Span::from_seconds(1);
 
 impl Running {
+    /// Now, or when it should end: stopping a job that ends by itself in the time it would be given to stop gains nothing.
+    pub(crate) fn until_worth_stopping(&self, now: Timestamp) -> Timestamp {
+        let is_known = self.estimate.witness != Witness::Guess;
+        let ends_soon = self.expected_end <= after(now, self.grace);
+        if is_known && ends_soon { self.expected_end } else { now }
+    }
+
     /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices).
     pub(crate) fn work_at_stake(&self, now: Timestamp) -> u128 {
         let main = self.usage.get(self.usage.main_resource());
@@ -75,7 +82,7 @@ impl Running {
             }
             after(from, span)
         };
-        let end = ahead(self.placed_at, self.estimate.typical);
+        let end = ahead(self.placed_at, self.estimate.most);
         let stops = self.stopping.map(|stopping| ahead(stopping.since, stopping.grace));
         let limit = self.latest_end.filter(|limit| *limit > now);
         stops.into_iter().chain(limit).fold(end, Timestamp::min)

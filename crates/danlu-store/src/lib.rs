@@ -5,6 +5,7 @@
 //! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
 
 mod address;
+mod claim;
 mod error;
 pub mod logs;
 mod postgres;
@@ -17,7 +18,8 @@ use danlu_types::JobId;
 use danlu_types::api::{EventView, JobOutcome, JobState};
 use jiff::Timestamp;
 
-pub use address::{open, open_at_version};
+pub use address::{claim, open, open_at_version};
+pub use claim::Claim;
 pub use error::StoreError;
 
 /// How many prepared statements a connection keeps.

@@ -8,6 +8,7 @@
 )]
 
 mod behaviours;
+mod claims;
 mod crash;
 mod database;
 mod filters;
@@ -55,6 +56,9 @@ conformance! {
         old_ends_are_found_oldest_first,
         large_batches_are_written_whole,
         fifty_committers_at_once_lose_nothing;
+    claims:
+        a_database_has_one_server_at_a_time,
+        a_claim_ends_with_its_process;
     crash:
         an_impossible_row_leaves_nothing_of_its_batch,
         a_refused_key_leaves_nothing_of_its_batch,

@@ -127,6 +127,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
+    code.clear_incoming();
     let waiting = RwLock::new(HashMap::new());
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;

@@ -12,6 +12,8 @@ mod postgres;
 mod row;
 mod sqlite;
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use danlu_core::{Job, Record};
 use danlu_types::JobId;
@@ -51,6 +53,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Forgets jobs that have ended, with their spec and submission key; their history stays. Others are left alone.
     /// Returns how many were forgotten.
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;
+
+    /// The code snapshots that jobs name: those of ended ones too, until they are forgotten.
+    async fn codes_named(&self) -> Result<HashSet<String>, StoreError>;
 
     /// The id of the job that was submitted with this key, if one was and has not been forgotten.
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;

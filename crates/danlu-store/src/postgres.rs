@@ -23,7 +23,10 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters FOR UPDATE";
 /// Two may open an empty database at once. The number is arbitrary, and ours.
 const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(4926107313)";
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_jobs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/postgres/0001_jobs.sql"),
+    include_str!("../migrations/postgres/0002_code.sql"),
+];
 
 const CONNECTIONS: u32 = 8;
 /// Someone may have turned durability off for the whole server; for us a commit is on disk when it returns. Stronger

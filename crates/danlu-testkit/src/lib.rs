@@ -7,11 +7,13 @@ mod clock;
 mod postgres;
 mod processes;
 mod server;
+mod terminal;
 
 pub use clock::FakeClock;
 pub use postgres::{PostgresServer, skip};
 pub use processes::{alive, processes_of};
 pub use server::{TestServer, spec};
+pub use terminal::{CTRL_C, Terminal};
 
 use std::future::Future;
 use std::time::Duration;

@@ -47,6 +47,18 @@ impl SmallDisk {
         file
     }
 
+    /// While files on it are open: whoever opens or creates one from now on is refused.
+    fn lock(&self) {
+        let bind = MsFlags::MS_BIND;
+        mount(Some(&self.path), &self.path, None::<&str>, bind, None::<&str>).unwrap();
+        let read_only = bind | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(None::<&str>, &self.path, None::<&str>, read_only, None::<&str>).unwrap();
+    }
+
+    fn unlock(&self) {
+        umount2(&self.path, MntFlags::MNT_DETACH).unwrap();
+    }
+
     fn remount(&self, read_only: bool) {
         let flags = if read_only { MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY } else { MsFlags::MS_REMOUNT };
         // Open files keep a file system writable; an emergency remount by `mount` says so instead of waiting.
@@ -56,7 +68,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = umount2(&self.path, MntFlags::MNT_DETACH);
+        // Twice, if a test failed while it was locked.
+        while umount2(&self.path, MntFlags::MNT_DETACH).is_ok() {}
     }
 }
 
@@ -113,6 +126,41 @@ async fn a_read_only_data_folder_is_named_and_works_again_when_mended() {
     disk.remount(false);
     let server = TestServer::start_in(DANLU, &[], folder, &[]).await;
     assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_that_becomes_read_only_refuses_clearly_and_loses_nothing() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    let server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let go = server.folder().join("go");
+    let program = format!(
+        "echo before; while ! [ -e {go} ]; do sleep 0.02; done; seq 500; touch {go}.done",
+        go = go.display()
+    );
+    let running = server.submit(&spec(&program)).await;
+    server.wait_for(running, JobState::Running).await;
+
+    disk.lock();
+    let error =
+        server.client().job_submit(&spec("true"), Some("while-locked")).await.unwrap_err().to_string();
+    assert!(error.contains("data folder") && error.contains("read-only"), "{error}");
+    assert!(server.client().readiness().await.is_err(), "a server that cannot write is not ready");
+    assert_eq!(server.job(running).await.state, JobState::Running, "what can be read is read");
+    // The job goes on, and ends while its end cannot be noted.
+    std::fs::write(&go, "").unwrap();
+    eventually("the job to come to its end", || async { go.with_extension("done").exists().then_some(()) })
+        .await;
+
+    disk.unlock();
+    let job = server.wait_for_end(running).await;
+    assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
+    let mut expected = vec!["before".to_owned()];
+    expected.extend((1..=500).map(|number| number.to_string()));
+    assert_eq!(server.texts(running).await, expected);
+    let again = server.client().job_submit(&spec("true"), Some("while-locked")).await.unwrap();
+    assert_eq!(server.wait_for_end(again.id).await.outcome, Some(JobOutcome::Succeeded));
     drop(server);
 }
 

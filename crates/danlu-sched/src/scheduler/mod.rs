@@ -334,6 +334,13 @@ impl Scheduler {
         *self.possible.entry(shape).or_insert_with(|| self.fleet.could_fit_when_idle(shape, &[]))
     }
 
+    /// The same, as far as its workspace's limit and others' guarantees will ever allow it. Rules may have become stricter
+    /// after it was accepted.
+    fn could_ever_start(&mut self, class: &Class) -> bool {
+        let shape = self.within_bounds(class.account, class.shape, class.preemptible);
+        shape.is_some_and(|shape| self.is_possible(shape))
+    }
+
     fn owner(&mut self, name: &str) -> Arc<str> {
         if let Some(owner) = self.owners.get(name) {
             return owner.clone();

@@ -7,6 +7,7 @@
 //!
 //! [`trace`] reads what others recorded, [`Run`] holds the figures of a run, [`html`] shows several side by side.
 
+mod bench;
 mod dice;
 mod faults;
 mod measure;
@@ -15,6 +16,7 @@ mod simulation;
 mod story;
 pub mod trace;
 
+pub use bench::{BenchReport, BenchSize, bench};
 pub use faults::{Faults, ParseFaultsError};
 pub use measure::{CLASS_LABEL, Comparison, Counts, Distribution, Group, Run, Series};
 pub use report::{JobReport, Report, Row, html};

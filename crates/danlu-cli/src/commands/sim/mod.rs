@@ -1,5 +1,6 @@
 //! `danlu sim`: clusters under virtual time, with the scheduler that runs the real one.
 
+mod bench;
 mod replay;
 mod variants;
 
@@ -22,10 +23,13 @@ pub(crate) struct Arguments {
 enum Command {
     /// Replays recorded jobs in virtual time, under one or more sets of rules
     Replay(replay::Arguments),
+    /// Measures the scheduler on a large cluster: passes, placements, explanations
+    Bench(bench::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Replay(arguments) => replay::run(arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     }
 }

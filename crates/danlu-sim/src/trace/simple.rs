@@ -172,6 +172,6 @@ mod tests {
         insta::assert_snapshot!(said(",kind", ",tpu"), @"`jobs.csv` line 2, column `kind`: `tpu` is not a device kind; write `nvidia` or `ascend`");
         insta::assert_snapshot!(said(",priority", ",12"), @"`jobs.csv` line 2, column `priority`: is 12; it must be between 1 and 9");
         insta::assert_snapshot!(said(",preemptible", ",maybe"), @"`jobs.csv` line 2, column `preemptible`: `maybe` is neither `true` nor `false`");
-        insta::assert_snapshot!(said(",workers", ",0"), @"`jobs.csv` line 2, column `workers`: must be 1 or more");
+        insta::assert_snapshot!(said(",workers", ",0"), @"`jobs.csv` line 2, column `workers`: is 0; it must be between 1 and 65536");
     }
 }

@@ -233,7 +233,7 @@ impl Scheduler {
             shape,
             pools: queue::pools_of(self.fleet.shape_of(shape)),
             preemptible: job.spec.preemptible,
-            length: Class::length_of(estimate.most),
+            length: Class::length_of(estimate.typical),
             user,
             avoid,
         };

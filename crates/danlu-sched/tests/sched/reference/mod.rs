@@ -208,7 +208,9 @@ impl<'a> Pass<'a> {
         if !is_reserved && self.preempt(job, &wished) {
             return Outcome::Settled;
         }
-        let is_over_user = self.first_refusal(job, &wished).is_some_and(|(_, is_user)| is_user);
+        let possible = narrowed(&wished, |usage, _| self.could_ever_have(job, &usage));
+        let possible = if possible.alternatives.is_empty() { &wished } else { &possible };
+        let is_over_user = self.first_refusal(job, possible).is_some_and(|(_, is_user)| is_user);
         let keeps_nobody_waiting = is_reserved || (within.alternatives.is_empty() && is_over_user);
         if !keeps_nobody_waiting {
             self.become_head(job, policy);

@@ -165,7 +165,8 @@ impl Pass<'_> {
         let additional = more.iter().map(|job| (job, true));
         for (job, is_more) in gone.iter().map(|job| (job, false)).chain(additional) {
             let Some(running) = self.scheduler.running.get(*job) else { continue };
-            let by_priority = running.account == search.class.account && running.priority < search.place.priority.0;
+            let by_priority =
+                running.account == search.class.account && running.priority < search.place.priority.0;
             let resource = running.usage.main_resource();
             let (sum, largest) = given.entry((running.account, resource)).or_default();
             if is_more {

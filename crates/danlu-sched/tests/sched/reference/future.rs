@@ -92,7 +92,7 @@ impl Pass<'_> {
     }
 
     /// A job that outlives its estimate is given as long again.
-    fn expected_end(&self, job: &Job) -> Timestamp {
+    pub(super) fn expected_end(&self, job: &Job) -> Timestamp {
         let ahead = |from: Timestamp, mut span: SignedDuration| {
             span = span.max(SignedDuration::from_secs(1));
             while from + span <= self.now {

@@ -156,7 +156,7 @@ impl<'a> Pass<'a> {
             let workspace = &waiting[*at].spec.workspace;
             waiting[..*at].iter().all(|ahead| ahead.spec.workspace != *workspace)
         };
-        let key = |at: &usize| (self.share(&waiting[*at].spec.workspace), waiting[*at].place());
+        let key = |at: &usize| (self.share(&waiting[*at].spec.workspace), self.place_in_line(waiting[*at]));
         let firsts = (0..waiting.len()).filter(is_first);
         firsts.min_by(|one, other| {
             let ((one, place), (other, other_place)) = (key(one), key(other));
@@ -331,8 +331,17 @@ impl<'a> Pass<'a> {
         let is_queued = |job: &&Job| matches!(job.life, Life::Queued { .. });
         let mut queue: Vec<&Job> =
             self.jobs.values().filter(is_queued).filter(|job| !backs_off(job)).collect();
-        queue.sort_by_key(|job| job.place());
+        queue.sort_by_key(|job| self.place_in_line(job));
         queue
+    }
+
+    /// Larger priority first; then earlier submission, put off by its own length where that is known and the workspace does
+    /// not insist on the order.
+    fn place_in_line(&self, job: &Job) -> (std::cmp::Reverse<u8>, Timestamp, JobId) {
+        let in_order = self.workspace(&job.spec.workspace).head_of_line == HeadOfLine::Strict;
+        let handicap =
+            if in_order || job.spec.max_time.is_none() { SignedDuration::ZERO } else { estimate(job) };
+        (std::cmp::Reverse(job.spec.priority), job.submitted_at + handicap, job.id)
     }
 
     fn running(&self) -> Vec<(&'a Job, Vec<Part>)> {

@@ -60,8 +60,12 @@ impl Pass<'_> {
         let Some(attempt) = victim.active() else { return false };
         let minimum: SignedDuration = self.sharing.minimum_run_time.to_duration().try_into().unwrap();
         let is_open = victim.spec.preemptible && attempt.stop.is_none() && !self.victims.contains(&victim.id);
+        // Who ends by itself in the time it would be given to stop is left alone.
+        let soon = self.now + victim.spec.grace.to_duration();
+        let ends_soon = victim.spec.max_time.is_some() && self.expected_end(victim) <= soon;
         let borrows = || self.borrows_with(&victim.spec.workspace, self.held(victim).main(), 0);
         is_open
+            && !ends_soon
             && !self.gone.contains(&victim.id)
             && attempt.placed_at + minimum <= self.now
             && if victim.spec.workspace == search.job.spec.workspace {

@@ -20,7 +20,7 @@ step_shell() { git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck -x; }
 step_clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 step_examples() { python3 examples/check.py digits-stdlib; }
 step_fresh() { cargo xtask fresh; }
-step_test() { cargo test --workspace --locked; }
+step_test() { cargo test --workspace --locked --no-fail-fast; }
 
 # Why a step cannot run on this machine, or nothing. Under CI provisioning has already refused to go on without.
 obstacle() {

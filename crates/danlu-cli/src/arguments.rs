@@ -32,6 +32,9 @@ pub(crate) enum Command {
     /// Puts a job into the queue and prints its number
     Submit(submit::Arguments),
     /// Submits a job, follows it to its end and exits with its exit code
+    ///
+    /// Ctrl-C stops the job and gives it its grace; a second one kills it; a third one leaves it to the server and exits
+    /// with 130.
     Run(run::Arguments),
     /// Lists jobs, newest first
     Jobs(jobs::Arguments),

@@ -25,6 +25,13 @@ pub(crate) fn lack_of_room(path: &Path) -> Option<String> {
     (free < LEAST_ROOM_BYTES).then(|| format!("the disk of the data folder has only {free} bytes left"))
 }
 
+/// Says so if nothing can be written below the folder. The store may not notice: its files are open, or elsewhere.
+pub(crate) fn read_only(path: &Path) -> Option<String> {
+    let disk = nix::sys::statvfs::statvfs(path).ok()?;
+    let is_read_only = disk.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY);
+    is_read_only.then(|| format!("the data folder `{}` is on a read-only file system", path.display()))
+}
+
 /// A data folder in this server's hands. The lock is the kernel's: it is gone with the process, however it ends.
 #[derive(Debug)]
 pub(crate) struct DataFolder {

@@ -1,5 +1,7 @@
 //! The whole platform on PostgreSQL instead of its embedded database.
 
+use std::process::Command;
+
 use danlu_testkit::{PostgresServer, TestServer, spec};
 use danlu_types::api::{JobOutcome, JobState};
 
@@ -25,4 +27,27 @@ async fn jobs_survive_a_kill_of_the_server_on_postgresql_too() {
     assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
     assert_eq!(server.texts(running).await, ["before", "after"]);
     assert!(!server.data().join("danlu.db").exists(), "the embedded database is not used");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_on_one_database_is_refused_until_the_first_is_gone() {
+    let Some(postgres) = PostgresServer::shared() else { return };
+    let url = postgres.create_database();
+    let mut first = TestServer::start(DANLU, &["--database", &url]).await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let second = || {
+        let mut command = Command::new(DANLU);
+        command.args(["up", "--listen", "127.0.0.1:0", "--database", &url, "--data"]).arg(elsewhere.path());
+        command
+    };
+    let output = second().output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(text.contains("another `danlu up` is using this database"), "{text}");
+
+    assert_eq!(first.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded), "the first goes on");
+    first.kill();
+    // The database lets go of what a killed server held: nobody has to clean up.
+    first.restart().await;
+    assert_eq!(first.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
 }

@@ -1,0 +1,44 @@
+//! A wall clock that a test sets, for a server and everything it starts, without touching the machine's.
+
+use std::path::{Path, PathBuf};
+
+const LIBRARIES: [&str; 2] = [
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+    "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+];
+
+/// libfaketime, told by a file how far from the truth to be.
+#[derive(Debug)]
+pub struct FakeClock {
+    library: &'static str,
+    file: PathBuf,
+}
+
+impl FakeClock {
+    /// A clock that is right as yet. `None` where libfaketime is not installed; with `CI=true` that is a failure.
+    pub fn below(folder: &Path) -> Option<Self> {
+        let Some(library) = LIBRARIES.into_iter().find(|path| Path::new(path).exists()) else {
+            crate::skip("libfaketime is not installed (Debian: `apt-get install faketime`)");
+            return None;
+        };
+        let clock = FakeClock { library, file: folder.join("clock") };
+        clock.jump("+0");
+        Some(clock)
+    }
+
+    /// What processes need in their environment to live by it.
+    pub fn environment(&self) -> [(&str, &str); 5] {
+        [
+            ("LD_PRELOAD", self.library),
+            ("FAKETIME_TIMESTAMP_FILE", self.file.to_str().expect("temporary folders have plain names")),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("DONT_FAKE_MONOTONIC", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ]
+    }
+
+    /// Sets it so far from the machine's: `+3d`.
+    pub fn jump(&self, offset: &str) {
+        std::fs::write(&self.file, format!("{offset}\n")).expect("the folder can be written");
+    }
+}

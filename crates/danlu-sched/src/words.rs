@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobId, JobSpec};
+use danlu_core::Job;
+use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
+use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobId, JobSpec, Span};
+use jiff::Timestamp;
 
 use crate::scheduler::{Resource, WaitReason};
 
@@ -153,4 +156,119 @@ fn amount_sentence(spec: &JobSpec, each: &str, most: impl fmt::Display) -> Strin
     };
     let beside = if spec.is_cpu_only() { String::new() } else { format!(" beside {}", alternatives(spec)) };
     format!("waiting for {workers}{each}{beside}, at most {most} free on one node")
+}
+
+/// Everything an explanation has, in one paragraph.
+pub(crate) fn paragraph(explanation: &Explanation, job: &Job, now: Timestamp) -> String {
+    let mut sentences = vec![capitalised(&explanation.reason.text)];
+    let supply: Vec<String> = explanation.supply.iter().map(supply_clause).collect();
+    if !supply.is_empty() {
+        sentences.push(capitalised(&supply.join("; ")));
+    }
+    if let Some(position) = explanation.position {
+        let workspace = &job.spec.workspace;
+        sentences.push(match position {
+            1 => format!("It is the next in workspace `{workspace}`"),
+            _ => format!("It is number {position} in workspace `{workspace}`"),
+        });
+    }
+    if let Some(quota) = &explanation.quota {
+        sentences.push(quota_sentence(quota));
+    }
+    if !explanation.holders.is_empty() {
+        sentences.push(holders_sentence(&explanation.holders));
+    }
+    if let Some(estimate) = &explanation.estimate {
+        sentences.push(estimate_sentence(estimate, now));
+    }
+    if !explanation.offers.is_empty() {
+        let offers: Vec<&str> = explanation.offers.iter().map(|offer| offer.text.as_str()).collect();
+        sentences.push(format!("Instead: {}", offers.join("; ")));
+    }
+    sentences.join(". ") + "."
+}
+
+fn supply_clause(supply: &Supply) -> String {
+    let (Some(kind), Some(name)) = (supply.kind, &supply.model) else {
+        return format!("{} of {} CPUs are free", supply.free, supply.total);
+    };
+    let mut clause = format!("{} of {} are free", supply.free, model(kind, name, supply.total));
+    if supply.free > 0 {
+        clause.push_str(&format!(", at most {} on one node", supply.most_on_one_node));
+    }
+    if supply.reserved > 0 {
+        clause.push_str(&format!(", {} of them kept for jobs ahead", supply.reserved));
+    }
+    if supply.usable < supply.total {
+        clause.push_str(&format!(", {} out of service", supply.total - supply.usable));
+    }
+    clause
+}
+
+fn quota_sentence(quota: &QuotaUse) -> String {
+    let whose = match &quota.user {
+        Some(user) => format!("`{user}` in workspace `{}`", quota.workspace),
+        None => format!("Workspace `{}`", quota.workspace),
+    };
+    let limit = quota.limit.as_ref().map(|limit| format!(", at most {limit}")).unwrap_or_default();
+    let (resource, used, guaranteed) = (&quota.resource, &quota.used, &quota.guaranteed);
+    format!("{whose} uses {used} {resource} ({guaranteed} guaranteed{limit})")
+}
+
+fn holders_sentence(holders: &[Holder]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = holders
+        .iter()
+        .take(NAMED)
+        .map(|holder| match holder.devices {
+            0 => format!("job {} of {}", holder.job, holder.owner),
+            devices => format!("job {} of {} ({devices})", holder.job, holder.owner),
+        })
+        .collect();
+    let more = holders.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("Held by {}{more}", named.join(", "))
+}
+
+fn estimate_sentence(estimate: &StartEstimate, now: Timestamp) -> String {
+    let from_now = |at: Timestamp| {
+        let seconds = u64::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
+        // Nobody plans a day by the second.
+        let rounded = if seconds >= 3600 { seconds / 60 * 60 } else { seconds };
+        Span::from_seconds(rounded)
+    };
+    let earliest = from_now(estimate.earliest);
+    let when = match estimate.latest.map(from_now) {
+        Some(latest) if latest == earliest => format!("in about {earliest}"),
+        Some(latest) => format!("in {earliest} to {latest}"),
+        None => format!("in {earliest} at the earliest"),
+    };
+    format!("It should start {when}, going by {}", estimate.rests_on)
+}
+
+/// "2 time limits and 3 past durations of like jobs".
+pub(crate) fn rests_on(limits: usize, durations: usize, guesses: usize) -> String {
+    let mut parts = Vec::new();
+    if limits > 0 {
+        parts.push(format!("the time limits of {}", counted(limits, "running job")));
+    }
+    if durations > 0 {
+        parts.push(format!("past durations of jobs like {}", counted(durations, "running one")));
+    }
+    if guesses > 0 {
+        parts.push(format!("a guess for {} without limit or history", counted(guesses, "running job")));
+    }
+    if parts.is_empty() {
+        parts.push("what is free now and who is ahead".to_owned());
+    }
+    parts.join(" and ")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

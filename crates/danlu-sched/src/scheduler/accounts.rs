@@ -109,10 +109,6 @@ impl Accounts {
         &self.accounts[id]
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (AccountId, &Account)> {
-        self.accounts.iter().enumerate()
-    }
-
     pub(crate) fn used_by(&self, id: AccountId, user: &str) -> Usage {
         self.accounts[id].users.get(user).copied().unwrap_or_default()
     }

@@ -8,6 +8,7 @@ mod accounts;
 mod check;
 mod explain;
 mod history;
+mod offers;
 mod pass;
 mod preempt;
 mod queue;
@@ -114,12 +115,10 @@ impl Scheduler {
         match &job.life {
             Life::Queued { .. } => {
                 let is_new = self.release(job.id).is_none() && self.queue.get(job.id).is_none();
-                let shape = self.fleet.shape(&Shape::of(&job.spec));
+                let shape = self.receive(job);
                 if is_new {
                     self.fleet.learn(shape);
                 }
-                let waiting = self.waiting(job, shape);
-                self.queue.insert(job.id, waiting);
             }
             Life::Active(attempt) => {
                 self.queue.remove(job.id);
@@ -200,6 +199,14 @@ impl Scheduler {
         (self.fleet, self.accounts, self.queue, self.running) = (fleet, accounts, queue, running);
     }
 
+    /// Puts a job into the queue.
+    fn receive(&mut self, job: &Job) -> ShapeId {
+        let shape = self.fleet.shape(&Shape::of(&job.spec));
+        let waiting = self.waiting(job, shape);
+        self.queue.insert(job.id, waiting);
+        shape
+    }
+
     fn waiting(&mut self, job: &Job, shape: ShapeId) -> Waiting {
         let account = self.accounts.id(&job.spec.workspace);
         let owner = self.owner(&job.owner);
@@ -276,6 +283,7 @@ impl Scheduler {
         let running = Running {
             account,
             owner,
+            name: job.spec.name.as_str().into(),
             priority: job.spec.priority,
             preemptible: job.spec.preemptible,
             placed_at: attempt.placed_at,

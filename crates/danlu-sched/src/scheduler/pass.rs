@@ -89,17 +89,7 @@ impl Scheduler {
         self.running.put_off_overdue(now);
         self.verdicts.clear();
         let mark = self.fleet.mark();
-        let mut pass = Pass {
-            scheduler: self,
-            now,
-            plan: Plan::default(),
-            entries: Vec::new(),
-            lines: BTreeMap::new(),
-            settled: BTreeSet::new(),
-            reserved: Vec::new(),
-            victims: BTreeSet::new(),
-            searches_left: super::preempt::MOST_SEARCHES,
-        };
+        let mut pass = Pass::new(self, now);
         pass.claims();
         pass.sweep(Sweep::Everybody);
         pass.fill_reservations();
@@ -109,7 +99,21 @@ impl Scheduler {
     }
 }
 
-impl Pass<'_> {
+impl<'s> Pass<'s> {
+    pub(super) fn new(scheduler: &'s mut Scheduler, now: Timestamp) -> Self {
+        Pass {
+            scheduler,
+            now,
+            plan: Plan::default(),
+            entries: Vec::new(),
+            lines: BTreeMap::new(),
+            settled: BTreeSet::new(),
+            reserved: Vec::new(),
+            victims: BTreeSet::new(),
+            searches_left: super::preempt::MOST_SEARCHES,
+        }
+    }
+
     /// Jobs for which others are being stopped come first, and keep what those have left already.
     fn claims(&mut self) {
         let claims: Vec<(JobId, Vec<JobId>)> = self
@@ -415,7 +419,7 @@ fn book(scheduler: &mut Scheduler, entry: &Entry, add: bool) {
     }
 }
 
-fn pools_of(fleet: &crate::fleet::Fleet, class: &Class) -> Pools {
+pub(super) fn pools_of(fleet: &crate::fleet::Fleet, class: &Class) -> Pools {
     let mut pools = 0;
     for ask in &fleet.shape_of(class.shape).alternatives {
         for (position, kind) in DeviceKind::ALL.into_iter().enumerate() {

@@ -42,6 +42,15 @@ pub(super) struct Reserved {
     spare: Spare,
 }
 
+/// When a job fits, where, and who has to end for it.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) at: Timestamp,
+    placement: Placement,
+    spare: Spare,
+    pub(super) ended: Vec<JobId>,
+}
+
 /// What its workspace's limit will leave beside the head when it starts; `None` where there is no limit.
 type Spare = [Option<u64>; Resource::ALL.len()];
 
@@ -49,6 +58,20 @@ type Spare = [Option<u64>; Resource::ALL.len()];
 const MOST_RESERVATIONS: usize = 32;
 /// A reservation is computed anew after this time, or an eighth of the time to its start, if that is longer.
 const FRESH_FOR: SignedDuration = SignedDuration::from_secs(30);
+
+impl Kept {
+    pub(super) fn is_for(&self, job: JobId) -> bool {
+        self.job == job
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub(super) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+}
 
 impl Pass<'_> {
     /// Finds out when the head can start, and keeps what it needs.
@@ -62,7 +85,7 @@ impl Pass<'_> {
             // What a limit leaves changes with every start of the workspace.
             !has_limit && kept.job == job && self.now < kept.at && self.is_fresh(kept)
         });
-        let Some(kept) = known.cloned().or_else(|| self.compute(class, job)) else { return };
+        let Some(kept) = known.cloned().or_else(|| self.keep(class, job)) else { return };
         let withheld = self.scheduler.fleet.withhold(&kept.placement);
         let (at, spare) = (kept.at, kept.spare);
         self.reserved.push(Reserved { job, at, withheld, key, kept, spare });
@@ -73,43 +96,51 @@ impl Pass<'_> {
         self.now.duration_since(kept.computed_at) < lead.max(FRESH_FOR)
     }
 
-    /// Lets running jobs end, in the order in which they should, until the head fits.
-    fn compute(&mut self, class: &Class, job: JobId) -> Option<Kept> {
-        let mark = self.scheduler.fleet.mark();
-        let mut ended: Vec<JobId> = Vec::new();
-        let mut found = None;
+    fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
         let ends: Vec<(Timestamp, JobId)> =
             self.scheduler.running.by_end().map(|(end, job, _)| (end, job)).collect();
-        let mut ends = ends.into_iter();
+        let Opening { at, placement, spare, .. } = self.opening(class, job, &ends)?;
+        Some(Kept { job, at, computed_at: self.now, placement, spare })
+    }
+
+    /// Lets running jobs end, in the order and at the times given, until the job fits.
+    pub(super) fn opening(
+        &mut self,
+        class: &Class,
+        job: JobId,
+        ends: &[(Timestamp, JobId)],
+    ) -> Option<Opening> {
+        let mark = self.scheduler.fleet.mark();
+        let mut ended: Vec<JobId> = Vec::new();
+        let mut ends = ends.iter();
         let mut at = self.now;
-        loop {
+        let found = loop {
             if let Ok(kinds) = self.kinds_within_quota(class, job)
                 && let Some(placement) = self.place(class, kinds)
             {
-                found = Some((at, placement));
-                break;
+                break Some(placement);
             }
-            let Some((end, job)) = ends.next() else { break };
-            let Some(running) = self.scheduler.running.get(job) else { continue };
-            if self.victims.contains(&job) {
+            let Some(&(end, next)) = ends.next() else { break None };
+            let Some(running) = self.scheduler.running.get(next) else { continue };
+            if self.victims.contains(&next) {
                 continue;
             }
             at = end.max(self.now);
             self.scheduler.fleet.give_back(&running.placement);
-            let Running { account, owner, usage, preemptible, .. } = running.clone();
-            self.scheduler.accounts.remove(account, &owner, &usage, preemptible);
-            ended.push(job);
-        }
-        let spare = found.as_ref().map(|(_, placement)| self.spare_beside(class, placement));
+            let Running { account, owner, usage, preemptible, .. } = running;
+            self.scheduler.accounts.remove(*account, owner, usage, *preemptible);
+            ended.push(next);
+        };
+        let found = found.map(|placement| (self.spare_beside(class, &placement), placement));
         self.scheduler.fleet.undo(mark);
-        for job in ended {
-            if let Some(running) = self.scheduler.running.get(job) {
-                let Running { account, owner, usage, preemptible, .. } = running.clone();
-                self.scheduler.accounts.add(account, &owner, &usage, preemptible);
+        for job in &ended {
+            if let Some(Running { account, owner, usage, preemptible, .. }) = self.scheduler.running.get(*job)
+            {
+                self.scheduler.accounts.add(*account, owner, usage, *preemptible);
             }
         }
-        let ((at, placement), spare) = found.zip(spare)?;
-        Some(Kept { job, at, computed_at: self.now, placement, spare })
+        let (spare, placement) = found?;
+        Some(Opening { at, placement, spare, ended })
     }
 
     fn spare_beside(&self, class: &Class, placement: &Placement) -> Spare {

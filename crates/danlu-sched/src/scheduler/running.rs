@@ -15,6 +15,7 @@ use crate::fleet::Placement;
 pub(crate) struct Running {
     pub(crate) account: AccountId,
     pub(crate) owner: Arc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) priority: u8,
     pub(crate) preemptible: bool,
     pub(crate) placed_at: Timestamp,

@@ -22,7 +22,7 @@ impl Scheduler {
         matches!(job.life, Life::Queued { .. }) && self.queue.get(job.id).is_some()
     }
 
-    fn reason_of(&mut self, job: JobId, waiting: &Waiting) -> WaitReason {
+    pub(super) fn reason_of(&mut self, job: JobId, waiting: &Waiting) -> WaitReason {
         if let Some(not_before) = waiting.not_before {
             return WaitReason::BackOff { not_before };
         }

@@ -136,6 +136,8 @@ fn tables_line_up() {
             capacity: NodeCapacity { cpus: Cpus::whole(192), memory: Bytes(1536 << 30) },
             devices: vec![device(0, Health::Ok), device(1, Health::Failed)],
             address: "127.0.0.1".to_owned(),
+            labels: [("rack".to_owned(), "r1".to_owned())].into(),
+            cordoned: Some("new fans".to_owned()),
             simulated: true,
         },
         used_cpus: Cpus { milli: 1500 },

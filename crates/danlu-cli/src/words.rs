@@ -30,6 +30,13 @@ pub(crate) fn resources(spec: &JobSpec) -> String {
     if spec.workers == 1 { each } else { format!("{} × {each}", spec.workers) }
 }
 
+/// Of the last attempt's workers; before there is one, of those with the most devices.
+pub(crate) fn ranks_per_worker(job: &JobView) -> u32 {
+    let worker = job.attempts.last().and_then(|attempt| attempt.workers.first());
+    let held = worker.and_then(|worker| u32::try_from(worker.devices.len()).ok());
+    job.spec.ranks_per_worker(held.unwrap_or_else(|| job.spec.most_devices()))
+}
+
 pub(crate) fn cpus(cpus: Cpus) -> String {
     if cpus == Cpus::whole(1) { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
 }

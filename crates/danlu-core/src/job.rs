@@ -284,6 +284,12 @@ impl Attempt {
         }
     }
 
+    /// How many devices each worker holds: the same for all, whichever of the job's alternatives it was.
+    pub fn devices_per_worker(&self) -> u32 {
+        let devices = self.workers.first().map_or(0, |worker| worker.grant.devices.len());
+        u32::try_from(devices).unwrap_or(u32::MAX)
+    }
+
     /// When the last worker began to run, once all did.
     pub fn running_since(&self) -> Option<Timestamp> {
         let mut latest = None;

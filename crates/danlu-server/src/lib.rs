@@ -9,6 +9,7 @@ mod book;
 mod folder;
 mod http;
 mod ledger;
+mod planner;
 mod reconcile;
 mod serve;
 mod wake;

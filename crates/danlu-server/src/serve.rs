@@ -1,10 +1,9 @@
 //! Puts the parts together, serves until asked to end, and leaves jobs running.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
@@ -13,7 +12,7 @@ use danlu_engine::local::{self, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
-use danlu_types::Span;
+use danlu_types::{Sharing, Span};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +21,11 @@ use crate::app::App;
 use crate::book::Book;
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
+use crate::planner::Planner;
 use crate::wake::Wake;
+
+/// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
+const JOBS_TO_LEARN_FROM: u32 = 1000;
 
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
@@ -128,10 +131,13 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let waiting = RwLock::new(HashMap::new());
+    let planner = Planner::new(book.clone(), Sharing::default());
+    let mut ended = store.jobs_ended_last(JOBS_TO_LEARN_FROM).await?;
+    ended.reverse();
+    planner.remember(&ended).await;
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
-    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, waiting })
+    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, planner })
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

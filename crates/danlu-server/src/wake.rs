@@ -30,9 +30,8 @@ impl Wake {
         let (mut schedule, mut act) = (false, false);
         for job in jobs {
             match &job.life {
-                Life::Queued { .. } | Life::Ended { .. } => schedule = true,
+                Life::Queued { .. } | Life::Held { .. } | Life::Ended { .. } => schedule = true,
                 Life::Active(_) => act = true,
-                Life::Held { .. } => {}
             }
             if self.hints.receiver_count() > 0 {
                 let hint =

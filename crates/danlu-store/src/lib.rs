@@ -50,6 +50,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Jobs that ended before the given time, oldest end first, at most `limit`.
     async fn jobs_ended_before(&self, time: Timestamp, limit: u32) -> Result<Vec<JobId>, StoreError>;
 
+    /// The jobs that ended last, latest end first, at most `limit`: what durations are learned from.
+    async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError>;
+
     /// Forgets jobs that have ended, with their spec and submission key; their history stays. Others are left alone.
     /// Returns how many were forgotten.
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;

@@ -22,6 +22,7 @@ pub(crate) fn grants(workers: u32) -> Vec<Grant> {
     let grant = |worker| Grant {
         node: NodeName(name(worker)),
         devices: Vec::new(),
+        share: 1000,
         cpus: Cpus::whole(1),
         memory: Bytes(0),
     };

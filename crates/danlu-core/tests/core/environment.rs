@@ -1,12 +1,13 @@
 //! The whole environment of a rank, for the jobs people run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use danlu_core::launch::{Rendezvous, RunLayout, launch_file, rank_environment};
 use danlu_core::{Event, Grant};
 use danlu_types::{
-    Bytes, Cpus, Device, DeviceKind, DeviceRequest, Framework, Health, JobSpec, Node, NodeCapacity, NodeName,
-    RanksPerWorker, WorkerIndex,
+    Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Framework, Health, JobSpec, Node,
+    NodeCapacity, NodeName, RanksPerWorker, WorkerIndex,
 };
 
 use crate::builders::{after, submitted};
@@ -26,6 +27,8 @@ fn node(name: &str, kind: DeviceKind, model: &str) -> Node {
         capacity: NodeCapacity { cpus: Cpus::whole(192), memory: Bytes(1 << 40) },
         devices: (0..16).map(device).collect(),
         address: "10.0.0.2".to_owned(),
+        labels: BTreeMap::new(),
+        cordoned: None,
         simulated: true,
     }
 }
@@ -37,6 +40,7 @@ fn environment(spec: JobSpec, devices: &[u32], worker: u32, local_rank: usize, r
     let grant = Grant {
         node: node.name.clone(),
         devices: devices.to_vec(),
+        share: 1000,
         cpus: spec.cpus,
         memory: spec.memory.unwrap_or_default(),
     };
@@ -53,7 +57,7 @@ fn environment(spec: JobSpec, devices: &[u32], worker: u32, local_rank: usize, r
 }
 
 fn job(workers: u32, framework: Framework, kind: Option<DeviceKind>, count: u32) -> JobSpec {
-    let devices = DeviceRequest { kind, model: None, count };
+    let devices = DeviceRequest { kind, model: None, count: DeviceCount::whole(count) };
     JobSpec { name: "train".to_owned(), workers, framework, devices, ..JobSpec::of_command("true") }
 }
 

@@ -66,6 +66,10 @@ impl Store for SqlStore {
         read::jobs_ended_before(&self.readers, time, limit).await
     }
 
+    async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError> {
+        read::jobs_ended_last(&self.readers, limit).await
+    }
+
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError> {
         in_transaction(&self.writer, async |connection| commit::delete(connection, ids).await)
             .await

@@ -69,6 +69,15 @@ pub(super) async fn jobs_ended_before(
     Ok(ids.into_iter().map(row::job_id).collect())
 }
 
+pub(super) async fn jobs_ended_last(pool: &Pool<Db>, limit: u32) -> Result<Vec<Job>, StoreError> {
+    let rows = query(select_jobs!("ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT $1"))
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await
+        .map_err(|error| StoreError::of("read the jobs that ended last", error))?;
+    rows.iter().map(job_of).collect()
+}
+
 pub(super) async fn codes_named(pool: &Pool<Db>) -> Result<HashSet<String>, StoreError> {
     let digests: Vec<String> = query_scalar("SELECT DISTINCT code FROM jobs WHERE code IS NOT NULL")
         .fetch_all(pool)

@@ -192,6 +192,17 @@ pub(crate) async fn old_ends_are_found_oldest_first(database: &Database) {
     assert_eq!(before(10, 10).await, []);
 }
 
+pub(crate) async fn the_last_ends_are_found_latest_first(database: &Database) {
+    let store = database.open().await;
+    let ends = [(1, 50), (2, 10), (3, 30), (4, 70)];
+    let jobs: Vec<Job> = ends.iter().map(|(id, at)| ended_job(*id, WorkerExit::Succeeded, *at)).collect();
+    store.commit(inserts(&jobs)).await.unwrap();
+    store.commit(inserts([&job(5)])).await.unwrap();
+    let last = store.jobs_ended_last(3).await.unwrap();
+    assert_eq!(last, [jobs[3].clone(), jobs[0].clone(), jobs[2].clone()]);
+    assert_eq!(store.jobs_ended_last(10).await.unwrap().len(), 4);
+}
+
 pub(crate) async fn code_is_named_until_its_last_job_is_deleted(database: &Database) {
     let store = database.open().await;
     let coded = |job: &Job, digest: &str| {

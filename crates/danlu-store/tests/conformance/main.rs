@@ -54,6 +54,7 @@ conformance! {
         the_last_id_survives_deletes_and_reopening,
         only_ended_jobs_are_deleted,
         old_ends_are_found_oldest_first,
+        the_last_ends_are_found_latest_first,
         code_is_named_until_its_last_job_is_deleted,
         large_batches_are_written_whole,
         fifty_committers_at_once_lose_nothing;

@@ -245,12 +245,10 @@ mod tests {
     #[test]
     fn ranks_follow_the_framework_unless_said() {
         let devices = "devices: {kind: ascend, count: 8}";
-        assert_eq!(read(&format!("command: x\n{devices}")).ranks_per_worker(), 1);
-        assert_eq!(read(&format!("command: x\nframework: pytorch\n{devices}")).ranks_per_worker(), 8);
-        assert_eq!(
-            read(&format!("command: x\nframework: pytorch\nranks: per_worker\n{devices}")).ranks_per_worker(),
-            1
-        );
-        assert_eq!(read("command: x\nranks: 3").ranks_per_worker(), 3);
+        let ranks = |yaml: &str, devices| read(yaml).ranks_per_worker(devices);
+        assert_eq!(ranks(&format!("command: x\n{devices}"), 8), 1);
+        assert_eq!(ranks(&format!("command: x\nframework: pytorch\n{devices}"), 8), 8);
+        assert_eq!(ranks(&format!("command: x\nframework: pytorch\nranks: per_worker\n{devices}"), 8), 1);
+        assert_eq!(ranks("command: x\nranks: 3", 0), 3);
     }
 }

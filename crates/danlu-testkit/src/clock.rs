@@ -21,6 +21,7 @@ impl FakeClock {
             crate::skip("libfaketime is not installed (Debian: `apt-get install faketime`)");
             return None;
         };
+        remove_leftovers();
         let clock = FakeClock { library, file: folder.join("clock") };
         clock.jump("+0");
         Some(clock)
@@ -40,5 +41,27 @@ impl FakeClock {
     /// Sets it so far from the machine's: `+3d`.
     pub fn jump(&self, offset: &str) {
         std::fs::write(&self.file, format!("{offset}\n")).expect("the folder can be written");
+    }
+}
+
+impl Drop for FakeClock {
+    fn drop(&mut self) {
+        remove_leftovers();
+    }
+}
+
+/// A killed process leaves files of libfaketime's with its number, and a later one with that number would not start.
+fn remove_leftovers() {
+    for entry in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| {
+            let number =
+                name.strip_prefix("faketime_shm_").or_else(|| name.strip_prefix("sem.faketime_sem_"))?;
+            number.parse().ok()
+        });
+        if number.is_some_and(|pid| !crate::alive(pid)) {
+            // Those of other people cannot be, and need not be.
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }

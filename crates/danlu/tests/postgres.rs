@@ -1,9 +1,10 @@
 //! The whole platform on PostgreSQL instead of its embedded database.
 
-use std::process::Command;
+use std::process::Stdio;
 
-use danlu_testkit::{PostgresServer, TestServer, spec};
+use danlu_testkit::{DEADLINE, PostgresServer, TestServer, spec};
 use danlu_types::api::{JobOutcome, JobState};
+use tokio::io::AsyncReadExt as _;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -35,14 +36,17 @@ async fn a_second_server_on_one_database_is_refused_until_the_first_is_gone() {
     let url = postgres.create_database();
     let mut first = TestServer::start(DANLU, &["--database", &url]).await;
     let elsewhere = tempfile::tempdir().unwrap();
-    let second = || {
-        let mut command = Command::new(DANLU);
-        command.args(["up", "--listen", "127.0.0.1:0", "--database", &url, "--data"]).arg(elsewhere.path());
-        command
-    };
-    let output = second().output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success());
+    let mut second = tokio::process::Command::new(DANLU)
+        .args(["up", "--listen", "127.0.0.1:0", "--database", &url, "--data"])
+        .arg(elsewhere.path())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let status = tokio::time::timeout(DEADLINE, second.wait()).await.expect("it does not serve").unwrap();
+    assert!(!status.success());
+    let mut text = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut text).await.unwrap();
     assert!(text.contains("another `danlu up` is using this database"), "{text}");
 
     assert_eq!(first.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded), "the first goes on");

@@ -116,10 +116,10 @@ pub(crate) fn wait_sentence(reason: &WaitReason, spec: &JobSpec) -> String {
             let (workspace, what) = (&spec.workspace, resource(*what));
             format!("its owner uses {used} of at most {limit} {what} in workspace `{workspace}`")
         }
-        WaitReason::GuaranteedToOthers { resource: what } => {
-            let what = resource(*what);
+        WaitReason::GuaranteedToOthers { resource: what, lends } => guaranteed_sentence(*what, *lends),
+        WaitReason::KeepsAway { node, until } => {
             format!(
-                "the free {what} are guaranteed to other workspaces; only preemptible jobs may borrow them"
+                "fits on node `{node}`, which failed its last attempt; keeps away from it until {until:.0}"
             )
         }
         WaitReason::Preempting { victims } => format!("{} must make room for it", jobs(victims)),
@@ -142,11 +142,23 @@ fn devices_sentence(spec: &JobSpec, free: u32, most_on_one_node: u32) -> String 
     };
     match (free, spec.workers) {
         (free, _) if free < all => format!("waiting for {gang}, {free} free"),
+        (free, _) if most_on_one_node >= each && spec.nodes.same_rack => {
+            format!("waiting for {gang}, {free} free but not in one rack")
+        }
+        (free, _) if most_on_one_node >= each => {
+            format!("waiting for {gang}, {free} free but not in a combination that would do")
+        }
         (free, 1) => {
             format!("waiting for {gang} on one node, {free} free but at most {most_on_one_node} together")
         }
         (free, _) => format!("waiting for {gang}, {free} free but at most {most_on_one_node} on one node"),
     }
+}
+
+fn guaranteed_sentence(what: Resource, lends: bool) -> String {
+    let (verb, them) = if what == Resource::Memory { ("is", "it") } else { ("are", "them") };
+    let borrow = if lends { format!("; only preemptible jobs may borrow {them}") } else { String::new() };
+    format!("the free {} {verb} guaranteed to other workspaces{borrow}", resource(what))
 }
 
 fn amount_sentence(spec: &JobSpec, each: &str, most: impl fmt::Display) -> String {

@@ -2,8 +2,9 @@
 
 use danlu_types::{Bytes, Cpus, DeviceKind, NodeName};
 
+use super::view::View;
 use super::{Fleet, KindSet, NodeId, Part, Placement, ShapeId, Wish};
-use crate::shape::Shape;
+use crate::shape::{DeviceAsk, Shape};
 
 /// What keeps a shape from fitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl Fleet {
         DeviceKind::ALL.into_iter().filter(has).collect()
     }
 
-    /// Takes of a placement what is free now, and says what that was.
+    /// Takes of a placement what is free now, and says what that was, part for part.
     pub fn withhold(&mut self, placement: &Placement) -> Placement {
         let mut withheld = Placement { parts: Vec::new(), ..*placement };
         for part in &placement.parts {
@@ -42,9 +43,6 @@ impl Fleet {
             let is_free =
                 |position: &&u8| self.state.left[first + usize::from(**position)] >= i32::from(part.share);
             let devices: Vec<u8> = part.devices.iter().filter(is_free).copied().collect();
-            if devices.is_empty() && !part.devices.is_empty() {
-                continue;
-            }
             let amount = |free: i64, asked: u64| asked.min(u64::try_from(free).unwrap_or(0));
             let part = Part {
                 node: part.node,
@@ -78,15 +76,33 @@ impl Fleet {
     }
 
     /// Whether the gang would fit what works now, if nobody held anything of it.
-    pub fn could_fit_when_idle(&mut self, shape: ShapeId, avoid: &[NodeId]) -> bool {
-        let shape = self.shape_of(shape).clone();
-        let nodes = &self.layout.nodes;
-        let here = nodes.iter().enumerate().filter(|(ordinal, node)| {
-            node.cordoned.is_none() && !avoid.iter().any(|avoided| avoided.ordinal() == *ordinal)
-        });
-        let mut idle = Fleet::new(&here.map(|(_, node)| node.clone()).collect::<Vec<_>>());
-        let shape = idle.shape(&shape);
-        idle.fits(shape, &Wish::NONE)
+    pub fn could_fit_when_idle(&self, shape: ShapeId, avoid: &[NodeId]) -> bool {
+        let shape = self.shape_of(shape);
+        shape.alternatives.iter().any(|ask| self.fits_when_idle(shape, ask, avoid))
+    }
+
+    fn fits_when_idle(&self, shape: &Shape, ask: &DeviceAsk, avoid: &[NodeId]) -> bool {
+        let layout = &self.layout;
+        let view = View::new(layout, shape, ask);
+        let is_bunched = shape.same_rack && shape.workers > 1;
+        let mut rooms = vec![0_u64; view.pools.len().max(view.bunches.len())];
+        let mut levels = Vec::new();
+        for (_, slot) in layout.slots.iter().enumerate().filter(|(at, _)| view.accepts(*at)) {
+            if avoid.iter().any(|avoided| avoided.ordinal() == slot.node) {
+                continue;
+            }
+            let amount = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX);
+            levels.clear();
+            levels.extend(slot.usable.iter().map(|usable| if *usable { 1000 } else { 0 }));
+            let capacity = &layout.nodes[slot.node].capacity;
+            let room = view.room(slot, &levels, amount(capacity.cpus.milli), amount(capacity.memory.0));
+            let at = if is_bunched { view.bunch(layout, slot) } else { view.pool(slot) };
+            rooms[at] += u64::from(room);
+            if rooms[at] >= u64::from(shape.workers) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether the devices alone would fit now.

@@ -23,6 +23,8 @@ pub(crate) struct Accounts {
     pub(crate) capacity: Usage,
     /// The sum over all workspaces of the larger of guarantee and firm use.
     promised: Usage,
+    /// The sum over all workspaces of firm use.
+    firm: Usage,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,16 @@ pub(crate) enum OverQuota {
     User(Resource),
     /// It would use what is guaranteed to others and could not be made to give it back.
     Guaranteed(Resource),
+}
+
+/// What a guarantee lets a job do to others, the widest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Right {
+    /// Its workspace has all it is guaranteed, but holds it with jobs that may borrow instead: those give way.
+    PushOutOwn,
+    /// Its workspace uses less than it is guaranteed: others who borrow give way.
+    TakeBack,
+    TakeBackAndPushOutOwn,
 }
 
 /// Smaller goes first: those within their guarantee by how much of it they use, then borrowers by how much they borrow.
@@ -73,9 +85,25 @@ impl Accounts {
             lending: sharing.lending,
             capacity,
             promised: Usage::default(),
+            firm: Usage::default(),
         };
         for (name, workspace) in &sharing.workspaces {
             accounts.open(name, workspace);
+        }
+        accounts
+    }
+
+    /// The same workspaces under other rules, unused; they keep their positions.
+    pub(crate) fn renewed(&self, sharing: &Sharing, capacity: Usage) -> Self {
+        let mut accounts = Accounts::new(&Sharing { workspaces: BTreeMap::new(), ..*sharing }, capacity);
+        let unspoken_of = Workspace::default();
+        for Account { name, .. } in &self.accounts {
+            accounts.open(name, sharing.workspaces.get(name).unwrap_or(&unspoken_of));
+        }
+        for (name, workspace) in &sharing.workspaces {
+            if !accounts.names.contains_key(name) {
+                accounts.open(name, workspace);
+            }
         }
         accounts
     }
@@ -121,6 +149,7 @@ impl Accounts {
         if firm {
             let before = account.firm.max(&account.guaranteed);
             account.firm.add(usage);
+            self.firm.add(usage);
             self.promised.add(&account.firm.max(&account.guaranteed).minus(&before));
         }
     }
@@ -138,6 +167,7 @@ impl Accounts {
         if firm {
             let before = account.firm.max(&account.guaranteed);
             account.firm.remove(usage);
+            self.firm.remove(usage);
             self.promised.remove(&before.minus(&account.firm.max(&account.guaranteed)));
         }
     }
@@ -161,61 +191,89 @@ impl Accounts {
             return Ok(());
         }
         let firm = account.firm.plus(asked);
-        let before = account.firm.max(&account.guaranteed);
-        let promised = self.promised.minus(&before).plus(&firm.max(&account.guaranteed));
+        let others = self.promised.minus(&account.firm.max(&account.guaranteed));
+        // What others are guaranteed and hold nothing firm in. Without any, it is for the nodes to say what fits.
+        let idle = others.minus(&self.firm.minus(&account.firm));
+        let promised = others.plus(&firm.max(&account.guaranteed));
         let lent = Resource::ALL.into_iter().find(|resource| {
             asked.get(*resource) > 0
+                && idle.get(*resource) > 0
                 && firm.get(*resource) > account.guaranteed.get(*resource)
                 && promised.get(*resource) > self.capacity.get(*resource)
         });
         lent.map_or(Ok(()), |resource| Err(OverQuota::Guaranteed(resource)))
     }
 
-    /// Whether the workspace has a right to what it asks for, and may take it back from borrowers. What it was
-    /// guaranteed nothing of (CPUs beside guaranteed devices, say) follows the main resource.
-    pub(crate) fn is_entitled(&self, id: AccountId, asked: &Usage, preemptible: bool) -> bool {
+    /// What the workspace may do to get what it asks for. `leaving` is what of its use is being given back, `kept` what is
+    /// kept for its heads. What it was guaranteed nothing of (CPUs beside guaranteed devices, say) follows the
+    /// main resource. A job that cannot borrow may also push out its own workspace's borrowing.
+    pub(crate) fn right(
+        &self,
+        id: AccountId,
+        asked: &Usage,
+        preemptible: bool,
+        leaving: &Usage,
+        kept: &Usage,
+    ) -> Option<Right> {
         let account = &self.accounts[id];
-        if account.guaranteed.get(asked.main_resource()) == 0 {
-            return false;
+        let main = asked.main_resource();
+        if !self.lending || account.guaranteed.get(main) == 0 {
+            return None;
         }
-        let used = if preemptible { account.used } else { account.firm };
-        let after = used.plus(asked);
-        Resource::ALL.into_iter().all(|resource| {
-            let guaranteed = account.guaranteed.get(resource);
-            asked.get(resource) == 0 || guaranteed == 0 || after.get(resource) <= guaranteed
-        })
+        let within = |used: &Usage| {
+            Resource::ALL.into_iter().all(|resource| {
+                let guaranteed = account.guaranteed.get(resource);
+                asked.get(resource) == 0
+                    || guaranteed == 0
+                    || used.get(resource) + asked.get(resource) <= guaranteed
+            })
+        };
+        let used = account.used.minus(leaving).plus(kept);
+        if within(&used) {
+            return Some(Right::TakeBack);
+        }
+        if preemptible || !within(&account.firm) {
+            return None;
+        }
+        let has_all = used.get(main) >= account.guaranteed.get(main);
+        Some(if has_all { Right::PushOutOwn } else { Right::TakeBackAndPushOutOwn })
     }
 
-    /// Whether a workspace uses more of a resource than it is guaranteed.
-    pub(crate) fn borrows(&self, id: AccountId, resource: Resource) -> bool {
+    /// Whether a workspace uses more of a resource than it is guaranteed, beside what is being given back.
+    pub(crate) fn borrows(&self, id: AccountId, resource: Resource, leaving: &Usage) -> bool {
         let account = &self.accounts[id];
-        account.used.get(resource) > account.guaranteed.get(resource)
+        account.used.minus(leaving).get(resource) > account.guaranteed.get(resource)
     }
 
     pub(crate) fn lends(&self) -> bool {
         self.lending
     }
 
+    /// The most that jobs of a workspace could ever hold which cannot be made to give it back: what is not guaranteed to
+    /// others.
+    pub(crate) fn most_firm(&self, id: AccountId, resource: Resource) -> u64 {
+        let others = self.accounts.iter().enumerate().filter(|(other, _)| *other != id);
+        let others: u64 = others.map(|(_, account)| account.guaranteed.get(resource)).sum();
+        let own = self.accounts[id].guaranteed.get(resource);
+        self.capacity.get(resource).saturating_sub(others).max(own)
+    }
+
     pub(crate) fn share(&self, id: AccountId) -> Share {
         let account = &self.accounts[id];
+        let has_none = account.guaranteed.is_zero();
         let (mut within, mut beyond) = (0.0f64, 0.0f64);
         for resource in Resource::ALL {
             let (used, guaranteed) = (account.used.get(resource), account.guaranteed.get(resource));
-            let capacity = self.capacity.get(resource).max(1);
-            if used > guaranteed {
-                beyond = beyond.max((used - guaranteed) as f64 / capacity as f64);
-            }
             if guaranteed > 0 {
                 within = within.max(used as f64 / guaranteed as f64);
             }
-        }
-        // What is not guaranteed at all (CPUs beside guaranteed devices) does not make a borrower of a workspace.
-        let main = Resource::ALL.into_iter().find(|resource| account.guaranteed.get(*resource) > 0);
-        match main {
-            Some(resource) if account.used.get(resource) <= account.guaranteed.get(resource) => {
-                Share(within.min(1.0))
+            // CPUs and memory beside guaranteed devices do not make a borrower of a workspace.
+            let counts = guaranteed > 0 || has_none || resource.is_device();
+            if counts && used > guaranteed {
+                let capacity = self.capacity.get(resource).max(1);
+                beyond = beyond.max((used - guaranteed) as f64 / capacity as f64);
             }
-            _ => Share(1.0 + beyond),
         }
+        Share(if beyond > 0.0 || has_none { 1.0 + beyond } else { within })
     }
 }

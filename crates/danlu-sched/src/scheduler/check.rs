@@ -8,8 +8,17 @@ use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, FieldError, JobSpec, 
 
 use super::usage::{Resource, Usage};
 use super::{Scheduler, why};
-use crate::shape::Shape;
+use crate::fleet::Need;
+use crate::shape::{DeviceAsk, Shape};
 use crate::words::{alternatives, asked, cores, listed, model};
+
+/// What a job would exceed by itself.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    /// Whose limit.
+    Limit(&'static str),
+    Guarantees,
+}
 
 /// More than any node has.
 const MOST_DEVICES: u32 = 128;
@@ -40,8 +49,8 @@ impl Scheduler {
     /// A job larger than its workspace or its owner may ever use would wait for ever.
     fn check_limits(&mut self, spec: &JobSpec) -> Result<(), FieldError> {
         let shape = Shape::of(spec);
-        let account = self.accounts.id(&spec.workspace);
-        let account = self.accounts.get(account);
+        let id = self.accounts.id(&spec.workspace);
+        let account = self.accounts.get(id);
         let kinds = self.fleet.kinds();
         let mut refused = None;
         for ask in &shape.alternatives {
@@ -60,30 +69,46 @@ impl Scheduler {
                 let limits = [(account.limit, "workspace"), (account.per_user, "each person in workspace")];
                 let over = limits.into_iter().find_map(|(limit, whose)| {
                     let resource = limit.exceeded_by(&usage, &usage)?;
-                    Some((resource, limit.get(resource)?, whose))
+                    Some((resource, limit.get(resource)?, Bound::Limit(whose)))
                 });
-                match over {
+                let is_firm = !(spec.preemptible && self.accounts.lends());
+                let lent = Resource::ALL.into_iter().find_map(|resource| {
+                    let most = self.accounts.most_firm(id, resource);
+                    (is_firm && usage.get(resource) > most).then_some((resource, most, Bound::Guarantees))
+                });
+                match over.or(lent) {
                     None => return Ok(()),
                     Some((resource, most, whose)) => {
-                        refused = Some((resource, usage.get(resource), most, whose))
+                        refused = refused.or(Some((resource, usage.get(resource), most, whose)));
                     }
                 }
             }
         }
         let Some((resource, wanted, most, whose)) = refused else { return Ok(()) };
-        let field = match resource {
-            _ if spec.workers > 1 => "workers",
-            Resource::Nvidia | Resource::Ascend if spec.any_of.is_empty() => "devices.count",
-            Resource::Nvidia | Resource::Ascend => "any_of",
-            Resource::Cpus => "cpus",
-            Resource::Memory => "memory",
-        };
         let (wanted, most) = (why::amount(resource, wanted), why::amount(resource, most));
         let (workspace, what) = (&spec.workspace, crate::words::resource(resource));
-        let message = format!(
-            "asks for {wanted} {what} in all, but {whose} `{workspace}` may use at most {most}; ask for less, or use another workspace"
-        );
-        Err(FieldError::new(field, message))
+        let message = match whose {
+            Bound::Limit(whose) => format!(
+                "asks for {wanted} {what} in all, but {whose} `{workspace}` may use at most {most}; ask for less, or use another workspace"
+            ),
+            Bound::Guarantees if self.accounts.lends() => format!(
+                "asks for {wanted} {what} in all, but all beside {most} are guaranteed to other workspaces, and only preemptible jobs may borrow them; ask for at most {most}, or set `preemptible: true`"
+            ),
+            Bound::Guarantees => format!(
+                "asks for {wanted} {what} in all, but all beside {most} are guaranteed to other workspaces; ask for at most {most}"
+            ),
+        };
+        Err(FieldError::new(field_of(resource, spec), message))
+    }
+
+    /// Whether some board gives such devices to a worker, be it alone or one of several.
+    fn could_be_worker(&mut self, spec: &JobSpec) -> bool {
+        spec.alternatives().iter().any(|request| {
+            let (ask, need) = (DeviceAsk::of(request), Need::new(request.count, spec.workers));
+            let one = JobSpec { workers: 1, devices: request.clone(), any_of: Vec::new(), ..spec.clone() };
+            let accepts = self.fleet.boards(&ask).iter().any(|(board, _)| board.accepts(need));
+            (accepts || request.count.is_none()) && self.could_ever_run(&one)
+        })
     }
 
     fn could_ever_run(&mut self, spec: &JobSpec) -> bool {
@@ -96,6 +121,15 @@ impl Scheduler {
         let one = JobSpec { workers: 1, cpus: Cpus::default(), memory: None, ..spec.clone() };
         if !self.could_ever_run(&one) {
             return self.no_such_devices(&one, spec);
+        }
+        if !self.could_be_worker(&JobSpec { workers: spec.workers, ..one.clone() })
+            && let Some(request) = spec.alternatives().first()
+        {
+            let message = self.wrong_count(&one, spec, request);
+            return FieldError::new(
+                if spec.any_of.is_empty() { "devices.count" } else { "any_of.0.count" },
+                message,
+            );
         }
         let whose = if spec.is_cpu_only() {
             "the largest node".to_owned()
@@ -204,12 +238,14 @@ impl Scheduler {
         };
         let count = request.count.devices();
         let accepted: Vec<u32> =
-            (1..=MOST_DEVICES).filter(|count| self.could_ever_run(&with(*count, 1))).collect();
+            (1..=MOST_DEVICES).filter(|count| self.could_be_worker(&with(*count, spec.workers))).collect();
         let most = accepted.last().copied().unwrap_or(0);
         if count <= most {
             let counts: Vec<String> = accepted.iter().map(ToString::to_string).collect();
+            let (asked, whom) =
+                (request.count, if spec.workers > 1 { "each of several workers" } else { "one worker" });
             return format!(
-                "is {count}, which these boards cannot give to one worker; they give {}",
+                "is {asked}, which these boards cannot give to {whom}; they give {}",
                 counts.join(", ")
             );
         }
@@ -248,5 +284,15 @@ impl Scheduler {
         here.dedup();
         let message = format!("no node that would do has these labels; there are {}", listed(&here));
         FieldError::new("nodes.labels", message)
+    }
+}
+
+fn field_of(resource: Resource, spec: &JobSpec) -> &'static str {
+    match resource {
+        _ if spec.workers > 1 => "workers",
+        Resource::Nvidia | Resource::Ascend if spec.any_of.is_empty() => "devices.count",
+        Resource::Nvidia | Resource::Ascend => "any_of",
+        Resource::Cpus => "cpus",
+        Resource::Memory => "memory",
     }
 }

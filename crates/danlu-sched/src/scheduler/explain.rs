@@ -1,17 +1,20 @@
 //! Why one job waits, for people and programs: the reason, the numbers, who holds what it needs, when it should start,
 //! and what would start it now.
 
+use std::cmp::Reverse;
+
 use danlu_core::{Job, Life};
 use danlu_types::JobId;
 use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
 use jiff::Timestamp;
 
 use super::history::Witness;
-use super::pass::{Pass, pools_of};
+use super::pass::Pass;
 use super::queue::Waiting;
 use super::running::{Running, after};
 use super::why::amount;
 use super::{Scheduler, WaitReason};
+use crate::fleet::{NodeId, Part};
 use crate::words;
 
 /// Lists of holders stop here: past a dozen names, a list explains no more than its length.
@@ -73,13 +76,9 @@ impl Scheduler {
 
     /// Its number among the jobs of its workspace that wait for the same kinds of devices.
     fn position(&self, waiting: &Waiting) -> u32 {
-        let pools = pools_of(&self.fleet, &waiting.class);
-        let ahead = self.queue.jobs().filter(|(_, other)| {
-            other.class.account == waiting.class.account
-                && other.place < waiting.place
-                && pools_of(&self.fleet, &other.class) & pools != 0
-        });
-        u32::try_from(ahead.count()).unwrap_or(u32::MAX).saturating_add(1)
+        let Waiting { class, place, .. } = waiting;
+        let ahead = self.queue.ahead_of(class.account, class.pools, *place).map(|(_, count)| count);
+        u32::try_from(ahead.sum::<usize>()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
     fn supply(&mut self, waiting: &Waiting) -> Vec<Supply> {
@@ -92,7 +91,7 @@ impl Scheduler {
             }
         }
         let mark = self.fleet.mark();
-        for kept in self.kept.values().filter(|kept| !kept.is_for(waiting.place.1)) {
+        for kept in self.kept.values().filter(|kept| !kept.is_for(waiting.place.job)) {
             self.fleet.withhold(kept.placement());
         }
         let left: Vec<Supply> = asks.iter().flat_map(|ask| self.fleet.supply(ask)).collect();
@@ -107,9 +106,9 @@ impl Scheduler {
     /// Where the workspace stands, if it has a quota of what the job is about or a quota keeps the job waiting.
     fn quota_use(&self, waiting: &Waiting, reason: &WaitReason) -> Option<QuotaUse> {
         let account = self.accounts.get(waiting.class.account);
-        let asked = self.usual_use(waiting);
+        let asked = self.usual_use(&waiting.class);
         let (resource, is_user) = match reason {
-            WaitReason::WorkspaceLimit { resource, .. } | WaitReason::GuaranteedToOthers { resource } => {
+            WaitReason::WorkspaceLimit { resource, .. } | WaitReason::GuaranteedToOthers { resource, .. } => {
                 (*resource, false)
             }
             WaitReason::UserLimit { resource, .. } => (*resource, true),
@@ -137,48 +136,41 @@ impl Scheduler {
     fn holders_of(&self, waiting: &Waiting) -> Vec<Holder> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
-        let mut holders: Vec<Holder> = Vec::new();
-        for (job, running) in self.running.iter() {
-            let mut nodes = Vec::new();
-            let mut devices = 0;
-            for part in &running.placement.parts {
-                let node = &self.fleet.nodes()[part.node.ordinal()];
-                let wanted = |position: &&u8| {
-                    let device = &node.devices[usize::from(**position)];
-                    shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model))
-                };
-                let count = part.devices.iter().filter(wanted).count();
-                if (count > 0 || is_cpu_only) && !nodes.contains(&node.name) {
-                    nodes.push(node.name.clone());
-                }
-                devices += u32::try_from(count).unwrap_or(u32::MAX);
-            }
-            if !nodes.is_empty() {
-                holders.push(self.holder(job, running, devices, nodes));
-            }
+        let wanted = |part: &Part| {
+            let devices = &self.fleet.nodes()[part.node.ordinal()].devices;
+            let of_part = part.devices.iter().map(|position| &devices[usize::from(*position)]);
+            of_part
+                .filter(|device| shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model)))
+                .count()
+        };
+        let mut holders: Vec<(Reverse<usize>, JobId)> = self
+            .running
+            .iter()
+            .map(|(job, running)| (Reverse(running.placement.parts.iter().map(wanted).sum()), job))
+            .filter(|(Reverse(devices), _)| *devices > 0 || is_cpu_only)
+            .collect();
+        if holders.len() > MOST_HOLDERS {
+            holders.select_nth_unstable(MOST_HOLDERS);
+            holders.truncate(MOST_HOLDERS);
         }
-        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.devices), holder.job));
-        holders.truncate(MOST_HOLDERS);
-        holders
+        holders.sort_unstable();
+        holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices)).collect()
     }
 
-    fn holder(
-        &self,
-        job: JobId,
-        running: &Running,
-        devices: u32,
-        nodes: Vec<danlu_types::NodeName>,
-    ) -> Holder {
+    fn holder(&self, job: JobId, devices: usize) -> Option<Holder> {
+        let running = self.running.get(job)?;
+        let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
+        nodes.dedup();
         let expected = running.estimate.witness != Witness::Guess;
-        Holder {
+        Some(Holder {
             job,
             name: running.name.to_string(),
             workspace: self.accounts.get(running.account).name.clone(),
             owner: running.owner.to_string(),
-            devices,
-            nodes,
+            devices: u32::try_from(devices).unwrap_or(u32::MAX),
+            nodes: nodes.into_iter().map(|node| self.fleet.nodes()[node.ordinal()].name.clone()).collect(),
             expected_end: expected.then_some(running.expected_end),
-        }
+        })
     }
 
     /// Earliest: running jobs end when half of their like have, and nobody else waits. Latest: they take as long as nine
@@ -211,17 +203,14 @@ impl Scheduler {
 
     /// How long the whole cluster would be busy with those ahead in the workspace that wait for the same.
     fn time_for_those_ahead(&self, waiting: &Waiting) -> danlu_types::Span {
-        let pools = pools_of(&self.fleet, &waiting.class);
-        let mine = self.usual_use(waiting);
-        let resource = mine.main_resource();
-        let ahead = self.queue.jobs().filter(|(_, other)| {
-            other.class.account == waiting.class.account
-                && other.place < waiting.place
-                && pools_of(&self.fleet, &other.class) & pools != 0
-        });
-        let work: u128 = ahead
-            .map(|(_, other)| {
-                u128::from(self.usual_use(other).get(resource)) * u128::from(other.estimate.most.milliseconds)
+        let Waiting { class, place, .. } = waiting;
+        let resource = self.usual_use(class).main_resource();
+        let work: u128 = self
+            .queue
+            .ahead_of(class.account, class.pools, *place)
+            .map(|(class, count)| {
+                let each = u128::from(self.usual_use(class).get(resource));
+                each * u128::from(class.most().milliseconds) * count as u128
             })
             .sum();
         let account = self.accounts.get(waiting.class.account);

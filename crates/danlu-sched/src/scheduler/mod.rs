@@ -5,9 +5,13 @@
 //! carries a plan out files the jobs' new states.
 
 mod accounts;
+mod allow;
 mod check;
+mod claim;
 mod explain;
+mod future;
 mod history;
+mod line;
 mod offers;
 mod pass;
 mod preempt;
@@ -18,21 +22,22 @@ mod usage;
 mod wait;
 mod why;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use danlu_core::job::{StopReason, Verdict, Waiting as Why};
 use danlu_core::{Attempt, FailureCause, Grant, Job, Life};
-use danlu_types::{JobId, JobSpec, Node, Sharing, Span};
+use danlu_types::{HeadOfLine, JobId, JobSpec, Node, NodeName, Sharing, Span};
 use jiff::{SignedDuration, Timestamp};
 
 pub use history::{Estimate, Witness};
 pub use usage::Resource;
 pub use wait::{ReasonCode, WaitReason};
 
-use self::accounts::Accounts;
+use self::accounts::{AccountId, Accounts};
 use self::history::History;
-use self::queue::{Class, Queue, Waiting};
+use self::queue::{Class, Place, Queue, Waiting};
 use self::reserve::Kept;
 use self::running::{Running, Runnings, Stopping, after};
 use self::usage::Usage;
@@ -89,6 +94,8 @@ pub struct Scheduler {
     possible: BTreeMap<ShapeId, bool>,
 }
 
+/// However long a job is expected to run, its turn is not put off by more.
+const LONGEST_HANDICAP: Span = Span::from_seconds(7 * 24 * 3600);
 /// How long a job keeps away from a node that failed it.
 const AVOID_FOR: SignedDuration = SignedDuration::from_mins(10);
 
@@ -174,23 +181,20 @@ impl Scheduler {
 
     /// Inventories and rules change seldom: everything is filed anew, which keeps one way of counting instead of two.
     fn move_to(&mut self, mut fleet: Fleet) {
-        let mut accounts = Accounts::new(&self.sharing, capacity(&fleet));
+        let mut accounts = self.accounts.renewed(&self.sharing, capacity(&fleet));
         let (mut queue, mut running) = (Queue::default(), Runnings::default());
-        let account_of = |accounts: &mut Accounts, old: usize| accounts.id(&self.accounts.get(old).name);
         for (job, old) in self.running.iter() {
-            let placement = fleet.placement(&self.fleet.grants(&old.placement));
+            let placement = fleet.placement(&old.grants);
+            let usage = Usage::of_placement(&placement);
             fleet.take(&placement);
-            let account = account_of(&mut accounts, old.account);
-            accounts.add(account, &old.owner, &old.usage, old.preemptible);
-            running.insert(job, Running { account, placement, ..old.clone() });
+            accounts.add(old.account, &old.owner, &usage, old.preemptible);
+            running.insert(job, Running { placement, usage, ..old.clone() });
         }
         for (job, old) in self.queue.jobs() {
             let shape = fleet.shape(self.fleet.shape_of(old.class.shape));
-            let account = account_of(&mut accounts, old.class.account);
-            let user = (!accounts.get(account).per_user.is_empty()).then(|| old.owner.clone());
-            let names = old.class.avoid.iter().map(|node| &self.fleet.nodes()[node.0 as usize].name);
-            let avoid = names.filter_map(|name| fleet.node(name)).collect();
-            let class = Arc::new(Class { account, shape, user, avoid, ..Class::clone(&old.class) });
+            let user = (!accounts.get(old.class.account).per_user.is_empty()).then(|| old.owner.clone());
+            let avoid = avoided(&mut fleet, old.blamed.as_ref(), shape);
+            let class = Arc::new(Class { shape, user, avoid, ..Class::clone(&old.class) });
             queue.insert(job, Waiting { class, ..old.clone() });
         }
         self.kept.clear();
@@ -211,48 +215,48 @@ impl Scheduler {
         let account = self.accounts.id(&job.spec.workspace);
         let owner = self.owner(&job.owner);
         let estimate = self.estimate(job);
-        let (since, not_before) = match &job.life {
-            Life::Queued { since, why: Why::Retry { not_before, .. } } => (*since, Some(*not_before)),
-            Life::Queued { since, .. } => (*since, None),
-            _ => (job.submitted_at, None),
+        let (since, not_before, made_room_for) = match &job.life {
+            Life::Queued { since, why: Why::Retry { not_before, .. } } => (*since, Some(*not_before), None),
+            Life::Queued { since, why: Why::Preempted { for_job, .. } } => (*since, None, Some(*for_job)),
+            Life::Queued { since, .. } => (*since, None, None),
+            _ => (job.submitted_at, None, None),
         };
+        let due = self.due(job, account, &estimate);
         let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
-        let avoid = self.avoided(job, shape);
-        let avoid_until =
-            (!avoid.is_empty()).then(|| since.saturating_add(AVOID_FOR).unwrap_or(Timestamp::MAX));
+        let blamed = blamed(job);
+        let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
+        let avoid_until = blamed.is_some().then(|| since.saturating_add(AVOID_FOR).unwrap_or(Timestamp::MAX));
         let class = Class {
             account,
             shape,
+            pools: queue::pools_of(self.fleet.shape_of(shape)),
             preemptible: job.spec.preemptible,
             length: Class::length_of(estimate.most),
             user,
             avoid,
         };
         Waiting {
-            place: job.place(),
+            place: Place { priority: Reverse(job.spec.priority), due, job: job.id },
             class: Arc::new(class),
             owner,
             since,
             not_before,
+            made_room_for,
+            blamed,
             avoid_until,
             estimate,
         }
     }
 
-    /// The node that failed the last attempt, if another could take the job.
-    fn avoided(&mut self, job: &Job, shape: ShapeId) -> Vec<NodeId> {
-        let Some(past) = job.past.last() else { return Vec::new() };
-        let Verdict::Failed { worker, failure } = &past.verdict else { return Vec::new() };
-        let node_to_blame = match failure.cause {
-            FailureCause::NodeLost
-            | FailureCause::LauncherLost
-            | FailureCause::DeviceError
-            | FailureCause::StartFailed => past.attempt.workers.get(worker.0 as usize),
-            _ => None,
-        };
-        let node = node_to_blame.and_then(|worker| self.fleet.node(&worker.grant.node));
-        let avoid: Vec<NodeId> = node.into_iter().collect();
-        if self.fleet.could_fit_when_idle(shape, &avoid) { avoid } else { Vec::new() }
+    /// When a job's turn comes: at its submission, put off by its own length where that is known and the workspace does
+    /// not insist on the order of submission.
+    fn due(&self, job: &Job, account: AccountId, estimate: &Estimate) -> Timestamp {
+        let in_order =
+            matches!(self.accounts.get(account).head_of_line, HeadOfLine::Strict | HeadOfLine::Balance);
+        if in_order || estimate.witness == Witness::Guess {
+            return job.submitted_at;
+        }
+        after(job.submitted_at, estimate.typical.min(LONGEST_HANDICAP))
     }
 
     fn activate(&mut self, job: &Job, attempt: &Attempt) {
@@ -261,13 +265,17 @@ impl Scheduler {
                 StopReason::Preempted { for_job } => Some(for_job),
                 _ => None,
             },
+            since: stop.since,
+            grace: stop.grace,
         });
-        let grants: Vec<Grant> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
+        let grants: Arc<[Grant]> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
         if let Some(running) = self.running.get(job.id)
             && running.placed_at == attempt.placed_at
         {
             if running.stopping != stopping {
-                let running = Running { stopping, ..running.clone() };
+                let mut running = Running { stopping, ..running.clone() };
+                let asked_at = stopping.map_or(running.placed_at, |stopping| stopping.since);
+                running.expected_end = running.end_expected_at(asked_at);
                 self.running.insert(job.id, running);
             }
             return;
@@ -280,20 +288,23 @@ impl Scheduler {
         let usage = Usage::of_placement(&placement);
         self.fleet.take(&placement);
         self.accounts.add(account, &owner, &usage, job.spec.preemptible);
-        let running = Running {
+        let mut running = Running {
             account,
             owner,
             name: job.spec.name.as_str().into(),
             priority: job.spec.priority,
             preemptible: job.spec.preemptible,
             placed_at: attempt.placed_at,
+            grants,
             placement,
             usage,
-            expected_end: after(attempt.placed_at, estimate.typical),
+            expected_end: attempt.placed_at,
             latest_end: job.spec.max_time.map(|limit| after(attempt.placed_at, limit)),
             estimate,
             stopping,
+            grace: job.spec.grace,
         };
+        running.expected_end = running.end_expected_at(running.placed_at);
         self.running.insert(job.id, running);
     }
 
@@ -331,6 +342,30 @@ impl Scheduler {
         self.owners.insert(name.to_owned(), owner.clone());
         owner
     }
+}
+
+/// The node that failed the last attempt, if a node did.
+fn blamed(job: &Job) -> Option<NodeName> {
+    let past = job.past.last()?;
+    let Verdict::Failed { worker, failure } = &past.verdict else { return None };
+    match failure.cause {
+        FailureCause::NodeLost
+        | FailureCause::LauncherLost
+        | FailureCause::DeviceError
+        | FailureCause::StartFailed => {}
+        FailureCause::Exit
+        | FailureCause::OutOfMemory
+        | FailureCause::TimeLimit
+        | FailureCause::SetupFailed
+        | FailureCause::GangTimeout => return None,
+    }
+    Some(past.attempt.workers.get(worker.0 as usize)?.grant.node.clone())
+}
+
+/// The node to keep away from, if others could take the job.
+fn avoided(fleet: &mut Fleet, blamed: Option<&NodeName>, shape: ShapeId) -> Vec<NodeId> {
+    let avoid: Vec<NodeId> = blamed.and_then(|name| fleet.node(name)).into_iter().collect();
+    if avoid.is_empty() || fleet.could_fit_when_idle(shape, &avoid) { avoid } else { Vec::new() }
 }
 
 fn capacity(fleet: &Fleet) -> Usage {

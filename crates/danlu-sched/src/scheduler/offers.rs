@@ -41,8 +41,8 @@ impl Scheduler {
     fn fewer_devices(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
         let request = single(&job.spec)?;
         let asked = request.count.devices();
-        let count = (1..asked).rev().find(|count| {
-            let devices = DeviceRequest { count: DeviceCount::whole(*count), ..request.clone() };
+        let count = most_below(asked, |count| {
+            let devices = DeviceRequest { count: DeviceCount::whole(count), ..request.clone() };
             self.starts_as(job, &JobSpec { devices, ..JobSpec::clone(&job.spec) }, now)
         })?;
         let each = if job.spec.workers > 1 { " for each worker" } else { "" };
@@ -52,17 +52,11 @@ impl Scheduler {
 
     fn fewer_workers(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
         let asked = job.spec.workers;
-        let (mut most, mut too_many) = (0, asked);
-        while too_many - most > 1 {
-            let middle = most + (too_many - most) / 2;
-            if self.starts_as(job, &JobSpec { workers: middle, ..JobSpec::clone(&job.spec) }, now) {
-                most = middle;
-            } else {
-                too_many = middle;
-            }
-        }
+        let most = most_below(asked, |workers| {
+            self.starts_as(job, &JobSpec { workers, ..JobSpec::clone(&job.spec) }, now)
+        })?;
         let text = format!("{most} instead of {asked} workers start now");
-        (most > 0).then(|| offer("workers", &most.to_string(), text))
+        Some(offer("workers", &most.to_string(), text))
     }
 
     fn other_model(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
@@ -123,6 +117,21 @@ impl Scheduler {
         self.queue.insert(job.id, waiting);
         starts
     }
+}
+
+/// The largest number below `asked` that would do, if less always does where more does; boards may break that rule, and
+/// then a good offer rather than the best is found.
+fn most_below(asked: u32, mut starts: impl FnMut(u32) -> bool) -> Option<u32> {
+    let (mut most, mut too_many) = (0, asked);
+    while too_many - most > 1 {
+        let middle = most + (too_many - most) / 2;
+        if starts(middle) {
+            most = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    (most > 0).then_some(most)
 }
 
 fn single(spec: &JobSpec) -> Option<&DeviceRequest> {

@@ -8,24 +8,19 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use danlu_types::{DeviceKind, HeadOfLine, JobId};
-use jiff::{SignedDuration, Timestamp};
+use danlu_types::JobId;
+use jiff::Timestamp;
 
-use super::accounts::{AccountId, OverQuota, Share};
+use super::accounts::{AccountId, OverQuota, Right, Share};
+use super::allow::Refusal;
+use super::line::{Candidate, Line};
 use super::queue::{Class, Place};
-use super::reserve::Reserved;
+use super::reserve::{Promise, Reserved};
 use super::running::after;
 use super::usage::Usage;
 use super::wait::Verdict;
-use super::{Plan, Preemption, Scheduler, Start};
-use crate::fleet::{KindSet, Placement, Wish};
-
-/// Under `balance`, one more of those behind the head may be tried for each such time that the head has waited.
-const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
-
-/// Device kinds a job may run on, or the processors: who has none in common does not stand in each other's way.
-pub(super) type Pools = u8;
-const CPU_ONLY: Pools = 1 << DeviceKind::ALL.len();
+use super::{Plan, Scheduler, Start};
+use crate::fleet::{KindSet, Placement, ShapeId, Wish};
 
 #[derive(Debug)]
 pub(super) struct Pass<'s> {
@@ -34,39 +29,27 @@ pub(super) struct Pass<'s> {
     pub(super) plan: Plan,
     /// What the pass added to accounts, to be taken out again.
     entries: Vec<Entry>,
-    lines: BTreeMap<AccountId, Line>,
+    pub(super) lines: BTreeMap<AccountId, Line>,
     /// Jobs that this pass is done with.
-    settled: BTreeSet<JobId>,
+    pub(super) settled: BTreeSet<JobId>,
     pub(super) reserved: Vec<Reserved>,
+    /// What starts in this pass, or will when others have ended: nobody runs there yet.
+    pub(super) promises: Vec<Arc<Promise>>,
     /// Victims chosen in this pass.
     pub(super) victims: BTreeSet<JobId>,
-    /// How many more times this pass may look for victims.
-    pub(super) searches_left: u32,
+    /// By workspace, what those hold that have been told to end.
+    pub(super) leaving: BTreeMap<AccountId, Usage>,
+    /// How many more running jobs this pass may look at in search of victims.
+    pub(super) looks_left: usize,
 }
 
+/// A job's use of its workspace's quota.
 #[derive(Debug, Clone)]
-struct Entry {
-    account: AccountId,
-    owner: Arc<str>,
-    usage: Usage,
-    preemptible: bool,
-    added: bool,
-}
-
-/// A workspace's jobs that may be tried, and the first that could not start.
-#[derive(Debug, Default)]
-struct Line {
-    open: BTreeSet<(Place, Arc<Class>)>,
-    heads: Vec<Head>,
-    /// How many were tried behind a head.
-    tried: u32,
-}
-
-#[derive(Debug)]
-struct Head {
-    job: JobId,
-    pools: Pools,
-    since: Timestamp,
+pub(super) struct Entry {
+    pub(super) account: AccountId,
+    pub(super) owner: Arc<str>,
+    pub(super) usage: Usage,
+    pub(super) preemptible: bool,
 }
 
 /// Which jobs a sweep looks at.
@@ -78,7 +61,8 @@ enum Sweep {
 }
 
 enum Outcome {
-    Started,
+    /// It starts, or will when others have ended.
+    Settled,
     Blocked(Verdict),
 }
 
@@ -101,6 +85,10 @@ impl Scheduler {
 
 impl<'s> Pass<'s> {
     pub(super) fn new(scheduler: &'s mut Scheduler, now: Timestamp) -> Self {
+        let mut leaving: BTreeMap<AccountId, Usage> = BTreeMap::new();
+        for (_, running) in scheduler.running.stopping() {
+            leaving.entry(running.account).or_default().add(&running.usage);
+        }
         Pass {
             scheduler,
             now,
@@ -109,50 +97,11 @@ impl<'s> Pass<'s> {
             lines: BTreeMap::new(),
             settled: BTreeSet::new(),
             reserved: Vec::new(),
+            promises: Vec::new(),
             victims: BTreeSet::new(),
-            searches_left: super::preempt::MOST_SEARCHES,
+            leaving,
+            looks_left: super::preempt::MOST_LOOKS,
         }
-    }
-
-    /// Jobs for which others are being stopped come first, and keep what those have left already.
-    fn claims(&mut self) {
-        let claims: Vec<(JobId, Vec<JobId>)> = self
-            .scheduler
-            .running
-            .claims()
-            .map(|(job, victims)| (job, victims.iter().copied().collect()))
-            .collect();
-        for (job, victims) in claims {
-            let Some(waiting) = self.scheduler.queue.get(job).filter(|waiting| waiting.not_before.is_none())
-            else {
-                continue;
-            };
-            let (class, place) = (waiting.class.clone(), waiting.place);
-            let Ok(kinds) = self.kinds_within_quota(&class, place.1) else { continue };
-            if let Some(placement) = self.place(&class, kinds) {
-                self.start(&class, place.1, &placement);
-                continue;
-            }
-            let mark = self.scheduler.fleet.mark();
-            for victim in &victims {
-                if let Some(running) = self.scheduler.running.get(*victim) {
-                    self.scheduler.fleet.give_back(&running.placement);
-                }
-            }
-            let placement = self.place(&class, kinds);
-            self.scheduler.fleet.undo(mark);
-            if let Some(placement) = placement {
-                self.settle_claim(&class, job, &placement);
-            }
-        }
-    }
-
-    /// Keeps for a job what is free already of what it will get when its victims have ended.
-    pub(super) fn settle_claim(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
-        self.scheduler.fleet.withhold(placement);
-        self.count(class, job, &Usage::of_placement(placement), true);
-        self.settled.insert(job);
-        self.scheduler.verdicts.insert(class.clone(), Verdict::Preempting);
     }
 
     fn sweep(&mut self, sweep: Sweep) {
@@ -162,246 +111,159 @@ impl<'s> Pass<'s> {
             accounts.into_iter().filter_map(|account| self.turn(account)).map(Reverse).collect();
         while let Some(Reverse((_, _, account))) = turns.pop() {
             let Some(line) = self.lines.get_mut(&account) else { continue };
-            let Some((place, class)) = line.open.pop_first() else { continue };
-            let next = if self.settled.contains(&place.1) {
-                self.scheduler.queue.after(&class, place)
-            } else {
-                match self.consider(account, &class, place, sweep) {
-                    Outcome::Started => self.scheduler.queue.after(&class, place),
-                    Outcome::Blocked(verdict) => {
-                        self.scheduler.verdicts.insert(class.clone(), verdict);
-                        None
+            let Some(candidate) = line.open.pop_first() else { continue };
+            let Candidate { place, class, had_room } = &candidate;
+            let is_settled = self.settled.contains(&place.job);
+            let outcome = if is_settled { Outcome::Settled } else { self.consider(&candidate, sweep) };
+            match outcome {
+                Outcome::Settled => {
+                    let next = self.scheduler.queue.after(class, *place);
+                    let next =
+                        next.map(|place| Candidate { place, class: class.clone(), had_room: *had_room });
+                    if let Some(line) = self.lines.get_mut(&account) {
+                        line.open.extend(next);
                     }
                 }
-            };
-            if let (Some(next), Some(line)) = (next, self.lines.get_mut(&account)) {
-                line.open.insert((next, class));
+                Outcome::Blocked(verdict) => {
+                    if let Sweep::Everybody = sweep {
+                        self.scheduler.verdicts.insert(class.clone(), verdict);
+                    }
+                }
             }
             turns.extend(self.turn(account).map(Reverse));
         }
     }
 
     fn turn(&self, account: AccountId) -> Option<(Share, Place, AccountId)> {
-        let (place, _) = self.lines.get(&account)?.open.first()?;
+        let Candidate { place, .. } = self.lines.get(&account)?.open.first()?;
         Some((self.scheduler.accounts.share(account), *place, account))
     }
 
-    /// Classes that have room, and of those without the first of each line: it may become the head.
+    /// The first of each class; in the second sweep only where there is room.
     fn open_lines(&mut self, sweep: Sweep) {
         let scheduler = &mut *self.scheduler;
-        let mut blocked: BTreeMap<(AccountId, Pools), (Place, Arc<Class>)> = BTreeMap::new();
-        let first_sweep = matches!(sweep, Sweep::Everybody);
         for (class, place) in scheduler.queue.classes() {
-            if let Sweep::EndingBy(at) = sweep
-                && after(self.now, class.most()) > at
-            {
+            let end = after(self.now, class.most());
+            if matches!(sweep, Sweep::EndingBy(at) if end > at) {
                 continue;
             }
             let wish = Wish { avoid: &class.avoid, kinds: KindSet::ALL };
-            if scheduler.fleet.fits(class.shape, &wish) {
-                self.lines.entry(class.account).or_default().open.insert((place, class.clone()));
-            } else if first_sweep {
-                let pools = pools_of(&scheduler.fleet, class);
-                let first = blocked.entry((class.account, pools)).or_insert_with(|| (place, class.clone()));
-                if place < first.0 {
-                    *first = (place, class.clone());
-                }
+            let had_room = scheduler.fleet.fits(class.shape, &wish);
+            if had_room || matches!(sweep, Sweep::Everybody) {
+                let candidate = Candidate { place, class: class.clone(), had_room };
+                self.lines.entry(class.account).or_default().open.insert(candidate);
             }
-        }
-        for ((account, _), first) in blocked {
-            self.lines.entry(account).or_default().open.insert(first);
         }
     }
 
-    fn consider(&mut self, account: AccountId, class: &Arc<Class>, place: Place, sweep: Sweep) -> Outcome {
-        let pools = pools_of(&self.scheduler.fleet, class);
+    fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
+        let Candidate { place, class, had_room } = candidate;
+        let (account, job) = (class.account, place.job);
+        let pools = class.pools;
         let policy = self.scheduler.accounts.get(account).head_of_line;
-        if let Some(verdict) = self.held_up_by_head(account, pools, policy) {
-            return Outcome::Blocked(verdict);
-        }
-        let kinds = match self.kinds_within_quota(class, place.1) {
+        let kinds = match self.open_kinds(account, pools, policy) {
             Ok(kinds) => kinds,
-            Err(over) => {
-                if !matches!(over, OverQuota::User(_)) {
-                    self.head(account, class, place, pools, policy, sweep);
-                }
-                return Outcome::Blocked(Verdict::OverQuota(over));
-            }
+            Err(verdict) => return Outcome::Blocked(verdict),
         };
-        if let Sweep::Everybody = sweep
-            && let Some(head) = self.would_delay(account, class)
+        let allowed = self.allowed(class, job, kinds);
+        if let Ok(shape) = allowed
+            && let Some(placement) = self.place(class, shape)
         {
-            return Outcome::Blocked(Verdict::Reserved { for_job: head });
-        }
-        if let Some(placement) = self.place(class, kinds) {
-            self.start(class, place.1, &placement);
-            return Outcome::Started;
+            self.start(class, job, &placement);
+            return Outcome::Settled;
         }
         if matches!(sweep, Sweep::EndingBy(_)) {
-            return Outcome::Blocked(Verdict::NoRoom);
+            return Outcome::Blocked(Verdict::NoRoom { shape: class.shape });
         }
-        if let Some(verdict) = self.preempt_for(class, place, kinds) {
-            return Outcome::Blocked(verdict);
+        if let Ok(shape) = allowed
+            && let Some(placement) = self.place_before_borrowers(class, shape)
+        {
+            self.start(class, job, &placement);
+            return Outcome::Settled;
         }
-        let first = self.reserved.first().map(|reserved| reserved.job);
-        let verdict = match first {
-            Some(for_job) if self.fits_without_reservations(class, kinds) => Verdict::Reserved { for_job },
-            _ => Verdict::NoRoom,
-        };
-        self.head(account, class, place, pools, policy, sweep);
-        Outcome::Blocked(verdict)
+        let is_reserved = matches!(allowed, Err(Refusal::Reserved { .. }));
+        if !is_reserved && self.preempt_for(class, *place, kinds) {
+            return Outcome::Settled;
+        }
+        // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
+        if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
+            self.head(account, class, *place, pools, policy);
+        }
+        Outcome::Blocked(match allowed {
+            Err(refusal) => refusal.verdict(),
+            Ok(shape) if *had_room => self.no_room(class, job, shape),
+            Ok(shape) => Verdict::NoRoom { shape },
+        })
     }
 
-    /// Whether the head of its line keeps a job from being tried.
-    fn held_up_by_head(&mut self, account: AccountId, pools: Pools, policy: HeadOfLine) -> Option<Verdict> {
-        let line = self.lines.get_mut(&account)?;
-        let head = line.heads.iter().find(|head| head.pools & pools != 0)?;
-        let job = head.job;
-        match policy {
-            HeadOfLine::Backfill | HeadOfLine::Skip => None,
-            HeadOfLine::Strict => Some(Verdict::Behind { head: job }),
-            HeadOfLine::Balance => {
-                let steps = self.now.duration_since(head.since).as_millis() / BALANCE_STEP.as_millis();
-                if i128::from(line.tried) < steps {
-                    line.tried += 1;
-                    return None;
-                }
-                let wider = BALANCE_STEP * i32::try_from(steps + 1).unwrap_or(i32::MAX);
-                let next = head.since.saturating_add(wider).unwrap_or(Timestamp::MAX);
-                self.plan.next_wake = self.plan.next_wake.into_iter().chain([next]).min();
-                Some(Verdict::Behind { head: job })
-            }
-        }
+    pub(super) fn place(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
+        self.scheduler.fleet.place(shape, &Wish { avoid: &class.avoid, kinds: KindSet::ALL })
     }
 
-    /// The job could not start: it becomes the head of its line, unless there is one.
-    fn head(
-        &mut self,
-        account: AccountId,
-        class: &Arc<Class>,
-        place: Place,
-        pools: Pools,
-        policy: HeadOfLine,
-        sweep: Sweep,
-    ) {
-        let line = self.lines.entry(account).or_default();
-        if matches!(sweep, Sweep::EndingBy(_)) || line.heads.iter().any(|head| head.pools & pools != 0) {
-            return;
+    /// A job within its workspace's guarantee need not wait for what is kept for others that are not.
+    fn place_before_borrowers(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
+        let is_in_the_way = |reserved: &Reserved| !reserved.is_entitled && !reserved.is_of(class.account);
+        if !self.reserved.iter().any(is_in_the_way) {
+            return None;
         }
-        if !self.scheduler.is_possible(class.shape) {
-            return;
+        let rights = [Right::TakeBack, Right::TakeBackAndPushOutOwn];
+        let shape = self.with_right(class, shape, &rights)?;
+        for reserved in self.reserved.iter().filter(|reserved| is_in_the_way(reserved)) {
+            self.scheduler.fleet.give_back(&reserved.withheld);
         }
-        let since = self.scheduler.queue.get(place.1).map_or(self.now, |waiting| waiting.since);
-        // A head that has its devices and waits for processors keeps jobs without devices from taking them.
-        let pools = match policy {
-            HeadOfLine::Strict | HeadOfLine::Balance if self.scheduler.fleet.devices_fit(class.shape) => {
-                pools | CPU_ONLY
-            }
-            _ => pools,
-        };
-        line.heads.push(Head { job: place.1, pools, since });
-        if policy == HeadOfLine::Backfill {
-            self.reserve(account, class, place, pools);
+        let placement = self.place(class, shape);
+        for reserved in self.reserved.iter_mut().filter(|reserved| is_in_the_way(reserved)) {
+            reserved.withheld = self.scheduler.fleet.withhold(&reserved.withheld);
         }
+        placement
     }
 
-    /// The device kinds on which quotas let the job start.
-    pub(super) fn kinds_within_quota(&self, class: &Class, job: JobId) -> Result<KindSet, OverQuota> {
-        let scheduler = &*self.scheduler;
-        let shape = scheduler.fleet.shape_of(class.shape);
-        let owner = scheduler.queue.get(job).map_or("", |waiting| &*waiting.owner);
-        let check = |usage: &Usage| scheduler.accounts.check(class.account, owner, usage, class.preemptible);
-        let mut kinds = KindSet::NONE;
-        let mut refused = None;
-        for ask in &shape.alternatives {
-            if ask.count.is_none() {
-                check(&Usage::of_gang(shape, ask, None))?;
-                return Ok(KindSet::ALL);
-            }
-            for kind in DeviceKind::ALL.into_iter().filter(|kind| ask.kind.is_none_or(|asked| asked == *kind))
-            {
-                match check(&Usage::of_gang(shape, ask, Some(kind))) {
-                    Ok(()) => kinds = kinds.with(kind),
-                    Err(over) => refused = refused.or(Some(over)),
-                }
-            }
-        }
-        match refused {
-            Some(over) if kinds == KindSet::NONE => Err(over),
-            _ => Ok(kinds),
-        }
-    }
-
-    pub(super) fn place(&mut self, class: &Class, kinds: KindSet) -> Option<Placement> {
-        self.scheduler.fleet.place(class.shape, &Wish { avoid: &class.avoid, kinds })
-    }
-
-    fn start(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
+    pub(super) fn start(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
         let usage = Usage::of_placement(placement);
-        self.count(class, job, &usage, true);
+        let Some(entry) = self.entry_of(class, job, &usage) else { return };
+        self.promises.push(Arc::new(Promise {
+            job,
+            from: None,
+            until: self.end_expected_of(job, self.now),
+            placement: placement.clone(),
+            withheld: placement.clone(),
+            entry: entry.clone(),
+        }));
+        self.enter(entry);
         self.use_spare(class, &usage);
         self.settled.insert(job);
         self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement) });
     }
 
-    /// Adds a waiting job's use to its account for the rest of the pass.
-    fn count(&mut self, class: &Class, job: JobId, usage: &Usage, added: bool) {
-        let Some(waiting) = self.scheduler.queue.get(job) else { return };
-        let (owner, preemptible) = (waiting.owner.clone(), class.preemptible);
-        self.enter(Entry { account: class.account, owner, usage: *usage, preemptible, added });
+    pub(super) fn entry_of(&self, class: &Class, job: JobId, usage: &Usage) -> Option<Entry> {
+        let owner = self.scheduler.queue.get(job)?.owner.clone();
+        Some(Entry { account: class.account, owner, usage: *usage, preemptible: class.preemptible })
     }
 
-    /// Takes a victim's use out of its account for the rest of the pass.
-    pub(super) fn discount(&mut self, victim: JobId) {
-        let Some(running) = self.scheduler.running.get(victim) else { return };
-        let entry = Entry {
-            account: running.account,
-            owner: running.owner.clone(),
-            usage: running.usage,
-            preemptible: running.preemptible,
-            added: false,
-        };
-        self.enter(entry);
-    }
-
-    fn enter(&mut self, entry: Entry) {
-        book(self.scheduler, &entry, entry.added);
+    /// Adds a job's use to its account for the rest of the pass.
+    pub(super) fn enter(&mut self, entry: Entry) {
+        self.scheduler.enter(&entry);
         self.entries.push(entry);
-    }
-
-    pub(super) fn preempted(
-        &mut self,
-        class: &Arc<Class>,
-        place: Place,
-        victims: &[JobId],
-        placement: &Placement,
-    ) {
-        for &victim in victims {
-            self.plan.preemptions.push(Preemption { victim, for_job: place.1 });
-            self.victims.insert(victim);
-            self.discount(victim);
-        }
-        self.settle_claim(class, place.1, placement);
     }
 
     /// What is kept for heads may be used by those who should have ended by then.
     fn fill_reservations(&mut self) {
         for position in 0..self.reserved.len() {
             let Reserved { at, withheld, .. } = &self.reserved[position];
-            if withheld.parts.is_empty() {
+            if !withheld.has_anything() {
                 continue;
             }
             let (at, withheld) = (*at, withheld.clone());
-            self.lines.clear();
+            self.lines.values_mut().for_each(|line| line.open.clear());
             self.scheduler.fleet.give_back(&withheld);
             self.sweep(Sweep::EndingBy(at));
-            self.scheduler.fleet.withhold(&withheld);
+            self.reserved[position].withheld = self.scheduler.fleet.withhold(&withheld);
         }
     }
 
     fn finish(mut self) -> Plan {
         for entry in std::mem::take(&mut self.entries).into_iter().rev() {
-            book(self.scheduler, &entry, !entry.added);
+            self.scheduler.strike(&entry);
         }
         self.keep_reservations();
         let wakes = [self.scheduler.queue.next_wake(), self.plan.next_wake];
@@ -410,23 +272,18 @@ impl<'s> Pass<'s> {
     }
 }
 
-fn book(scheduler: &mut Scheduler, entry: &Entry, add: bool) {
-    let Entry { account, owner, usage, preemptible, .. } = entry;
-    if add {
-        scheduler.accounts.add(*account, owner, usage, *preemptible);
-    } else {
-        scheduler.accounts.remove(*account, owner, usage, *preemptible);
+impl Scheduler {
+    pub(super) fn enter(&mut self, entry: &Entry) {
+        self.accounts.add(entry.account, &entry.owner, &entry.usage, entry.preemptible);
+    }
+
+    pub(super) fn strike(&mut self, entry: &Entry) {
+        self.accounts.remove(entry.account, &entry.owner, &entry.usage, entry.preemptible);
     }
 }
 
-pub(super) fn pools_of(fleet: &crate::fleet::Fleet, class: &Class) -> Pools {
-    let mut pools = 0;
-    for ask in &fleet.shape_of(class.shape).alternatives {
-        for (position, kind) in DeviceKind::ALL.into_iter().enumerate() {
-            if !ask.count.is_none() && ask.kind.is_none_or(|asked| asked == kind) {
-                pools |= 1 << position;
-            }
-        }
+impl Placement {
+    fn has_anything(&self) -> bool {
+        self.parts.iter().any(|part| !part.devices.is_empty() || part.milli_cpus > 0 || part.bytes > 0)
     }
-    if pools == 0 { CPU_ONLY } else { pools }
 }

@@ -1,9 +1,13 @@
-//! Who has to give way: the smallest set of jobs that makes room, and of those the one that loses the least work.
+//! Who has to give way: the fewest jobs that make room, and of those the ones that lose the least work.
 //!
 //! A job may take from others in two ways. A workspace that uses less than it is guaranteed takes back what others
 //! borrow; and within a workspace, a larger priority goes before a smaller one. Only preemptible jobs are taken, and
-//! only after they have run for the minimum time. The smallest set is found node by node, which is exact for a job that
-//! runs on one node; for a gang the cheapest nodes are put together and whoever turns out to be spared is left alone.
+//! only after they have run for the minimum time. Whoever borrows gives back no more than that: a workspace that has come
+//! down to its guarantee is left alone. And so is a job that should end by itself within the grace it would be given.
+//!
+//! The search goes node by node: for each, the fewest jobs whose end leaves room for one worker more. Of these the
+//! cheapest nodes are put together until the gang fits, and whoever turns out to be spared is left alone. That is exact
+//! for a job that runs on one node, as far as devices are interchangeable there and no more than eight jobs are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,186 +15,315 @@ use std::sync::Arc;
 use danlu_types::JobId;
 use jiff::Timestamp;
 
+use super::Preemption;
+use super::accounts::{OverQuota, Right};
 use super::pass::Pass;
 use super::queue::{Class, Place};
 use super::running::{Running, after};
-use super::usage::Usage;
-use super::wait::Verdict;
-use crate::fleet::{KindSet, NodeId, Placement};
+use crate::fleet::{KindSet, NodeId, Placement, ShapeId, Wish};
 
-/// A search looks at every preemptible job; a pass makes at most so many. Those left out have their turn in the next.
-pub(super) const MOST_SEARCHES: u32 = 16;
+/// A search looks at every preemptible job; all searches of a pass together look at so many. Who is left out has a turn
+/// in a later pass.
+pub(super) const MOST_LOOKS: usize = 400_000;
+/// Of so many jobs on a node all combinations are tried.
+const FEW: usize = 8;
 
-/// What room for one or more workers on a node costs.
+/// What a job may take, and on whose account.
+#[derive(Debug)]
+struct Search<'a> {
+    class: &'a Arc<Class>,
+    place: Place,
+    /// The part of its wishes it may take others' room for.
+    shape: ShapeId,
+    right: Option<Right>,
+}
+
+/// What room for one worker more on a node costs.
 #[derive(Debug)]
 struct Price {
-    victims: Vec<JobId>,
     work: u128,
-    room: u32,
+    node: NodeId,
+    victims: Vec<JobId>,
 }
 
 impl Pass<'_> {
-    /// Finds victims for a job that found no room, if it may take from others.
-    pub(super) fn preempt_for(
-        &mut self,
-        class: &Arc<Class>,
-        place: Place,
-        kinds: KindSet,
-    ) -> Option<Verdict> {
-        if self.scheduler.running.preemptible == 0 || self.searches_left == 0 {
-            return None;
+    /// Finds victims for a job that could not start, if it may take from others.
+    pub(super) fn preempt_for(&mut self, class: &Arc<Class>, place: Place, kinds: KindSet) -> bool {
+        if self.looks_left == 0 || self.scheduler.running.preemptible().next().is_none() {
+            return false;
         }
-        let candidates = self.candidates(class, place)?;
-        self.searches_left -= 1;
-        let mut victims = self.choose(class, kinds, &candidates)?;
-        let placement = self.spare_the_needless(class, kinds, &mut victims)?;
-        let victims: Vec<JobId> = victims.into_iter().collect();
-        self.preempted(class, place, &victims, &placement);
-        Some(Verdict::Preempting)
-    }
-
-    /// Jobs that may be taken, by node; `None` if there are none.
-    fn candidates(&mut self, class: &Class, place: Place) -> Option<BTreeMap<NodeId, Vec<JobId>>> {
-        let scheduler = &*self.scheduler;
-        let shape = scheduler.fleet.shape_of(class.shape);
-        let asked = shape.alternatives.first().map(|ask| {
-            let kind =
-                if ask.count.is_none() { None } else { ask.kind.or(Some(danlu_types::DeviceKind::Nvidia)) };
-            Usage::of_gang(shape, ask, kind)
-        })?;
-        let entitled = scheduler.accounts.lends()
-            && scheduler.accounts.is_entitled(class.account, &asked, class.preemptible);
-        let priority = place.0.0;
-        let mut earliest: Option<Timestamp> = None;
-        let mut by_node: BTreeMap<NodeId, Vec<JobId>> = BTreeMap::new();
-        for (job, running) in scheduler.running.iter() {
-            if !running.preemptible || running.stopping.is_some() || self.victims.contains(&job) {
-                continue;
-            }
-            if !self.may_take(class, priority, entitled, running) {
-                continue;
-            }
-            let from = after(running.placed_at, scheduler.sharing.minimum_run_time);
-            if from > self.now {
-                earliest = earliest.into_iter().chain([from]).min();
-                continue;
-            }
-            let nodes: BTreeSet<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
-            for node in nodes {
-                by_node.entry(node).or_default().push(job);
-            }
-        }
-        self.plan.next_wake = self.plan.next_wake.into_iter().chain(earliest).min();
-        (!by_node.is_empty()).then_some(by_node)
-    }
-
-    fn may_take(&self, class: &Class, priority: u8, entitled: bool, running: &Running) -> bool {
-        let accounts = &self.scheduler.accounts;
-        let borrowed = || accounts.borrows(running.account, running.usage.main_resource());
-        if running.account == class.account {
-            // Its own borrower gives way to a job that cannot borrow.
-            return running.priority < priority || (entitled && !class.preemptible && borrowed());
-        }
-        entitled && borrowed()
-    }
-
-    /// The cheapest nodes that together make room for the gang.
-    fn choose(
-        &mut self,
-        class: &Class,
-        kinds: KindSet,
-        candidates: &BTreeMap<NodeId, Vec<JobId>>,
-    ) -> Option<BTreeSet<JobId>> {
-        let mut prices: Vec<(usize, u128, NodeId, Price)> = Vec::new();
-        for (&node, jobs) in candidates.iter().filter(|(node, _)| !class.avoid.contains(node)) {
-            if let Some(price) = self.price(class, kinds, node, jobs) {
-                prices.push((price.victims.len(), price.work, node, price));
-            }
-        }
-        prices.sort_by_key(|(count, work, node, _)| (*count, *work, *node));
-        let wanted = self.scheduler.fleet.shape_of(class.shape).workers;
-        let mut room =
-            self.scheduler.fleet.room(class.shape, &crate::fleet::Wish { avoid: &class.avoid, kinds });
-        let mut victims = BTreeSet::new();
-        for (_, _, _, price) in prices {
-            if room >= wanted {
-                break;
-            }
-            room = room.saturating_add(price.room);
-            victims.extend(price.victims);
-        }
-        (room >= wanted && !victims.is_empty()).then_some(victims)
-    }
-
-    /// What room for one more worker on this node costs: jobs that lose little first, and then without those that turn
-    /// out not to matter.
-    fn price(&mut self, class: &Class, kinds: KindSet, node: NodeId, jobs: &[JobId]) -> Option<Price> {
-        let fleet = &mut self.scheduler.fleet;
-        let running = &self.scheduler.running;
-        let before = fleet.room_on(class.shape, node, kinds);
-        let mut by_work: Vec<(u128, JobId)> =
-            jobs.iter().filter_map(|job| Some((running.get(*job)?.work_at_stake(self.now), *job))).collect();
-        by_work.sort_unstable();
-        let mark = fleet.mark();
-        let mut taken: Vec<(u128, JobId)> = Vec::new();
-        let mut room = before;
-        for (work, job) in by_work {
-            if room > before {
-                break;
-            }
-            if let Some(running) = running.get(job) {
-                fleet.give_back(&running.placement);
-                taken.push((work, job));
-                room = fleet.room_on(class.shape, node, kinds);
-            }
-        }
-        if room > before {
-            for position in (0..taken.len().saturating_sub(1)).rev() {
-                let Some(running) = running.get(taken[position].1) else { continue };
-                fleet.take(&running.placement);
-                if fleet.room_on(class.shape, node, kinds) > before {
-                    taken.remove(position);
-                } else {
-                    fleet.give_back(&running.placement);
+        let wished = self.wished(class, kinds);
+        let taking_back = self.with_right(class, wished, &[Right::TakeBack, Right::TakeBackAndPushOutOwn]);
+        let pushing_out = self.with_right(class, wished, &[Right::PushOutOwn]);
+        let mut tried: Vec<ShapeId> = Vec::new();
+        for shape in taking_back.into_iter().chain(pushing_out).chain([wished]) {
+            if !tried.contains(&shape) {
+                tried.push(shape);
+                let is_mere_wish = taking_back != Some(shape) && pushing_out != Some(shape);
+                let right = if is_mere_wish { None } else { self.widest_right(class, shape) };
+                if self.search(&Search { class, place, shape, right }) {
+                    return true;
                 }
             }
         }
-        fleet.undo(mark);
-        let work = taken.iter().map(|(work, _)| work).sum();
-        let victims = taken.into_iter().map(|(_, job)| job).collect();
-        (room > before).then_some(Price { victims, work, room: room - before })
+        false
     }
 
-    /// Leaves those alone without whom it works too, the dearest first, and says where the job would go.
-    fn spare_the_needless(
-        &mut self,
-        class: &Class,
-        kinds: KindSet,
-        victims: &mut BTreeSet<JobId>,
-    ) -> Option<Placement> {
-        let mut by_work: Vec<(u128, JobId)> = victims
-            .iter()
-            .filter_map(|job| Some((self.scheduler.running.get(*job)?.work_at_stake(self.now), *job)))
-            .collect();
-        by_work.sort_unstable();
+    fn search(&mut self, search: &Search<'_>) -> bool {
+        if self.looks_left == 0 || !self.may_find_anybody(search) {
+            return false;
+        }
+        let candidates = self.candidates(search);
+        self.looks_left = self.looks_left.saturating_sub(candidates.len());
+        if candidates.is_empty() {
+            return false;
+        }
         let mark = self.scheduler.fleet.mark();
-        for job in &*victims {
-            if let Some(running) = self.scheduler.running.get(*job) {
-                self.scheduler.fleet.give_back(&running.placement);
+        let mut victims = BTreeSet::new();
+        let placement = if self.choose(search, &candidates, &mut victims) {
+            self.spare_the_needless(search, &mut victims);
+            self.room_for(search).and_then(|shape| self.place(search.class, shape))
+        } else {
+            None
+        };
+        victims.iter().for_each(|victim| self.book_again(*victim));
+        self.scheduler.fleet.undo(mark);
+        let Some(placement) = placement.filter(|_| !victims.is_empty()) else { return false };
+        self.preempt(search, &victims, &placement);
+        true
+    }
+
+    fn preempt(&mut self, search: &Search<'_>, victims: &BTreeSet<JobId>, placement: &Placement) {
+        for &victim in victims {
+            self.plan.preemptions.push(Preemption { victim, for_job: search.place.job });
+            self.victims.insert(victim);
+            if let Some(running) = self.scheduler.running.get(victim) {
+                self.leaving.entry(running.account).or_default().add(&running.usage);
             }
         }
-        let wish = crate::fleet::Wish { avoid: &class.avoid, kinds };
+        self.settle_claim(search.class, search.place.job, placement);
+    }
+
+    /// Whether anybody is there who may be taken, at little cost.
+    fn may_find_anybody(&self, search: &Search<'_>) -> bool {
+        let own = search.class.account;
+        self.scheduler.running.preemptible().any(|(account, priority)| {
+            if account == own {
+                priority < search.place.priority.0 || search.right.is_some_and(Right::pushes_out_own)
+            } else {
+                search.right.is_some_and(Right::takes_back)
+            }
+        })
+    }
+
+    /// Jobs that may be taken now, in the order of their numbers.
+    fn candidates(&mut self, search: &Search<'_>) -> Vec<JobId> {
+        let scheduler = &*self.scheduler;
+        let mut earliest: Option<Timestamp> = None;
+        let mut candidates = Vec::new();
+        for (job, running) in scheduler.running.iter() {
+            let is_leaving = running.stopping.is_some() || self.victims.contains(&job);
+            if !running.preemptible || is_leaving || !self.may_take(search, running) {
+                continue;
+            }
+            let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time);
+            let from = minimum.max(running.until_worth_stopping(self.now));
+            if from > self.now {
+                earliest = earliest.into_iter().chain([from]).min();
+            } else {
+                candidates.push(job);
+            }
+        }
+        self.plan.next_wake = self.plan.next_wake.into_iter().chain(earliest).min();
+        candidates
+    }
+
+    /// Looked at again for every victim: whoever has given back all that was borrowed is left alone.
+    fn may_take(&self, search: &Search<'_>, running: &Running) -> bool {
+        let priority = search.place.priority.0;
+        let borrowed = || {
+            let leaving = self.leaving(running.account);
+            self.scheduler.accounts.borrows(running.account, running.usage.main_resource(), &leaving)
+        };
+        if running.account == search.class.account {
+            let pushes = search.right.is_some_and(Right::pushes_out_own);
+            // Its own borrower gives way to a job that cannot borrow.
+            return running.priority < priority || (pushes && running.priority == priority && borrowed());
+        }
+        search.right.is_some_and(Right::takes_back) && borrowed()
+    }
+
+    /// Lets jobs go until the gang fits, the cheapest first. They are let go only for the moment.
+    fn choose(&mut self, search: &Search<'_>, candidates: &[JobId], victims: &mut BTreeSet<JobId>) -> bool {
+        if !self.relieve_quota(search, candidates, victims) {
+            return false;
+        }
+        while self.room_for(search).is_none() {
+            let mut has_found = false;
+            for price in self.prices(search, candidates, victims) {
+                let is_still_right = price.victims.iter().all(|victim| {
+                    let running = self.scheduler.running.get(*victim);
+                    !victims.contains(victim) && running.is_some_and(|running| self.may_take(search, running))
+                });
+                if !is_still_right {
+                    continue;
+                }
+                price.victims.iter().for_each(|victim| self.let_go(*victim));
+                victims.extend(price.victims);
+                has_found = true;
+                if self.room_for(search).is_some() {
+                    return true;
+                }
+            }
+            if !has_found {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Where a quota is in the way, its own workspace has to make room in that: those who use most of it first.
+    fn relieve_quota(
+        &mut self,
+        search: &Search<'_>,
+        candidates: &[JobId],
+        victims: &mut BTreeSet<JobId>,
+    ) -> bool {
+        while let Err(over) = self.within_quota(search.class, search.shape, search.place.job) {
+            let (resource, is_user) = match over {
+                OverQuota::Workspace(resource) | OverQuota::Guaranteed(resource) => (resource, false),
+                OverQuota::User(resource) => (resource, true),
+            };
+            let Some(waiting) = self.scheduler.queue.get(search.place.job) else { return false };
+            let helps = |running: &Running| {
+                running.account == search.class.account
+                    && running.usage.get(resource) > 0
+                    && (!is_user || running.owner == waiting.owner)
+            };
+            let running = &self.scheduler.running;
+            let open = candidates.iter().filter(|job| !victims.contains(job));
+            let helpers =
+                open.filter_map(|job| running.get(*job).filter(|running| helps(running)).map(|r| (job, r)));
+            let best = helpers.min_by_key(|(job, running)| {
+                (std::cmp::Reverse(running.usage.get(resource)), running.work_at_stake(self.now), **job)
+            });
+            let Some((&victim, _)) = best else { return false };
+            self.let_go(victim);
+            victims.insert(victim);
+        }
+        true
+    }
+
+    /// What one worker more costs on each node where it can be had, the cheapest first.
+    fn prices(&mut self, search: &Search<'_>, candidates: &[JobId], victims: &BTreeSet<JobId>) -> Vec<Price> {
+        let mut by_node: BTreeMap<NodeId, Vec<JobId>> = BTreeMap::new();
+        for job in candidates.iter().filter(|job| !victims.contains(job)) {
+            let Some(running) = self.scheduler.running.get(*job) else { continue };
+            for part in &running.placement.parts {
+                let jobs = by_node.entry(part.node).or_default();
+                if jobs.last() != Some(job) {
+                    jobs.push(*job);
+                }
+            }
+        }
+        let nodes = by_node.into_iter().filter(|(node, _)| !search.class.avoid.contains(node));
+        let mut prices: Vec<Price> =
+            nodes.filter_map(|(node, jobs)| self.price(search, node, &jobs)).collect();
+        prices.sort_by_key(|price| (price.victims.len(), price.work, price.node));
+        prices
+    }
+
+    /// The fewest of a node's jobs whose end leaves room for one worker more there, and of those the cheapest: those that
+    /// hold most first, then without those that turn out not to matter, then in cheaper combinations.
+    fn price(&mut self, search: &Search<'_>, node: NodeId, jobs: &[JobId]) -> Option<Price> {
+        let running = &self.scheduler.running;
+        let held = |running: &Running| {
+            let here = running.placement.parts.iter().filter(|part| part.node == node);
+            here.map(|part| (part.devices.len() * usize::from(part.share), part.milli_cpus)).max()
+        };
+        let mut jobs: Vec<(_, u128, JobId)> = jobs
+            .iter()
+            .filter_map(|job| running.get(*job).map(|running| (running, *job)))
+            .map(|(running, job)| (held(running), running.work_at_stake(self.now), job))
+            .collect();
+        jobs.sort_unstable_by_key(|(held, work, job)| (std::cmp::Reverse(*held), *work, *job));
+        let before = self.scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
+        let mut suffices = |victims: &[(u128, JobId)]| {
+            let scheduler = &mut *self.scheduler;
+            let mark = scheduler.fleet.mark();
+            for (_, job) in victims {
+                if let Some(running) = scheduler.running.get(*job) {
+                    scheduler.fleet.give_back(&running.placement);
+                }
+            }
+            let room = scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
+            scheduler.fleet.undo(mark);
+            room > before
+        };
+        let jobs: Vec<(u128, JobId)> = jobs.into_iter().map(|(_, work, job)| (work, job)).collect();
+        let enough = (1..=jobs.len()).find(|count| suffices(&jobs[..*count]))?;
+        let mut taken = jobs[..enough].to_vec();
+        taken.sort_unstable();
+        for position in (0..taken.len()).rev() {
+            let mut fewer = taken.clone();
+            fewer.remove(position);
+            if !fewer.is_empty() && suffices(&fewer) {
+                taken = fewer;
+            }
+        }
+        let work_of = |victims: &[(u128, JobId)]| victims.iter().map(|(work, _)| work).sum::<u128>();
+        if jobs.len() <= FEW {
+            let mut cheaper: Vec<Vec<(u128, JobId)>> = combinations(&jobs, taken.len());
+            cheaper.retain(|victims| work_of(victims) < work_of(&taken));
+            cheaper.sort_by_cached_key(|victims| (work_of(victims), victims.clone()));
+            taken = cheaper.into_iter().find(|victims| suffices(victims)).unwrap_or(taken);
+        }
+        let work = work_of(&taken);
+        Some(Price { work, node, victims: taken.into_iter().map(|(_, job)| job).collect() })
+    }
+
+    /// Leaves those alone without whom it works too, the dearest first.
+    fn spare_the_needless(&mut self, search: &Search<'_>, victims: &mut BTreeSet<JobId>) {
+        let running = &self.scheduler.running;
+        let work = |job: &JobId| running.get(*job).map(|running| running.work_at_stake(self.now));
+        let mut by_work: Vec<(Option<u128>, JobId)> = victims.iter().map(|job| (work(job), *job)).collect();
+        by_work.sort_unstable();
         for (_, job) in by_work.into_iter().rev() {
-            let Some(running) = self.scheduler.running.get(job) else { continue };
-            self.scheduler.fleet.take(&running.placement);
-            if self.scheduler.fleet.fits(class.shape, &wish) {
+            self.take_again(job);
+            if self.room_for(search).is_some() {
                 victims.remove(&job);
             } else {
-                self.scheduler.fleet.give_back(&running.placement);
+                self.let_go(job);
             }
         }
-        let placement = self.place(class, kinds);
-        self.scheduler.fleet.undo(mark);
-        placement
     }
+
+    /// What the job could start as, were those gone that have been let go.
+    fn room_for(&mut self, search: &Search<'_>) -> Option<ShapeId> {
+        let shape = self.within_quota(search.class, search.shape, search.place.job).ok()?;
+        let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
+        self.scheduler.fleet.fits(shape, &wish).then_some(shape)
+    }
+}
+
+impl Right {
+    fn takes_back(self) -> bool {
+        matches!(self, Right::TakeBack | Right::TakeBackAndPushOutOwn)
+    }
+
+    fn pushes_out_own(self) -> bool {
+        matches!(self, Right::PushOutOwn | Right::TakeBackAndPushOutOwn)
+    }
+}
+
+/// All ways to choose so many, each in order.
+fn combinations<T: Copy + Ord>(items: &[T], count: usize) -> Vec<Vec<T>> {
+    let mut items = items.to_vec();
+    items.sort_unstable();
+    let masks = (0u32..1 << items.len()).filter(|mask| mask.count_ones() as usize == count);
+    let chosen = |mask: u32| {
+        let positions = (0..items.len()).filter(move |position| mask & (1 << position) != 0);
+        positions.map(|position| items[position]).collect()
+    };
+    masks.map(chosen).collect()
 }

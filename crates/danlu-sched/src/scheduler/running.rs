@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use danlu_core::Grant;
 use danlu_types::{JobId, Span};
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
-use super::history::Estimate;
+use super::history::{Estimate, Witness};
 use super::usage::Usage;
 use crate::fleet::Placement;
 
@@ -19,6 +20,9 @@ pub(crate) struct Running {
     pub(crate) priority: u8,
     pub(crate) preemptible: bool,
     pub(crate) placed_at: Timestamp,
+    /// What it holds as the engine names it: a node that went away may come back, and it still holds its part then.
+    pub(crate) grants: Arc<[Grant]>,
+    /// The same on the nodes that are here.
     pub(crate) placement: Placement,
     pub(crate) usage: Usage,
     pub(crate) estimate: Estimate,
@@ -27,6 +31,8 @@ pub(crate) struct Running {
     /// When its time limit ends it.
     pub(crate) latest_end: Option<Timestamp>,
     pub(crate) stopping: Option<Stopping>,
+    /// How long it may take to end when it is told to.
+    pub(crate) grace: Span,
 }
 
 /// It has been told to end.
@@ -34,6 +40,8 @@ pub(crate) struct Running {
 pub(crate) struct Stopping {
     /// For whom it makes room, if for anybody.
     pub(crate) for_job: Option<JobId>,
+    pub(crate) since: Timestamp,
+    pub(crate) grace: Span,
 }
 
 #[derive(Debug, Default)]
@@ -42,18 +50,46 @@ pub(crate) struct Runnings {
     ends: BTreeSet<(Timestamp, JobId)>,
     /// Who makes room for whom.
     claims: BTreeMap<JobId, BTreeSet<JobId>>,
-    /// How many may be preempted at all: without any, nobody need look for victims.
-    pub(crate) preemptible: usize,
+    stopping: BTreeSet<JobId>,
+    /// How many may be preempted, by workspace and priority: without any, nobody need look for victims.
+    preemptible: BTreeMap<(AccountId, u8), usize>,
 }
 
-/// One that outlives its estimate is taken to have as long again before it.
-const AT_LEAST_LEFT: SignedDuration = SignedDuration::from_secs(1);
+/// No estimate is shorter: it is doubled until it lies ahead.
+const SHORTEST: Span = Span::from_seconds(1);
 
 impl Running {
+    /// Now, or when it should end: stopping a job that ends by itself in the time it would be given to stop gains nothing.
+    pub(crate) fn until_worth_stopping(&self, now: Timestamp) -> Timestamp {
+        let is_known = self.estimate.witness != Witness::Guess;
+        let ends_soon = self.expected_end <= after(now, self.grace);
+        if is_known && ends_soon { self.expected_end } else { now }
+    }
+
     /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices).
     pub(crate) fn work_at_stake(&self, now: Timestamp) -> u128 {
         let main = self.usage.get(self.usage.main_resource());
         u128::from(main) * u128::from(milliseconds(self.placed_at, now))
+    }
+
+    /// When it should end. One that outlives its estimate is given as long again: the longer a job has run, the longer
+    /// it is likely to go on. Depends on nothing but the time, so that it does not matter who asked before.
+    pub(crate) fn end_expected_at(&self, now: Timestamp) -> Timestamp {
+        let ahead = |from: Timestamp, span: Span| {
+            let mut span = span.max(SHORTEST);
+            while span.milliseconds <= milliseconds(from, now) {
+                span.milliseconds = span.milliseconds.saturating_mul(2);
+            }
+            after(from, span)
+        };
+        let end = ahead(self.placed_at, self.estimate.typical);
+        let stops = self.stopping.map(|stopping| ahead(stopping.since, stopping.grace));
+        let limit = self.latest_end.filter(|limit| *limit > now);
+        stops.into_iter().chain(limit).fold(end, Timestamp::min)
+    }
+
+    fn may_be_preempted(&self) -> bool {
+        self.preemptible && self.stopping.is_none()
     }
 }
 
@@ -69,9 +105,14 @@ impl Runnings {
     pub(crate) fn insert(&mut self, job: JobId, running: Running) {
         self.remove(job);
         self.ends.insert((running.expected_end, job));
-        self.preemptible += usize::from(running.preemptible);
-        if let Some(Stopping { for_job: Some(for_job) }) = running.stopping {
-            self.claims.entry(for_job).or_default().insert(job);
+        if running.may_be_preempted() {
+            *self.preemptible.entry((running.account, running.priority)).or_default() += 1;
+        }
+        if let Some(stopping) = running.stopping {
+            self.stopping.insert(job);
+            if let Some(for_job) = stopping.for_job {
+                self.claims.entry(for_job).or_default().insert(job);
+            }
         }
         self.jobs.insert(job, running);
     }
@@ -79,8 +120,17 @@ impl Runnings {
     pub(crate) fn remove(&mut self, job: JobId) -> Option<Running> {
         let running = self.jobs.remove(&job)?;
         self.ends.remove(&(running.expected_end, job));
-        self.preemptible -= usize::from(running.preemptible);
-        if let Some(Stopping { for_job: Some(for_job) }) = running.stopping
+        self.stopping.remove(&job);
+        let key = (running.account, running.priority);
+        if running.may_be_preempted()
+            && let Some(count) = self.preemptible.get_mut(&key)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.preemptible.remove(&key);
+            }
+        }
+        if let Some(Stopping { for_job: Some(for_job), .. }) = running.stopping
             && let Some(victims) = self.claims.get_mut(&for_job)
         {
             victims.remove(&job);
@@ -91,7 +141,7 @@ impl Runnings {
         Some(running)
     }
 
-    /// By expected end. A job that is stopping ends before all others.
+    /// By expected end.
     pub(crate) fn by_end(&self) -> impl Iterator<Item = (Timestamp, JobId, &Running)> {
         self.ends.iter().map(|(end, job)| (*end, *job, &self.jobs[job]))
     }
@@ -105,22 +155,29 @@ impl Runnings {
         self.claims.contains_key(&job)
     }
 
-    /// Gives those that should have ended, and have not, as long again as they ran: the longer a job has run, the longer
-    /// it is likely to go on.
+    /// Those who make room for a job.
+    pub(crate) fn victims_of(&self, job: JobId) -> impl Iterator<Item = JobId> {
+        self.claims.get(&job).into_iter().flatten().copied()
+    }
+
+    /// Those that have been told to end.
+    pub(crate) fn stopping(&self) -> impl Iterator<Item = (JobId, &Running)> {
+        self.stopping.iter().map(|job| (*job, &self.jobs[job]))
+    }
+
+    /// Workspaces and priorities of those that may be preempted.
+    pub(crate) fn preemptible(&self) -> impl Iterator<Item = (AccountId, u8)> {
+        self.preemptible.keys().copied()
+    }
+
+    /// Expects those later that should have ended and have not.
     pub(crate) fn put_off_overdue(&mut self, now: Timestamp) {
         while let Some(&(end, job)) = self.ends.first()
             && end <= now
         {
             self.ends.remove(&(end, job));
             if let Some(running) = self.jobs.get_mut(&job) {
-                let left = if running.stopping.is_some() {
-                    AT_LEAST_LEFT
-                } else {
-                    now.duration_since(running.placed_at).max(AT_LEAST_LEFT)
-                };
-                let put_off = now.saturating_add(left).unwrap_or(Timestamp::MAX);
-                let limit = running.latest_end.filter(|limit| *limit > now).unwrap_or(put_off);
-                running.expected_end = put_off.min(limit);
+                running.expected_end = running.end_expected_at(now);
                 self.ends.insert((running.expected_end, job));
             }
         }

@@ -32,6 +32,10 @@ impl Resource {
         }
     }
 
+    pub(crate) fn is_device(self) -> bool {
+        matches!(self, Resource::Nvidia | Resource::Ascend)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Resource::Nvidia => "nvidia",

@@ -1,11 +1,12 @@
 //! Why a job waits: few reasons, each a stable word with its numbers.
 
 use danlu_types::api::Reason;
-use danlu_types::{Bytes, Cpus, JobId, JobSpec};
+use danlu_types::{Bytes, Cpus, JobId, JobSpec, NodeName};
 use jiff::Timestamp;
 
 use super::accounts::OverQuota;
 use super::usage::Resource;
+use crate::fleet::ShapeId;
 use crate::words;
 
 /// The words that programs may rely on. They are only ever added to.
@@ -31,6 +32,8 @@ pub enum ReasonCode {
     Preempting,
     /// The last attempt failed; the next is not made before a certain time.
     BackOff,
+    /// It fits on the node that failed its last attempt, and keeps away from there for a while.
+    KeepsAway,
     /// A person paused it; it starts after `danlu release`.
     Held,
     /// Not even the empty cluster could hold it now: nodes or devices went away, or failed, after it was accepted.
@@ -40,7 +43,7 @@ pub enum ReasonCode {
 }
 
 impl ReasonCode {
-    pub const ALL: [ReasonCode; 13] = [
+    pub const ALL: [ReasonCode; 14] = [
         ReasonCode::DevicesBusy,
         ReasonCode::CpusBusy,
         ReasonCode::MemoryBusy,
@@ -51,6 +54,7 @@ impl ReasonCode {
         ReasonCode::GuaranteedToOthers,
         ReasonCode::Preempting,
         ReasonCode::BackOff,
+        ReasonCode::KeepsAway,
         ReasonCode::Held,
         ReasonCode::NoSuchDevices,
         ReasonCode::NotYetConsidered,
@@ -68,6 +72,7 @@ impl ReasonCode {
             ReasonCode::GuaranteedToOthers => "guaranteed_to_others",
             ReasonCode::Preempting => "preempting",
             ReasonCode::BackOff => "back_off",
+            ReasonCode::KeepsAway => "keeps_away",
             ReasonCode::Held => "held",
             ReasonCode::NoSuchDevices => "no_such_devices",
             ReasonCode::NotYetConsidered => "not_yet_considered",
@@ -78,9 +83,16 @@ impl ReasonCode {
 /// What a pass found out about a class, cheaply; the numbers are drawn up when somebody asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    NoRoom,
-    Behind { head: JobId },
-    Reserved { for_job: JobId },
+    /// As what the job could have started, had there been room.
+    NoRoom {
+        shape: ShapeId,
+    },
+    Behind {
+        head: JobId,
+    },
+    Reserved {
+        for_job: JobId,
+    },
     OverQuota(OverQuota),
     Preempting,
 }
@@ -117,6 +129,13 @@ pub enum WaitReason {
     },
     GuaranteedToOthers {
         resource: Resource,
+        /// Whether preemptible jobs may borrow it.
+        lends: bool,
+    },
+    /// Until then it keeps away from the node that failed its last attempt.
+    KeepsAway {
+        node: NodeName,
+        until: Timestamp,
     },
     Preempting {
         victims: Vec<JobId>,
@@ -141,6 +160,7 @@ impl WaitReason {
             WaitReason::GuaranteedToOthers { .. } => ReasonCode::GuaranteedToOthers,
             WaitReason::Preempting { .. } => ReasonCode::Preempting,
             WaitReason::BackOff { .. } => ReasonCode::BackOff,
+            WaitReason::KeepsAway { .. } => ReasonCode::KeepsAway,
             WaitReason::NoSuchDevices => ReasonCode::NoSuchDevices,
             WaitReason::NotYetConsidered => ReasonCode::NotYetConsidered,
         }

@@ -4,11 +4,11 @@ use danlu_core::{Job, Life};
 use danlu_types::JobId;
 
 use super::accounts::OverQuota;
-use super::queue::Waiting;
+use super::queue::{Class, Waiting};
 use super::usage::{Resource, Usage};
 use super::wait::Verdict;
 use super::{Scheduler, WaitReason};
-use crate::fleet::{KindSet, Shortage, Wish};
+use crate::fleet::{KindSet, ShapeId, Shortage, Wish};
 
 impl Scheduler {
     /// Why a queued job did not start in the last pass; `None` if it is not queued here.
@@ -38,13 +38,29 @@ impl Scheduler {
             Some(Verdict::Behind { head }) if head != job => WaitReason::BehindOthers { head },
             Some(Verdict::Reserved { for_job }) if for_job != job => WaitReason::Reserved { for_job },
             Some(Verdict::OverQuota(over)) => self.over_quota(waiting, over),
-            _ => self.shortage(waiting),
+            Some(Verdict::NoRoom { shape }) => {
+                let reason = self.shortage(waiting, shape);
+                // Nothing is missing but what those have left already who make room for somebody else.
+                let claimant = self.running.claims().map(|(claimant, _)| claimant).next();
+                match (reason, claimant) {
+                    (WaitReason::NotYetConsidered, Some(for_job)) => WaitReason::Reserved { for_job },
+                    (reason, _) => reason,
+                }
+            }
+            _ => self.shortage(waiting, waiting.class.shape),
         }
     }
 
-    fn shortage(&mut self, waiting: &Waiting) -> WaitReason {
+    fn shortage(&mut self, waiting: &Waiting, shape: ShapeId) -> WaitReason {
         let wish = Wish { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
-        match self.fleet.shortage(waiting.class.shape, &wish) {
+        let shortage = self.fleet.shortage(shape, &wish);
+        if let (Some(node), Some(until)) = (&waiting.blamed, waiting.avoid_until)
+            && shortage != Shortage::Nothing
+            && self.fleet.fits(shape, &Wish::NONE)
+        {
+            return WaitReason::KeepsAway { node: node.clone(), until };
+        }
+        match shortage {
             Shortage::Devices { free, most_on_one_node } => {
                 WaitReason::DevicesBusy { free, most_on_one_node }
             }
@@ -70,16 +86,21 @@ impl Scheduler {
                     limit: amount(resource, account.per_user.get(resource).unwrap_or(0)),
                 }
             }
-            OverQuota::Guaranteed(resource) => WaitReason::GuaranteedToOthers { resource },
+            OverQuota::Guaranteed(resource) => {
+                WaitReason::GuaranteedToOthers { resource, lends: self.accounts.lends() }
+            }
         }
     }
 
-    /// What a job would take of what quotas speak of, on the first devices it names.
-    pub(super) fn usual_use(&self, waiting: &Waiting) -> Usage {
-        let shape = self.fleet.shape_of(waiting.class.shape);
-        let kinds = self.fleet.kinds();
+    /// What a job of a class would take of what quotas speak of, on the first devices it names.
+    pub(super) fn usual_use(&self, class: &Class) -> Usage {
+        let shape = self.fleet.shape_of(class.shape);
         shape.alternatives.first().map_or_else(Usage::default, |ask| {
-            let kind = if ask.count.is_none() { None } else { ask.kind.or(kinds.first().copied()) };
+            let kind = if ask.count.is_none() {
+                None
+            } else {
+                ask.kind.or_else(|| self.fleet.kinds().first().copied())
+            };
             Usage::of_gang(shape, ask, kind)
         })
     }

@@ -6,6 +6,5 @@
 )]
 
 mod fixture;
-mod properties;
-mod reference;
 mod rules;
+mod world;

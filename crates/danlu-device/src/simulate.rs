@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn labelled(labels: &BTreeMap<String, String>) -> String {
-        labels.iter().map(|(name, value)| format!(", {name}={value}")).collect()
+        labels.iter().fold(String::new(), |text, (name, value)| text + ", " + name + "=" + value)
     }
 
     fn read(text: &str) -> Result<String, String> {

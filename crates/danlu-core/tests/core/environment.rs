@@ -114,3 +114,30 @@ fn every_rank_of_a_job_has_a_number_of_its_own() {
     assert_eq!(ranks, (0..12).map(|rank| rank.to_string()).collect::<Vec<_>>());
     assert_eq!(line(2, 3, "WORLD_SIZE"), "12");
 }
+
+#[test]
+fn ranks_follow_the_alternative_that_was_granted() {
+    let spec = || JobSpec {
+        any_of: vec!["nvidia:8".parse().unwrap(), "nvidia:2".parse().unwrap()],
+        ..job(2, Framework::Pytorch, None, 0)
+    };
+    let value = |devices: &[u32], name: &str| {
+        let environment = environment(spec(), devices, 1, 1, false);
+        let start = format!("{name}=");
+        environment.lines().find_map(|line| line.strip_prefix(&start).map(str::to_owned)).unwrap()
+    };
+    assert_eq!(
+        (value(&[0, 1, 2, 3, 4, 5, 6, 7], "WORLD_SIZE"), value(&[4, 5], "WORLD_SIZE")),
+        ("16".into(), "4".into())
+    );
+    assert_eq!((value(&[4, 5], "RANK"), value(&[4, 5], "CUDA_VISIBLE_DEVICES")), ("3".into(), "4,5".into()));
+}
+
+#[test]
+fn a_share_of_a_device_is_one_visible_device_and_one_rank() {
+    let half = JobSpec { devices: "nvidia:0.5".parse().unwrap(), ..job(1, Framework::Pytorch, None, 0) };
+    let environment = environment(half, &[3], 0, 0, false);
+    for line in ["WORLD_SIZE=1", "CUDA_VISIBLE_DEVICES=3", "LOCAL_WORLD_SIZE=1"] {
+        assert!(environment.lines().any(|found| found == line), "{line} is not in\n{environment}");
+    }
+}

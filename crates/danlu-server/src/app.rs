@@ -1,6 +1,5 @@
 //! The use-cases of the API: what each request means, before HTTP and after the core.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use danlu_core::launch::RunLayout;
@@ -10,12 +9,13 @@ use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Store, StoreError};
-use danlu_types::api::{DeviceView, Explanation, HeldDevice, JobState, JobView, NodeView};
+use danlu_types::api::{Explanation, JobState, JobView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
 use jiff::Timestamp;
 
 use crate::book::Book;
 use crate::ledger::{Answer, Ledger, LedgerError};
+use crate::nodes::NodeNotes;
 use crate::planner::Planner;
 use crate::wake::Wake;
 
@@ -39,6 +39,7 @@ pub(crate) struct App {
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
     pub(crate) planner: Planner,
+    pub(crate) nodes: NodeNotes,
 }
 
 impl App {
@@ -164,51 +165,9 @@ impl App {
             )
         })
     }
-
-    pub(crate) fn nodes(&self) -> Vec<NodeView> {
-        let pages = self.book.read();
-        let mut views: Vec<NodeView> = pages
-            .nodes
-            .iter()
-            .map(|node| NodeView {
-                node: node.clone(),
-                used_cpus: danlu_types::Cpus::default(),
-                used_memory: danlu_types::Bytes::default(),
-                held: Vec::new(),
-            })
-            .collect();
-        let order: HashMap<_, _> =
-            pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
-        for job in pages.active() {
-            for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
-                let grant = &worker.grant;
-                let Some(view) = order.get(&grant.node).map(|at| &mut views[*at]) else { continue };
-                view.used_cpus.milli += grant.cpus.milli;
-                view.used_memory.0 += grant.memory.0;
-                view.held.extend(grant.devices.iter().map(|index| HeldDevice {
-                    index: *index,
-                    job: job.id,
-                    job_name: job.spec.name.clone(),
-                    owner: job.owner.clone(),
-                }));
-            }
-        }
-        views
-    }
-
-    pub(crate) fn devices(&self) -> Vec<DeviceView> {
-        let mut devices = Vec::new();
-        for NodeView { node, held, .. } in self.nodes() {
-            for device in node.devices {
-                let held_by = held.iter().find(|held| held.index == device.index).cloned();
-                devices.push(DeviceView { node: node.name.clone(), device, held_by });
-            }
-        }
-        devices
-    }
 }
 
-fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
+pub(crate) fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
     match answer {
         Ok(Answer::Done(job) | Answer::Unchanged(job)) => Ok(job),
         Ok(Answer::Refused(refusal)) => Err(refused(&refusal)),

@@ -97,6 +97,11 @@ impl Planner {
         gate.scheduler.check(spec)
     }
 
+    /// The rules by which workspaces share.
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner).scheduler.sharing().clone()
+    }
+
     pub(crate) async fn set_sharing(&self, sharing: Sharing) {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner).scheduler.set_sharing(sharing.clone());
         self.scheduler.lock().await.set_sharing(sharing);
@@ -105,6 +110,8 @@ impl Planner {
     /// Learns from jobs that ended before this server started.
     pub(crate) async fn remember(&self, ended: &[Job]) {
         let mut scheduler = self.scheduler.lock().await;
-        ended.iter().for_each(|job| scheduler.file(job));
+        for job in ended {
+            scheduler.file(job);
+        }
     }
 }

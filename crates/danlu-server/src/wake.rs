@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use danlu_core::{Job, Life};
+use danlu_types::NodeName;
 use danlu_types::api::Hint;
 use tokio::sync::{Notify, broadcast};
 
@@ -24,6 +25,12 @@ impl Wake {
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Hint> {
         self.hints.subscribe()
+    }
+
+    pub(crate) fn node_changed(&self, name: &NodeName) {
+        // No receiver is no error.
+        let _ = self.hints.send(Hint { kind: "node".to_owned(), id: name.to_string(), generation: 0 });
+        self.schedule.notify_one();
     }
 
     pub(crate) fn jobs_changed(&self, jobs: &[Arc<Job>]) {

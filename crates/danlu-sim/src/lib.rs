@@ -4,9 +4,12 @@
 //! made up: a [`Script`] says how long each attempt runs and how it ends, and [`Intervention`]s are what people, nodes and
 //! devices do meanwhile. Nothing here reads a clock or draws a random number: the same input gives the same report.
 
+pub mod place;
+mod random;
 mod report;
 mod simulation;
 mod story;
+pub mod trace;
 
 pub use report::{JobReport, Report};
 pub use simulation::Simulation;

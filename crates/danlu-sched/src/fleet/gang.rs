@@ -103,7 +103,10 @@ impl Fleet {
         workers: u32,
     ) -> Option<(usize, Vec<Part>)> {
         let mut parts = Vec::with_capacity(workers as usize);
-        for _ in 0..workers {
+        for worker in 0..workers {
+            if worker > 0 {
+                self.refresh(id, alternative);
+            }
             let devices = self.choose_devices(id, alternative, slot)?;
             let shape = &self.shapes[id.ordinal()].shape;
             let part = Part {
@@ -130,8 +133,10 @@ impl Fleet {
         let mut levels = Vec::new();
         self.state.levels(&self.layout, slot, &mut levels);
         let chosen = if need.is_share() {
-            let fitting = levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share);
-            vec![fitting.min()?.1]
+            match view.used_device(&self.layout, &self.value, at) {
+                Some(device) => vec![device],
+                None => slot.board.pick(&levels, &slot.islands, need)?,
+            }
         } else {
             slot.board.pick(&levels, &slot.islands, need)?
         };

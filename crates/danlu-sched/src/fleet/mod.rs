@@ -12,6 +12,7 @@ mod gang;
 mod layout;
 mod ledger;
 mod state;
+mod value;
 mod view;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use self::layout::Layout;
 pub use self::ledger::Totals;
 pub use self::state::Mark;
 use self::state::State;
+use self::value::Value;
 use self::view::View;
 use crate::shape::Shape;
 
@@ -32,6 +34,7 @@ use crate::shape::Shape;
 pub struct Fleet {
     layout: Layout,
     state: State,
+    value: Value,
     shapes: Vec<Interned>,
     ids: BTreeMap<Shape, ShapeId>,
 }
@@ -108,7 +111,11 @@ impl Fleet {
     pub fn new(nodes: &[Node]) -> Self {
         let layout = Layout::new(nodes);
         let state = State::new(&layout);
-        Fleet { layout, state, shapes: Vec::new(), ids: BTreeMap::new() }
+        Fleet { layout, state, value: Value::default(), shapes: Vec::new(), ids: BTreeMap::new() }
+    }
+
+    pub fn stats(&self) -> (u64, u64, u64) {
+        (self.value.lookups, self.value.rollouts, self.value.epoch)
     }
 
     pub fn nodes(&self) -> &[Node] {
@@ -123,6 +130,7 @@ impl Fleet {
         let views = vec![None; shape.alternatives.len()];
         self.shapes.push(Interned { shape: shape.clone(), views, could_ever_fit: None });
         self.ids.insert(shape.clone(), id);
+        self.value.add_shape(&self.layout, shape);
         id
     }
 
@@ -131,7 +139,10 @@ impl Fleet {
     }
 
     /// One gang of this shape arrived: what arrives often is what room is kept for.
-    pub fn learn(&mut self, _shape: ShapeId) {}
+    pub fn learn(&mut self, shape: ShapeId) {
+        let workers = self.shapes[shape.ordinal()].shape.workers;
+        self.value.learn(&self.layout, shape.ordinal(), workers);
+    }
 
     /// How many workers fit now, on the best alternative and model; racks are not looked at.
     pub fn room(&mut self, shape: ShapeId, wish: &Wish<'_>) -> u32 {
@@ -206,7 +217,7 @@ impl Fleet {
         let ask = &interned.shape.alternatives[alternative];
         let view = interned.views[alternative]
             .get_or_insert_with(|| Box::new(View::new(&self.layout, &interned.shape, ask)));
-        view.refresh(&self.layout, &self.state);
+        view.refresh(&self.layout, &self.state, &mut self.value);
     }
 
     fn view(&self, id: ShapeId, alternative: usize) -> &View {

@@ -6,6 +6,7 @@
 use super::board::Need;
 use super::layout::{Layout, Slot};
 use super::state::State;
+use super::value::{Content, Moves, Value};
 use crate::shape::{DeviceAsk, Shape};
 
 #[derive(Debug, Clone)]
@@ -22,8 +23,12 @@ pub(crate) struct View {
     pub(crate) pools: Vec<u64>,
     /// Room on each model within each rack.
     pub(crate) bunches: Vec<u64>,
+    moves: Vec<Moves>,
+    levels: Vec<u16>,
     moment: u64,
     fresh: bool,
+    epoch: u64,
+    round: u64,
 }
 
 /// Worse than every score: there is no room.
@@ -44,8 +49,12 @@ impl View {
             versions: vec![0; slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
+            levels: Vec::new(),
+            moves: vec![Moves::default(); slots],
             moment: 0,
             fresh: true,
+            epoch: 0,
+            round: 0,
         }
     }
 
@@ -60,37 +69,46 @@ impl View {
     }
 
     /// Looks again at what changed.
-    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State) {
+    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State, value: &mut Value) {
+        value.reprice(layout, state);
         let moment = state.moment();
-        if self.moment == moment && !self.fresh {
-            return;
-        }
-        match state.changed_since(self.moment) {
-            Some(nodes) if !self.fresh && nodes.len() < layout.nodes.len() => {
-                for &node in nodes {
-                    for slot in layout.of_node[node as usize].clone() {
-                        self.look(layout, state, slot);
+        self.fresh |= self.epoch != value.epoch;
+        self.epoch = value.epoch;
+        let reprice = self.round != value.round;
+        self.round = value.round;
+        if self.moment != moment || self.fresh {
+            match state.changed_since(self.moment) {
+                Some(nodes) if !self.fresh && nodes.len() < layout.nodes.len() => {
+                    for &node in nodes {
+                        for slot in layout.of_node[node as usize].clone() {
+                            self.look(layout, state, value, slot);
+                        }
+                    }
+                }
+                _ => {
+                    for slot in 0..layout.slots.len() {
+                        self.look(layout, state, value, slot);
                     }
                 }
             }
-            _ => {
-                for slot in 0..layout.slots.len() {
-                    self.look(layout, state, slot);
-                }
+            self.moment = moment;
+        }
+        if reprice && !self.fresh {
+            for slot in 0..layout.slots.len() {
+                self.reckon(layout, value, slot);
             }
         }
-        self.moment = moment;
         self.fresh = false;
     }
 
-    fn look(&mut self, layout: &Layout, state: &State, at: usize) {
+    fn look(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
         let slot = &layout.slots[at];
         let version = state.versions[slot.node];
         if !self.accepted[at] || (self.versions[at] == version && !self.fresh) {
             return;
         }
         self.versions[at] = version;
-        let mut levels = Vec::new();
+        let mut levels = std::mem::take(&mut self.levels);
         state.levels(layout, slot, &mut levels);
         let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
         let (pool, bunch) = (self.pool(slot), self.bunch(layout, slot));
@@ -98,10 +116,33 @@ impl View {
             *total = *total - u64::from(self.rooms[at]) + u64::from(room);
         }
         self.rooms[at] = room;
-        let left: i32 = levels.iter().map(|&level| i32::from(level)).sum();
-        self.scores[at] = if room == 0 { NO_ROOM } else { -left };
+        if room > 0 {
+            let content = Content { slot, levels: &levels, milli_cpus: state.milli_cpus[slot.node], bytes: state.bytes[slot.node] };
+            self.moves[at] = value.moves(content, self.need, self.milli_cpus, self.bytes);
+        }
+        self.levels = levels;
+        self.reckon(layout, value, at);
     }
 
+    fn reckon(&mut self, layout: &Layout, value: &Value, at: usize) {
+        let slot = &layout.slots[at];
+        if self.rooms[at] == 0 {
+            self.scores[at] = NO_ROOM;
+            return;
+        }
+        let moves = &self.moves[at];
+        let used = moves.used.map(|(step, _)| value.score(slot, self.need, &step));
+        let idle = moves.idle.map(|step| value.score(slot, self.need, &step));
+        self.scores[at] = used.max(idle).unwrap_or(NO_ROOM + 1);
+    }
+
+    /// The device in use on which a share should go, if not on an idle one.
+    pub(crate) fn used_device(&self, layout: &Layout, value: &Value, at: usize) -> Option<u8> {
+        let slot = &layout.slots[at];
+        let (step, device) = self.moves[at].used?;
+        let idle = self.moves[at].idle.map(|step| value.score(slot, self.need, &step));
+        (Some(value.score(slot, self.need, &step)) >= idle).then_some(device)
+    }
     /// How many workers of this shape a slot with this content has room for.
     pub(crate) fn room(&self, slot: &Slot, levels: &[u16], milli_cpus: i64, bytes: i64) -> u32 {
         if !slot.open {

@@ -114,6 +114,10 @@ impl Fleet {
         Fleet { layout, state, value: Value::default(), shapes: Vec::new(), ids: BTreeMap::new() }
     }
 
+    pub fn forget(&mut self, p: bool, v: bool) {
+        self.value.forget(p, v);
+    }
+
     pub fn stats(&self) -> (u64, u64, u64) {
         (self.value.lookups, self.value.rollouts, self.value.epoch)
     }

@@ -63,6 +63,12 @@ impl Mix {
         }
     }
 
+    pub(crate) fn forget(&mut self) {
+        for a in &mut self.arrivals { a.weight = 0; }
+        self.total = 0;
+        self.seen = 0;
+    }
+
     pub(crate) fn total(&self) -> u64 {
         self.total
     }

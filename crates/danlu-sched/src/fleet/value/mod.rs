@@ -9,8 +9,8 @@ mod tune;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use self::mix::{BLOCKS, Mix};
-use self::price::{BlockNeeds, Blocks, Prices, Sums};
+use self::mix::Mix;
+use self::price::{Blocks, Prices, Sums, TIERS, Tiers};
 use self::sample::{CPU_UNIT, LANES, MEMORY_UNIT, Sample, Step, mixed};
 use self::tune::tune;
 use super::board::Need;
@@ -21,10 +21,12 @@ use crate::shape::Shape;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Value {
     mix: Mix,
+    full: Option<Mix>,
     sample: Sample,
     /// By model.
     steps: Vec<Vec<Step>>,
-    block_needs: BlockNeeds,
+    tiers: Tiers,
+    tiers_of: u64,
     memo: HashMap<u64, i32, BuildHasherDefault<Identity>>,
     /// Counts samples: what was computed with another one is worth nothing.
     pub(crate) epoch: u64,
@@ -90,20 +92,29 @@ impl Value {
         self.next_sample = (self.mix.seen as f64 * tune("grow", 2.0)) as u64;
         self.sample = Sample::draw(&self.mix, tune("seed", 20231113.0) as u64);
         self.steps = (0..layout.models.len()).map(|model| self.sample.steps(&self.mix, model)).collect();
-        self.block_needs = BlockNeeds::of(&self.mix);
         self.memo.clear();
-        self.sums.invalidate();
         self.epoch += 1;
         self.priced_at = 0;
     }
 
+    pub(crate) fn forget(&mut self, keep_price: bool, keep_v: bool) {
+        if keep_price { self.full = Some(self.mix.clone()); }
+        self.mix.forget();
+        self.next_sample = if keep_v { u64::MAX } else { 32 };
+    }
+
     /// Looks at prices again if it is time to.
     pub(crate) fn reprice(&mut self, layout: &Layout, state: &State) {
-        let due = state.moment() / REPRICE + 1;
-        if self.epoch > 0 && self.priced_at != due {
+        let due = state.moment() / (if self.mix.seen < 512 { tune("rp", 8.0) as u64 } else { REPRICE }) + 1;
+        if self.priced_at != due {
             self.priced_at = due;
-            self.sums.refresh(layout, state, &self.block_needs);
-            let prices = self.sums.prices(layout, &self.mix);
+            if self.tiers_of != self.epoch {
+                self.tiers_of = self.epoch;
+                self.tiers = Tiers::choose(layout, state, &self.mix);
+                self.sums.invalidate();
+            }
+            self.sums.refresh(layout, state, &self.tiers);
+            let prices = self.sums.prices(layout, self.full.as_ref().unwrap_or(&self.mix), &self.tiers);
             if prices != self.prices {
                 self.prices = prices;
                 self.round += 1;
@@ -113,10 +124,11 @@ impl Value {
 
     /// Larger is better.
     pub(crate) fn score(&self, slot: &Slot, need: Need, step: &Move) -> i32 {
-        let (Some(model), true) = (slot.model, self.epoch > 0) else { return step.gain };
+        let Some(model) = slot.model else { return step.gain };
         let milli = (need.devices * u32::from(need.share)) as i64;
         let model_price = (i64::from(self.prices.model[model]) * milli / 1000) as i32;
-        let broken: i32 = step.blocks.iter().zip(&self.prices.block[model]).map(|(&blocks, price)| i32::from(blocks) * price).sum();
+        let broken = self.tiers.cost(&step.blocks, &self.prices);
+        if self.epoch == 0 { return step.gain - model_price; }
         (step.gain - model_price - broken).div_euclid(self.q)
     }
 
@@ -133,9 +145,9 @@ impl Value {
         let print = self.fingerprint(levels);
         let before = self.left_over(content, print, Taken::NOTHING);
         let idle = levels.iter().filter(|&&level| level == 1000).count() as u32;
-        let blocks = self.block_needs.limited(BLOCKS.map(|size| idle / size), content.milli_cpus, content.bytes);
+        let blocks = self.tiers.limited(slot.model.unwrap_or(0), idle, content.milli_cpus, content.bytes);
         let lost = |value: &Self, idle: u32| {
-            let mut left = value.block_needs.limited(BLOCKS.map(|size| idle / size), rest.milli_cpus, rest.bytes);
+            let mut left = value.tiers.limited(slot.model.unwrap_or(0), idle, rest.milli_cpus, rest.bytes);
             for (left, before) in left.iter_mut().zip(blocks) {
                 *left = before - *left;
             }
@@ -224,11 +236,11 @@ fn first_fit(content: Content<'_>, need: Need) -> Moves {
     let left: i32 = content.levels.iter().map(|&level| i32::from(level)).sum();
     let tightest = content.levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share && **level < 1000).min();
     let used = match tightest {
-        Some((_, at)) if need.is_share() => Some((Move { gain: 1 - left, blocks: [0; BLOCKS.len()] }, at)),
+        Some((_, at)) if need.is_share() => Some((Move { gain: 1 - left, blocks: [0; TIERS] }, at)),
         _ => None,
     };
     let idle = need.devices == 0 || content.levels.contains(&1000);
-    Moves { used, idle: idle.then_some(Move { gain: -left, blocks: [0; BLOCKS.len()] }) }
+    Moves { used, idle: idle.then_some(Move { gain: -left, blocks: [0; TIERS] }) }
 }
 
 /// Keys are spread over all bits already.

@@ -55,10 +55,30 @@ impl Sample {
             }
             drawn.push(order.get(at).map_or(0, |&arrival| u32::try_from(arrival).unwrap_or(0)));
         }
-        for last in (1..draws).rev() {
-            drawn.swap(last, random.below(last + 1));
+        let mode = super::tune::tune("mode", 1.0) as u32;
+        if mode == 0 {
+            random.shuffle(&mut drawn);
+            return Sample { drawn: drawn.chunks_exact(LANES).map(|step| step.try_into().expect("a chunk has as many")).collect() };
         }
-        Sample { drawn: drawn.chunks_exact(LANES).map(|step| step.try_into().expect("a chunk has as many")).collect() }
+        // Each step has one worker of each stratum.
+        let mut sample = vec![[0; LANES]; STEPS];
+        for stratum in drawn.chunks_exact_mut(STEPS) {
+            random.shuffle(stratum);
+        }
+        let mut turn: Vec<usize> = (0..LANES).collect();
+        random.shuffle(&mut turn);
+        let mut place: Vec<usize> = (0..LANES).collect();
+        random.shuffle(&mut place);
+        for (at, step) in sample.iter_mut().enumerate() {
+            for lane in 0..LANES {
+                let stratum = if mode == 2 { place[lane ^ turn[at]] } else { lane };
+                step[lane] = drawn[stratum * STEPS + at];
+            }
+            if mode == 1 {
+                random.shuffle(step);
+            }
+        }
+        Sample { drawn: sample }
     }
 
     /// The sequences as a node sees whose devices are of this model.
@@ -104,6 +124,12 @@ impl Random {
     fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.next()) * bound as u128;
         usize::try_from(wide >> 64).unwrap_or(0)
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
     }
 }
 

@@ -48,26 +48,11 @@ pub fn place(nodes: &[Node], pods: &[Shape], seed: u64, clock: &mut dyn FnMut() 
     let (mut arrived, mut allocated, mut placed, mut dropped) = (0, 0, 0_u32, 0_u32);
     let mut unallocated = [None; READ_AT_PERCENT.len()];
     let percent = |allocated: u64| 100.0 * (1.0 - allocated as f64 / capacity.max(1) as f64);
-    let mut drops = std::collections::BTreeMap::new();
-    let mut track = std::collections::BTreeMap::new();
-    let oracle = std::env::var_os("ORACLE").is_some();
-    if oracle { for shape in &shapes { fleet.learn(*shape); } }
-    let oracle = if let Ok(x) = std::env::var("ORACLE") { if x != "1" { fleet.forget(x.contains('p'), x.contains('v')); } x == "1" } else { false };
     let started = clock();
     for pod in order {
-        if !oracle { fleet.learn(shapes[pod]); }
+        fleet.learn(shapes[pod]);
         arrived += demand(pod);
-        let pl = fleet.place(shapes[pod], &Wish::NONE);
-        if std::env::var_os("TRACK").is_some() {
-            let n = placed + dropped;
-            if pl.is_none() { let a = &pods[pod].alternatives[0]; let e = drops.entry((a.count.milli() / 1000 * 1000, a.models.join("|"))).or_insert((0u64, 0u32, 0u32)); e.0 += demand(pod); e.1 += 1; if e.2 == 0 { e.2 = n; } }
-            if let Some(p) = &pl && demand(pod) > 0 && pods[pod].alternatives[0].models.is_empty() {
-                let m = nodes[p.parts[0].node.ordinal()].devices[0].model.clone();
-                *track.entry(m).or_insert(0u64) += demand(pod);
-            }
-            if n.is_power_of_two() { eprintln!("{n} {:?}", track.iter().map(|(k, v)| format!("{k}:{}", v / 1000)).collect::<Vec<_>>().join(" ")); }
-        }
-        if pl.is_some() {
+        if fleet.place(shapes[pod], &Wish::NONE).is_some() {
             allocated += demand(pod);
             placed += 1;
         } else {
@@ -76,12 +61,9 @@ pub fn place(nodes: &[Node], pods: &[Shape], seed: u64, clock: &mut dyn FnMut() 
         for (at, figure) in READ_AT_PERCENT.iter().zip(&mut unallocated) {
             if figure.is_none() && arrived * 100 >= capacity * at {
                 *figure = Some(percent(allocated));
-                if std::env::var_os("TRACK").is_some() { eprintln!("{drops:?}"); }
-                if std::env::var_os("STATS").is_some() { eprintln!("{seed} at {at} {:.2} {}", percent(allocated), fleet.supply(&danlu_sched::DeviceAsk { kind: None, models: vec![], count: danlu_types::DeviceCount::whole(1) }).iter().map(|s| format!("{}:{}/{}", s.model.clone().unwrap(), s.free, s.total)).collect::<Vec<_>>().join(" ")); }
             }
         }
     }
-    if std::env::var_os("STATS").is_some() { eprintln!("{:?}", fleet.stats()); }
     let seconds = clock().saturating_sub(started).as_secs_f64();
     let [at_100, at_130] = unallocated.map(|figure| figure.unwrap_or_else(|| percent(allocated)));
     PlaceReport {

@@ -111,15 +111,8 @@ impl Fleet {
     pub fn new(nodes: &[Node]) -> Self {
         let layout = Layout::new(nodes);
         let state = State::new(&layout);
-        Fleet { layout, state, value: Value::default(), shapes: Vec::new(), ids: BTreeMap::new() }
-    }
-
-    pub fn forget(&mut self, p: bool, v: bool) {
-        self.value.forget(p, v);
-    }
-
-    pub fn stats(&self) -> (u64, u64, u64) {
-        (self.value.lookups, self.value.rollouts, self.value.epoch)
+        let value = Value::new(&layout);
+        Fleet { layout, state, value, shapes: Vec::new(), ids: BTreeMap::new() }
     }
 
     pub fn nodes(&self) -> &[Node] {

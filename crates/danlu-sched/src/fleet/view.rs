@@ -6,7 +6,7 @@
 use super::board::Need;
 use super::layout::{Layout, Slot};
 use super::state::State;
-use super::value::{Content, Moves, Value};
+use super::value::{Known, Moves, Value};
 use crate::shape::{DeviceAsk, Shape};
 
 #[derive(Debug, Clone)]
@@ -24,15 +24,19 @@ pub(crate) struct View {
     /// Room on each model within each rack.
     pub(crate) bunches: Vec<u64>,
     moves: Vec<Moves>,
-    levels: Vec<u16>,
+    model_prices: Vec<i32>,
+    /// The best score of each `RUN` slots, and whether it has to be looked for again.
+    peaks: Vec<(i32, bool)>,
     moment: u64,
-    fresh: bool,
-    epoch: u64,
+    epoch: Option<u64>,
     round: u64,
 }
 
 /// Worse than every score: there is no room.
 pub(crate) const NO_ROOM: i32 = i32::MIN;
+
+/// Slots whose best is remembered together: about the root of the number of slots in a large cluster.
+const RUN: usize = 64;
 
 impl View {
     pub(crate) fn new(layout: &Layout, shape: &Shape, ask: &DeviceAsk) -> Self {
@@ -49,11 +53,11 @@ impl View {
             versions: vec![0; slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
-            levels: Vec::new(),
-            moves: vec![Moves::default(); slots],
+            peaks: vec![(NO_ROOM, true); slots.div_ceil(RUN)],
+            model_prices: Vec::new(),
+            moves: vec![Moves::NO_ROOM; slots],
             moment: 0,
-            fresh: true,
-            epoch: 0,
+            epoch: None,
             round: 0,
         }
     }
@@ -71,78 +75,113 @@ impl View {
     /// Looks again at what changed.
     pub(crate) fn refresh(&mut self, layout: &Layout, state: &State, value: &mut Value) {
         value.reprice(layout, state);
+        let everything = self.epoch != Some(value.epoch);
+        if everything {
+            self.epoch = Some(value.epoch);
+            self.set_prices(layout, value);
+        }
         let moment = state.moment();
-        self.fresh |= self.epoch != value.epoch;
-        self.epoch = value.epoch;
-        let reprice = self.round != value.round;
-        self.round = value.round;
-        if self.moment != moment || self.fresh {
+        if self.moment != moment || everything {
             match state.changed_since(self.moment) {
-                Some(nodes) if !self.fresh && nodes.len() < layout.nodes.len() => {
+                Some(nodes) if !everything && nodes.len() < layout.nodes.len() => {
                     for &node in nodes {
                         for slot in layout.of_node[node as usize].clone() {
-                            self.look(layout, state, value, slot);
+                            self.look(layout, state, value, slot, false);
                         }
                     }
                 }
                 _ => {
                     for slot in 0..layout.slots.len() {
-                        self.look(layout, state, value, slot);
+                        self.look(layout, state, value, slot, everything);
                     }
                 }
             }
             self.moment = moment;
         }
-        if reprice && !self.fresh {
+        if self.round != value.round {
+            self.set_prices(layout, value);
             for slot in 0..layout.slots.len() {
                 self.reckon(layout, value, slot);
             }
         }
-        self.fresh = false;
     }
 
-    fn look(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
+    fn set_prices(&mut self, layout: &Layout, value: &Value) {
+        self.round = value.round;
+        // The last is for slots without devices.
+        let models = (0..layout.models.len()).map(Some).chain([None]);
+        self.model_prices = models.map(|model| value.model_price(model, self.need)).collect();
+    }
+
+    fn look(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize, anew: bool) {
         let slot = &layout.slots[at];
         let version = state.versions[slot.node];
-        if !self.accepted[at] || (self.versions[at] == version && !self.fresh) {
+        if !self.accepted[at] || (self.versions[at] == version && !anew) {
             return;
         }
         self.versions[at] = version;
-        let mut levels = std::mem::take(&mut self.levels);
-        state.levels(layout, slot, &mut levels);
-        let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
+        value.update(layout, state, at);
+        let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
+        let room = self.room(slot, value.briefs.levels(at), milli_cpus, bytes);
         let (pool, bunch) = (self.pool(slot), self.bunch(layout, slot));
         for total in [&mut self.pools[pool], &mut self.bunches[bunch]] {
             *total = *total - u64::from(self.rooms[at]) + u64::from(room);
         }
         self.rooms[at] = room;
-        if room > 0 {
-            let content = Content { slot, levels: &levels, milli_cpus: state.milli_cpus[slot.node], bytes: state.bytes[slot.node] };
-            self.moves[at] = value.moves(content, self.need, self.milli_cpus, self.bytes);
-        }
-        self.levels = levels;
+        self.moves[at] = if room > 0 { value.most_gain((slot, at), state) } else { Moves::NO_ROOM };
         self.reckon(layout, value, at);
     }
 
-    fn reckon(&mut self, layout: &Layout, value: &Value, at: usize) {
-        let slot = &layout.slots[at];
-        if self.rooms[at] == 0 {
-            self.scores[at] = NO_ROOM;
-            return;
+    /// Works out exactly what is only known to be at most so good. Says whether there was anything to do.
+    pub(crate) fn settle(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) -> bool {
+        if self.moves[at].known != Known::AtMost {
+            return false;
         }
-        let moves = &self.moves[at];
-        let used = moves.used.map(|(step, _)| value.score(slot, self.need, &step));
-        let idle = moves.idle.map(|step| value.score(slot, self.need, &step));
-        self.scores[at] = used.max(idle).unwrap_or(NO_ROOM + 1);
+        let slot = (&layout.slots[at], at);
+        self.moves[at] = value.moves(slot, state, self.need, (self.milli_cpus, self.bytes));
+        self.reckon(layout, value, at);
+        true
     }
 
-    /// The device in use on which a share should go, if not on an idle one.
-    pub(crate) fn used_device(&self, layout: &Layout, value: &Value, at: usize) -> Option<u8> {
-        let slot = &layout.slots[at];
-        let (step, device) = self.moves[at].used?;
-        let idle = self.moves[at].idle.map(|step| value.score(slot, self.need, &step));
-        (Some(value.score(slot, self.need, &step)) >= idle).then_some(device)
+    /// The score of what is known of a slot, at present prices.
+    fn reckon(&mut self, layout: &Layout, value: &Value, at: usize) {
+        let moves = &self.moves[at];
+        let score = match moves.known {
+            Known::NoRoom => NO_ROOM,
+            _ => value.score(moves, self.model_prices[layout.model_of[at]]).max(NO_ROOM + 1),
+        };
+        if self.scores[at] != score {
+            self.scores[at] = score;
+            self.peaks[at / RUN].1 = true;
+        }
     }
+
+    /// The slot with the best score of all; of equals the first. Most slots need not be settled for it: what is at most
+    /// so good cannot win against what is better.
+    pub(crate) fn best(&mut self, layout: &Layout, state: &State, value: &mut Value) -> Option<usize> {
+        loop {
+            let best = self.first_best()?;
+            if !self.settle(layout, state, value, best) {
+                return Some(best);
+            }
+        }
+    }
+
+    fn first_best(&mut self) -> Option<usize> {
+        for (peak, scores) in self.peaks.iter_mut().zip(self.scores.chunks(RUN)).filter(|(peak, _)| peak.1) {
+            *peak = (scores.iter().copied().max().unwrap_or(NO_ROOM), false);
+        }
+        let best = self.peaks.iter().map(|(score, _)| *score).max().filter(|score| *score != NO_ROOM)?;
+        let run = self.peaks.iter().position(|(score, _)| *score == best)?;
+        let scores = &self.scores[run * RUN..];
+        scores.iter().position(|score| *score == best).map(|at| run * RUN + at)
+    }
+
+    /// The device in use on which a share should go, if not on an idle one. The slot is settled.
+    pub(crate) fn used_device(&self, value: &Value, at: usize) -> Option<u8> {
+        value.used_device(&self.moves[at])
+    }
+
     /// How many workers of this shape a slot with this content has room for.
     pub(crate) fn room(&self, slot: &Slot, levels: &[u16], milli_cpus: i64, bytes: i64) -> u32 {
         if !slot.open {

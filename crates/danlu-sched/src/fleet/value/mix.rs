@@ -1,13 +1,27 @@
 //! What tends to arrive: a distribution over kinds of workers, learned from arrivals.
 
-use danlu_types::DeviceKind;
-
 use super::super::board::Need;
-use super::super::layout::Layout;
-use crate::shape::Shape;
+use super::super::layout::{Layout, Model};
+use crate::shape::{DeviceAsk, Shape};
 
 /// Sizes of blocks of devices that are worth keeping whole.
-pub(crate) const BLOCKS: [u32; 4] = [2, 4, 8, 16];
+pub(crate) const BLOCK_SIZES: [u32; 4] = [2, 4, 8, 16];
+
+/// Weights are counted in these parts of one arrival, so that halving keeps what is rare.
+pub(crate) const ONE_ARRIVAL: u64 = 16;
+/// Arrivals after which the past counts half: long enough to know rare shapes, short enough to follow a new mix.
+const MEMORY: u64 = 1 << 15;
+/// A gang counts for each of its workers, but a huge one should not drown what everybody else asks for.
+const MOST_WORKERS: u32 = 64;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mix {
+    /// By shape.
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) total: u64,
+    /// Gangs that arrived so far.
+    pub(crate) seen: u64,
+}
 
 /// One kind of worker.
 #[derive(Debug, Clone)]
@@ -16,45 +30,32 @@ pub(crate) struct Arrival {
     pub(crate) milli_cpus: u64,
     pub(crate) bytes: u64,
     pub(crate) need: Need,
-    /// By model; nothing where no device is asked for.
+    /// Whether it takes each model; none where it asks for no device.
     pub(crate) models: Vec<bool>,
 }
 
-/// Weights are counted in these parts of one arrival, so that halving keeps what is rare.
-const ONE: u64 = 16;
-/// Arrivals after which the past counts half: long enough to know rare shapes, short enough to follow a new mix.
-const MEMORY: u64 = 1 << 15;
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Mix {
-    /// By shape.
-    pub(crate) arrivals: Vec<Arrival>,
-    total: u64,
-    /// Gangs that arrived so far.
-    pub(crate) seen: u64,
-}
-
 impl Mix {
+    /// Shapes are added in the order of their numbers. Of several alternatives the preferred one counts.
     pub(crate) fn add_shape(&mut self, layout: &Layout, shape: &Shape) {
-        let ask = &shape.alternatives[0];
+        let none = DeviceAsk::none();
+        let ask = shape.alternatives.first().unwrap_or(&none);
         let need = Need::new(ask.count, shape.workers);
-        let accepts = |model: &super::super::layout::Model| need.devices > 0 && ask.accepts(model.kind, &model.name);
+        let takes = |model: &Model| need.devices > 0 && ask.accepts(model.kind, &model.name);
         self.arrivals.push(Arrival {
             weight: 0,
             milli_cpus: shape.cpus.milli,
             bytes: shape.memory.0,
             need,
-            models: layout.models.iter().map(accepts).collect(),
+            models: layout.models.iter().map(takes).collect(),
         });
     }
 
     pub(crate) fn learn(&mut self, shape: usize, workers: u32) {
-        // A large gang is one decision of one person; it should not drown what everybody else asks for.
-        let weight = ONE * u64::from(workers.clamp(1, 64));
+        let weight = ONE_ARRIVAL * u64::from(workers.clamp(1, MOST_WORKERS));
         self.arrivals[shape].weight += weight;
         self.total += weight;
         self.seen += 1;
-        if self.total > ONE * MEMORY {
+        if self.total > ONE_ARRIVAL * MEMORY {
             self.total = 0;
             for arrival in &mut self.arrivals {
                 arrival.weight /= 2;
@@ -63,28 +64,29 @@ impl Mix {
         }
     }
 
-    pub(crate) fn forget(&mut self) {
-        for a in &mut self.arrivals { a.weight = 0; }
-        self.total = 0;
-        self.seen = 0;
-    }
-
-    pub(crate) fn total(&self) -> u64 {
-        self.total
+    /// Those that were seen.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &Arrival> {
+        self.arrivals.iter().filter(|arrival| arrival.weight > 0)
     }
 }
 
 impl Arrival {
-    pub(crate) fn milli(&self) -> u64 {
-        u64::from(self.need.devices) * u64::from(self.need.share)
+    /// Thousandths of devices that one worker takes.
+    pub(crate) fn milli(&self) -> u32 {
+        self.need.devices * u32::from(self.need.share)
     }
 
-    /// The smallest block that holds its devices; nothing for a single one.
+    /// What all of them take, as a weight.
+    pub(crate) fn volume(&self) -> f64 {
+        self.weight as f64 * f64::from(self.milli())
+    }
+
+    /// The smallest block that holds its devices, in `BLOCK_SIZES`; nothing for a single one.
     pub(crate) fn block(&self) -> Option<usize> {
-        BLOCKS.iter().position(|&size| self.need.devices <= size).filter(|_| self.need.devices > 1)
+        BLOCK_SIZES.iter().position(|&size| self.need.devices <= size).filter(|_| self.need.devices > 1)
     }
 
-    pub(crate) fn takes_kind(&self, layout: &Layout, kind: DeviceKind) -> bool {
-        self.models.iter().zip(&layout.models).any(|(takes, model)| *takes && model.kind == kind)
+    pub(crate) fn takes(&self, model: usize) -> bool {
+        self.models.get(model).is_some_and(|takes| *takes)
     }
 }

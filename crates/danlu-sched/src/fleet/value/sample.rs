@@ -1,128 +1,168 @@
 //! A fixed sample of what may arrive next: sequences of workers drawn from the mix.
 
 use super::super::board::Need;
-use super::mix::{Arrival, Mix};
+use super::mix::Mix;
 
 /// Sequences, one per lane.
 pub(crate) const LANES: usize = 32;
-/// Workers in each. Shorter ones do not fill a node of eight devices with shares, longer ones cost more than they tell.
+/// Workers in each. Measured on the openb traces: half as many leave nodes of eight devices unfilled, and with twice as
+/// many nothing is gained.
 pub(crate) const STEPS: usize = 24;
 
-/// Devices are told apart by the low bits of their level, so that the smallest fitting one is found by one minimum.
+/// Devices are told apart by the low bits of their level, so that the tightest is found by one minimum.
 pub(crate) const LEVEL_SHIFT: u32 = 5;
-/// Quantities are rounded so that all fit 16 bits: tenths of a core, and 256 MiB.
+/// Amounts are rounded so that they fit 16 bits: tenths of a core, and 256 MiB.
 pub(crate) const CPU_UNIT: u64 = 100;
 pub(crate) const MEMORY_UNIT: u64 = 256 << 20;
+/// What no node has.
+const TOO_MUCH: i16 = i16::MAX;
 
-pub(crate) type Lanes = [i16; LANES];
+pub(crate) type Lanes<T> = [T; LANES];
 
-/// One worker of each sequence, as a node with one model sees them.
+/// One worker of each sequence, as a node with devices of one model sees them.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    pub(crate) cpus: Lanes,
-    pub(crate) memory: Lanes,
-    /// What it takes of one device, shifted; 0 where it takes none, and where it takes several.
-    pub(crate) level: Lanes,
-    /// How many whole devices it takes, where it is more than one.
-    pub(crate) several: Lanes,
-    pub(crate) any_several: bool,
+    /// Those who take one device, a share of one, or none.
+    pub(crate) single: Single,
+    /// Those who take several.
+    pub(crate) several: Option<Several>,
 }
 
-/// The sequences as ordinals of arrivals.
+/// Lanes that are not concerned ask for more processors than there are. Amounts are signed because comparing signed
+/// numbers is one instruction on every machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Single {
+    pub(crate) cpus: Lanes<i16>,
+    pub(crate) memory: Lanes<i16>,
+    /// What it takes of the device, shifted.
+    pub(crate) level: Lanes<u16>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Several {
+    pub(crate) cpus: Lanes<i16>,
+    pub(crate) memory: Lanes<i16>,
+    pub(crate) devices: Lanes<i16>,
+}
+
+/// The sequences as numbers of shapes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
-    pub(crate) drawn: Vec<[u32; LANES]>,
+    pub(crate) steps: Vec<[usize; LANES]>,
 }
 
 impl Sample {
+    /// The mix, ordered so that neighbours are alike, is cut into as many strata as there are lanes. Each step has one
+    /// worker of each stratum, each lane has no stratum twice (a Latin rectangle), and all draws together step through
+    /// the mix evenly. This is worth more than twice as many random draws.
     pub(crate) fn draw(mix: &Mix, seed: u64) -> Self {
-        let mut order: Vec<usize> = (0..mix.arrivals.len()).filter(|&at| mix.arrivals[at].weight > 0).collect();
-        // Neighbours are alike, so that even steps through the order miss no kind of worker.
-        order.sort_by_key(|&at| {
-            let arrival = &mix.arrivals[at];
-            (arrival.need.devices, arrival.need.share, arrival.milli_cpus, arrival.bytes, arrival.models.clone(), at)
-        });
-        let draws = STEPS * LANES;
         let mut random = Random(seed);
-        let offset = 0.5;
-        let mut drawn: Vec<u32> = Vec::with_capacity(draws);
-        let (mut at, mut before) = (0, 0.0);
-        for draw in 0..draws {
-            let quantile = (draw as f64 + offset) / draws as f64 * mix.total() as f64;
-            while at + 1 < order.len() && before + mix.arrivals[order[at]].weight as f64 <= quantile {
-                before += mix.arrivals[order[at]].weight as f64;
-                at += 1;
-            }
-            drawn.push(order.get(at).map_or(0, |&arrival| u32::try_from(arrival).unwrap_or(0)));
-        }
-        let mode = super::tune::tune("mode", 1.0) as u32;
-        if mode == 0 {
-            random.shuffle(&mut drawn);
-            return Sample { drawn: drawn.chunks_exact(LANES).map(|step| step.try_into().expect("a chunk has as many")).collect() };
-        }
-        // Each step has one worker of each stratum.
-        let mut sample = vec![[0; LANES]; STEPS];
+        let mut drawn = even_draws(mix, LANES * STEPS);
         for stratum in drawn.chunks_exact_mut(STEPS) {
             random.shuffle(stratum);
         }
-        let mut turn: Vec<usize> = (0..LANES).collect();
-        random.shuffle(&mut turn);
-        let mut place: Vec<usize> = (0..LANES).collect();
-        random.shuffle(&mut place);
-        for (at, step) in sample.iter_mut().enumerate() {
-            for lane in 0..LANES {
-                let stratum = if mode == 2 { place[lane ^ turn[at]] } else { lane };
-                step[lane] = drawn[stratum * STEPS + at];
-            }
-            if mode == 1 {
-                random.shuffle(step);
-            }
-        }
-        Sample { drawn: sample }
+        let mut strata: Vec<usize> = (0..LANES).collect();
+        random.shuffle(&mut strata);
+        let mut turns: Vec<usize> = (0..LANES).collect();
+        random.shuffle(&mut turns);
+        // Exclusive or with distinct turns permutes the lanes differently in each step.
+        let step = |at: usize| std::array::from_fn(|lane| drawn[strata[lane ^ turns[at]] * STEPS + at]);
+        Sample { steps: (0..STEPS).map(step).collect() }
     }
 
-    /// The sequences as a node sees whose devices are of this model.
-    pub(crate) fn steps(&self, mix: &Mix, model: usize) -> Vec<Step> {
-        let step = |drawn: &[u32; LANES]| {
-            let mut step =
-                Step { cpus: [0; LANES], memory: [0; LANES], level: [0; LANES], several: [0; LANES], any_several: false };
+    /// The sequences as a node sees them whose devices are of this model.
+    pub(crate) fn seen_by(&self, mix: &Mix, model: usize) -> Vec<Step> {
+        let see = |drawn: &[usize; LANES]| {
+            let mut single = Single { cpus: [TOO_MUCH; LANES], memory: [0; LANES], level: [0; LANES] };
+            let mut several = Several { cpus: [TOO_MUCH; LANES], memory: [0; LANES], devices: [0; LANES] };
             for (lane, &arrival) in drawn.iter().enumerate() {
-                let arrival = &mix.arrivals[arrival as usize];
-                step.set(lane, arrival, model);
+                let arrival = &mix.arrivals[arrival];
+                let Need { devices, share, .. } = arrival.need;
+                let cpus = units(arrival.milli_cpus.next_multiple_of(CPU_UNIT), CPU_UNIT);
+                let memory = units(arrival.bytes.next_multiple_of(MEMORY_UNIT), MEMORY_UNIT);
+                if devices > 0 && !arrival.takes(model) {
+                    continue;
+                }
+                if devices > 1 {
+                    (several.cpus[lane], several.memory[lane]) = (cpus, memory);
+                    several.devices[lane] = i16::try_from(devices).unwrap_or(i16::MAX);
+                } else {
+                    (single.cpus[lane], single.memory[lane]) = (cpus, memory);
+                    single.level[lane] = if devices == 1 { share << LEVEL_SHIFT } else { 0 };
+                }
             }
-            step.any_several = step.several.iter().any(|&several| several > 0);
-            step
+            let any = several.devices != [0; LANES];
+            Step { single, several: any.then_some(several) }
         };
-        self.drawn.iter().map(step).collect()
+        self.steps.iter().map(see).collect()
     }
 }
 
-impl Step {
-    fn set(&mut self, lane: usize, arrival: &Arrival, model: usize) {
-        let Need { devices, share, .. } = arrival.need;
-        let rounded_up = |amount: u64, unit: u64| i16::try_from(amount.div_ceil(unit)).unwrap_or(i16::MAX);
-        self.cpus[lane] = rounded_up(arrival.milli_cpus, CPU_UNIT);
-        self.memory[lane] = rounded_up(arrival.bytes, MEMORY_UNIT);
-        match devices {
-            0 => {}
-            _ if !arrival.models.get(model).is_some_and(|takes| *takes) => self.cpus[lane] = i16::MAX,
-            1 => self.level[lane] = i16::try_from(share).unwrap_or(1000) << LEVEL_SHIFT,
-            several => self.several[lane] = i16::try_from(several).unwrap_or(i16::MAX),
+/// Numbers of shapes at even distances in the mix.
+fn even_draws(mix: &Mix, draws: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..mix.arrivals.len()).filter(|&at| mix.arrivals[at].weight > 0).collect();
+    order.sort_by(|&one, &other| {
+        let key = |at: usize| {
+            let arrival = &mix.arrivals[at];
+            (arrival.need.devices, arrival.need.share, arrival.milli_cpus, arrival.bytes, &arrival.models, at)
+        };
+        key(one).cmp(&key(other))
+    });
+    let total: u128 = order.iter().map(|&at| u128::from(mix.arrivals[at].weight)).sum();
+    let (mut at, mut below) = (0, 0);
+    (0..draws as u128)
+        .map(|draw| {
+            // The middle of each part: (draw + ½) / draws of the total.
+            let quantile = (2 * draw + 1) * total / (2 * draws as u128);
+            while at + 1 < order.len() && below + u128::from(mix.arrivals[order[at]].weight) <= quantile {
+                below += u128::from(mix.arrivals[order[at]].weight);
+                at += 1;
+            }
+            order.get(at).copied().unwrap_or(0)
+        })
+        .collect()
+}
+
+/// Whom a slot could take at all, so that one that takes nobody need not be tried with every sequence.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Smallest(Vec<(u16, u64, u64)>);
+
+impl Smallest {
+    /// Of those who take a device: what each needs of one device, of processors and of memory, without those who need
+    /// no less than another in every respect.
+    pub(crate) fn of(sample: &Sample, mix: &Mix, model: usize) -> Self {
+        let mut all: Vec<(u16, u64, u64)> = Vec::new();
+        for &arrival in sample.steps.iter().flatten() {
+            let arrival = &mix.arrivals[arrival];
+            let needs = (arrival.need.share, arrival.milli_cpus, arrival.bytes);
+            let more = |one: &(u16, u64, u64), other: &(u16, u64, u64)| {
+                one.0 >= other.0 && one.1 >= other.1 && one.2 >= other.2
+            };
+            if arrival.takes(model) && !all.iter().any(|other| more(&needs, other)) {
+                all.retain(|other| !more(other, &needs));
+                all.push(needs);
+            }
         }
+        Smallest(all)
+    }
+
+    pub(crate) fn any_fits(&self, largest: u16, milli_cpus: u64, bytes: u64) -> bool {
+        self.0.iter().any(|needs| needs.0 <= largest && needs.1 <= milli_cpus && needs.2 <= bytes)
     }
 }
 
-/// The stream of `SplitMix64`.
-pub(crate) struct Random(pub(crate) u64);
+/// Rounded down, and less than too much.
+pub(crate) fn units(amount: u64, unit: u64) -> i16 {
+    i16::try_from(amount / unit).unwrap_or(TOO_MUCH).min(TOO_MUCH - 1)
+}
+
+/// The stream of `SplitMix64` (Steele, Lea and Flood 2014).
+struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mixed(self.0)
-    }
-
     fn below(&mut self, bound: usize) -> usize {
-        let wide = u128::from(self.next()) * bound as u128;
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let wide = u128::from(mixed(self.0)) * bound as u128;
         usize::try_from(wide >> 64).unwrap_or(0)
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    clone, completions, delete, devices, events, exec, hold, jobs, logs, nodes, release, run, show, stop,
-    submit, up, version, why,
+    clone, completions, delete, devices, events, exec, history, hold, jobs, logs, nodes, release, run, show,
+    sim, stop, submit, up, version, why,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -32,6 +32,9 @@ pub(crate) enum Command {
     /// Puts a job into the queue and prints its number
     Submit(submit::Arguments),
     /// Submits a job, follows it to its end and exits with its exit code
+    ///
+    /// Ctrl-C stops the job and gives it its grace; a second one kills it; a third one leaves it to the server and exits
+    /// with 130.
     Run(run::Arguments),
     /// Lists jobs, newest first
     Jobs(jobs::Arguments),
@@ -59,6 +62,10 @@ pub(crate) enum Command {
     Devices(devices::Arguments),
     /// Lists what happened
     Events(events::Arguments),
+    /// Exports what became of jobs, to be replayed
+    History(history::Arguments),
+    /// Simulates clusters: what other quotas, policies or machines would have done
+    Sim(sim::Arguments),
     /// Prints the versions of this program and of the server
     Version(version::Arguments),
     /// Prints a completion script for a shell

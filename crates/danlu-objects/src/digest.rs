@@ -22,6 +22,12 @@ pub(crate) fn hex_part(text: &str) -> Option<&str> {
         .filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
 }
 
+/// The digest whose 64 hex digits are given.
+pub(crate) fn of_hex(hex: &str) -> Option<String> {
+    let text = format!("{PREFIX}{hex}");
+    is_digest(&text).then_some(text)
+}
+
 fn in_text(hash: &[u8]) -> String {
     let mut text = String::with_capacity(PREFIX.len() + 2 * hash.len());
     text.push_str(PREFIX);

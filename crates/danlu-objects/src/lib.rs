@@ -16,7 +16,7 @@ mod unpack;
 pub use digest::{is_digest, sha256_digest};
 pub use error::ObjectsError;
 pub use pack::{PackedSnapshot, pack};
-pub use store::CodeStore;
+pub use store::{CodeStore, StoredSnapshot};
 pub use unpack::unpack;
 
 /// The most that a snapshot may hold, before compression. Code is megabytes; what is larger is data, and belongs

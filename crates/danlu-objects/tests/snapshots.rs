@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use danlu_objects::{CodeStore, ObjectsError, PackedSnapshot, pack, sha256_digest, unpack};
 use proptest::prelude::*;
@@ -255,4 +256,33 @@ fn the_store_holds_only_what_it_verified() {
         assert!(!store.has(bad));
         assert!(matches!(store.put(bad, &b""[..]), Err(ObjectsError::BadDigest(_))));
     }
+}
+
+#[test]
+fn an_archive_is_removed_unless_someone_asked_for_it_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = CodeStore::new(folder.path().join("code"));
+    assert_eq!(store.list().unwrap(), [], "a folder that is not there yet is empty");
+    let digest = sha256_digest(b"content");
+    store.put(&digest, &b"content"[..]).unwrap();
+    fs::write(folder.path().join("code/.incoming-abc"), "half").unwrap();
+    let [stored] = &store.list().unwrap()[..] else { panic!("one archive") };
+    assert_eq!(stored.digest, digest);
+
+    let archive = fs::File::open(store.path(&digest).unwrap()).unwrap();
+    let day = Duration::from_hours(24);
+    let yesterday = SystemTime::now() - day;
+    let age = || archive.set_modified(yesterday - day).unwrap();
+    age();
+    assert!(store.has(&digest));
+    assert!(!store.remove_if_unasked(&digest, yesterday).unwrap(), "asking made it young");
+    age();
+    store.put(&digest, &b"content"[..]).unwrap();
+    assert!(!store.remove_if_unasked(&digest, yesterday).unwrap(), "so did storing it again");
+    fs::File::open(store.path(&digest).unwrap()).unwrap().set_modified(yesterday - day).unwrap();
+    assert!(store.remove_if_unasked(&digest, yesterday).unwrap());
+    assert!(!store.has(&digest));
+
+    store.clear_incoming();
+    assert_eq!(fs::read_dir(folder.path().join("code")).unwrap().count(), 0);
 }

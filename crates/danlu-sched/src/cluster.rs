@@ -1,32 +1,32 @@
 //! What there is, and who holds what of it.
 //!
-//! Invariant: a device has at most one holder, and what is free plus what is held is what there is. [`Cluster::take`]
+//! Invariant: of a device no more than a whole is held, and what is free plus what is held is what there is. [`Cluster::take`]
 //! refuses anything that would break it; [`Cluster::adopt`] bends it only where reality already did (a node that came
 //! back smaller, a device that failed in somebody's hands). Both take all grants of a job or none.
 
 use std::collections::BTreeMap;
 
 use danlu_core::Grant;
-use danlu_types::{Bytes, Cpus, Device, DeviceRequest, JobId, Node, NodeName};
+use danlu_types::device::WHOLE_DEVICE;
+use danlu_types::{Bytes, Cpus, JobId, Node, NodeName};
 use thiserror::Error;
-
-use crate::fit::Pick;
-use crate::layout::{Free, Layout, signed};
 
 /// The nodes of an engine with what jobs hold of them.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
     nodes: Vec<Node>,
     ordinals: BTreeMap<NodeName, usize>,
-    pub(crate) layout: Layout,
-    pub(crate) free: Free,
-    /// What would be free if nobody held anything.
-    pub(crate) usable: Free,
-    /// The same, counting devices that do not work now but may be mended.
-    pub(crate) whole: Free,
-    /// By node and position of the device on it.
-    holders: Vec<Vec<Option<JobId>>>,
+    used: Vec<Used>,
     held: BTreeMap<JobId, Vec<Grant>>,
+}
+
+/// What is held of one node. Amounts may exceed what a node has that came back smaller.
+#[derive(Debug, Clone, Default)]
+struct Used {
+    milli_cpus: u64,
+    bytes: u64,
+    /// By position of the device: who holds how many thousandths.
+    devices: Vec<Vec<(JobId, u32)>>,
 }
 
 /// Why something cannot be given to a job.
@@ -36,6 +36,8 @@ pub enum Overbooked {
     AlreadyHolds { job: JobId },
     #[error("there is no node `{node}`")]
     NoSuchNode { node: NodeName },
+    #[error("node `{node}` takes no jobs: {why}")]
+    Cordoned { node: NodeName, why: String },
     #[error("node `{node}` has no device {device}")]
     NoSuchDevice { node: NodeName, device: u32 },
     #[error("device {device} of node `{node}` does not work")]
@@ -65,15 +67,10 @@ enum Check {
 
 impl Cluster {
     pub fn new(nodes: &[Node]) -> Self {
-        let layout = Layout::new(nodes);
-        let usable = layout.all(nodes, Device::usable);
+        let used = |node: &Node| Used { devices: vec![Vec::new(); node.devices.len()], ..Used::default() };
         Cluster {
             ordinals: nodes.iter().enumerate().map(|(ordinal, node)| (node.name.clone(), ordinal)).collect(),
-            holders: nodes.iter().map(|node| vec![None; node.devices.len()]).collect(),
-            free: usable.clone(),
-            whole: layout.all(nodes, |_| true),
-            usable,
-            layout,
+            used: nodes.iter().map(used).collect(),
             nodes: nodes.to_vec(),
             held: BTreeMap::new(),
         }
@@ -116,10 +113,10 @@ impl Cluster {
         &self.nodes
     }
 
-    /// Who holds a device of a node, both by the names the engine gave them.
+    /// Who holds a device of a node (the first, if several share it), both by the names the engine gave them.
     pub fn holder_of(&self, node: &NodeName, device: u32) -> Option<JobId> {
         let node = *self.ordinals.get(node)?;
-        self.holders[node][self.position(node, device)?]
+        self.used[node].devices[self.position(node, device)?].first().map(|(job, _)| *job)
     }
 
     /// What a job holds; empty if it holds nothing.
@@ -134,33 +131,14 @@ impl Cluster {
 
     pub fn usage(&self, node: &NodeName) -> Option<Usage> {
         let node = *self.ordinals.get(node)?;
-        let used = |all: i64, free: i64| u64::try_from(all - free).unwrap_or(0);
-        let devices = self.nodes[node].devices.iter().zip(&self.holders[node]);
+        let devices = self.nodes[node].devices.iter().zip(&self.used[node].devices);
         Some(Usage {
-            cpus: Cpus { milli: used(self.usable.milli_cpus[node], self.free.milli_cpus[node]) },
-            memory: Bytes(used(self.usable.bytes[node], self.free.bytes[node])),
-            held: devices.filter_map(|(device, holder)| holder.map(|job| (device.index, job))).collect(),
+            cpus: Cpus { milli: self.used[node].milli_cpus },
+            memory: Bytes(self.used[node].bytes),
+            held: devices
+                .flat_map(|(device, holders)| holders.iter().map(|(job, _)| (device.index, *job)))
+                .collect(),
         })
-    }
-
-    /// How many working devices that a request accepts nobody holds.
-    pub fn free_devices(&self, request: &DeviceRequest) -> u32 {
-        let models = self.layout.accepted(request);
-        models.into_iter().map(|model| self.layout.free_of(&self.free, model)).sum()
-    }
-
-    pub(crate) fn ordinal(&self, node: &NodeName) -> Option<usize> {
-        self.ordinals.get(node).copied()
-    }
-
-    pub(crate) fn grant(&self, pick: &Pick, cpus: Cpus, memory: Bytes) -> Grant {
-        Grant {
-            node: self.nodes[pick.node].name.clone(),
-            devices: pick.devices.clone(),
-            share: danlu_types::device::WHOLE_DEVICE,
-            cpus,
-            memory,
-        }
     }
 
     fn take_all(&mut self, job: JobId, grants: &[Grant], check: Check) -> Result<(), Overbooked> {
@@ -186,6 +164,9 @@ impl Cluster {
         let Some(&node) = self.ordinals.get(&grant.node) else {
             return if strict { Err(Overbooked::NoSuchNode { node: name() }) } else { Ok(()) };
         };
+        if let (true, Some(why)) = (strict, &self.nodes[node].cordoned) {
+            return Err(Overbooked::Cordoned { node: name(), why: why.clone() });
+        }
         let mut positions = Vec::with_capacity(grant.devices.len());
         for &device in &grant.devices {
             let Some(position) = self.position(node, device) else {
@@ -194,8 +175,12 @@ impl Cluster {
                 }
                 continue;
             };
+            let holders = &self.used[node].devices[position];
+            let held: u32 = holders.iter().map(|(_, share)| *share).sum();
             let twice = positions.contains(&position).then_some(job);
-            if let Some(by) = self.holders[node][position].or(twice) {
+            let full =
+                (held + grant.share > WHOLE_DEVICE).then(|| holders.first().map(|(by, _)| *by)).flatten();
+            if let Some(by) = full.or(twice) {
                 return Err(Overbooked::DeviceHeld { node: name(), device, by });
             }
             if strict && !self.nodes[node].devices[position].usable() {
@@ -203,19 +188,19 @@ impl Cluster {
             }
             positions.push(position);
         }
-        if strict && grant.cpus.milli > 0 && self.free.milli_cpus[node] < signed(grant.cpus.milli) {
+        let capacity = &self.nodes[node].capacity;
+        let used = &mut self.used[node];
+        if strict && grant.cpus.milli > 0 && used.milli_cpus + grant.cpus.milli > capacity.cpus.milli {
             return Err(Overbooked::TooFewCpus { node: name(), asked: grant.cpus });
         }
-        if strict && grant.memory != Bytes(0) && self.free.bytes[node] < signed(grant.memory.0) {
+        if strict && grant.memory.0 > 0 && used.bytes + grant.memory.0 > capacity.memory.0 {
             return Err(Overbooked::TooLittleMemory { node: name(), asked: grant.memory });
         }
         for position in positions {
-            let (island, bit) = self.layout.nodes[node].bits[position];
-            self.holders[node][position] = Some(job);
-            self.free.islands[island] &= !(1 << bit);
+            used.devices[position].push((job, grant.share));
         }
-        self.free.milli_cpus[node] -= signed(grant.cpus.milli);
-        self.free.bytes[node] -= signed(grant.memory.0);
+        used.milli_cpus += grant.cpus.milli;
+        used.bytes += grant.memory.0;
         Ok(())
     }
 
@@ -223,14 +208,14 @@ impl Cluster {
         let Some(&node) = self.ordinals.get(&grant.node) else { return };
         for &device in &grant.devices {
             let Some(position) = self.position(node, device) else { continue };
-            if self.holders[node][position] == Some(job) {
-                let (island, bit) = self.layout.nodes[node].bits[position];
-                self.holders[node][position] = None;
-                self.free.islands[island] |= self.usable.islands[island] & (1 << bit);
+            let holders = &mut self.used[node].devices[position];
+            if let Some(at) = holders.iter().position(|holder| *holder == (job, grant.share)) {
+                holders.remove(at);
             }
         }
-        self.free.milli_cpus[node] += signed(grant.cpus.milli);
-        self.free.bytes[node] += signed(grant.memory.0);
+        let used = &mut self.used[node];
+        used.milli_cpus = used.milli_cpus.saturating_sub(grant.cpus.milli);
+        used.bytes = used.bytes.saturating_sub(grant.memory.0);
     }
 
     fn position(&self, node: usize, device: u32) -> Option<usize> {

@@ -1,37 +1,31 @@
 //! What should happen: the cluster and the queue in, a plan and an explanation out.
 //!
-//! Everything here is a plain function of values. [`Cluster`] is what there is and who holds it, kept up to date by its
-//! owner as jobs start and end; [`plan`] says which queued jobs to start now and where; [`explain`] says why one of them
-//! still waits, with the very rules that made it wait.
+//! [`Scheduler`] is told the state of every job and draws up what to do: which queued jobs start now and where, and who
+//! has to make room for them. It also says why a job waits, with the very rules that made it wait, and what would start
+//! it. [`Fleet`] below it knows nodes and devices only. [`Cluster`] is the plain ledger of who holds what, against which
+//! a plan is verified before it is carried out.
 //!
-//! This is the first scheduler: right, and deliberately plain.
-//!
-//! - **Order**: larger priority first, then earlier submission ([`danlu_core::Job::place`]). Callers pass the queue in that order.
-//! - **Fit**: a gang starts whole or not at all, and on one kind and model of device. Workers of a gang may share a node.
-//!   A worker's devices come from one island where one can hold them; then from the node that is left with the fewest
-//!   free devices, so that whole nodes and whole islands stay free for those who need them.
-//! - **Head of line**: strict within a *pool* (each kind of device is one, jobs without devices are another). A job that
-//!   does not fit closes its pool for this pass, so nothing later in the queue can take what it waits for and a large
-//!   gang is never starved by small jobs. Jobs without devices pass a head that waits for devices, but not one that has
-//!   its devices free and waits for CPUs or memory: these they would take from it. They may well occupy CPUs that a
-//!   head will lack once devices do become free; then it closes their pool too, and gets its turn when they end.
-//! - **Back-off**: a job that waits for its next attempt is passed over and closes nothing.
-//! - A job that not even the empty cluster could hold (nodes went away after it was accepted) closes nothing either.
+//! - **Order**: workspaces by their share (how much of its guarantee each uses, then how much it borrows), then larger
+//!   priority, then earlier submission. A preempted job keeps its place.
+//! - **Quota**: guarantees, limits, and limits per person, of devices by kind, CPUs and memory. What is guaranteed and
+//!   idle is lent to preemptible jobs, and taken back by preempting them.
+//! - **Fit**: a gang starts whole or not at all, on one kind and model of device, by the rules of its boards.
+//! - **Head of line**, for each workspace: `backfill` keeps a start time for the first job that cannot start, `strict`
+//!   lets nobody pass it, `skip` everybody, `balance` ever more the longer it waits.
+//! - **Back-off**: a job that waits for its next attempt is passed over and keeps nobody waiting. Neither does one that
+//!   not even the empty cluster could hold (nodes went away after it was accepted).
 
 mod cluster;
-mod explain;
-mod fit;
 mod fleet;
-mod layout;
-mod plan;
-mod possible;
-mod reason;
+mod scheduler;
 mod shape;
+mod words;
 
 pub use cluster::{Cluster, Overbooked, Usage};
-pub use explain::explain;
-pub use fleet::{Board, Fleet, KindSet, Mark, Need, NodeId, Part, Placement, ShapeId, Totals, Wish};
-pub use plan::{MOST_REASONS, Plan, Start, Waiting, next_wake, plan};
-pub use possible::{Impossible, can_ever_run};
-pub use reason::{ReasonCode, WaitReason};
+pub use fleet::{
+    Board, Fleet, KindSet, Mark, Need, NodeId, Part, Placement, ShapeId, Shortage, Totals, Wish,
+};
+pub use scheduler::{
+    Estimate, Plan, Preemption, ReasonCode, Reservation, Resource, Scheduler, Start, WaitReason, Witness,
+};
 pub use shape::{DeviceAsk, Shape};

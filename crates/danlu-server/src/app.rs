@@ -22,6 +22,9 @@ use crate::wake::Wake;
 /// Until accounts exist there is one person: whoever can read the token file.
 pub(crate) const LOCAL_ADMIN: &str = "admin";
 
+const TRY_AGAIN: &str =
+    "nothing was changed; check the database and the disk of the data folder, then try again";
+
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
@@ -51,6 +54,10 @@ impl App {
 
     pub(crate) async fn submit(&self, spec: JobSpec, key: Option<String>) -> Result<Arc<Job>, Problem> {
         self.check(&spec)?;
+        // Taken now, it could not start, and nobody would be told why.
+        if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
+            return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
+        }
         match self.ledger.submit(spec, LOCAL_ADMIN.to_owned(), key).await {
             Ok(Answer::SubmittedBefore(id)) => self.job(id).await,
             other => done(other),
@@ -227,6 +234,5 @@ pub(crate) fn store_problem(error: StoreError) -> Problem {
 }
 
 fn unavailable(error: &dyn std::error::Error) -> Problem {
-    Problem::new(ProblemCode::Unavailable, crate::error_chain(error))
-        .with_hint("nothing was changed; check the database and the disk of the data folder, then try again")
+    Problem::new(ProblemCode::Unavailable, crate::error_chain(error)).with_hint(TRY_AGAIN)
 }

@@ -12,8 +12,10 @@ use danlu_engine::Engine;
 use danlu_engine::local::{self, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
+use danlu_store::{Claim, StoreError};
 use danlu_types::Span;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -47,6 +49,11 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     }
     let folder = DataFolder::open(&options.data)?;
     let token = folder.token()?;
+    // The embedded database belongs to the data folder, which is ours by now.
+    let claim = match &options.database {
+        Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
+        None => None,
+    };
     let app = Arc::new(open(&options, &folder).await?);
 
     let listener = tokio::net::TcpListener::bind(options.listen)
@@ -59,10 +66,12 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     tracing::info!(data = %folder.path.display(), "serving on {address}");
 
     let router = crate::http::router(app.clone(), &token, stop.clone());
+    let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();
         async move {
-            wait_for_signal().await;
+            // The claim outlives the last write, so it comes back from here.
+            let _ = hand_back.send(wait_for_end(claim).await);
             tracing::info!("shutting down; jobs keep running and are found again by the next `danlu up`");
             stop.cancel();
         }
@@ -72,7 +81,25 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     while loops.join_next().await.is_some() {}
     folder.retract();
     app.store.close().await;
-    Ok(())
+    match handed_back.await {
+        Ok((_claim, Some(lost))) => Err(lost).context("lost the database, so this server had to end"),
+        _ => Ok(()),
+    }
+}
+
+/// Waits for a signal, or for another server to take the database, which only a database that was away for a while allows.
+async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreError>) {
+    let lost = async {
+        match &mut claim {
+            Some(claim) => claim.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    let lost = tokio::select! {
+        () = wait_for_signal() => None,
+        error = lost => Some(error),
+    };
+    (claim, lost)
 }
 
 async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
@@ -100,6 +127,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
+    code.clear_incoming();
     let waiting = RwLock::new(HashMap::new());
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;

@@ -12,7 +12,7 @@ use danlu_sched::{Fleet, Shape, ShapeId, Wish};
 use danlu_types::Node;
 use serde::Serialize;
 
-use crate::random::SplitMix64;
+use crate::dice::Dice;
 
 /// Percent of the devices that were asked for when we read how many nobody has.
 pub const READ_AT_PERCENT: [u64; 2] = [100, 130];
@@ -93,9 +93,9 @@ pub fn mean(reports: &[PlaceReport]) -> Option<PlaceReport> {
 
 /// Ordinals of pods in the order in which they come, until they ask for `enough`.
 fn stream(pods: usize, seed: u64, enough: u64, demand: impl Fn(usize) -> u64) -> Vec<usize> {
-    let mut random = SplitMix64::new(seed);
+    let mut dice = Dice::new(seed, 0);
     let mut order: Vec<usize> = (0..pods).collect();
-    random.shuffle(&mut order);
+    dice.shuffle(&mut order);
     let mut asked = 0;
     let shuffled = order.iter().position(|&pod| {
         asked += demand(pod);
@@ -106,7 +106,7 @@ fn stream(pods: usize, seed: u64, enough: u64, demand: impl Fn(usize) -> u64) ->
     }
     // Without any demand the shuffled list is all there will ever be.
     while asked > 0 && asked < enough {
-        let pod = random.below(pods);
+        let pod = dice.below(pods);
         asked += demand(pod);
         order.push(pod);
     }

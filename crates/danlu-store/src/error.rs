@@ -33,6 +33,8 @@ pub enum StoreError {
     },
     #[error("the database is of a newer Danlu (schema {found}, this one knows {known})")]
     TooNew { found: i64, known: i64 },
+    #[error("another `danlu up` is using this database")]
+    InUse,
     /// `given` is the part before the first colon only: the rest may hold a password.
     #[error("`{given}` names no database; give `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/NAME`")]
     UnknownDatabase { given: String },

@@ -5,11 +5,14 @@
 //! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
 
 mod address;
+mod claim;
 mod error;
 pub mod logs;
 mod postgres;
 mod row;
 mod sqlite;
+
+use std::collections::HashSet;
 
 use async_trait::async_trait;
 use danlu_core::{Job, Record};
@@ -17,7 +20,8 @@ use danlu_types::JobId;
 use danlu_types::api::{EventView, JobOutcome, JobState};
 use jiff::Timestamp;
 
-pub use address::{open, open_at_version};
+pub use address::{claim, open, open_at_version};
+pub use claim::Claim;
 pub use error::StoreError;
 
 /// How many prepared statements a connection keeps.
@@ -49,6 +53,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Forgets jobs that have ended, with their spec and submission key; their history stays. Others are left alone.
     /// Returns how many were forgotten.
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;
+
+    /// The code snapshots that jobs name: those of ended ones too, until they are forgotten.
+    async fn codes_named(&self) -> Result<HashSet<String>, StoreError>;
 
     /// The id of the job that was submitted with this key, if one was and has not been forgotten.
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;

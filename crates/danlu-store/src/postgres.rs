@@ -1,4 +1,4 @@
-//! PostgreSQL: for those who have one already, or want two servers.
+//! PostgreSQL: for those who have one already.
 //!
 //! Every commit locks the one row of `counters` first. So commits come one after the other whoever makes them, event
 //! numbers follow the order of commits, and a reader that has seen number `n` can never miss a smaller one.
@@ -21,9 +21,12 @@ type Db = sqlx::Postgres;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters FOR UPDATE";
-/// Two servers may start at once on an empty database. The number is arbitrary, and ours.
+/// Two may open an empty database at once. The number is arbitrary, and ours.
 const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(4926107313)";
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_jobs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/postgres/0001_jobs.sql"),
+    include_str!("../migrations/postgres/0002_code.sql"),
+];
 
 const CONNECTIONS: u32 = 8;
 /// Someone may have turned durability off for the whole server; for us a commit is on disk when it returns. Stronger

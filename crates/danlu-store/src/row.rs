@@ -20,6 +20,7 @@ pub(crate) struct JobRow<'a> {
     pub(crate) submitted_at: i64,
     pub(crate) ended_at: Option<i64>,
     pub(crate) generation: i64,
+    pub(crate) code: Option<Cow<'a, str>>,
     pub(crate) spec: String,
     pub(crate) life: String,
 }
@@ -51,6 +52,7 @@ impl<'a> JobRow<'a> {
             submitted_at: job.submitted_at.as_microsecond(),
             ended_at: job.ended_at().map(Timestamp::as_microsecond),
             generation: number(job.generation)?,
+            code: job.spec.code.as_deref().map(text),
             spec: json(&*job.spec)?,
             life: json(&life)?,
         })

@@ -3,13 +3,19 @@
 //! Nothing here is a double: [`TestServer`] starts the built binary, talks to it over HTTP, kills it when a test says so, and
 //! ends whatever its jobs left behind when the test is over. Tests wait for conditions with a deadline, never for time.
 
+mod clock;
 mod postgres;
 mod processes;
 mod server;
+mod skip;
+mod terminal;
 
-pub use postgres::{PostgresServer, skip};
+pub use clock::FakeClock;
+pub use postgres::PostgresServer;
 pub use processes::{alive, processes_of};
 pub use server::{TestServer, spec};
+pub use skip::skip;
+pub use terminal::{CTRL_C, Terminal};
 
 use std::future::Future;
 use std::time::Duration;

@@ -64,7 +64,7 @@ pub enum HeadOfLine {
     Strict,
     /// Everybody who fits passes it.
     Skip,
-    /// Everybody who fits passes it at first; the longer it waits, the fewer may.
+    /// Nobody passes it at first; the longer it waits, the more of those behind it may.
     Balance,
 }
 

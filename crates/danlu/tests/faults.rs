@@ -5,10 +5,10 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use danlu_testkit::{TestServer, eventually, spec};
+use danlu_testkit::{FakeClock, TestServer, eventually, spec};
 use danlu_types::api::{JobOutcome, JobState};
 use danlu_types::{JobSpec, Retry, RetryCause, Span};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -47,6 +47,18 @@ impl SmallDisk {
         file
     }
 
+    /// While files on it are open: whoever opens or creates one from now on is refused.
+    fn lock(&self) {
+        let bind = MsFlags::MS_BIND;
+        mount(Some(&self.path), &self.path, None::<&str>, bind, None::<&str>).unwrap();
+        let read_only = bind | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(None::<&str>, &self.path, None::<&str>, read_only, None::<&str>).unwrap();
+    }
+
+    fn unlock(&self) {
+        umount2(&self.path, MntFlags::MNT_DETACH).unwrap();
+    }
+
     fn remount(&self, read_only: bool) {
         let flags = if read_only { MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY } else { MsFlags::MS_REMOUNT };
         // Open files keep a file system writable; an emergency remount by `mount` says so instead of waiting.
@@ -56,7 +68,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = umount2(&self.path, MntFlags::MNT_DETACH);
+        // Twice, if a test failed while it was locked.
+        while umount2(&self.path, MntFlags::MNT_DETACH).is_ok() {}
     }
 }
 
@@ -116,35 +129,47 @@ async fn a_read_only_data_folder_is_named_and_works_again_when_mended() {
     drop(server);
 }
 
-fn faketime() -> Option<&'static str> {
-    let library = [
-        "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
-        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
-    ]
-    .into_iter()
-    .find(|path| Path::new(path).exists());
-    if library.is_none() {
-        danlu_testkit::skip("libfaketime is not installed");
-    }
-    library
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_that_becomes_read_only_refuses_clearly_and_loses_nothing() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    let server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let go = server.folder().join("go");
+    let program = format!(
+        "echo before; while ! [ -e {go} ]; do sleep 0.02; done; seq 500; touch {go}.done",
+        go = go.display()
+    );
+    let running = server.submit(&spec(&program)).await;
+    server.wait_for(running, JobState::Running).await;
+
+    disk.lock();
+    let error =
+        server.client().job_submit(&spec("true"), Some("while-locked")).await.unwrap_err().to_string();
+    assert!(error.contains("data folder") && error.contains("read-only"), "{error}");
+    assert!(server.client().readiness().await.is_err(), "a server that cannot write is not ready");
+    assert_eq!(server.job(running).await.state, JobState::Running, "what can be read is read");
+    // The job goes on, and ends while its end cannot be noted.
+    std::fs::write(&go, "").unwrap();
+    eventually("the job to come to its end", || async { go.with_extension("done").exists().then_some(()) })
+        .await;
+
+    disk.unlock();
+    let job = server.wait_for_end(running).await;
+    assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
+    let mut expected = vec!["before".to_owned()];
+    expected.extend((1..=500).map(|number| number.to_string()));
+    assert_eq!(server.texts(running).await, expected);
+    let again = server.client().job_submit(&spec("true"), Some("while-locked")).await.unwrap();
+    assert_eq!(server.wait_for_end(again.id).await.outcome, Some(JobOutcome::Succeeded));
+    drop(server);
 }
 
 /// The clock of the server and of everything it starts jumps under their feet, days forward and back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_jumping_clock_ends_no_job_early_and_delays_none() {
-    let Some(library) = faketime() else { return };
     let folder = test_folder();
-    let clock = folder.path().join("clock");
-    std::fs::write(&clock, "+0\n").unwrap();
-    let environment = [
-        ("LD_PRELOAD", library),
-        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
-        ("FAKETIME_NO_CACHE", "1"),
-        ("DONT_FAKE_MONOTONIC", "1"),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-    ];
-    let server = TestServer::start_in(DANLU, &[], folder, &environment).await;
-    let jump = |offset: &str| std::fs::write(&clock, format!("{offset}\n")).unwrap();
+    let Some(clock) = FakeClock::below(folder.path()) else { return };
+    let server = TestServer::start_in(DANLU, &[], folder, &clock.environment()).await;
 
     let go = server.folder().join("go");
     let patient = JobSpec {
@@ -154,12 +179,12 @@ async fn a_jumping_clock_ends_no_job_early_and_delays_none() {
     let running = server.submit(&patient).await;
     server.wait_for(running, JobState::Running).await;
 
-    jump("+3d");
+    clock.jump("+3d");
     let later = server.run(&spec("echo later")).await;
     assert_eq!(later.outcome, Some(JobOutcome::Succeeded), "{:?}", later.reason);
     assert_eq!(server.job(running).await.state, JobState::Running, "three days are not an hour of running");
 
-    jump("-3d");
+    clock.jump("-3d");
     // A failure whose back-off is counted from a clock that then goes back six days: it must not wait for six days.
     let flaky = JobSpec {
         retry: Retry { limit: 3, on: vec![RetryCause::Exit] },
@@ -170,7 +195,7 @@ async fn a_jumping_clock_ends_no_job_early_and_delays_none() {
         (!server.job(retried).await.attempts.is_empty()).then_some(())
     })
     .await;
-    jump("-6d");
+    clock.jump("-6d");
     std::fs::write(&go, "").unwrap();
     assert_eq!(server.wait_for_end(retried).await.outcome, Some(JobOutcome::Succeeded));
     let job = server.wait_for_end(running).await;

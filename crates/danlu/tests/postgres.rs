@@ -1,7 +1,10 @@
 //! The whole platform on PostgreSQL instead of its embedded database.
 
-use danlu_testkit::{PostgresServer, TestServer, spec};
+use std::process::Stdio;
+
+use danlu_testkit::{DEADLINE, PostgresServer, TestServer, spec};
 use danlu_types::api::{JobOutcome, JobState};
+use tokio::io::AsyncReadExt as _;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -25,4 +28,30 @@ async fn jobs_survive_a_kill_of_the_server_on_postgresql_too() {
     assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
     assert_eq!(server.texts(running).await, ["before", "after"]);
     assert!(!server.data().join("danlu.db").exists(), "the embedded database is not used");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_on_one_database_is_refused_until_the_first_is_gone() {
+    let Some(postgres) = PostgresServer::shared() else { return };
+    let url = postgres.create_database();
+    let mut first = TestServer::start(DANLU, &["--database", &url]).await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut second = tokio::process::Command::new(DANLU)
+        .args(["up", "--listen", "127.0.0.1:0", "--database", &url, "--data"])
+        .arg(elsewhere.path())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let status = tokio::time::timeout(DEADLINE, second.wait()).await.expect("it does not serve").unwrap();
+    assert!(!status.success());
+    let mut text = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut text).await.unwrap();
+    assert!(text.contains("another `danlu up` is using this database"), "{text}");
+
+    assert_eq!(first.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded), "the first goes on");
+    first.kill();
+    // The database lets go of what a killed server held: nobody has to clean up.
+    first.restart().await;
+    assert_eq!(first.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
 }

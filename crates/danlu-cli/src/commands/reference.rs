@@ -18,20 +18,23 @@ pub(crate) fn markdown() -> String {
     options(&mut text, program.get_arguments().filter(|argument| argument.is_global_set()));
     for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         if command.get_name() != "help" {
-            section(&mut text, command);
+            section(&mut text, command.get_name(), command);
         }
     }
     text.trim_end().to_owned()
 }
 
-fn section(text: &mut String, command: &Command) {
-    let _ = writeln!(text, "\n## danlu {}\n", command.get_name());
+fn section(text: &mut String, name: &str, command: &Command) {
+    let _ = writeln!(text, "\n## danlu {name}\n");
     if let Some(about) = command.get_about() {
         let _ = writeln!(text, "{about}.\n");
     }
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
     options(text, command.get_arguments().filter(|argument| !argument.is_global_set()));
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        section(text, &format!("{name} {}", below.get_name()), below);
+    }
 }
 
 fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {

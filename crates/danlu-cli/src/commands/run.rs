@@ -56,10 +56,16 @@ async fn follow_to_the_end(
             followed = follow.next() => followed?,
             _ = interrupts.recv() => {
                 asked += 1;
+                // The server may not answer; who is tired of waiting for it presses again.
+                while asked <= 2 {
+                    tokio::select! {
+                        () = ask_to_stop(client, job, asked, screen) => break,
+                        _ = interrupts.recv() => asked += 1,
+                    }
+                }
                 if asked > 2 {
                     return Ok(ExitCode::from(INTERRUPTED));
                 }
-                ask_to_stop(client, job, asked, screen).await;
                 continue;
             }
         };

@@ -62,13 +62,16 @@ fn processors_are_limited() {
 #[test]
 fn shared_memory_is_the_workers_own_and_limited() {
     let bench = Bench::new();
-    let mut launch = bench.launch_file(
-        "head -c 1000000 /dev/zero > /dev/shm/danlu-probe && echo fits; \
-         head -c 9000000 /dev/zero > /dev/shm/danlu-probe || echo full",
-    );
+    let probe = Path::new("/dev/shm").join(format!("danlu-probe-{}", std::process::id()));
+    let mut launch = bench.launch_file(&format!(
+        "head -c 1000000 /dev/zero > {probe} && echo fits; head -c 9000000 /dev/zero > {probe} || echo full",
+        probe = probe.display()
+    ));
     launch.limits.shared_memory = Some(Bytes(4 << 20));
     let (launched, exit) = Launched::run(launch);
     if launched.journal().contains("shared memory is not limited") {
+        // Then it was everybody's.
+        fs::remove_file(&probe).unwrap();
         danlu_testkit::skip(&launched.journal());
         return;
     }
@@ -78,7 +81,7 @@ fn shared_memory_is_the_workers_own_and_limited() {
     let said: Vec<&str> =
         log.iter().filter(|line| line.1 == LogStream::Stdout).map(|line| line.2.as_str()).collect();
     assert_eq!(said, ["fits", "full"]);
-    assert!(!Path::new("/dev/shm/danlu-probe").exists());
+    assert!(!probe.exists());
 }
 
 #[test]

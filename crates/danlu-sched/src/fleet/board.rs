@@ -43,7 +43,8 @@ const _: () = assert!(WHOLE as u32 == WHOLE_DEVICE, "a device has as many thousa
 
 impl Need {
     pub fn new(count: DeviceCount, workers: u32) -> Self {
-        let share = u16::try_from(count.share()).unwrap_or(WHOLE);
+        // Of no device a whole: nothing is shared.
+        let share = if count.is_none() { WHOLE } else { u16::try_from(count.share()).unwrap_or(WHOLE) };
         Need { devices: count.devices(), share, alone: workers <= 1 }
     }
 

@@ -24,6 +24,7 @@ impl Fleet {
         let workers = self.shapes[id.ordinal()].shape.workers;
         if workers == 1 && wish.is_none() {
             let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
+            view.appraise(&self.layout, &self.state, &mut self.value);
             let slot = view.best(&self.layout, &self.state, &mut self.value)?;
             let (_, parts) = self.fill(id, alternative, slot, 1)?;
             return Some(self.placement_on(id, alternative, slot, parts));
@@ -107,6 +108,7 @@ impl Fleet {
     /// The best slot with room for so many workers; of equals the first.
     fn best(&mut self, id: ShapeId, alternative: usize, scope: &Scope<'_>, workers: u32) -> Option<usize> {
         let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
+        view.appraise(&self.layout, &self.state, &mut self.value);
         let open: Vec<usize> = (0..self.layout.slots.len())
             .filter(|&at| {
                 view.rooms[at] >= workers.max(1) && scope.admits(&self.layout, view, &self.layout.slots[at])
@@ -151,6 +153,7 @@ impl Fleet {
     /// Positions on the node.
     fn choose_devices(&mut self, id: ShapeId, alternative: usize, at: usize) -> Option<Vec<u8>> {
         let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
+        view.appraise(&self.layout, &self.state, &mut self.value);
         view.settle(&self.layout, &self.state, &mut self.value, at);
         let slot = &self.layout.slots[at];
         let need = view.need;

@@ -101,8 +101,7 @@ impl Layout {
                 layout.bunches = layout.bunches.max(slot.bunch + 1);
             }
         }
-        layout.model_of =
-            layout.slots.iter().map(|slot| slot.model.unwrap_or(layout.models.len())).collect();
+        layout.model_of = layout.slots.iter().map(|slot| slot.model.unwrap_or(layout.models.len())).collect();
         layout
     }
 

@@ -12,6 +12,7 @@ mod gang;
 mod layout;
 mod ledger;
 mod state;
+mod trial;
 mod value;
 mod view;
 
@@ -25,6 +26,7 @@ use self::layout::Layout;
 pub use self::ledger::Totals;
 pub use self::state::Mark;
 use self::state::State;
+pub use self::trial::Shortage;
 use self::value::Value;
 use self::view::View;
 use crate::shape::Shape;
@@ -214,7 +216,7 @@ impl Fleet {
         let ask = &interned.shape.alternatives[alternative];
         let view = interned.views[alternative]
             .get_or_insert_with(|| Box::new(View::new(&self.layout, &interned.shape, ask)));
-        view.refresh(&self.layout, &self.state, &mut self.value);
+        view.refresh(&self.layout, &self.state);
     }
 
     fn view(&self, id: ShapeId, alternative: usize) -> &View {

@@ -1,7 +1,8 @@
 //! One alternative of one shape against all slots: how many workers each has room for, and how good it is for one.
 //!
-//! Kept between questions: only slots that changed since are looked at again. Invariant: after [`View::refresh`] the
-//! totals are the sums of the rooms, and each room is that of the slot's present content.
+//! Kept between questions: only slots that changed since are looked at again, and how good they are only when somebody
+//! wants to be placed. Invariant: after [`View::refresh`] the totals are the sums of the rooms, and each room is that of
+//! the slot's present content; after [`View::appraise`] no slot is better than its score.
 
 use super::board::Need;
 use super::layout::{Layout, Slot};
@@ -18,7 +19,7 @@ pub(crate) struct View {
     /// By slot.
     pub(crate) rooms: Vec<u32>,
     pub(crate) scores: Vec<i32>,
-    versions: Vec<u64>,
+    versions: Vec<Option<u64>>,
     /// Room on each model, or on everything where no device is asked for: a gang runs on one of them.
     pub(crate) pools: Vec<u64>,
     /// Room on each model within each rack.
@@ -27,7 +28,10 @@ pub(crate) struct View {
     model_prices: Vec<i32>,
     /// The best score of each `RUN` slots, and whether it has to be looked for again.
     peaks: Vec<(i32, bool)>,
-    moment: u64,
+    /// Slots whose moves nobody asked for since they changed.
+    unseen: Vec<usize>,
+    levels: Vec<u16>,
+    moment: Option<u64>,
     epoch: Option<u64>,
     round: u64,
 }
@@ -50,13 +54,15 @@ impl View {
             accepted: layout.slots.iter().map(|slot| layout.accepts(slot, shape, ask)).collect(),
             rooms: vec![0; slots],
             scores: vec![NO_ROOM; slots],
-            versions: vec![0; slots],
+            versions: vec![None; slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
             peaks: vec![(NO_ROOM, true); slots.div_ceil(RUN)],
             model_prices: Vec::new(),
             moves: vec![Moves::NO_ROOM; slots],
-            moment: 0,
+            unseen: Vec::new(),
+            levels: Vec::new(),
+            moment: None,
             epoch: None,
             round: 0,
         }
@@ -72,63 +78,84 @@ impl View {
         if self.need.devices == 0 { layout.rack[slot.node] } else { slot.bunch }
     }
 
-    /// Looks again at what changed.
-    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State, value: &mut Value) {
-        value.reprice(layout, state);
-        let everything = self.epoch != Some(value.epoch);
-        if everything {
-            self.epoch = Some(value.epoch);
-            self.set_prices(layout, value);
-        }
+    /// Counts again the rooms of what changed.
+    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State) {
         let moment = state.moment();
-        if self.moment != moment || everything {
-            match state.changed_since(self.moment) {
-                Some(nodes) if !everything && nodes.len() < layout.nodes.len() => {
-                    for &node in nodes {
-                        for slot in layout.of_node[node as usize].clone() {
-                            self.look(layout, state, value, slot, false);
-                        }
-                    }
-                }
-                _ => {
-                    for slot in 0..layout.slots.len() {
-                        self.look(layout, state, value, slot, everything);
-                    }
-                }
-            }
-            self.moment = moment;
-        }
-        if self.round != value.round {
-            self.set_prices(layout, value);
-            for slot in 0..layout.slots.len() {
-                self.reckon(layout, value, slot);
-            }
-        }
-    }
-
-    fn set_prices(&mut self, layout: &Layout, value: &Value) {
-        self.round = value.round;
-        // The last is for slots without devices.
-        let models = (0..layout.models.len()).map(Some).chain([None]);
-        self.model_prices = models.map(|model| value.model_price(model, self.need)).collect();
-    }
-
-    fn look(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize, anew: bool) {
-        let slot = &layout.slots[at];
-        let version = state.versions[slot.node];
-        if !self.accepted[at] || (self.versions[at] == version && !anew) {
+        if self.moment == Some(moment) {
             return;
         }
-        self.versions[at] = version;
-        value.update(layout, state, at);
-        let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
-        let room = self.room(slot, value.briefs.levels(at), milli_cpus, bytes);
+        match self.moment.and_then(|moment| state.changed_since(moment)) {
+            Some(nodes) if nodes.len() < layout.nodes.len() => {
+                for &node in nodes {
+                    for slot in layout.of_node[node as usize].clone() {
+                        self.count(layout, state, slot);
+                    }
+                }
+            }
+            _ => {
+                for slot in 0..layout.slots.len() {
+                    self.count(layout, state, slot);
+                }
+            }
+        }
+        self.moment = Some(moment);
+    }
+
+    fn count(&mut self, layout: &Layout, state: &State, at: usize) {
+        let slot = &layout.slots[at];
+        let version = state.versions[slot.node];
+        if !self.accepted[at] || self.versions[at] == Some(version) {
+            return;
+        }
+        self.versions[at] = Some(version);
+        let mut levels = std::mem::take(&mut self.levels);
+        state.levels(layout, slot, &mut levels);
+        let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
+        self.levels = levels;
         let (pool, bunch) = (self.pool(slot), self.bunch(layout, slot));
         for total in [&mut self.pools[pool], &mut self.bunches[bunch]] {
             *total = *total - u64::from(self.rooms[at]) + u64::from(room);
         }
         self.rooms[at] = room;
-        self.moves[at] = if room > 0 { value.most_gain((slot, at), state) } else { Moves::NO_ROOM };
+        if room == 0 {
+            self.moves[at] = Moves::NO_ROOM;
+            self.set_score(at, NO_ROOM);
+        } else if self.moves[at].known != Known::Unseen {
+            self.moves[at] = Moves::UNSEEN;
+            self.unseen.push(at);
+        }
+    }
+
+    /// Says of every slot at least how good it is at most. Rooms are up to date.
+    pub(crate) fn appraise(&mut self, layout: &Layout, state: &State, value: &mut Value) {
+        value.reprice(layout, state);
+        let anew = self.epoch != Some(value.epoch);
+        if anew || self.round != value.round {
+            self.round = value.round;
+            // The last is for slots without devices.
+            let models = (0..layout.models.len()).map(Some).chain([None]);
+            self.model_prices = models.map(|model| value.model_price(model, self.need)).collect();
+            self.epoch = Some(value.epoch);
+            for at in 0..layout.slots.len() {
+                match self.moves[at].known {
+                    Known::NoRoom | Known::Unseen => {}
+                    _ if anew => self.appraise_slot(layout, state, value, at),
+                    _ => self.reckon(layout, value, at),
+                }
+            }
+        }
+        let mut unseen = std::mem::take(&mut self.unseen);
+        for at in unseen.drain(..) {
+            if self.rooms[at] > 0 {
+                self.appraise_slot(layout, state, value, at);
+            }
+        }
+        self.unseen = unseen;
+    }
+
+    fn appraise_slot(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
+        value.update(layout, state, at);
+        self.moves[at] = value.most_gain((&layout.slots[at], at), state);
         self.reckon(layout, value, at);
     }
 
@@ -143,13 +170,13 @@ impl View {
         true
     }
 
-    /// The score of what is known of a slot, at present prices.
+    /// The score of what is known of a slot with room, at present prices.
     fn reckon(&mut self, layout: &Layout, value: &Value, at: usize) {
-        let moves = &self.moves[at];
-        let score = match moves.known {
-            Known::NoRoom => NO_ROOM,
-            _ => value.score(moves, self.model_prices[layout.model_of[at]]).max(NO_ROOM + 1),
-        };
+        let price = self.model_prices[layout.model_of[at]];
+        self.set_score(at, value.score(&self.moves[at], price).max(NO_ROOM + 1));
+    }
+
+    fn set_score(&mut self, at: usize, score: i32) {
         if self.scores[at] != score {
             self.scores[at] = score;
             self.peaks[at / RUN].1 = true;

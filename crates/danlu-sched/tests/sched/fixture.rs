@@ -1,63 +1,51 @@
 //! A small language for scheduling fixtures. Each line is a command; the transcript repeats it and says what came of it.
 //!
 //! ```text
-//! node a 8 ascend:910B3 islands 4 cpus 64 memory 512Gi
-//! job 1 workers 2 devices ascend:910B*:8 cpus 8 memory 64Gi priority 9
-//! job 2 back-off 30s                       (until 30 s after the start of the fixture)
-//! plan [at 40s]                            (and take what it says)
-//! end 1 · hold 2 · fail a:3 · lose b · explain 2 · offer devices ascend:16
+//! node a 8 ascend:910B3 islands 4 cpus 64 memory 512Gi arch x86_64 rack r1 label zone=east
+//! workspace red guaranteed ascend=8,cpus=64 limit ascend=16 per-user ascend=4 policy strict
+//! lending off · minimum-run 5m
+//! job 1 workspace red owner ada workers 2 devices ascend:910B*:8 priority 9 preemptible yes max-time 1h
+//! job 2 any-of nvidia:8,ascend:4 arch aarch64 label zone=east same-rack yes retries 3
+//! plan [at 40s]                            (and do what it says)
+//! end 1 · stopped 1 · fail 1 node_lost · hold 2 · release 2
+//! break a:3 · mend a:3 · lose b · cordon a · uncordon a
+//! why 2 · check devices ascend:16
 //! ```
+//!
+//! Every command may end in `at TIME`, counted from the start of the fixture; the clock stays there.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
-use danlu_core::job::Waiting as Why;
-use danlu_core::{Event, Grant, Job, Life, Step, apply};
-use danlu_sched::{Cluster, Waiting, can_ever_run, explain, plan};
+use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::{Event, Grant};
 use danlu_types::{
-    AttemptNumber, Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName,
-    Span,
+    Amounts, Cpus, DeviceRequest, HeadOfLine, Health, JobId, JobSpec, Node, RetryCause, Sharing, Span,
+    Workspace,
 };
 use jiff::{SignedDuration, Timestamp};
 
-pub(crate) fn start_of_time() -> Timestamp {
-    "2026-01-01T00:00:00Z".parse().unwrap()
-}
+use crate::world::{World, node, start_of_time};
 
-/// A node whose devices stand in islands of the given size.
-pub(crate) fn node(
-    name: &str,
-    devices: &[(u32, DeviceKind, &str)],
-    island: u32,
-    cpus: u64,
-    memory: Bytes,
-) -> Node {
-    let mut all = Vec::new();
-    for (count, kind, model) in devices {
-        for _ in 0..*count {
-            let index = u32::try_from(all.len()).unwrap();
-            let memory = Bytes(64 << 30);
-            let (model, health) = ((*model).to_owned(), Health::Ok);
-            all.push(Device { index, kind: *kind, model, memory, island: index / island, health });
+/// Runs a fixture and gives its transcript.
+pub(crate) fn transcript(fixture: &str) -> String {
+    let world = World::new(Vec::new(), Sharing::default());
+    let mut run = Run { world, out: String::new() };
+    for line in fixture.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        writeln!(run.out, "{line}").unwrap();
+        if !line.starts_with('#') {
+            run.command(line);
         }
     }
-    Node {
-        name: NodeName(name.to_owned()),
-        architecture: "aarch64".to_owned(),
-        capacity: NodeCapacity { cpus: Cpus::whole(cpus), memory },
-        devices: all,
-        address: "127.0.0.1".to_owned(),
-        simulated: true,
-    }
+    run.out
 }
 
-pub(crate) fn queued(id: u64, spec: JobSpec) -> Job {
-    Job::submitted(JobId(id), "ada".to_owned(), Arc::new(spec), start_of_time())
-}
-
-/// `a[0-3 5], b[0]`
+/// `a[0-3 5], b[0]×0.5`
 pub(crate) fn shown(grants: &[Grant]) -> String {
-    let one = |grant: &Grant| format!("{}{}", grant.node, ranges(&grant.devices));
+    let one = |grant: &Grant| {
+        let share = Cpus { milli: u64::from(grant.share) };
+        let share = if grant.share < 1000 { format!("×{share}") } else { String::new() };
+        format!("{}{}{share}", grant.node, ranges(&grant.devices))
+    };
     grants.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -78,113 +66,107 @@ fn ranges(devices: &[u32]) -> String {
     format!("[{}]", parts.iter().map(text).collect::<Vec<_>>().join(" "))
 }
 
-/// Runs a fixture and gives its transcript.
-pub(crate) fn transcript(fixture: &str) -> String {
-    let mut world =
-        World { nodes: Vec::new(), cluster: Cluster::default(), jobs: Vec::new(), out: String::new() };
-    for line in fixture.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        writeln!(world.out, "{line}").unwrap();
-        if !line.starts_with('#') {
-            world.run(&line.split_whitespace().collect::<Vec<_>>());
-        }
-    }
-    world.out
-}
-
-struct World {
-    nodes: Vec<Node>,
-    cluster: Cluster,
-    jobs: Vec<Job>,
+struct Run {
+    world: World,
     out: String,
 }
 
-impl World {
-    fn run(&mut self, words: &[&str]) {
-        match words {
-            ["node", name, rest @ ..] => self.nodes.push(read_node(name, rest)),
-            ["lose", name] => self.nodes.retain(|node| node.name.0 != *name),
-            ["fail", device] => {
-                let (name, index) = device.split_once(':').unwrap();
-                let node = self.nodes.iter_mut().find(|node| node.name.0 == name).unwrap();
-                node.devices[index.parse::<usize>().unwrap()].health = Health::Failed;
+impl Run {
+    fn command(&mut self, line: &str) {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        if let [.., "at", time] = words[..] {
+            self.world.now = start_of_time() + span(time);
+            words.truncate(words.len() - 2);
+        }
+        match words[..] {
+            ["node", name, ref rest @ ..] => self.world.nodes.push(read_node(name, rest)),
+            ["lose", name] => self.world.nodes.retain(|node| node.name.0 != name),
+            ["break", device] => self.set_health(device, Health::Failed),
+            ["mend", device] => self.set_health(device, Health::Ok),
+            ["cordon", name] => self.node(name).cordoned = Some("maintenance".to_owned()),
+            ["uncordon", name] => self.node(name).cordoned = None,
+            ["workspace", name, ref rest @ ..] => {
+                self.world.sharing.workspaces.insert(name.to_owned(), read_workspace(rest));
             }
-            ["job", id, rest @ ..] => {
-                let (spec, back_off) = read_spec(rest);
-                let mut job = queued(id.parse().unwrap(), spec);
-                if let Some(wait) = back_off {
-                    let why = Why::Retry { attempt: AttemptNumber(1), not_before: start_of_time() + wait };
-                    job.life = Life::Queued { since: start_of_time(), why };
-                }
-                self.jobs.push(job);
-                self.jobs.sort_by_key(Job::place);
+            ["lending", "off"] => self.world.sharing.lending = false,
+            ["minimum-run", time] => self.world.sharing.minimum_run_time = time.parse().unwrap(),
+            ["job", id, ref rest @ ..] => {
+                let (owner, mut spec) = read_spec(rest);
+                spec.name = format!("job-{id}");
+                self.world.submit(id.parse().unwrap(), &owner, spec);
             }
-            ["hold", id] => {
-                let job = self.job(id);
-                let Step::Next { job: held, .. } =
-                    apply(job, Event::Hold { by: "ada".to_owned() }, start_of_time())
-                else {
-                    panic!("cannot hold {id}")
-                };
-                *job = *held;
-            }
-            ["end", id] => {
-                let id = self.job(id).id;
-                self.cluster.give_back(id);
-                self.jobs.retain(|job| job.id != id);
-            }
-            ["plan", rest @ ..] => self.plan(read_time(rest)),
-            ["explain", id, rest @ ..] => self.explain(id, read_time(rest)),
-            ["offer", rest @ ..] => match can_ever_run(&self.nodes, &read_spec(rest).0) {
+            ["hold", id] => self.world.apply(job(id), Event::Hold { by: "ada".to_owned() }),
+            ["release", id] => self.world.apply(job(id), Event::Release { by: "ada".to_owned() }),
+            ["end", id] => self.world.end(job(id), &WorkerExit::Succeeded),
+            ["stopped", id] => self.world.end(job(id), &WorkerExit::Stopped),
+            ["fail", id, cause] => self.world.fail(job(id), 0, cause_of(cause)),
+            ["plan"] => self.plan(),
+            ["why", id] => self.why(job(id)),
+            ["check", ref rest @ ..] => match self.world.scheduler.check(&read_spec(rest).1) {
                 Ok(()) => self.out.push_str("    accepted\n"),
                 Err(error) => writeln!(self.out, "    refused: `{}` {}", error.field, error.message).unwrap(),
             },
-            _ => panic!("not a command: {words:?}"),
+            _ => panic!("not a command: {line}"),
         }
-        self.cluster.update_nodes(&self.nodes);
+        self.world.refresh();
     }
 
-    fn job(&mut self, id: &str) -> &mut Job {
-        let id: JobId = id.parse().unwrap();
-        self.jobs.iter_mut().find(|job| job.id == id).unwrap()
+    fn node(&mut self, name: &str) -> &mut Node {
+        self.world.nodes.iter_mut().find(|node| node.name.0 == name).unwrap()
     }
 
-    fn plan(&mut self, now: Timestamp) {
-        let plan = plan(&self.cluster, self.jobs.iter().map(|job| Waiting { job }), now);
-        for start in plan.starts {
+    fn set_health(&mut self, device: &str, health: Health) {
+        let (name, index) = device.split_once(':').unwrap();
+        self.node(name).devices[index.parse::<usize>().unwrap()].health = health;
+    }
+
+    fn plan(&mut self) {
+        let plan = self.world.plan();
+        for start in &plan.starts {
             writeln!(self.out, "    start {} on {}", start.job, shown(&start.grants)).unwrap();
-            self.cluster.take(start.job, &start.grants).unwrap();
-            let job = self.jobs.iter_mut().find(|job| job.id == start.job).unwrap();
-            let Step::Next { job: placed, .. } = apply(job, Event::Place { grants: start.grants }, now)
-            else {
-                panic!("cannot place {}", start.job)
-            };
-            *job = *placed;
         }
-        for (id, wait) in plan.waiting {
-            let reason = wait.reason(&self.jobs.iter().find(|job| job.id == id).unwrap().spec);
-            writeln!(self.out, "    {id} waits, {}: {}", reason.code, reason.text).unwrap();
+        for preemption in &plan.preemptions {
+            writeln!(self.out, "    preempt {} for {}", preemption.victim, preemption.for_job).unwrap();
+        }
+        for reservation in &plan.reservations {
+            let (at, on) = (since_start(reservation.at), shown(&reservation.grants));
+            writeln!(self.out, "    reserve for {} at {at}: {on}", reservation.job).unwrap();
+        }
+        let waiting: Vec<JobId> = self.world.queued().map(|job| job.id).collect();
+        for id in waiting {
+            self.why(id);
+        }
+        if let Some(wake) = plan.next_wake {
+            writeln!(self.out, "    wake at {}", since_start(wake)).unwrap();
         }
     }
 
-    fn explain(&mut self, id: &str, now: Timestamp) {
-        let job = self.job(id).clone();
-        let told = explain(&self.cluster, self.jobs.iter().map(|job| Waiting { job }), &job, now);
-        let position = told.position.map(|position| format!(", number {position} in the queue"));
-        let state = told.state.as_str();
-        writeln!(self.out, "    {state}{}", position.unwrap_or_default()).unwrap();
-        writeln!(self.out, "    {}: {}", told.reason.code, told.reason.text).unwrap();
-        for line in told.details {
-            writeln!(self.out, "    - {line}").unwrap();
-        }
+    fn why(&mut self, id: JobId) {
+        let Some(reason) = self.world.scheduler.wait_reason(id) else {
+            writeln!(self.out, "    {id} does not wait").unwrap();
+            return;
+        };
+        let reason = reason.reason(&self.world.jobs[&id].spec);
+        writeln!(self.out, "    {id} waits, {}: {}", reason.code, reason.text).unwrap();
     }
 }
 
-fn read_time(words: &[&str]) -> Timestamp {
-    match words {
-        ["at", time] => start_of_time() + span(time),
-        [] => start_of_time(),
-        _ => panic!("not a time: {words:?}"),
+fn job(id: &str) -> JobId {
+    id.parse().unwrap()
+}
+
+fn cause_of(word: &str) -> FailureCause {
+    match word {
+        "node_lost" => FailureCause::NodeLost,
+        "device_error" => FailureCause::DeviceError,
+        "exit" => FailureCause::Exit,
+        _ => panic!("not a cause: {word}"),
     }
+}
+
+fn since_start(time: Timestamp) -> String {
+    let milliseconds = u64::try_from(time.duration_since(start_of_time()).as_millis()).unwrap();
+    Span { milliseconds }.to_string()
 }
 
 fn span(text: &str) -> SignedDuration {
@@ -195,12 +177,16 @@ fn span(text: &str) -> SignedDuration {
 }
 
 fn read_node(name: &str, words: &[&str]) -> Node {
-    let (mut devices, mut island, mut cpus, mut memory) = (Vec::new(), 64, 64, Bytes(512 << 30));
+    let (mut devices, mut island) = (Vec::new(), 64);
+    let mut read = node(name, &[], 1);
     for pair in words.chunks(2) {
         match pair {
             ["islands", size] => island = size.parse().unwrap(),
-            ["cpus", count] => cpus = count.parse().unwrap(),
-            ["memory", amount] => memory = amount.parse().unwrap(),
+            ["cpus", count] => read.capacity.cpus = count.parse().unwrap(),
+            ["memory", amount] => read.capacity.memory = amount.parse().unwrap(),
+            ["arch", word] => read.architecture = (*word).to_owned(),
+            ["rack", word] => drop(read.labels.insert("rack".to_owned(), (*word).to_owned())),
+            ["label", label] => read.labels.extend([pair_of(label)]),
             [count, device] => {
                 let (kind, model) = device.split_once(':').unwrap();
                 devices.push((count.parse().unwrap(), kind.parse().unwrap(), model));
@@ -208,22 +194,78 @@ fn read_node(name: &str, words: &[&str]) -> Node {
             _ => panic!("not a node: {words:?}"),
         }
     }
-    node(name, &devices, island, cpus, memory)
+    Node { devices: node(name, &devices, island).devices, ..read }
 }
 
-fn read_spec(words: &[&str]) -> (JobSpec, Option<SignedDuration>) {
-    let mut spec = JobSpec::of_command("true");
-    let mut back_off = None;
+fn read_workspace(words: &[&str]) -> Workspace {
+    let mut workspace = Workspace::default();
     for pair in words.chunks(2) {
         match pair {
+            ["guaranteed", amounts] => workspace.guaranteed = read_amounts(amounts),
+            ["limit", amounts] => workspace.limit = read_amounts(amounts),
+            ["per-user", amounts] => workspace.per_user = read_amounts(amounts),
+            ["policy", word] => {
+                workspace.head_of_line = match *word {
+                    "backfill" => HeadOfLine::Backfill,
+                    "strict" => HeadOfLine::Strict,
+                    "skip" => HeadOfLine::Skip,
+                    "balance" => HeadOfLine::Balance,
+                    _ => panic!("not a policy: {word}"),
+                }
+            }
+            _ => panic!("not a workspace: {words:?}"),
+        }
+    }
+    workspace
+}
+
+fn read_amounts(text: &str) -> Amounts {
+    let mut amounts = Amounts::default();
+    for (name, amount) in text.split(',').map(|pair| pair.split_once('=').unwrap()) {
+        match name {
+            "nvidia" => amounts.nvidia = Some(amount.parse().unwrap()),
+            "ascend" => amounts.ascend = Some(amount.parse().unwrap()),
+            "cpus" => amounts.cpus = Some(amount.parse().unwrap()),
+            "memory" => amounts.memory = Some(amount.parse().unwrap()),
+            _ => panic!("not a resource: {name}"),
+        }
+    }
+    amounts
+}
+
+fn read_spec(words: &[&str]) -> (String, JobSpec) {
+    let mut spec = JobSpec::of_command("true");
+    let mut owner = "ada".to_owned();
+    for pair in words.chunks(2) {
+        match pair {
+            ["owner", name] => owner = (*name).to_owned(),
+            ["workspace", name] => spec.workspace = (*name).to_owned(),
             ["workers", count] => spec.workers = count.parse().unwrap(),
             ["devices", request] => spec.devices = request.parse().unwrap(),
+            ["any-of", requests] => spec.any_of = requests.split(',').map(read_request).collect(),
             ["cpus", count] => spec.cpus = count.parse().unwrap(),
             ["memory", amount] => spec.memory = Some(amount.parse().unwrap()),
             ["priority", number] => spec.priority = number.parse().unwrap(),
-            ["back-off", time] => back_off = Some(span(time)),
+            ["preemptible", "yes"] => spec.preemptible = true,
+            ["max-time", time] => spec.max_time = Some(time.parse().unwrap()),
+            ["arch", word] => spec.nodes.architecture = Some((*word).to_owned()),
+            ["label", label] => spec.nodes.labels.extend([pair_of(label)]),
+            ["same-rack", "yes"] => spec.nodes.same_rack = true,
+            ["retries", count] => {
+                spec.retry.limit = count.parse().unwrap();
+                spec.retry.on.push(RetryCause::Exit);
+            }
             _ => panic!("not a job: {words:?}"),
         }
     }
-    (spec, back_off)
+    (owner, spec)
+}
+
+fn read_request(text: &str) -> DeviceRequest {
+    text.parse().unwrap()
+}
+
+fn pair_of(label: &str) -> (String, String) {
+    let (name, value) = label.split_once('=').unwrap();
+    (name.to_owned(), value.to_owned())
 }

@@ -1,304 +1,287 @@
-//! What holds for every plan, on random small clusters and queues; and that the fast planner says what the slow one does.
+//! What holds for every plan, on random small clusters, rules and histories.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_core::job::Waiting as Why;
-use danlu_core::{Grant, Job, Life};
-use danlu_sched::{Cluster, Plan, ReasonCode, WaitReason, Waiting, can_ever_run, explain, next_wake, plan};
-use danlu_types::{
-    AttemptNumber, Bytes, Cpus, DeviceKind, DeviceRequest, Health, JobId, JobSpec, Node, NodeName,
-};
-use jiff::{SignedDuration, Timestamp};
+use danlu_core::{Grant, Job};
+use danlu_sched::{Cluster, Plan, Scheduler};
+use danlu_types::device::WHOLE_DEVICE;
+use danlu_types::{Amounts, JobId, Node};
+use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use crate::fixture::{node, queued, start_of_time};
-use crate::reference::{Said, reference_plan};
+use crate::cases::{Case, a_case, a_case_of_boards};
+use crate::world::World;
 
-const KINDS: [(DeviceKind, &str); 4] = [
-    (DeviceKind::Ascend, "910B1"),
-    (DeviceKind::Ascend, "910B3"),
-    (DeviceKind::Nvidia, "A100-80G"),
-    (DeviceKind::Nvidia, "H100"),
-];
+/// Plays a case; `look` sees the world before each plan is carried out, and after.
+fn play(
+    case: &Case,
+    mut look: impl FnMut(&World, &Plan, &World) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
+    let mut world = case.world();
+    for step in &case.steps {
+        step.take(&mut world);
+        let plan = world.scheduler.plan(world.now);
+        let before = world.copy();
+        world.carry_out(&plan);
+        look(&before, &plan, &world)?;
+    }
+    Ok(())
+}
 
-fn a_node() -> impl Strategy<Value = Node> {
-    let devices = prop::collection::vec((1..5u32, 0..KINDS.len()), 0..3);
-    (devices, 1..4u32, 1..12u64, 1..12u64, prop::collection::vec(0..8usize, 0..2)).prop_map(
-        |(devices, island, cpus, memory, failed)| {
-            let devices: Vec<_> =
-                devices.into_iter().map(|(count, kind)| (count, KINDS[kind].0, KINDS[kind].1)).collect();
-            let mut node = node("", &devices, island, cpus, Bytes(memory << 30));
-            for position in failed {
-                if let Some(device) = node.devices.get_mut(position) {
-                    device.health = Health::Failed;
-                }
+fn node_of<'a>(nodes: &'a [Node], grant: &Grant) -> &'a Node {
+    nodes.iter().find(|node| node.name == grant.node).unwrap()
+}
+
+/// Devices in thousandths by kind, CPUs and memory, of everybody for whom `counts` holds.
+fn used(world: &World, counts: impl Fn(&Job) -> bool) -> [u64; 4] {
+    let mut all = [0; 4];
+    for (_, grants) in world.holders().filter(|(job, _)| counts(job)) {
+        for grant in grants {
+            let node = node_of(&world.nodes, &grant);
+            for index in &grant.devices {
+                let device = node.devices.iter().find(|device| device.index == *index).unwrap();
+                all[device.kind as usize] += u64::from(grant.share);
             }
-            node
-        },
-    )
-}
-
-fn a_cluster() -> impl Strategy<Value = Vec<Node>> {
-    prop::collection::vec(a_node(), 1..4).prop_map(|mut nodes| {
-        for (node, name) in nodes.iter_mut().zip(["a", "b", "c"]) {
-            node.name = NodeName(name.to_owned());
+            all[2] += grant.cpus.milli;
+            all[3] += grant.memory.0;
         }
-        nodes
-    })
+    }
+    all
 }
 
-fn a_spec() -> impl Strategy<Value = JobSpec> {
-    let request = prop_oneof![
-        2 => Just(DeviceRequest::default()),
-        2 => (1..4u32).prop_map(|count| DeviceRequest { kind: None, model: None, count }),
-        6 => (1..5u32, prop::bool::ANY, prop::option::of(prop::sample::select(vec!["910B*", "910B3", "A100*", "*"])))
-            .prop_map(|(count, ascend, model)| DeviceRequest {
-                kind: Some(if ascend { DeviceKind::Ascend } else { DeviceKind::Nvidia }),
-                model: model.map(str::to_owned),
-                count,
-            }),
+fn is_within(used: [u64; 4], most: &Amounts) -> bool {
+    let most = [
+        most.nvidia.map(|count| u64::from(count.milli())),
+        most.ascend.map(|count| u64::from(count.milli())),
+        most.cpus.map(|cpus| cpus.milli),
+        most.memory.map(|memory| memory.0),
     ];
-    (1..4u32, request, 1..5u64, prop::option::of(1..5u64), 1..10u8).prop_map(
-        |(workers, devices, cpus, memory, priority)| JobSpec {
-            workers,
-            devices,
-            cpus: Cpus::whole(cpus),
-            memory: memory.map(|memory| Bytes(memory << 30)),
-            priority,
-            ..JobSpec::of_command("true")
-        },
-    )
-}
-
-fn seconds(count: i64) -> Timestamp {
-    start_of_time() + SignedDuration::from_secs(count)
-}
-
-fn a_queue() -> impl Strategy<Value = Vec<Job>> {
-    let back_off = prop::option::weighted(0.2, (0..20i64, 0..40i64));
-    prop::collection::vec((a_spec(), back_off), 0..10).prop_map(|jobs| {
-        let mut queue: Vec<Job> = Vec::new();
-        for (id, (spec, back_off)) in (100..).zip(jobs) {
-            let mut job = queued(id, spec);
-            if let Some((since, until)) = back_off {
-                let why = Why::Retry { attempt: AttemptNumber(1), not_before: seconds(until) };
-                job.life = Life::Queued { since: seconds(since), why };
-            }
-            queue.push(job);
-        }
-        queue.sort_by_key(Job::place);
-        queue
-    })
-}
-
-/// A cluster on which some jobs run already, and the grants they hold.
-fn busy(nodes: &[Node], runners: Vec<JobSpec>) -> (Cluster, Vec<Grant>) {
-    let mut cluster = Cluster::new(nodes);
-    let mut held = Vec::new();
-    for (id, spec) in (1..).zip(runners) {
-        let job = queued(id, spec);
-        for start in plan(&cluster, [Waiting { job: &job }], start_of_time()).starts {
-            cluster.take(start.job, &start.grants).unwrap();
-            held.extend(start.grants);
-        }
-    }
-    (cluster, held)
-}
-
-fn plan_at(cluster: &Cluster, queue: &[Job], now: Timestamp) -> Plan {
-    plan(cluster, queue.iter().map(|job| Waiting { job }), now)
-}
-
-/// Adds up what is granted, from the inventory itself rather than from the cluster's own counts.
-fn audit(nodes: &[Node], grants: &[Grant]) {
-    let mut devices = BTreeSet::new();
-    let mut used: BTreeMap<&NodeName, (u64, u64)> = BTreeMap::new();
-    for grant in grants {
-        let node = nodes.iter().find(|node| node.name == grant.node).expect("the node exists");
-        for index in &grant.devices {
-            let device = node.devices.iter().find(|device| device.index == *index);
-            assert!(device.expect("the device exists").usable(), "a broken device was given out");
-            assert!(devices.insert((&grant.node, *index)), "a device was given out twice");
-        }
-        let (milli, bytes) = used.entry(&grant.node).or_default();
-        *milli += grant.cpus.milli;
-        *bytes += grant.memory.0;
-        assert!(*milli <= node.capacity.cpus.milli, "more CPUs than {} has", grant.node);
-        assert!(*bytes <= node.capacity.memory.0, "more memory than {} has", grant.node);
-    }
+    used.iter().zip(most).all(|(used, most)| most.is_none_or(|most| *used <= most))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn never_over_capacity_and_no_device_twice(
-        nodes in a_cluster(), runners in prop::collection::vec(a_spec(), 0..4), queue in a_queue()
-    ) {
-        let (mut cluster, mut grants) = busy(&nodes, runners);
-        for start in plan_at(&cluster, &queue, seconds(30)).starts {
-            prop_assert_eq!(cluster.take(start.job, &start.grants), Ok(()));
-            grants.extend(start.grants);
-        }
-        audit(&nodes, &grants);
+    fn never_over_capacity_and_no_device_held_beyond_a_whole(case in prop_oneof![a_case(false), a_case(true)]) {
+        play(&case, |before, plan, after| {
+            // The ledger that the server verifies plans with, filled with what is held.
+            let mut cluster = Cluster::new(&before.nodes);
+            for (job, grants) in before.holders() {
+                prop_assert_eq!(cluster.adopt(job.id, &grants), Ok(()));
+            }
+            for start in &plan.starts {
+                prop_assert_eq!(cluster.take(start.job, &start.grants), Ok(()));
+            }
+            // And once more by hand.
+            let mut devices: BTreeMap<(String, u32), u32> = BTreeMap::new();
+            let mut cpus: BTreeMap<String, u64> = BTreeMap::new();
+            for grant in after.holders().flat_map(|(_, grants)| grants) {
+                for index in &grant.devices {
+                    let held = devices.entry((grant.node.0.clone(), *index)).or_default();
+                    *held += grant.share;
+                    prop_assert!(*held <= WHOLE_DEVICE);
+                }
+                let used = cpus.entry(grant.node.0.clone()).or_default();
+                *used += grant.cpus.milli;
+                prop_assert!(*used <= node_of(&after.nodes, &grant).capacity.cpus.milli);
+            }
+            Ok(())
+        })?;
     }
 
     #[test]
-    fn gangs_start_whole_on_one_model_that_was_asked_for(nodes in a_cluster(), queue in a_queue()) {
-        let cluster = Cluster::new(&nodes);
-        for start in plan_at(&cluster, &queue, seconds(30)).starts {
-            let spec = &queue.iter().find(|job| job.id == start.job).unwrap().spec;
-            prop_assert_eq!(start.grants.len(), spec.workers as usize);
-            let mut models = BTreeSet::new();
-            for grant in &start.grants {
-                prop_assert_eq!(grant.devices.len(), spec.devices.count as usize);
-                prop_assert!(grant.devices.is_sorted());
-                prop_assert_eq!((grant.cpus, grant.memory), (spec.cpus, spec.memory.unwrap_or_default()));
-                let node = nodes.iter().find(|node| node.name == grant.node).unwrap();
-                for device in node.devices.iter().filter(|device| grant.devices.contains(&device.index)) {
-                    prop_assert!(spec.devices.accepts(device));
-                    models.insert((device.kind, &device.model));
+    fn never_over_the_limit_of_a_workspace_or_a_person(case in prop_oneof![a_case(false), a_case(true)]) {
+        play(&case, |_, _, after| {
+            for (name, workspace) in &after.sharing.workspaces {
+                let of_workspace = |job: &Job| job.spec.workspace == *name;
+                prop_assert!(is_within(used(after, of_workspace), &workspace.limit));
+                for owner in ["ada", "bob"] {
+                    let own = used(after, |job| of_workspace(job) && job.owner == owner);
+                    prop_assert!(is_within(own, &workspace.per_user));
                 }
             }
-            prop_assert!(models.len() <= 1);
-        }
+            Ok(())
+        })?;
     }
 
     #[test]
-    fn order_within_a_pool_is_respected(
-        nodes in a_cluster(), runners in prop::collection::vec(a_spec(), 0..4), queue in a_queue()
-    ) {
-        let (cluster, _) = busy(&nodes, runners);
-        let plan = plan_at(&cluster, &queue, seconds(30));
-        let pool = |spec: &JobSpec| (spec.devices.count > 0, spec.devices.kind);
-        for (id, reason) in &plan.waiting {
-            if matches!(reason, WaitReason::BackOff { .. } | WaitReason::NoSuchDevices) {
-                continue;
-            }
-            let at = queue.iter().position(|job| job.id == *id).unwrap();
-            // One that takes any kind may wait in one pool while a smaller one finds room in the other.
-            if pool(&queue[at].spec) == (true, None) {
-                continue;
-            }
-            for later in &queue[at + 1..] {
-                if pool(&later.spec) == pool(&queue[at].spec) {
-                    prop_assert!(plan.starts.iter().all(|start| start.job != later.id));
+    fn gangs_start_whole_on_one_model_that_was_asked_for(case in prop_oneof![a_case(false), a_case(true)]) {
+        play(&case, |before, plan, _| {
+            for start in &plan.starts {
+                let spec = &before.jobs[&start.job].spec;
+                prop_assert_eq!(start.grants.len(), spec.workers as usize);
+                let mut models = BTreeSet::new();
+                let mut racks = BTreeSet::new();
+                for grant in &start.grants {
+                    let node = node_of(&before.nodes, grant);
+                    prop_assert!(node.cordoned.is_none());
+                    prop_assert!(grant.devices.is_sorted());
+                    prop_assert_eq!((grant.cpus, grant.memory), (spec.cpus, spec.memory.unwrap_or_default()));
+                    racks.insert(node.labels.get("rack").unwrap_or(&node.name.0));
+                    for device in node.devices.iter().filter(|device| grant.devices.contains(&device.index)) {
+                        prop_assert!(device.usable());
+                        models.insert((device.kind, device.model.clone()));
+                    }
                 }
+                prop_assert!(models.len() <= 1);
+                prop_assert!(!spec.nodes.same_rack || racks.len() == 1);
+                let granted = &start.grants[0];
+                let device = node_of(&before.nodes, granted).devices.iter()
+                    .find(|device| granted.devices.contains(&device.index));
+                let asked = spec.alternatives().iter().any(|request| {
+                    request.count.devices() as usize == granted.devices.len()
+                        && (request.count.is_none() || request.count.share() == granted.share)
+                        && device.is_none_or(|device| request.accepts(device))
+                });
+                prop_assert!(asked);
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn ring_rules_hold(case in a_case_of_boards()) {
+        play(&case, |before, plan, _| {
+            for start in &plan.starts {
+                let is_alone = start.grants.len() == 1;
+                for grant in start.grants.iter().filter(|grant| grant.share == WHOLE_DEVICE) {
+                    let node = node_of(&before.nodes, grant);
+                    let count = grant.devices.len();
+                    let in_ring = |size: u32, ring: u32| {
+                        grant.devices.iter().filter(|device| **device / size == ring).count()
+                    };
+                    let is_right = match (node.devices[0].model.as_str(), node.devices.len()) {
+                        ("910A", _) => count == 8 || [1, 2, 4].contains(&count) && [0, count].contains(&in_ring(4, 0)),
+                        ("910B2", 16) if count <= 8 => [0, count].contains(&in_ring(8, 0)),
+                        ("910B2", 16) if is_alone => grant.devices[..count / 2].iter()
+                            .all(|device| *device < 8 && grant.devices.contains(&(device + 8))),
+                        ("910B2", 16) => in_ring(8, 0) == in_ring(8, 1),
+                        ("Ascend910", 16) => {
+                            count == 1 && is_alone || (0..8).all(|module| in_ring(2, module) != 1)
+                        }
+                        _ => true,
+                    };
+                    prop_assert!(is_right, "{:?} of {}", grant.devices, node.devices[0].model);
+                }
+                let is_shared = |grant: &&Grant| grant.share < WHOLE_DEVICE;
+                let mut shared = start.grants.iter().filter(is_shared);
+                prop_assert!(shared.all(|grant| node_of(&before.nodes, grant).devices[0].model != "910A"));
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn only_preemptible_jobs_are_preempted_and_only_after_the_minimum_run_time(case in a_case(true)) {
+        play(&case, |before, plan, _| {
+            let mut victims = BTreeSet::new();
+            for preemption in &plan.preemptions {
+                let victim = &before.jobs[&preemption.victim];
+                let attempt = victim.active().unwrap();
+                prop_assert!(victim.spec.preemptible && attempt.stop.is_none());
+                let minimum: SignedDuration =
+                    before.sharing.minimum_run_time.to_duration().try_into().unwrap();
+                prop_assert!(attempt.placed_at + minimum <= before.now);
+                prop_assert!(victims.insert(preemption.victim), "stopped once is enough");
+                prop_assert!(plan.starts.iter().all(|start| start.job != preemption.for_job));
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn others_are_preempted_only_for_what_is_guaranteed_and_only_as_far_as_they_borrow(case in a_case(true)) {
+        play(&case, |before, plan, _| {
+            for preemption in &plan.preemptions {
+                let (victim, job) = (&before.jobs[&preemption.victim], &before.jobs[&preemption.for_job]);
+                if victim.spec.workspace == job.spec.workspace {
+                    prop_assert!(victim.spec.priority <= job.spec.priority);
+                    continue;
+                }
+                prop_assert!(before.sharing.lending);
+                let guaranteed = before.sharing.workspaces[&job.spec.workspace].guaranteed;
+                prop_assert!(guaranteed != Amounts::default());
+                let held = |job: &Job| used(before, |other| other.id == job.id);
+                let of = held(victim).iter().position(|amount| *amount > 0).unwrap();
+                let theirs = before.sharing.workspaces[&victim.spec.workspace].guaranteed;
+                let guaranteed = [theirs.nvidia, theirs.ascend, None, None][of];
+                let guaranteed = guaranteed.map_or(0, |count| u64::from(count.milli()));
+                let is_own = |other: &Job| other.spec.workspace == victim.spec.workspace;
+                let is_victim = |other: &Job| plan.preemptions.iter().any(|one| one.victim == other.id);
+                let stays = |other: &Job| {
+                    is_own(other) && other.active().unwrap().stop.is_none() && !is_victim(other)
+                };
+                let taken = before.jobs.values().filter(|other| is_victim(other) && is_own(other));
+                let largest = taken.map(|other| held(other)[of]).max().unwrap();
+                prop_assert!(used(before, stays)[of] + largest > guaranteed);
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn planning_twice_gives_the_same_plan(case in prop_oneof![a_case(false), a_case(true)]) {
+        let mut world = case.world();
+        for step in &case.steps {
+            step.take(&mut world);
+            let plan = world.scheduler.plan(world.now);
+            let reasons = world.reasons();
+            prop_assert_eq!(&world.scheduler.plan(world.now), &plan);
+            prop_assert_eq!(world.reasons(), reasons);
+            prop_assert!(plan.next_wake.is_none_or(|wake| wake > world.now));
+            world.carry_out(&plan);
+        }
+    }
+
+    #[test]
+    fn plans_depend_on_states_and_not_on_the_order_in_which_they_were_filed(
+        case in prop_oneof![a_case(false), a_case(true)]
+    ) {
+        play(&case, |before, _, _| {
+            let mut forwards = Scheduler::new(&before.nodes, before.sharing.clone());
+            before.jobs.values().for_each(|job| forwards.file(job));
+            let mut backwards = Scheduler::new(&before.nodes, before.sharing.clone());
+            before.jobs.values().rev().for_each(|job| backwards.file(job));
+            prop_assert_eq!(forwards.plan(before.now), backwards.plan(before.now));
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn changing_nodes_and_rules_equals_filing_everything_anew(case in prop_oneof![a_case(false), a_case(true)]) {
+        let mut world = case.world();
+        for step in &case.steps {
+            step.take(&mut world);
+            // Away and back: everything is counted anew, and reservations are forgotten.
+            world.scheduler.set_nodes(&world.nodes[..1]);
+            world.scheduler.set_sharing(danlu_types::Sharing::default());
+            world.refresh();
+            let mut fresh = Scheduler::new(&world.nodes, world.sharing.clone());
+            for job in world.jobs.values() {
+                // As it came, so that as much is learned of arrivals, and as it is.
+                fresh.file(&Job::submitted(job.id, job.owner.clone(), job.spec.clone(), job.submitted_at));
+                fresh.file(job);
+            }
+            let plan = fresh.plan(world.now);
+            prop_assert_eq!(&world.scheduler.plan(world.now), &plan);
+            world.carry_out(&plan);
+        }
+    }
+
+    #[test]
+    fn everybody_who_waits_has_a_reason_that_is_true_after_the_plan(
+        case in prop_oneof![a_case(false), a_case(true)]
+    ) {
+        let mut world = case.world();
+        for step in &case.steps {
+            step.take(&mut world);
+            let plan = world.plan();
+            let waiting: Vec<JobId> = world.queued().map(|job| job.id).collect();
+            for id in waiting {
+                let code = world.scheduler.wait_reason(id).unwrap().code().as_str();
+                prop_assert!(code != "not_yet_considered", "{id} after {plan:?}");
             }
         }
-    }
-
-    #[test]
-    fn every_queued_job_starts_or_has_a_reason(nodes in a_cluster(), queue in a_queue()) {
-        let plan = plan_at(&Cluster::new(&nodes), &queue, seconds(30));
-        let starts = plan.starts.iter().map(|start| start.job);
-        let mut answered: Vec<JobId> = starts.chain(plan.waiting.iter().map(|(job, _)| *job)).collect();
-        answered.sort_unstable();
-        let mut asked: Vec<JobId> = queue.iter().map(|job| job.id).collect();
-        asked.sort_unstable();
-        prop_assert_eq!(answered, asked);
-    }
-
-    #[test]
-    fn plans_depend_on_what_is_held_and_not_on_how_it_came_about(
-        nodes in a_cluster(), runners in prop::collection::vec(a_spec(), 0..6), queue in a_queue()
-    ) {
-        let (cluster, _) = busy(&nodes, runners);
-        let mut other = Cluster::new(&nodes[..1]);
-        let mut holders: Vec<(JobId, Vec<Grant>)> =
-            cluster.holders().map(|(job, grants)| (job, grants.to_vec())).collect();
-        holders.reverse();
-        for (job, grants) in &holders {
-            other.adopt(*job, grants).unwrap();
-        }
-        other.update_nodes(&nodes);
-        for (job, grants) in &holders {
-            other.give_back(*job);
-            prop_assert_eq!(other.take(*job, grants), Ok(()));
-        }
-        prop_assert_eq!(plan_at(&cluster, &queue, seconds(30)), plan_at(&other, &queue, seconds(30)));
-    }
-
-    #[test]
-    fn what_is_given_back_is_free_again(nodes in a_cluster(), runners in prop::collection::vec(a_spec(), 0..6)) {
-        let (mut cluster, _) = busy(&nodes, runners);
-        let everyone: Vec<JobId> = cluster.holders().map(|(job, _)| job).collect();
-        for job in everyone {
-            cluster.give_back(job);
-        }
-        let anything = DeviceRequest::default();
-        prop_assert_eq!(cluster.free_devices(&anything), Cluster::new(&nodes).free_devices(&anything));
-        for node in &nodes {
-            prop_assert_eq!(cluster.usage(&node.name), Some(danlu_sched::Usage::default()));
-        }
-    }
-
-    #[test]
-    fn a_take_that_is_refused_changes_nothing(
-        nodes in a_cluster(), runners in prop::collection::vec(a_spec(), 1..5), greedy in a_spec()
-    ) {
-        let (mut cluster, _) = busy(&nodes, runners);
-        let (_, grants) = busy(&nodes, vec![greedy]);
-        let before = format!("{cluster:?}");
-        if cluster.take(JobId(99), &grants).is_err() {
-            prop_assert_eq!(format!("{cluster:?}"), before);
-        }
-    }
-
-    #[test]
-    fn explanations_say_what_the_plan_did(
-        nodes in a_cluster(), runners in prop::collection::vec(a_spec(), 0..4), queue in a_queue()
-    ) {
-        let (cluster, _) = busy(&nodes, runners);
-        let now = seconds(30);
-        let plan = plan_at(&cluster, &queue, now);
-        for (place, job) in (1..).zip(&queue) {
-            let told = explain(&cluster, queue.iter().map(|job| Waiting { job }), job, now);
-            prop_assert_eq!(told.position, Some(place));
-            if let Some((_, reason)) = plan.waiting.iter().find(|(id, _)| *id == job.id) { prop_assert_eq!(told.reason, reason.reason(&job.spec)) } else { prop_assert_eq!(told.reason.code, ReasonCode::NotYetConsidered.as_str()) }
-        }
-    }
-
-    #[test]
-    fn what_is_accepted_starts_on_the_idle_cluster_and_what_is_refused_never_does(
-        nodes in a_cluster(), spec in a_spec()
-    ) {
-        let mut mended = nodes.clone();
-        mended.iter_mut().flat_map(|node| &mut node.devices).for_each(|device| device.health = Health::Ok);
-        let accepted = can_ever_run(&nodes, &spec).is_ok();
-        let job = queued(1, spec);
-        let starts = plan(&Cluster::new(&mended), [Waiting { job: &job }], seconds(0)).starts.len();
-        prop_assert_eq!(accepted, starts == 1);
-    }
-
-    #[test]
-    fn the_next_wake_is_the_first_back_off_to_end(queue in a_queue(), now in 0..40i64) {
-        let wake = next_wake(queue.iter().map(|job| Waiting { job }), seconds(now));
-        let plan = plan_at(&Cluster::new(&[]), &queue, seconds(now));
-        let ends = plan.waiting.iter().filter_map(|(_, reason)| match reason {
-            WaitReason::BackOff { not_before } => Some(*not_before),
-            _ => None,
-        });
-        prop_assert_eq!(wake, ends.min());
-        prop_assert!(wake.is_none_or(|wake| wake > seconds(now)));
-    }
-
-    #[test]
-    fn the_planner_says_what_the_slow_and_obvious_one_says(
-        nodes in a_cluster(),
-        runners in prop::collection::vec(a_spec(), 0..4),
-        queue in a_queue(),
-        now in 0..40i64,
-    ) {
-        let (cluster, held) = busy(&nodes, runners);
-        let plan = plan_at(&cluster, &queue, seconds(now));
-        let said: Vec<Said> = queue
-            .iter()
-            .map(|job| if let Some(start) = plan.starts.iter().find(|start| start.job == job.id) { Said::Start(start.grants.clone()) } else {
-                let waiting = plan.waiting.iter().find(|(id, _)| *id == job.id);
-                Said::Wait(waiting.unwrap().1.code().as_str())
-            })
-            .collect();
-        prop_assert_eq!(said, reference_plan(&nodes, &held, &queue, seconds(now)));
     }
 }

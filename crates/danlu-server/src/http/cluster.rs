@@ -83,13 +83,14 @@ pub(crate) async fn health() -> Json<HealthView> {
     Json(HealthView { status: "ok".to_owned(), version: version(), problems: Vec::new() })
 }
 
-/// The server can do its work: its store can be written, and the data folder has room.
+/// The server can do its work: its store and its data folder can be written, and there is room.
 pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<HealthView>) {
     let mut problems = Vec::new();
     if let Err(error) = context.app.store.check().await {
         problems.push(crate::error_chain(&error));
     }
-    problems.extend(crate::folder::lack_of_room(&context.app.layout.data));
+    let data = &context.app.layout.data;
+    problems.extend(crate::folder::read_only(data).or_else(|| crate::folder::lack_of_room(data)));
     if problems.is_empty() {
         return (StatusCode::OK, health().await);
     }

@@ -88,6 +88,7 @@ async fn observe_loop(app: Arc<App>, stop: CancellationToken) {
 async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
     loop {
         retain::reconcile_retain(&app).await;
+        retain::reconcile_code(&app).await;
         tokio::select! {
             () = tokio::time::sleep(RETAIN_EVERY) => {}
             () = stop.cancelled() => return,

@@ -1,32 +1,50 @@
 //! The `openb` trace of Alibaba's GPU clusters (2023): a list of nodes, and lists of pods that ask for shares of devices.
+//!
+//! It is read for [`crate::place`], which asks where pods go and not when: so pods are shapes, and their times are ignored.
 
 use std::collections::BTreeMap;
+use std::io::BufRead;
 
 use danlu_sched::{DeviceAsk, Shape};
 use danlu_types::{Bytes, Cpus, Device, DeviceCount, DeviceKind, Health, Node, NodeCapacity, NodeName};
 
 use super::TraceError;
-use super::table::{Row, Table};
+use super::csv::{Row, Table, shown};
 
-/// A node has at most as many devices; more is a broken file, not a machine.
-const MOST_DEVICES: u64 = 64;
+const NODE_COLUMNS: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+const POD_COLUMNS: [&str; 5] = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"];
+const MORE_POD_COLUMNS: [&str; 6] =
+    ["gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time"];
 
-/// Reads `openb_node_list_gpu_node.csv`; `file` is for messages.
-pub fn read_nodes(file: &str, text: &str) -> Result<Vec<Node>, TraceError> {
-    Table::read(file, text)?.rows().map(|row| read_node(&row)).collect()
+/// A machine with more is a broken file.
+const MOST_DEVICES: u32 = 64;
+
+/// Reads `openb_node_list_gpu_node.csv`.
+pub fn read_nodes(file: &str, input: impl BufRead) -> Result<Vec<Node>, TraceError> {
+    let mut table = Table::new(file, input, &NODE_COLUMNS, &[])?;
+    let mut nodes = Vec::new();
+    while let Some(row) = table.next_row()? {
+        nodes.push(read_node(&row)?);
+    }
+    Ok(nodes)
 }
 
 /// Reads one of the `openb_pod_list_*.csv`; each pod is a gang of one.
-pub fn read_pods(file: &str, text: &str) -> Result<Vec<Shape>, TraceError> {
-    Table::read(file, text)?.rows().map(|row| read_pod(&row)).collect()
+pub fn read_pods(file: &str, input: impl BufRead) -> Result<Vec<Shape>, TraceError> {
+    let mut table = Table::new(file, input, &POD_COLUMNS, &MORE_POD_COLUMNS)?;
+    let mut pods = Vec::new();
+    while let Some(row) = table.next_row()? {
+        pods.push(read_pod(&row)?);
+    }
+    Ok(pods)
 }
 
 fn read_node(row: &Row<'_>) -> Result<Node, TraceError> {
-    let count = row.number("gpu")?;
+    let count: u32 = number(row, "gpu")?;
     if count > MOST_DEVICES {
-        return Err(row.wrong("gpu", row.text("gpu")?, "a number of devices of one machine"));
+        return Err(row.wrong("gpu", format!("is {count}; a machine has at most {MOST_DEVICES}")));
     }
-    let model = row.text("model")?;
+    let model = row.required("model")?;
     let device = |index| Device {
         index,
         kind: DeviceKind::Nvidia,
@@ -37,10 +55,10 @@ fn read_node(row: &Row<'_>) -> Result<Node, TraceError> {
         health: Health::Ok,
     };
     Ok(Node {
-        name: NodeName(row.text("sn")?.to_owned()),
+        name: NodeName(row.required("sn")?.to_owned()),
         architecture: "x86_64".to_owned(),
         capacity: NodeCapacity { cpus: cpus(row)?, memory: memory(row)? },
-        devices: (0..u32::try_from(count).unwrap_or(0)).map(device).collect(),
+        devices: (0..count).map(device).collect(),
         labels: BTreeMap::new(),
         cordoned: None,
         address: String::new(),
@@ -49,28 +67,26 @@ fn read_node(row: &Row<'_>) -> Result<Node, TraceError> {
 }
 
 fn read_pod(row: &Row<'_>) -> Result<Shape, TraceError> {
-    let milli = match row.number("num_gpu")? {
+    let devices: u32 = number(row, "num_gpu")?;
+    let share: u32 = number(row, "gpu_milli")?;
+    let milli = match devices {
         0 => 0,
-        1 => row.number("gpu_milli")?,
-        // Several devices are whole ones.
-        count if row.number("gpu_milli")? == 1000 => count.saturating_mul(1000),
+        1 => share,
+        _ if share == 1000 => devices.saturating_mul(1000),
         _ => {
-            return Err(row.wrong(
-                "gpu_milli",
-                row.text("gpu_milli")?,
-                "1000, as for every pod with several devices",
-            ));
+            let problem = format!("is {share}; pods with several devices have 1000 of each");
+            return Err(row.wrong("gpu_milli", problem));
         }
     };
-    let count = u32::try_from(milli).ok().and_then(DeviceCount::from_milli);
-    let count = count
-        .ok_or_else(|| row.wrong("gpu_milli", &milli.to_string(), "a share of a device, or whole devices"))?;
-    let models = row.optional_text("gpu_spec")?.unwrap_or("").split('|').filter(|model| !model.is_empty());
+    let count = DeviceCount::from_milli(milli).ok_or_else(|| {
+        row.wrong("gpu_milli", format!("is {milli}; write at most 1000, the whole of one device"))
+    })?;
+    let models = row.text("gpu_spec").unwrap_or("").split('|').filter(|model| !model.is_empty());
     Ok(Shape {
         workers: 1,
         alternatives: vec![DeviceAsk {
             kind: (!count.is_none()).then_some(DeviceKind::Nvidia),
-            models: models.map(str::to_owned).collect(),
+            models: models.map(|model| shown(model)).collect(),
             count,
         }],
         cpus: cpus(row)?,
@@ -82,11 +98,17 @@ fn read_pod(row: &Row<'_>) -> Result<Shape, TraceError> {
 }
 
 fn cpus(row: &Row<'_>) -> Result<Cpus, TraceError> {
-    Ok(Cpus { milli: row.number("cpu_milli")? })
+    Ok(Cpus { milli: number(row, "cpu_milli")? })
 }
 
 fn memory(row: &Row<'_>) -> Result<Bytes, TraceError> {
-    Ok(Bytes(row.number("memory_mib")?.saturating_mul(1 << 20)))
+    Ok(Bytes(number::<u64>(row, "memory_mib")?.saturating_mul(1 << 20)))
+}
+
+fn number<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> Result<T, TraceError> {
+    row.required(column)?;
+    let number = row.number(column, "a whole number, such as `1000`")?;
+    number.ok_or_else(|| row.wrong(column, "is empty, but needed".to_owned()))
 }
 
 #[cfg(test)]
@@ -95,13 +117,13 @@ mod tests {
 
     #[test]
     fn nodes_and_pods_are_read_by_the_names_of_columns() {
-        let nodes =
-            read_nodes("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n").unwrap();
+        let text = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n";
+        let nodes = read_nodes("nodes.csv", text.as_bytes()).unwrap();
         assert_eq!((nodes[0].name.0.as_str(), nodes[0].devices.len()), ("n0", 2));
         assert_eq!(nodes[0].capacity.memory, Bytes(256 << 30));
         let text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n\
                     a,6000,12288,1,460,,LS\nb,1000,1,2,1000,V100M16|V100M32,LS\nc,1000,1,0,0,,BE\n";
-        let pods = read_pods("pods.csv", text).unwrap();
+        let pods = read_pods("pods.csv", text.as_bytes()).unwrap();
         let counts: Vec<u32> = pods.iter().map(|pod| pod.alternatives[0].count.milli()).collect();
         assert_eq!(counts, [460, 2000, 0]);
         assert_eq!(pods[1].alternatives[0].models, ["V100M16", "V100M32"]);
@@ -109,12 +131,12 @@ mod tests {
 
     #[test]
     fn errors_say_where() {
-        let error = |text: &str| read_pods("pods.csv", text).unwrap_err().to_string();
+        let error = |text: &str| read_pods("pods.csv", text.as_bytes()).unwrap_err().to_string();
         let header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n";
-        insta::assert_snapshot!(error(""), @"`pods.csv` is empty; its first line should name the columns");
-        insta::assert_snapshot!(error("name,memory_mib,num_gpu,gpu_milli\na,1,1,1000\n"), @"`pods.csv` has no column `cpu_milli`");
-        insta::assert_snapshot!(error(&format!("{header}a,1000\n")), @"line 2 of `pods.csv` ends before column `num_gpu`");
-        insta::assert_snapshot!(error(&format!("{header}a,1000,x,1,10\n")), @"line 2 of `pods.csv`: `x` in column `memory_mib` is not a whole number");
-        insta::assert_snapshot!(error(&format!("{header}a,1000,1,2,500\n")), @"line 2 of `pods.csv`: `500` in column `gpu_milli` is not 1000, as for every pod with several devices");
+        insta::assert_snapshot!(error("name,memory_mib,num_gpu,gpu_milli\n"), @"`pods.csv` line 1: the header has no column `cpu_milli`; needed are `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli`");
+        insta::assert_snapshot!(error(&format!("{header}a,1000,x,1,10\n")), @"`pods.csv` line 2, column `memory_mib`: `x` is not a number; write a whole number, such as `1000`");
+        insta::assert_snapshot!(error(&format!("{header}a,1000,1,,10\n")), @"`pods.csv` line 2, column `num_gpu`: is empty, but needed");
+        insta::assert_snapshot!(error(&format!("{header}a,1000,1,2,500\n")), @"`pods.csv` line 2, column `gpu_milli`: is 500; pods with several devices have 1000 of each");
+        insta::assert_snapshot!(error(&format!("{header}a,1000,1,1,1500\n")), @"`pods.csv` line 2, column `gpu_milli`: is 1500; write at most 1000, the whole of one device");
     }
 }

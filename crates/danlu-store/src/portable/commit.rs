@@ -127,8 +127,8 @@ async fn insert_jobs(
     rows: &[JobRow<'_>],
 ) -> Result<(), sqlx::Error> {
     const JOBS: &str = "jobs (id, name, workspace, owner, priority, state, outcome, submitted_at, ended_at, \
-                        generation, spec, life)";
-    insert_rows(connection, JOBS, 12, rows, |statement, row| {
+                        generation, code, spec, life)";
+    insert_rows(connection, JOBS, 13, rows, |statement, row| {
         statement
             .bind(row.id)
             .bind(&*row.name)
@@ -140,6 +140,7 @@ async fn insert_jobs(
             .bind(row.submitted_at)
             .bind(row.ended_at)
             .bind(row.generation)
+            .bind(row.code.as_deref())
             .bind(&*row.spec)
             .bind(&*row.life)
     })

@@ -12,6 +12,8 @@ mod commit;
 mod migrate;
 mod read;
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use danlu_core::Job;
 use danlu_types::JobId;
@@ -68,6 +70,10 @@ impl Store for SqlStore {
         in_transaction(&self.writer, async |connection| commit::delete(connection, ids).await)
             .await
             .map_err(|error| StoreError::of("delete jobs", error))
+    }
+
+    async fn codes_named(&self) -> Result<HashSet<String>, StoreError> {
+        read::codes_named(&self.readers).await
     }
 
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError> {

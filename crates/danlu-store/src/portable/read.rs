@@ -1,5 +1,7 @@
 //! Everything that reads.
 
+use std::collections::HashSet;
+
 use danlu_core::Job;
 use danlu_types::api::EventView;
 use danlu_types::{AttemptNumber, JobId};
@@ -65,6 +67,14 @@ pub(super) async fn jobs_ended_before(
             .await
             .map_err(|error| StoreError::of("find jobs that ended long ago", error))?;
     Ok(ids.into_iter().map(row::job_id).collect())
+}
+
+pub(super) async fn codes_named(pool: &Pool<Db>) -> Result<HashSet<String>, StoreError> {
+    let digests: Vec<String> = query_scalar("SELECT DISTINCT code FROM jobs WHERE code IS NOT NULL")
+        .fetch_all(pool)
+        .await
+        .map_err(|error| StoreError::of("find the code snapshots that jobs name", error))?;
+    Ok(digests.into_iter().collect())
 }
 
 pub(super) async fn submission_find(pool: &Pool<Db>, key: &str) -> Result<Option<JobId>, StoreError> {

@@ -192,6 +192,27 @@ pub(crate) async fn old_ends_are_found_oldest_first(database: &Database) {
     assert_eq!(before(10, 10).await, []);
 }
 
+pub(crate) async fn code_is_named_until_its_last_job_is_deleted(database: &Database) {
+    let store = database.open().await;
+    let coded = |job: &Job, digest: &str| {
+        let spec = danlu_types::JobSpec { code: Some(digest.to_owned()), ..(*job.spec).clone() };
+        Job { spec: spec.into(), ..job.clone() }
+    };
+    let ended = |id| ended_job(id, WorkerExit::Succeeded, 50);
+    let jobs = [coded(&ended(1), "a"), coded(&ended(2), "a"), coded(&job(3), "b"), ended(4)];
+    store.commit(inserts(&jobs)).await.unwrap();
+    let named = async || {
+        let mut digests = Vec::from_iter(store.codes_named().await.unwrap());
+        digests.sort();
+        digests
+    };
+    assert_eq!(named().await, ["a", "b"]);
+    store.jobs_delete(&[JobId(1), JobId(3)]).await.unwrap();
+    assert_eq!(named().await, ["a", "b"], "one job has it still, the other has not ended");
+    store.jobs_delete(&[JobId(2)]).await.unwrap();
+    assert_eq!(named().await, ["b"]);
+}
+
 pub(crate) async fn large_batches_are_written_whole(database: &Database) {
     let store = database.open().await;
     let jobs: Vec<Job> = (1..=733)

@@ -8,6 +8,7 @@
 )]
 
 mod behaviours;
+mod claims;
 mod crash;
 mod database;
 mod filters;
@@ -53,8 +54,12 @@ conformance! {
         the_last_id_survives_deletes_and_reopening,
         only_ended_jobs_are_deleted,
         old_ends_are_found_oldest_first,
+        code_is_named_until_its_last_job_is_deleted,
         large_batches_are_written_whole,
         fifty_committers_at_once_lose_nothing;
+    claims:
+        a_database_has_one_server_at_a_time,
+        a_claim_ends_with_its_process;
     crash:
         an_impossible_row_leaves_nothing_of_its_batch,
         a_refused_key_leaves_nothing_of_its_batch,
@@ -75,6 +80,7 @@ conformance! {
         hostile_texts_are_kept;
     migrations:
         data_of_version_1_is_read_by_the_newest,
+        the_code_that_jobs_of_version_1_name_is_found,
         opening_twice_changes_nothing,
         two_servers_may_open_an_empty_database_at_once,
         a_newer_database_is_refused;

@@ -55,6 +55,19 @@ pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database)
     assert_eq!(more.iter().map(|event| event.number).collect::<Vec<_>>(), [4]);
 }
 
+pub(crate) async fn the_code_that_jobs_of_version_1_name_is_found(database: &Database) {
+    danlu_store::open_at_version(&database.url, 1).await.unwrap().close().await;
+    database.execute(V1).await.unwrap();
+    let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
+    let name_code = r#"UPDATE jobs SET spec = '{"code":"DIGEST",' || substr(spec, 2) WHERE id IN (2, 3)"#;
+    database.execute(&name_code.replace("DIGEST", &digest("a"))).await.unwrap();
+    // The same words inside a command, and what PostgreSQL's own JSON does not read.
+    let quote_code = r#"UPDATE jobs SET spec = '{"command":"echo \"code\":\"DIGEST\" \u0000"}' WHERE id = 4"#;
+    database.execute(&quote_code.replace("DIGEST", &digest("b"))).await.unwrap();
+    let store = database.open().await;
+    assert_eq!(Vec::from_iter(store.codes_named().await.unwrap()), [digest("a")]);
+}
+
 pub(crate) async fn opening_twice_changes_nothing(database: &Database) {
     database.open().await.commit(inserts([&job(1)])).await.unwrap();
     for _ in 0..2 {
@@ -73,5 +86,5 @@ pub(crate) async fn a_newer_database_is_refused(database: &Database) {
     database.open().await.close().await;
     database.execute("INSERT INTO schema_version (version) VALUES (7001)").await.unwrap();
     let refused = danlu_store::open(&database.url).await;
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, known: 1 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, known: 2 })), "{refused:?}");
 }

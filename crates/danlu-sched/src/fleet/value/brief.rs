@@ -95,15 +95,17 @@ pub(crate) fn level_print(level: u16) -> u64 {
 /// slightly worse choice, nothing else.
 pub(crate) fn fingerprint(board: Board, levels: &[u16]) -> u64 {
     let sum = |levels: &[u16]| levels.iter().fold(0, |sum: u64, &level| sum.wrapping_add(level_print(level)));
-    let groups = |size: usize| levels.chunks(size).fold(0, |all: u64, group| all.wrapping_add(mixed(sum(group))));
+    let groups =
+        |size: usize| levels.chunks(size).fold(0, |all: u64, group| all.wrapping_add(mixed(sum(group))));
     match board {
         Board::Any => sum(levels),
         Board::RingsOfFour => groups(4),
         Board::Modules => groups(2),
         // Positions opposite each other belong together, and each to its ring.
-        Board::RingsOfEight => levels.iter().zip(0_u64..).fold(0, |all: u64, (&level, at)| {
-            all.wrapping_add(mixed(level_print(level) ^ (at + 1)))
-        }),
+        Board::RingsOfEight => levels
+            .iter()
+            .zip(0_u64..)
+            .fold(0, |all: u64, (&level, at)| all.wrapping_add(mixed(level_print(level) ^ (at + 1)))),
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Mix {
     pub(crate) total: u64,
     /// Gangs that arrived so far.
     pub(crate) seen: u64,
+    /// Of them those whose workers take several devices.
+    pub(crate) seen_large: u64,
 }
 
 /// One kind of worker.
@@ -62,6 +64,15 @@ impl Mix {
                 self.total += arrival.weight;
             }
         }
+    }
+
+    pub(crate) fn learn_from(&mut self, other: &Mix, shape: impl Fn(usize) -> usize) {
+        for (at, arrival) in other.arrivals.iter().enumerate().filter(|(_, arrival)| arrival.weight > 0) {
+            self.arrivals[shape(at)].weight += arrival.weight;
+            self.total += arrival.weight;
+        }
+        self.seen += other.seen;
+        self.seen_large += other.seen_large;
     }
 
     /// Those that were seen.

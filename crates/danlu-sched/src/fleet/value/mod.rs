@@ -10,19 +10,22 @@
 
 mod brief;
 mod mix;
+mod moves;
 mod price;
 mod rollout;
 mod sample;
 mod tier;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use self::brief::{Briefs, Content, fingerprint, level_print};
 use self::mix::Mix;
+pub(crate) use self::moves::{Known, Moves};
+use self::moves::{Move, NO_WAY, NOTHING_BROKEN, Patterns};
 use self::price::{Prices, Sums};
 use self::sample::{CPU_UNIT, LANES, MEMORY_UNIT, Sample, Smallest, Step, mixed, units};
-use self::tier::{Blocks, TIERS, Tiers};
+use self::tier::{TIERS, Tiers};
 use super::board::{Board, Need};
 use super::layout::{Layout, Slot};
 use super::state::State;
@@ -33,7 +36,9 @@ const FIRST_SAMPLE: u64 = 8;
 /// A new sample whenever this many times (in tenths) as many arrivals are known: what is learned last matters less and
 /// less, and a new sample costs more the more nodes differ.
 const EARLY_GROWTH: u64 = 14;
-const LATE_GROWTH: u64 = 40;
+const LATE_GROWTH: u64 = 20;
+/// The same for workers that take several devices and the kinds of blocks they need: they are few, and each matters.
+const LARGE_GROWTH: u64 = 15;
 const LATE: u64 = 500;
 /// Changes of nodes between two looks at prices; more often as long as every arrival tells something.
 const REPRICE: u64 = 64;
@@ -57,12 +62,13 @@ pub(crate) struct Value {
     steps: Vec<Vec<Step>>,
     smallest: Vec<Smallest>,
     next_sample: u64,
-    /// Counts samples: what was computed with another one is worth nothing.
+    /// Counts samples and choices of tiers: moves that were worked out with others are worth nothing.
     pub(crate) epoch: u64,
     left_overs: HashMap<u64, i32, BuildHasherDefault<Identity>>,
     pub(crate) briefs: Briefs,
     tiers: Tiers,
-    tiers_of: u64,
+    tiers_are_old: bool,
+    next_tiers: u64,
     sums: Sums,
     prices: Prices,
     priced_at: Option<u64>,
@@ -70,74 +76,6 @@ pub(crate) struct Value {
     pub(crate) round: u64,
     patterns: Patterns,
     levels: Vec<u16>,
-}
-
-/// Which blocks a move breaks up, as a number: there are few such patterns, and each has its cost.
-#[derive(Debug, Clone)]
-struct Patterns {
-    numbers: BTreeMap<Blocks, u16>,
-    blocks: Vec<Blocks>,
-    costs: Vec<i32>,
-}
-
-const NOTHING_BROKEN: u16 = 0;
-
-impl Default for Patterns {
-    fn default() -> Self {
-        let nothing = [0; TIERS];
-        Patterns { numbers: [(nothing, NOTHING_BROKEN)].into(), blocks: vec![nothing], costs: vec![0] }
-    }
-}
-
-/// One way to put a worker on a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Move {
-    /// By how much less is expected to be left over, in thousandths summed over the lanes; [`NO_WAY`] where it is none.
-    gain: i32,
-    pattern: u16,
-}
-
-/// The ways worth considering: the best on a device in use (which one), and one on idle devices. Devices in use break up
-/// the same blocks whichever it is, so that the best of them does not depend on prices. Kept for every shape and slot, and
-/// therefore packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moves {
-    gains: [i32; 2],
-    patterns: [u16; 2],
-    device: u8,
-    pub(crate) known: Known,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
-    NoRoom,
-    /// No way is better than the one given.
-    AtMost,
-    Exactly,
-}
-
-const NO_WAY: Move = Move { gain: i32::MIN, pattern: NOTHING_BROKEN };
-
-impl Moves {
-    pub(crate) const NO_ROOM: Moves = Moves::new(Known::NoRoom, NO_WAY, 0, NO_WAY);
-
-    const fn new(known: Known, used: Move, device: u8, idle: Move) -> Self {
-        let (gains, patterns) = ([used.gain, idle.gain], [used.pattern, idle.pattern]);
-        Moves { gains, patterns, device, known }
-    }
-
-    fn exactly(used: Option<(Move, u8)>, idle: Option<Move>) -> Self {
-        let (used, device) = used.unwrap_or((NO_WAY, 0));
-        Moves::new(Known::Exactly, used, device, idle.unwrap_or(NO_WAY))
-    }
-
-    fn used(&self) -> Move {
-        Move { gain: self.gains[0], pattern: self.patterns[0] }
-    }
-
-    fn idle(&self) -> Move {
-        Move { gain: self.gains[1], pattern: self.patterns[1] }
-    }
 }
 
 impl Value {
@@ -152,7 +90,8 @@ impl Value {
             left_overs: HashMap::default(),
             briefs: Briefs::new(layout),
             tiers: Tiers::default(),
-            tiers_of: 0,
+            tiers_are_old: true,
+            next_tiers: 1,
             sums: Sums::default(),
             prices: Prices::default(),
             priced_at: None,
@@ -168,17 +107,38 @@ impl Value {
 
     pub(crate) fn learn(&mut self, layout: &Layout, shape: usize, workers: u32) {
         self.mix.learn(shape, workers);
-        if self.mix.seen < self.next_sample {
-            return;
+        if self.mix.arrivals[shape].block().is_some() {
+            self.mix.seen_large += 1;
+            if self.mix.seen_large >= self.next_tiers {
+                self.next_tiers = (self.mix.seen_large * LARGE_GROWTH).div_ceil(10);
+                self.tiers_are_old = true;
+                self.priced_at = None;
+            }
         }
+        if self.mix.seen >= self.next_sample {
+            self.draw(layout);
+        }
+    }
+
+    /// Takes over what was learned elsewhere; `shape` says what others' shapes are called here.
+    pub(crate) fn learn_from(&mut self, layout: &Layout, other: &Value, shape: impl Fn(usize) -> usize) {
+        self.mix.learn_from(&other.mix, shape);
+        self.tiers_are_old = true;
+        self.priced_at = None;
+        if self.mix.seen >= self.next_sample {
+            self.draw(layout);
+        }
+    }
+
+    fn draw(&mut self, layout: &Layout) {
         let growth = if self.mix.seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
         self.next_sample = (self.mix.seen * growth).div_ceil(10);
         self.sample = Sample::draw(&self.mix, SEED);
         let models = 0..layout.models.len();
         self.steps = models.clone().map(|model| self.sample.seen_by(&self.mix, model)).collect();
         self.smallest = models.map(|model| Smallest::of(&self.sample, &self.mix, model)).collect();
-        self.epoch += 1;
         self.left_overs.clear();
+        self.tiers_are_old = true;
         self.priced_at = None;
     }
 
@@ -190,8 +150,9 @@ impl Value {
             return;
         }
         self.priced_at = due;
-        if self.tiers_of != self.epoch {
-            self.tiers_of = self.epoch;
+        if self.tiers_are_old {
+            self.tiers_are_old = false;
+            self.epoch += 1;
             self.tiers = Tiers::choose(layout, state, &self.mix);
             self.briefs.forget();
             self.sums.forget();
@@ -202,10 +163,13 @@ impl Value {
         if prices != self.prices {
             self.prices = prices;
             self.round += 1;
-            let patterns = &mut self.patterns;
-            patterns.costs =
-                patterns.blocks.iter().map(|blocks| self.tiers.cost(blocks, &self.prices.block)).collect();
+            self.patterns.reprice(&self.tiers, &self.prices.block);
         }
+    }
+
+    /// Whether enough is known to expect anything.
+    fn has_sample(&self) -> bool {
+        !self.steps.is_empty()
     }
 
     /// What a worker with this need pays for being on this model.
@@ -231,8 +195,8 @@ impl Value {
         if step.gain == NO_WAY.gain {
             return NO_WAY.gain;
         }
-        let score = step.gain - model_price - self.patterns.costs[usize::from(step.pattern)];
-        if self.epoch == 0 { score } else { score.div_euclid(GRAIN * LANES_I32) }
+        let score = step.gain - model_price - self.patterns.cost(step.pattern);
+        if !self.has_sample() { score } else { score.div_euclid(GRAIN * LANES_I32) }
     }
 
     /// Brings what is known of a slot up to date.
@@ -241,10 +205,18 @@ impl Value {
     }
 
     /// The ways to put one worker on a slot that has room for it; its brief is up to date.
-    pub(crate) fn moves(&mut self, slot: (&Slot, usize), state: &State, need: Need, each: (i64, i64)) -> Moves {
+    pub(crate) fn moves(
+        &mut self,
+        slot: (&Slot, usize),
+        state: &State,
+        need: Need,
+        each: (i64, i64),
+    ) -> Moves {
         let (slot, at) = slot;
-        let Some(model) = slot.model else { return Moves::exactly(None, Some(Move { gain: 0, pattern: NOTHING_BROKEN })) };
-        if self.epoch == 0 {
+        let Some(model) = slot.model else {
+            return Moves::exactly(None, Some(Move { gain: 0, pattern: NOTHING_BROKEN }));
+        };
+        if !self.has_sample() {
             return self.tightest(at, need);
         }
         let now = Content {
@@ -264,14 +236,14 @@ impl Value {
     /// left over, and breaking up no block costs nothing.
     pub(crate) fn most_gain(&mut self, (slot, at): (&Slot, usize), state: &State) -> Moves {
         let gain = match slot.model {
-            Some(model) if self.epoch > 0 => {
+            Some(model) if self.has_sample() => {
                 let print = self.briefs.known(at).print;
                 let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
                 self.left_over_now(model, at, Content { slot, print, milli_cpus, bytes })
             }
             _ => 1,
         };
-        Moves::new(Known::AtMost, NO_WAY, 0, Move { gain, pattern: NOTHING_BROKEN })
+        Moves::at_most(gain)
     }
 
     /// What is expected to be left over of a slot as it is.
@@ -284,7 +256,14 @@ impl Value {
         left_over
     }
 
-    fn on_used_device(&mut self, model: usize, at: usize, rest: Content<'_>, before: i32, need: Need) -> Option<(Move, u8)> {
+    fn on_used_device(
+        &mut self,
+        model: usize,
+        at: usize,
+        rest: Content<'_>,
+        before: i32,
+        need: Need,
+    ) -> Option<(Move, u8)> {
         if !need.is_share() || !rest.slot.board.accepts(need) {
             return None;
         }
@@ -307,7 +286,14 @@ impl Value {
         Some((Move { gain, pattern }, device))
     }
 
-    fn on_idle_devices(&mut self, model: usize, at: usize, rest: Content<'_>, before: i32, need: Need) -> Option<Move> {
+    fn on_idle_devices(
+        &mut self,
+        model: usize,
+        at: usize,
+        rest: Content<'_>,
+        before: i32,
+        need: Need,
+    ) -> Option<Move> {
         let idle = self.briefs.known(at).idle;
         if need.devices > idle {
             return None;
@@ -372,16 +358,7 @@ impl Value {
                 *broken -= tier.room(rest.slot, levels, idle, rest.milli_cpus, rest.bytes);
             }
         }
-        self.pattern(broken)
-    }
-
-    fn pattern(&mut self, blocks: Blocks) -> u16 {
-        let patterns = &mut self.patterns;
-        *patterns.numbers.entry(blocks).or_insert_with(|| {
-            patterns.blocks.push(blocks);
-            patterns.costs.push(self.tiers.cost(&blocks, &self.prices.block));
-            u16::try_from(patterns.blocks.len() - 1).unwrap_or(NOTHING_BROKEN)
-        })
+        self.patterns.number(broken, &self.tiers, &self.prices.block)
     }
 
     /// Thousandths of devices left, expected, summed over the lanes, once these shares of devices were taken.
@@ -423,7 +400,8 @@ impl Value {
     fn tightest(&self, at: usize, need: Need) -> Moves {
         let levels = self.briefs.levels(at);
         let free = i32::try_from(self.briefs.known(at).free).unwrap_or(i32::MAX / 4);
-        let fitting = levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share && **level < 1000);
+        let fitting =
+            levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share && **level < 1000);
         let device = fitting.min().map(|(_, device)| device).filter(|_| need.is_share());
         let idle = self.briefs.known(at).idle >= need.devices;
         let on = |gain: i32| Move { gain, pattern: NOTHING_BROKEN };

@@ -92,8 +92,10 @@ impl Sums {
         let mut wanted = [0.0; TIERS];
         for arrival in mix.known().filter(|arrival| arrival.need.devices > 0) {
             let share = arrival.volume() / asked;
-            let suits: f64 =
-                (0..self.free.len()).filter(|&model| arrival.takes(model)).map(|model| self.free[model] as f64).sum();
+            let suits: f64 = (0..self.free.len())
+                .filter(|&model| arrival.takes(model))
+                .map(|model| self.free[model] as f64)
+                .sum();
             for (_, load) in loads.iter_mut().enumerate().filter(|(model, _)| arrival.takes(*model)) {
                 *load += known * share * free / suits.max(1.0);
             }
@@ -104,7 +106,8 @@ impl Sums {
         let mut block = [0; TIERS];
         for (at, tier) in tiers.0.iter().enumerate() {
             let scarcity = (wanted[at] / (self.blocks[at] as f64).max(f64::MIN_POSITIVE)).min(1.0);
-            block[at] = price(BLOCK_WEIGHT * scarcity.powi(BLOCK_SHARPNESS)) * i32::try_from(tier.devices).unwrap_or(0);
+            block[at] = price(BLOCK_WEIGHT * scarcity.powi(BLOCK_SHARPNESS))
+                * i32::try_from(tier.devices).unwrap_or(0);
         }
         Prices { model: loads.iter().map(|load| price(load.min(HIGHEST_LOAD))).collect(), block }
     }

@@ -174,7 +174,8 @@ fn take_amounts_of_several(
 #[inline(never)]
 fn take_idle(device: &mut Lanes<u16>, missing: &mut Lanes<i16>) {
     for lane in 0..LANES {
-        let this = -i16::from(device[lane].cast_signed() >= IDLE.cast_signed()) & -i16::from(missing[lane] > 0);
+        let this =
+            -i16::from(device[lane].cast_signed() >= IDLE.cast_signed()) & -i16::from(missing[lane] > 0);
         missing[lane] += this;
         device[lane] -= IDLE & this.cast_unsigned();
     }

@@ -63,7 +63,14 @@ impl Tiers {
     }
 
     /// How many blocks of each kind a slot could give.
-    pub(crate) fn blocks(&self, slot: &Slot, levels: &[u16], idle: u32, milli_cpus: i64, bytes: i64) -> Blocks {
+    pub(crate) fn blocks(
+        &self,
+        slot: &Slot,
+        levels: &[u16],
+        idle: u32,
+        milli_cpus: i64,
+        bytes: i64,
+    ) -> Blocks {
         let mut blocks = [0; TIERS];
         for (count, tier) in blocks.iter_mut().zip(&self.0) {
             *count = tier.room(slot, levels, idle, milli_cpus, bytes);

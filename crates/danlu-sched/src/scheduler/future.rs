@@ -1,0 +1,122 @@
+//! What promises do to the books as time goes by: they collect what they are owed as soon as it is free, begin, and end.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Scheduler;
+use super::reserve::Promise;
+use crate::fleet::{Fleet, Part, Placement};
+
+#[derive(Debug)]
+pub(super) struct Future {
+    promises: Vec<Pending>,
+    /// Those that lack something; most are jobs that start now and lack nothing.
+    lacking: Vec<usize>,
+    /// When which promise begins or ends, the latest first.
+    events: Vec<(Timestamp, usize, Event)>,
+    /// What was done to the accounts.
+    done: Vec<(usize, Event)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Begin,
+    End,
+}
+
+#[derive(Debug)]
+struct Pending {
+    promise: Arc<Promise>,
+    /// What it has been given beyond what was withheld for it.
+    collected: Vec<Part>,
+    /// What it still lacks.
+    lacks: Vec<Part>,
+}
+
+impl Future {
+    pub(super) fn new(promises: Vec<Arc<Promise>>) -> Self {
+        let mut events: Vec<(Timestamp, usize, Event)> = Vec::new();
+        for (at, promise) in promises.iter().enumerate() {
+            events.extend(promise.from.map(|from| (from, at, Event::Begin)));
+            events.push((promise.until, at, Event::End));
+        }
+        events.sort_unstable_by(|one, other| other.cmp(one));
+        let pending = |promise: Arc<Promise>| {
+            let withheld = &promise.withheld.parts;
+            let lacks = promise.placement.parts.iter().zip(withheld).map(|(all, has)| rest(all, has));
+            let lacks =
+                if promise.is_whole() { Vec::new() } else { lacks.filter(has_anything).collect::<Vec<_>>() };
+            Pending { collected: Vec::new(), lacks, promise }
+        };
+        let promises: Vec<Pending> = promises.into_iter().map(pending).collect();
+        let lacking = (0..promises.len()).filter(|at| !promises[*at].lacks.is_empty()).collect();
+        Future { promises, lacking, events, done: Vec::new() }
+    }
+
+    /// When something happens next.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.events.last().map(|(at, _, _)| *at)
+    }
+
+    /// Lets it happen.
+    pub(super) fn step(&mut self, scheduler: &mut Scheduler) {
+        let Some((_, at, event)) = self.events.pop() else { return };
+        let pending = &mut self.promises[at];
+        match event {
+            Event::Begin => scheduler.enter(&pending.promise.entry),
+            Event::End => {
+                scheduler.strike(&pending.promise.entry);
+                let mut freed = pending.promise.withheld.clone();
+                freed.parts.append(&mut pending.collected);
+                pending.lacks.clear();
+                scheduler.fleet.give_back(&freed);
+                self.collect(&mut scheduler.fleet, Some(&freed));
+            }
+        }
+        self.done.push((at, event));
+    }
+
+    /// Gives promises what they lack of what has become free; where that is known, only there.
+    pub(super) fn collect(&mut self, fleet: &mut Fleet, freed: Option<&Placement>) {
+        for at in &self.lacking {
+            let pending = &mut self.promises[*at];
+            for lack in &mut pending.lacks {
+                let is_there = |freed: &Placement| freed.parts.iter().any(|part| part.node == lack.node);
+                if !freed.is_none_or(is_there) {
+                    continue;
+                }
+                let one = Placement { parts: vec![lack.clone()], ..pending.promise.placement };
+                for found in fleet.withhold(&one).parts {
+                    *lack = rest(lack, &found);
+                    pending.collected.push(found);
+                }
+            }
+        }
+    }
+
+    /// Puts the accounts back; the fleet is put back by its own mark.
+    pub(super) fn undo(self, scheduler: &mut Scheduler) {
+        for (at, event) in self.done.into_iter().rev() {
+            let entry = &self.promises[at].promise.entry;
+            match event {
+                Event::Begin => scheduler.strike(entry),
+                Event::End => scheduler.enter(entry),
+            }
+        }
+    }
+}
+
+/// What of a part is missing.
+fn rest(all: &Part, has: &Part) -> Part {
+    Part {
+        devices: all.devices.iter().filter(|device| !has.devices.contains(device)).copied().collect(),
+        milli_cpus: all.milli_cpus.saturating_sub(has.milli_cpus),
+        bytes: all.bytes.saturating_sub(has.bytes),
+        ..*all
+    }
+}
+
+fn has_anything(part: &Part) -> bool {
+    !part.devices.is_empty() || part.milli_cpus > 0 || part.bytes > 0
+}

@@ -1,0 +1,113 @@
+//! How long jobs take, learned from those that ended.
+//!
+//! The best witness is the same person's job of the same name; then the workspace's jobs with as many devices; then
+//! everybody's. A limit set by the person caps every guess. Nothing here knows how long a job *will* take.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use danlu_types::Span;
+
+use super::accounts::AccountId;
+
+/// What a job's length was guessed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Witness {
+    /// Earlier runs of the same person under the same name.
+    SameName,
+    /// Jobs of the workspace with as many devices.
+    SameSize,
+    /// The time limit it set itself.
+    TimeLimit,
+    /// Nothing at all.
+    Guess,
+}
+
+/// A guess at how long a job runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// As many end sooner as later.
+    pub typical: Span,
+    /// Nine in ten end sooner.
+    pub most: Span,
+    pub witness: Witness,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Name(AccountId, String, String),
+    Size(AccountId, u64),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    lengths: BTreeMap<Key, Lengths>,
+}
+
+/// The last lengths, oldest first, and the two numbers drawn from them.
+#[derive(Debug, Default)]
+struct Lengths {
+    recent: VecDeque<u64>,
+    typical: u64,
+    most: u64,
+}
+
+/// Enough for a ninth decile, few enough to follow a change of habits.
+const REMEMBERED: usize = 64;
+/// One earlier run of the same name says more than sixty of the same size; of the same size it takes a few.
+const ENOUGH_OF_SIZE: usize = 4;
+/// Without limit and without witness: a working day.
+const UNKNOWN: Span = Span::from_seconds(8 * 3600);
+
+impl History {
+    pub(crate) fn record(
+        &mut self,
+        account: AccountId,
+        owner: &str,
+        name: &str,
+        milli_devices: u64,
+        ran: Span,
+    ) {
+        self.lengths.entry(Key::Name(account, owner.to_owned(), name.to_owned())).or_default().add(ran);
+        self.lengths.entry(Key::Size(account, milli_devices)).or_default().add(ran);
+    }
+
+    pub(crate) fn estimate(
+        &self,
+        account: AccountId,
+        owner: &str,
+        name: &str,
+        milli_devices: u64,
+        limit: Option<Span>,
+    ) -> Estimate {
+        let same_name = self.lengths.get(&Key::Name(account, owner.to_owned(), name.to_owned()));
+        let same_size = self.lengths.get(&Key::Size(account, milli_devices));
+        let same_size = same_size.filter(|lengths| lengths.recent.len() >= ENOUGH_OF_SIZE);
+        let (lengths, witness) = match (same_name, same_size) {
+            (Some(lengths), _) => (lengths, Witness::SameName),
+            (None, Some(lengths)) => (lengths, Witness::SameSize),
+            (None, None) => {
+                let (span, witness) =
+                    limit.map_or((UNKNOWN, Witness::Guess), |limit| (limit, Witness::TimeLimit));
+                return Estimate { typical: span, most: span, witness };
+            }
+        };
+        let capped = |milliseconds: u64| {
+            let span = Span { milliseconds };
+            limit.map_or(span, |limit| limit.min(span))
+        };
+        Estimate { typical: capped(lengths.typical), most: capped(lengths.most), witness }
+    }
+}
+
+impl Lengths {
+    fn add(&mut self, ran: Span) {
+        if self.recent.len() == REMEMBERED {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(ran.milliseconds);
+        let mut sorted: Vec<u64> = self.recent.iter().copied().collect();
+        sorted.sort_unstable();
+        self.typical = sorted[(sorted.len() - 1) / 2];
+        self.most = sorted[(sorted.len() * 9).div_ceil(10) - 1];
+    }
+}

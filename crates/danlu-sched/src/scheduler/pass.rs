@@ -1,0 +1,294 @@
+//! One pass: who starts now, in which order, and who has to give way.
+//!
+//! Workspaces take turns, the one with the smallest share first, each with its own line of jobs. A job that may not
+//! start heads its line; what that means for those behind it is the workspace's policy. Everything a pass does to the
+//! books (places taken, quotas used) is undone at its end.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
+
+use danlu_types::JobId;
+use jiff::Timestamp;
+
+use super::accounts::{AccountId, OverQuota, Right, Share};
+use super::allow::Refusal;
+use super::line::{Candidate, Line};
+use super::queue::{Class, Place};
+use super::reserve::{Promise, Reserved};
+use super::running::after;
+use super::usage::Usage;
+use super::wait::Verdict;
+use super::{Plan, Scheduler, Start};
+use crate::fleet::{KindSet, Placement, ShapeId, Wish};
+
+#[derive(Debug)]
+pub(super) struct Pass<'s> {
+    pub(super) scheduler: &'s mut Scheduler,
+    pub(super) now: Timestamp,
+    pub(super) plan: Plan,
+    /// What the pass added to accounts, to be taken out again.
+    entries: Vec<Entry>,
+    pub(super) lines: BTreeMap<AccountId, Line>,
+    /// Jobs that this pass is done with.
+    pub(super) settled: BTreeSet<JobId>,
+    pub(super) reserved: Vec<Reserved>,
+    /// What starts in this pass, or will when others have ended: nobody runs there yet.
+    pub(super) promises: Vec<Arc<Promise>>,
+    /// Victims chosen in this pass.
+    pub(super) victims: BTreeSet<JobId>,
+    /// By workspace, what those hold that have been told to end.
+    pub(super) leaving: BTreeMap<AccountId, Usage>,
+    /// How many more running jobs this pass may look at in search of victims.
+    pub(super) looks_left: usize,
+}
+
+/// A job's use of its workspace's quota.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) account: AccountId,
+    pub(super) owner: Arc<str>,
+    pub(super) usage: Usage,
+    pub(super) preemptible: bool,
+}
+
+/// Which jobs a sweep looks at.
+#[derive(Debug, Clone, Copy)]
+enum Sweep {
+    Everybody,
+    /// Those that should end before a reservation begins, on what is kept for it.
+    EndingBy(Timestamp),
+}
+
+enum Outcome {
+    /// It starts, or will when others have ended.
+    Settled,
+    Blocked(Verdict),
+}
+
+impl Scheduler {
+    /// Decides what to do now. Nothing is changed by it that a second call would notice.
+    pub fn plan(&mut self, now: Timestamp) -> Plan {
+        self.queue.wake(now);
+        self.running.put_off_overdue(now);
+        self.verdicts.clear();
+        let mark = self.fleet.mark();
+        let mut pass = Pass::new(self, now);
+        pass.claims();
+        pass.sweep(Sweep::Everybody);
+        pass.fill_reservations();
+        let plan = pass.finish();
+        self.fleet.undo(mark);
+        plan
+    }
+}
+
+impl<'s> Pass<'s> {
+    pub(super) fn new(scheduler: &'s mut Scheduler, now: Timestamp) -> Self {
+        let mut leaving: BTreeMap<AccountId, Usage> = BTreeMap::new();
+        for (_, running) in scheduler.running.stopping() {
+            leaving.entry(running.account).or_default().add(&running.usage);
+        }
+        Pass {
+            scheduler,
+            now,
+            plan: Plan::default(),
+            entries: Vec::new(),
+            lines: BTreeMap::new(),
+            settled: BTreeSet::new(),
+            reserved: Vec::new(),
+            promises: Vec::new(),
+            victims: BTreeSet::new(),
+            leaving,
+            looks_left: super::preempt::MOST_LOOKS,
+        }
+    }
+
+    fn sweep(&mut self, sweep: Sweep) {
+        self.open_lines(sweep);
+        let accounts: Vec<AccountId> = self.lines.keys().copied().collect();
+        let mut turns: BinaryHeap<Reverse<(Share, Place, AccountId)>> =
+            accounts.into_iter().filter_map(|account| self.turn(account)).map(Reverse).collect();
+        while let Some(Reverse((_, _, account))) = turns.pop() {
+            let Some(line) = self.lines.get_mut(&account) else { continue };
+            let Some(candidate) = line.open.pop_first() else { continue };
+            let Candidate { place, class, had_room } = &candidate;
+            let is_settled = self.settled.contains(&place.job);
+            let outcome = if is_settled { Outcome::Settled } else { self.consider(&candidate, sweep) };
+            match outcome {
+                Outcome::Settled => {
+                    let next = self.scheduler.queue.after(class, *place);
+                    let next =
+                        next.map(|place| Candidate { place, class: class.clone(), had_room: *had_room });
+                    if let Some(line) = self.lines.get_mut(&account) {
+                        line.open.extend(next);
+                    }
+                }
+                Outcome::Blocked(verdict) => {
+                    if let Sweep::Everybody = sweep {
+                        self.scheduler.verdicts.insert(class.clone(), verdict);
+                    }
+                }
+            }
+            turns.extend(self.turn(account).map(Reverse));
+        }
+    }
+
+    fn turn(&self, account: AccountId) -> Option<(Share, Place, AccountId)> {
+        let Candidate { place, .. } = self.lines.get(&account)?.open.first()?;
+        Some((self.scheduler.accounts.share(account), *place, account))
+    }
+
+    /// The first of each class; in the second sweep only where there is room.
+    fn open_lines(&mut self, sweep: Sweep) {
+        let scheduler = &mut *self.scheduler;
+        for (class, place) in scheduler.queue.classes() {
+            let end = after(self.now, class.most());
+            if matches!(sweep, Sweep::EndingBy(at) if end > at) {
+                continue;
+            }
+            let wish = Wish { avoid: &class.avoid, kinds: KindSet::ALL };
+            let had_room = scheduler.fleet.fits(class.shape, &wish);
+            if had_room || matches!(sweep, Sweep::Everybody) {
+                let candidate = Candidate { place, class: class.clone(), had_room };
+                self.lines.entry(class.account).or_default().open.insert(candidate);
+            }
+        }
+    }
+
+    fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
+        let Candidate { place, class, had_room } = candidate;
+        let (account, job) = (class.account, place.job);
+        let pools = class.pools;
+        let policy = self.scheduler.accounts.get(account).head_of_line;
+        let kinds = match self.open_kinds(account, pools, policy) {
+            Ok(kinds) => kinds,
+            Err(verdict) => return Outcome::Blocked(verdict),
+        };
+        let allowed = self.allowed(class, job, kinds);
+        if let Ok(shape) = allowed
+            && let Some(placement) = self.place(class, shape)
+        {
+            self.start(class, job, &placement);
+            return Outcome::Settled;
+        }
+        if matches!(sweep, Sweep::EndingBy(_)) {
+            return Outcome::Blocked(Verdict::NoRoom { shape: class.shape });
+        }
+        if let Ok(shape) = allowed
+            && let Some(placement) = self.place_before_borrowers(class, shape)
+        {
+            self.start(class, job, &placement);
+            return Outcome::Settled;
+        }
+        let is_reserved = matches!(allowed, Err(Refusal::Reserved { .. }));
+        if !is_reserved && self.preempt_for(class, *place, kinds) {
+            return Outcome::Settled;
+        }
+        let verdict = match allowed {
+            Err(refusal) => refusal.verdict(),
+            Ok(shape) if *had_room => self.no_room(class, job, shape),
+            Ok(shape) => Verdict::NoRoom { shape },
+        };
+        // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
+        if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
+            self.head(account, class, *place, pools, policy);
+        }
+        Outcome::Blocked(verdict)
+    }
+
+    pub(super) fn place(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
+        self.scheduler.fleet.place(shape, &Wish { avoid: &class.avoid, kinds: KindSet::ALL })
+    }
+
+    /// A job within its workspace's guarantee need not wait for what is kept for others that are not.
+    fn place_before_borrowers(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
+        let is_in_the_way = |reserved: &Reserved| !reserved.is_entitled && !reserved.is_of(class.account);
+        if !self.reserved.iter().any(is_in_the_way) {
+            return None;
+        }
+        let rights = [Right::TakeBack, Right::TakeBackAndPushOutOwn];
+        let shape = self.with_right(class, shape, &rights)?;
+        for reserved in self.reserved.iter().filter(|reserved| is_in_the_way(reserved)) {
+            self.scheduler.fleet.give_back(&reserved.withheld);
+        }
+        let placement = self.place(class, shape);
+        for reserved in self.reserved.iter_mut().filter(|reserved| is_in_the_way(reserved)) {
+            reserved.withheld = self.scheduler.fleet.withhold(&reserved.withheld);
+        }
+        placement
+    }
+
+    pub(super) fn start(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
+        let usage = Usage::of_placement(placement);
+        let Some(entry) = self.entry_of(class, job, &usage) else { return };
+        self.promises.push(Arc::new(Promise {
+            job,
+            from: None,
+            until: self.end_expected_of(job, self.now),
+            placement: placement.clone(),
+            withheld: placement.clone(),
+            entry: entry.clone(),
+        }));
+        self.enter(entry);
+        self.use_spare(class, &usage);
+        self.drop_reservation(job);
+        self.settled.insert(job);
+        self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement) });
+    }
+
+    pub(super) fn entry_of(&self, class: &Class, job: JobId, usage: &Usage) -> Option<Entry> {
+        let owner = self.scheduler.queue.get(job)?.owner.clone();
+        Some(Entry { account: class.account, owner, usage: *usage, preemptible: class.preemptible })
+    }
+
+    /// Adds a job's use to its account for the rest of the pass.
+    pub(super) fn enter(&mut self, entry: Entry) {
+        self.scheduler.enter(&entry);
+        self.entries.push(entry);
+    }
+
+    /// What is kept for heads may be used by those who should have ended by then.
+    fn fill_reservations(&mut self) {
+        for position in 0..self.reserved.len() {
+            let at = self.reserved[position].at;
+            let withheld = std::mem::take(&mut self.reserved[position].withheld.parts);
+            let withheld = Placement { parts: withheld, ..self.reserved[position].withheld };
+            if !withheld.has_anything() {
+                continue;
+            }
+            self.lines.values_mut().for_each(|line| line.open.clear());
+            self.scheduler.fleet.give_back(&withheld);
+            self.sweep(Sweep::EndingBy(at));
+            if !self.settled.contains(&self.reserved[position].job) {
+                self.reserved[position].withheld = self.scheduler.fleet.withhold(&withheld);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        for entry in std::mem::take(&mut self.entries).into_iter().rev() {
+            self.scheduler.strike(&entry);
+        }
+        self.keep_reservations();
+        let wakes = [self.scheduler.queue.next_wake(), self.plan.next_wake];
+        self.plan.next_wake = wakes.into_iter().flatten().min();
+        self.plan
+    }
+}
+
+impl Scheduler {
+    pub(super) fn enter(&mut self, entry: &Entry) {
+        self.accounts.add(entry.account, &entry.owner, &entry.usage, entry.preemptible);
+    }
+
+    pub(super) fn strike(&mut self, entry: &Entry) {
+        self.accounts.remove(entry.account, &entry.owner, &entry.usage, entry.preemptible);
+    }
+}
+
+impl Placement {
+    fn has_anything(&self) -> bool {
+        self.parts.iter().any(|part| !part.devices.is_empty() || part.milli_cpus > 0 || part.bytes > 0)
+    }
+}

@@ -1,0 +1,298 @@
+//! Start times kept for the heads of lines.
+//!
+//! A reservation is a placement at the time at which running jobs, ending as expected, leave room for it. What is free
+//! of it already is withheld from those who would still run then. It is a promise about expectations, not about the
+//! world: a job that outlives its estimate moves it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use danlu_types::JobId;
+use jiff::{SignedDuration, Timestamp};
+
+use super::Reservation;
+use super::accounts::AccountId;
+use super::allow::exceeds;
+use super::future::Future;
+use super::pass::{Entry, Pass};
+use super::queue::{Class, Place, Pools};
+use super::running::after;
+use super::usage::{Resource, Usage};
+use super::wait::Verdict;
+use crate::fleet::{KindSet, Part, Placement, ShapeId, Wish};
+
+/// A workspace and the kinds of devices its head waits for.
+pub(super) type LineKey = (AccountId, Pools);
+
+/// A reservation as it is kept from pass to pass.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    job: JobId,
+    at: Timestamp,
+    computed_at: Timestamp,
+    placement: Placement,
+    spare: Spare,
+}
+
+/// A reservation in a pass.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    pub(super) job: JobId,
+    pub(super) at: Timestamp,
+    /// What is taken out of the fleet for it: part for part of its placement, what of that is free.
+    pub(super) withheld: Placement,
+    /// Whether its workspace's guarantee covers it.
+    pub(super) is_entitled: bool,
+    key: LineKey,
+    kept: Kept,
+    spare: Spare,
+    entry: Entry,
+}
+
+/// Something that will be held although nobody runs there yet.
+#[derive(Debug, Clone)]
+pub(super) struct Promise {
+    pub(super) job: JobId,
+    /// When it begins; it counts against quotas already if it has begun.
+    pub(super) from: Option<Timestamp>,
+    pub(super) until: Timestamp,
+    pub(super) placement: Placement,
+    /// What of the placement is taken out of the fleet, part for part.
+    pub(super) withheld: Placement,
+    pub(super) entry: Entry,
+}
+
+/// When a job fits, where, and who has to end for it.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) at: Timestamp,
+    placement: Placement,
+    spare: Spare,
+    pub(super) ended: Vec<JobId>,
+}
+
+/// What its workspace's limit will leave beside the head when it starts; `None` where there is no limit.
+type Spare = [Option<u64>; Resource::ALL.len()];
+
+/// Heads that get a reservation in one pass; further back there is nothing left to reserve.
+const MOST_RESERVATIONS: usize = 32;
+/// A reservation is computed anew after this time, or an eighth of the time to its start, if that is longer.
+const FRESH_FOR: SignedDuration = SignedDuration::from_secs(30);
+
+impl Kept {
+    pub(super) fn is_for(&self, job: JobId) -> bool {
+        self.job == job
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub(super) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+}
+
+impl Promise {
+    /// Whether everything is taken out of the fleet for it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.withheld == self.placement
+    }
+}
+
+impl Reserved {
+    pub(super) fn is_of(&self, account: AccountId) -> bool {
+        self.key.0 == account
+    }
+
+    /// Whether so much use would leave its workspace's limit too little for it.
+    pub(super) fn is_delayed_by(&self, usage: &Usage) -> bool {
+        exceeds(usage, &self.spare)
+    }
+}
+
+impl Pass<'_> {
+    /// Finds out when the head can start, and keeps what it needs.
+    pub(super) fn reserve(&mut self, account: AccountId, class: &Arc<Class>, place: Place, pools: Pools) {
+        if self.reserved.len() >= MOST_RESERVATIONS {
+            return;
+        }
+        let (key, job) = ((account, pools), place.job);
+        let has_limit = !self.scheduler.accounts.get(account).limit.is_empty();
+        let known = self.scheduler.kept.get(&key).filter(|kept| {
+            // What a limit leaves changes with every start of the workspace.
+            !has_limit
+                && kept.job == job
+                && self.now < kept.at
+                && self.is_fresh(kept)
+                && self.is_undisturbed(kept)
+        });
+        let Some(kept) = known.cloned().or_else(|| self.keep(class, job)) else { return };
+        let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
+        let is_entitled = self.widest_right(class, class.shape).is_some();
+        let withheld = self.scheduler.fleet.withhold(&kept.placement);
+        let (at, spare) = (kept.at, kept.spare);
+        self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, entry });
+    }
+
+    fn is_fresh(&self, kept: &Kept) -> bool {
+        let lead = kept.at.duration_since(kept.computed_at) / 8;
+        self.now.duration_since(kept.computed_at) < lead.max(FRESH_FOR)
+    }
+
+    /// Whether nobody who comes before it will be on any of its nodes then: as far as this pass knows, the others were
+    /// there when it was computed.
+    fn is_undisturbed(&self, kept: &Kept) -> bool {
+        let takes = |placement: &Placement, until: Timestamp| {
+            let is_there = |part: &Part| kept.placement.parts.iter().any(|own| own.node == part.node);
+            until > kept.at && placement.parts.iter().any(is_there)
+        };
+        let promises = self.promises.iter().map(|promise| (&promise.placement, promise.until));
+        let reserved = self
+            .reserved
+            .iter()
+            .map(|reserved| (&reserved.kept.placement, self.end_expected_of(reserved.job, reserved.at)));
+        !promises.chain(reserved).any(|(placement, until)| takes(placement, until))
+    }
+
+    fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
+        let ends: Vec<(Timestamp, JobId)> =
+            self.scheduler.running.by_end().map(|(end, job, _)| (end, job)).collect();
+        let Opening { at, placement, spare, .. } = self.opening(class, job, &ends)?;
+        Some(Kept { job, at, computed_at: self.now, placement, spare })
+    }
+
+    /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
+    pub(super) fn opening(
+        &mut self,
+        class: &Class,
+        job: JobId,
+        ends: &[(Timestamp, JobId)],
+    ) -> Option<Opening> {
+        let mark = self.scheduler.fleet.mark();
+        let mut future = Future::new(self.promises());
+        for victim in self.victims.clone() {
+            self.let_go(victim);
+            future.collect(&mut self.scheduler.fleet, None);
+        }
+        let mut ended: Vec<JobId> = Vec::new();
+        let mut ends =
+            ends.iter().filter(|(_, job)| !self.victims.contains(job)).copied().collect::<VecDeque<_>>();
+        let graces = self.victims.iter().filter_map(|victim| self.scheduler.running.get(*victim));
+        let mut at = graces.map(|victim| after(self.now, victim.grace)).fold(self.now, Timestamp::max);
+        let found = loop {
+            if let Ok(shape) = self.within_quota(class, class.shape, job)
+                && let Some(placement) = self.place(class, shape)
+            {
+                break Some(placement);
+            }
+            let next_end = ends.front().map(|(end, _)| *end);
+            match future.next() {
+                Some(time) if next_end.is_none_or(|end| time < end) => {
+                    at = time.max(at);
+                    future.step(self.scheduler);
+                }
+                _ => {
+                    let Some((end, next)) = ends.pop_front() else { break None };
+                    at = end.max(at);
+                    self.let_go(next);
+                    ended.push(next);
+                    let placement = self.scheduler.running.get(next).map(|running| &running.placement);
+                    future.collect(&mut self.scheduler.fleet, placement);
+                }
+            }
+        };
+        let found = found.map(|placement| (self.spare_beside(class, &placement), placement));
+        self.scheduler.fleet.undo(mark);
+        future.undo(self.scheduler);
+        for job in self.victims.clone().into_iter().chain(ended.iter().copied()) {
+            self.book_again(job);
+        }
+        let (spare, placement) = found?;
+        Some(Opening { at, placement, spare, ended })
+    }
+
+    /// What comes before a job that is looked at now: what starts in this pass, what others are stopped for, and heads
+    /// that were reserved for before.
+    fn promises(&self) -> Vec<Arc<Promise>> {
+        let promise = |reserved: &Reserved| Promise {
+            job: reserved.job,
+            from: Some(reserved.at),
+            until: self.end_expected_of(reserved.job, reserved.at),
+            placement: reserved.kept.placement.clone(),
+            withheld: reserved.withheld.clone(),
+            entry: reserved.entry.clone(),
+        };
+        let reserved = self.reserved.iter().map(|reserved| Arc::new(promise(reserved)));
+        self.promises.iter().cloned().chain(reserved).collect()
+    }
+
+    /// When a waiting job should end that starts at a given time.
+    pub(super) fn end_expected_of(&self, job: JobId, start: Timestamp) -> Timestamp {
+        let waiting = self.scheduler.queue.get(job);
+        waiting.map_or(start, |waiting| after(start, waiting.estimate.typical))
+    }
+
+    fn spare_beside(&self, class: &Class, placement: &Placement) -> Spare {
+        let account = self.scheduler.accounts.get(class.account);
+        let after = account.used.plus(&Usage::of_placement(placement));
+        Resource::ALL
+            .map(|resource| account.limit.get(resource).map(|most| most.saturating_sub(after.get(resource))))
+    }
+
+    /// A job that starts and will still run when a head of its workspace should, uses up what that leaves.
+    pub(super) fn use_spare(&mut self, class: &Class, usage: &Usage) {
+        let end = after(self.now, class.most());
+        let own = self.reserved.iter_mut();
+        for reserved in own.filter(|reserved| reserved.key.0 == class.account && end > reserved.at) {
+            for resource in Resource::ALL {
+                if let Some(spare) = &mut reserved.spare[resource as usize] {
+                    *spare = spare.saturating_sub(usage.get(resource));
+                }
+            }
+        }
+    }
+
+    /// For whom is kept what a job would need, if that is what it lacks.
+    pub(super) fn no_room(&mut self, class: &Class, job: JobId, shape: ShapeId) -> Verdict {
+        let kept: Vec<(JobId, Placement)> = self
+            .promises
+            .iter()
+            .filter(|promise| !promise.is_whole())
+            .map(|promise| (promise.job, promise.withheld.clone()))
+            .chain(self.reserved.iter().map(|reserved| (reserved.job, reserved.withheld.clone())))
+            .filter(|(for_job, _)| *for_job != job)
+            .collect();
+        let mark = self.scheduler.fleet.mark();
+        let mut verdict = Verdict::NoRoom { shape };
+        for (for_job, withheld) in kept {
+            self.scheduler.fleet.give_back(&withheld);
+            if self.scheduler.fleet.fits(shape, &Wish { avoid: &class.avoid, kinds: KindSet::ALL }) {
+                verdict = Verdict::Reserved { for_job };
+                break;
+            }
+        }
+        self.scheduler.fleet.undo(mark);
+        verdict
+    }
+
+    /// A head that starts after all, on what is kept for another, needs its own reservation no more.
+    pub(super) fn drop_reservation(&mut self, job: JobId) {
+        for reserved in self.reserved.iter_mut().filter(|reserved| reserved.job == job) {
+            self.scheduler.fleet.give_back(&reserved.withheld);
+            reserved.withheld.parts.clear();
+        }
+    }
+
+    pub(super) fn keep_reservations(&mut self) {
+        self.scheduler.kept.clear();
+        let still_wait = |reserved: &Reserved| !self.settled.contains(&reserved.job);
+        let (reserved, _): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.reserved).into_iter().partition(still_wait);
+        for Reserved { job, at, key, kept, .. } in reserved {
+            let grants = self.scheduler.fleet.grants(&kept.placement);
+            self.plan.reservations.push(Reservation { job, at, grants });
+            self.scheduler.kept.insert(key, kept);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The reason for which one job waits, with its numbers, drawn from what the last pass found.
+
+use danlu_core::{Job, Life};
+use danlu_types::JobId;
+
+use super::accounts::OverQuota;
+use super::queue::{Class, Waiting};
+use super::usage::{Resource, Usage};
+use super::wait::Verdict;
+use super::{Scheduler, WaitReason};
+use crate::fleet::{KindSet, ShapeId, Shortage, Wish};
+
+impl Scheduler {
+    /// Why a queued job did not start in the last pass; `None` if it is not queued here.
+    pub fn wait_reason(&mut self, job: JobId) -> Option<WaitReason> {
+        let waiting = self.queue.get(job)?.clone();
+        Some(self.reason_of(job, &waiting))
+    }
+
+    /// Whether a job stands in the queue here.
+    pub fn is_waiting(&self, job: &Job) -> bool {
+        matches!(job.life, Life::Queued { .. }) && self.queue.get(job.id).is_some()
+    }
+
+    pub(super) fn reason_of(&mut self, job: JobId, waiting: &Waiting) -> WaitReason {
+        if let Some(not_before) = waiting.not_before {
+            return WaitReason::BackOff { not_before };
+        }
+        if self.running.has_claim(job) {
+            let victims = self.running.claims().find(|(claimant, _)| *claimant == job);
+            let victims = victims.map(|(_, victims)| victims.iter().copied().collect()).unwrap_or_default();
+            return WaitReason::Preempting { victims };
+        }
+        if !self.is_possible(waiting.class.shape) {
+            return WaitReason::NoSuchDevices;
+        }
+        match self.verdicts.get(&waiting.class).copied() {
+            Some(Verdict::Behind { head }) if head != job => WaitReason::BehindOthers { head },
+            Some(Verdict::Reserved { for_job }) if for_job != job => WaitReason::Reserved { for_job },
+            Some(Verdict::OverQuota(over)) => self.over_quota(waiting, over),
+            Some(Verdict::NoRoom { shape }) => {
+                let reason = self.shortage(waiting, shape);
+                // Nothing is missing but what those have left already who make room for somebody else.
+                let claimant = self.running.claims().map(|(claimant, _)| claimant).next();
+                match (reason, claimant) {
+                    (WaitReason::NotYetConsidered, Some(for_job)) => WaitReason::Reserved { for_job },
+                    (reason, _) => reason,
+                }
+            }
+            _ => self.shortage(waiting, waiting.class.shape),
+        }
+    }
+
+    fn shortage(&mut self, waiting: &Waiting, shape: ShapeId) -> WaitReason {
+        let wish = Wish { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
+        let shortage = self.fleet.shortage(shape, &wish);
+        if let (Some(node), Some(until)) = (&waiting.blamed, waiting.avoid_until)
+            && shortage != Shortage::Nothing
+            && self.fleet.fits(shape, &Wish::NONE)
+        {
+            return WaitReason::KeepsAway { node: node.clone(), until };
+        }
+        match shortage {
+            Shortage::Devices { free, most_on_one_node } => {
+                WaitReason::DevicesBusy { free, most_on_one_node }
+            }
+            Shortage::Cpus { most_on_one_node } => WaitReason::CpusBusy { most_on_one_node },
+            Shortage::Memory { most_on_one_node } => WaitReason::MemoryBusy { most_on_one_node },
+            Shortage::Nothing => WaitReason::NotYetConsidered,
+        }
+    }
+
+    fn over_quota(&self, waiting: &Waiting, over: OverQuota) -> WaitReason {
+        let account = self.accounts.get(waiting.class.account);
+        match over {
+            OverQuota::Workspace(resource) => WaitReason::WorkspaceLimit {
+                resource,
+                used: amount(resource, account.used.get(resource)),
+                limit: amount(resource, account.limit.get(resource).unwrap_or(0)),
+            },
+            OverQuota::User(resource) => {
+                let used = self.accounts.used_by(waiting.class.account, &waiting.owner);
+                WaitReason::UserLimit {
+                    resource,
+                    used: amount(resource, used.get(resource)),
+                    limit: amount(resource, account.per_user.get(resource).unwrap_or(0)),
+                }
+            }
+            OverQuota::Guaranteed(resource) => {
+                WaitReason::GuaranteedToOthers { resource, lends: self.accounts.lends() }
+            }
+        }
+    }
+
+    /// What a job of a class would take of what quotas speak of, on the first devices it names.
+    pub(super) fn usual_use(&self, class: &Class) -> Usage {
+        let shape = self.fleet.shape_of(class.shape);
+        shape.alternatives.first().map_or_else(Usage::default, |ask| {
+            let kind = if ask.count.is_none() {
+                None
+            } else {
+                ask.kind.or_else(|| self.fleet.kinds().first().copied())
+            };
+            Usage::of_gang(shape, ask, kind)
+        })
+    }
+}
+
+/// An amount as people write it: "8", "1.5", "64Gi".
+pub(super) fn amount(resource: Resource, amount: u64) -> String {
+    match resource {
+        Resource::Memory => danlu_types::Bytes(amount).to_string(),
+        Resource::Nvidia | Resource::Ascend | Resource::Cpus => {
+            danlu_types::Cpus { milli: amount }.to_string()
+        }
+    }
+}

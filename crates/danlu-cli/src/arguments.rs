@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    clone, completions, delete, devices, events, exec, hold, jobs, logs, nodes, release, run, show, stop,
-    submit, up, version, why, workspaces,
+    clone, completions, delete, devices, events, exec, history, hold, jobs, logs, nodes, release, run, show,
+    sim, stop, submit, up, version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -64,6 +64,10 @@ pub(crate) enum Command {
     Devices(devices::Arguments),
     /// Lists what happened
     Events(events::Arguments),
+    /// Exports what became of jobs, to be replayed
+    History(history::Arguments),
+    /// Simulates clusters: what other quotas, policies or machines would have done
+    Sim(sim::Arguments),
     /// Prints the versions of this program and of the server
     Version(version::Arguments),
     /// Prints a completion script for a shell

@@ -7,6 +7,7 @@ pub(crate) mod devices;
 pub(crate) mod events;
 pub(crate) mod exec;
 mod follow;
+pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod jobs;
 pub(crate) mod logs;
@@ -15,6 +16,7 @@ pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod sim;
 pub(crate) mod stop;
 pub(crate) mod submit;
 pub(crate) mod up;
@@ -52,6 +54,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
         Command::Devices(arguments) => block_on(devices::run(client()?, arguments)),
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),
+        Command::History(arguments) => block_on(history::run(client()?, arguments)),
+        Command::Sim(arguments) => sim::run(arguments),
         Command::Version(arguments) => block_on(version::run(client(), arguments)),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Openapi => output::line(danlu_server::openapi_json()).map(|()| ExitCode::SUCCESS),

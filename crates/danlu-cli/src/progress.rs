@@ -25,6 +25,13 @@ pub(crate) fn fraction(message: impl Into<String>) -> ProgressBar {
         .with_message(message.into())
 }
 
+/// Jobs of a simulation that have ended.
+pub(crate) fn jobs(length: u64, message: impl Into<String>) -> ProgressBar {
+    ProgressBar::new(length)
+        .with_style(style("{msg} {wide_bar} {human_pos}/{human_len} jobs, {elapsed}, eta {eta}"))
+        .with_message(message.into())
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates of this file are well-formed")
 }

@@ -8,9 +8,15 @@ use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn new<const N: usize>(header: [&str; N]) -> Table {
+    of_columns(&header)
+}
+
+/// For tables whose columns are known only when they are printed.
+pub(crate) fn of_columns(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(header.map(|name| Cell::new(name.to_uppercase()).add_attribute(Attribute::Bold)));
+    let cell = |name: &&str| Cell::new(name.to_uppercase()).add_attribute(Attribute::Bold);
+    table.set_header(header.iter().map(cell));
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

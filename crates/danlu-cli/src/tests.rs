@@ -110,14 +110,17 @@ fn help_of_every_command() {
     let mut program = Arguments::command().term_width(100);
     let mut text = program.render_help().to_string();
     program.build();
-    for command in program.get_subcommands_mut() {
-        let name = command.get_name().to_owned();
-        if name != "help" {
-            let help = command.clone().term_width(100).render_help();
-            let _ = write!(text, "\n=== {name}\n{help}");
-        }
-    }
+    write_help(&mut text, "", &mut program);
     insta::assert_snapshot!(text);
+}
+
+fn write_help(text: &mut String, above: &str, command: &mut clap::Command) {
+    for command in command.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+        let name = format!("{above}{}", command.get_name());
+        let help = command.clone().term_width(100).render_help();
+        let _ = write!(text, "\n=== {name}\n{help}");
+        write_help(text, &format!("{name} "), command);
+    }
 }
 
 #[test]
@@ -186,4 +189,28 @@ fn a_job_on_one_page() {
     let plain = anstream::adapter::strip_str(&page).to_string();
     // Clock times depend on the machine's time zone.
     insta::assert_snapshot!(plain.replace(&words::clock(at(0)), "<clock>"));
+}
+
+/// Two runs of a small table of jobs, as `danlu sim replay` prints them.
+#[test]
+fn runs_side_by_side() {
+    let jobs = "submit,duration,devices,workspace\n0s,1h,8,vision\n1m,2h,8,vision\n2m,10m,1,speech\n3m,1h,16,speech\n";
+    let trace = danlu_sim::trace::simple::read(
+        "jobs.csv",
+        jobs.as_bytes(),
+        &danlu_sim::trace::Assumptions::default(),
+    )
+    .unwrap();
+    let run = |nodes: &str, name: &str| {
+        let mut simulation = danlu_sim::Simulation::new(danlu_sim::World {
+            nodes: danlu_device::simulate::parse(nodes).unwrap(),
+            jobs: trace.jobs.clone(),
+            ..danlu_sim::World::default()
+        });
+        while simulation.step() {}
+        danlu_sim::Run::of(&simulation, name)
+    };
+    let runs = vec![run("1x8:ascend:910B3", "today"), run("2x8:ascend:910B3", "one more node")];
+    let comparison = danlu_sim::Comparison::new("jobs.csv", trace.notes.clone(), runs);
+    insta::assert_snapshot!(crate::commands::sim::tables(&comparison));
 }

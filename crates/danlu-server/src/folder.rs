@@ -4,8 +4,10 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use rand::Rng;
 use serde_json::json;
@@ -16,6 +18,11 @@ const LOCK_FILE: &str = "server.lock";
 
 /// Below this, the next burst of submissions or logs may well not fit: the time to say so is before.
 const LEAST_ROOM_BYTES: u64 = 8 << 20;
+
+/// A killed server's lock lives on in children that it was just starting, until they have become launchers: moments, and
+/// more of them on a busy machine.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const ASK_FOR_LOCK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is wrong with the room on the data folder's disk, if anything. A store may accept a last small write when there is
 /// no room for anything else.
@@ -49,21 +56,26 @@ impl DataFolder {
             .with_context(|| format!("could not restrict access to the data folder `{}`", path.display()))?;
         let path = path.canonicalize().with_context(|| format!("could not resolve `{}`", path.display()))?;
         let lock_path = path.join(LOCK_FILE);
-        let file = OpenOptions::new()
+        let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
             .open(&lock_path)
             .with_context(|| format!("could not write to the data folder `{}`", path.display()))?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(DataFolder { path, _lock: lock }),
-            Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
-                bail!("another `danlu up` is using the data folder `{}`", path.display())
+        let give_up = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Ok(DataFolder { path, _lock: lock }),
+                Err((unlocked, Errno::EWOULDBLOCK)) if Instant::now() < give_up => file = unlocked,
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    bail!("another `danlu up` is using the data folder `{}`", path.display())
+                }
+                Err((_, error)) => {
+                    return Err(error).with_context(|| format!("could not lock `{}`", lock_path.display()));
+                }
             }
-            Err((_, error)) => {
-                Err(error).with_context(|| format!("could not lock `{}`", lock_path.display()))
-            }
+            std::thread::sleep(ASK_FOR_LOCK_EVERY);
         }
     }
 

@@ -24,10 +24,12 @@ pub struct BenchReport {
     /// The first pass over the whole queue, with nothing computed before.
     pub full_pass_ms: f64,
     pub full_pass_starts: usize,
-    /// A pass after one job has ended: median and slowest of many.
+    /// A pass after one job has ended: median and slowest of so many.
+    pub incremental_passes: usize,
     pub incremental_pass_ms: f64,
     pub slowest_incremental_pass_ms: f64,
-    /// Median of explanations of jobs throughout the queue, and the slowest.
+    /// Explanations of jobs throughout the queue: median and slowest of so many.
+    pub explanations: usize,
     pub explain_ms: f64,
     pub slowest_explain_ms: f64,
     pub placement_nodes: u32,
@@ -68,7 +70,8 @@ pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(
     let starts = plan.starts.len();
     world.carry_out(plan);
     say("passes after one event");
-    let mut passes: Vec<Duration> = (0..EVENTS).map(|event| world.incremental(event * held / EVENTS, &clock)).collect();
+    let mut passes: Vec<Duration> =
+        (0..EVENTS).map(|event| world.incremental(event * held / EVENTS, &clock)).collect();
     passes.sort_unstable();
     say("explanations");
     let mut explanations: Vec<Duration> =
@@ -82,8 +85,10 @@ pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(
         queued: world.scheduler.queue_len(),
         full_pass_ms: milliseconds(full),
         full_pass_starts: starts,
+        incremental_passes: passes.len(),
         incremental_pass_ms: milliseconds(passes[passes.len() / 2]),
         slowest_incremental_pass_ms: milliseconds(passes[passes.len() - 1]),
+        explanations: explanations.len(),
         explain_ms: milliseconds(explanations[explanations.len() / 2]),
         slowest_explain_ms: milliseconds(explanations[explanations.len() - 1]),
         placement_nodes: size.placement_nodes,
@@ -123,7 +128,9 @@ impl World {
                 nvidia: Some(DeviceCount::whole(capacity / u32::try_from(WORKSPACES).unwrap_or(1))),
                 ..Default::default()
             };
-            sharing.workspaces.insert(format!("team-{workspace}"), Workspace { guaranteed, ..Workspace::default() });
+            sharing
+                .workspaces
+                .insert(format!("team-{workspace}"), Workspace { guaranteed, ..Workspace::default() });
         }
         let scheduler = Scheduler::new(&nodes(count), sharing);
         World { scheduler, now: start(), waiting: BTreeMap::new(), active: Vec::new(), next: 1 }
@@ -165,7 +172,9 @@ impl World {
     fn carry_out(&mut self, plan: danlu_sched::Plan) {
         for start in plan.starts {
             let Some(job) = self.waiting.remove(&start.job) else { continue };
-            let Step::Next { job, .. } = apply(&job, Event::Place { grants: start.grants }, self.now) else { continue };
+            let Step::Next { job, .. } = apply(&job, Event::Place { grants: start.grants }, self.now) else {
+                continue;
+            };
             self.scheduler.file(&job);
             self.active.push(*job);
         }
@@ -210,7 +219,11 @@ fn mixed(id: u64, sizes: &[u32]) -> JobSpec {
 fn spec(workers: u32, count: u32, cpus: u64, workspace: &str, priority: u8, limit: Option<Span>) -> JobSpec {
     JobSpec {
         workers,
-        devices: DeviceRequest { kind: Some(DeviceKind::Nvidia), model: None, count: DeviceCount::whole(count) },
+        devices: DeviceRequest {
+            kind: Some(DeviceKind::Nvidia),
+            model: None,
+            count: DeviceCount::whole(count),
+        },
         cpus: Cpus::whole(cpus),
         workspace: workspace.to_owned(),
         priority,

@@ -1,24 +1,32 @@
 //! The life of a cluster under virtual time, with the code that runs the real one.
 //!
-//! Jobs live by [`danlu_core::apply`] and are placed by [`danlu_sched::plan`], exactly as on the server. Only the engine is
-//! made up: a [`Script`] says how long each attempt runs and how it ends, and [`Intervention`]s are what people, nodes and
-//! devices do meanwhile. Nothing here reads a clock or draws a random number: the same input gives the same report.
+//! Jobs live by [`danlu_core::apply`] and are placed by the scheduler, exactly as on the server. Only the engine is made
+//! up: a [`Script`] says how much work each part of a job is and how it ends, [`Intervention`]s are what people, nodes
+//! and devices do meanwhile, and [`Faults`] break things by chance. Nothing here reads a clock, a file or true
+//! randomness: the same input gives the same report.
+//!
+//! [`trace`] reads what others recorded, [`Run`] holds the figures of a run, [`html`] shows several side by side.
 
+mod bench;
+mod dice;
+mod faults;
+mod measure;
 mod report;
 mod simulation;
 mod story;
+pub mod trace;
 
-pub use report::{JobReport, Report};
+pub use bench::{BenchReport, BenchSize, bench};
+pub use faults::{Faults, ParseFaultsError};
+pub use measure::{CLASS_LABEL, Comparison, Counts, Distribution, Group, Run, Series};
+pub use report::{JobReport, Report, Row, html};
 pub use simulation::Simulation;
-pub use story::{Happening, Intervention, Script, SimJob};
+pub use simulation::meter::Unit;
+pub use story::{Happening, Intervention, Script, SimJob, World};
 
 /// Runs everything to its end.
-pub fn simulate(
-    nodes: Vec<danlu_types::Node>,
-    jobs: Vec<SimJob>,
-    interventions: Vec<Intervention>,
-) -> Report {
-    let mut simulation = Simulation::new(nodes, jobs, interventions);
+pub fn simulate(world: World) -> Report {
+    let mut simulation = Simulation::new(world);
     while simulation.step() {}
     simulation.report()
 }

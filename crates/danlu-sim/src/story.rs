@@ -1,22 +1,45 @@
 //! What is to happen in a simulation. Times count from its start.
 
 use danlu_core::WorkerExit;
-use danlu_types::{JobSpec, NodeName, Span};
+use danlu_core::transition::DANLU;
+use danlu_types::{JobSpec, Node, NodeName, Sharing, Span};
+
+use crate::faults::Faults;
+
+/// Everything a simulation starts from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct World {
+    pub nodes: Vec<Node>,
+    pub sharing: Sharing,
+    pub jobs: Vec<SimJob>,
+    /// What people, nodes and devices do meanwhile.
+    pub interventions: Vec<Intervention>,
+    /// Nodes and devices that fail by chance.
+    pub faults: Option<Faults>,
+}
 
 /// A job that somebody submits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimJob {
     pub submit_at: Span,
     pub spec: JobSpec,
-    /// What each attempt does if it is let; the last is repeated for further attempts. Without any, it succeeds at once.
-    pub attempts: Vec<Script>,
+    pub owner: String,
+    /// What it does, one part after the other. A part that was interrupted (preempted, its node lost) is taken up again
+    /// at its last checkpoint; one that ended by itself is followed by the next, and the last is repeated. Without any,
+    /// it succeeds at once.
+    pub parts: Vec<Script>,
     /// How long its workers take to end once they are told to, up to the job's grace.
     pub takes_to_stop: Span,
+    /// How much work lies between two checkpoints; without, an interrupted part begins anew.
+    pub checkpoint_every: Option<Span>,
+    /// What every attempt but the first spends before it goes on with the work.
+    pub restart_cost: Span,
 }
 
-/// What one attempt does from the moment it runs.
+/// What one part of a job does from the moment it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
+    /// The work it takes, as time on its devices.
     pub runs: Span,
     /// How all workers end if they succeed, or the first worker if it does not.
     pub exit: WorkerExit,
@@ -44,6 +67,11 @@ pub enum Happening {
         node: NodeName,
         device: u32,
     },
+    /// The device fails, and the workers that hold it fail with it.
+    DeviceBroke {
+        node: NodeName,
+        device: u32,
+    },
     DeviceMended {
         node: NodeName,
         device: u32,
@@ -66,7 +94,14 @@ pub enum Happening {
 impl SimJob {
     /// One that runs for a while and succeeds.
     pub fn succeeding(submit_at: Span, spec: JobSpec, runs: Span) -> Self {
-        let attempts = vec![Script { runs, exit: WorkerExit::Succeeded }];
-        SimJob { submit_at, spec, attempts, takes_to_stop: Span::default() }
+        SimJob {
+            submit_at,
+            spec,
+            owner: DANLU.to_owned(),
+            parts: vec![Script { runs, exit: WorkerExit::Succeeded }],
+            takes_to_stop: Span::default(),
+            checkpoint_every: None,
+            restart_cost: Span::default(),
+        }
     }
 }

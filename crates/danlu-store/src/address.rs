@@ -24,7 +24,7 @@ pub async fn open_at_version(url: &str, version: i64) -> Result<Arc<dyn Store>, 
 /// change the schema under that one's feet.
 pub async fn claim(url: &str) -> Result<Claim, StoreError> {
     match Address::of(url)? {
-        Address::Sqlite(path) => Claim::of_file(path),
+        Address::Sqlite(path) => Claim::of_file(path).await,
         Address::Postgres => Claim::of_postgres(url).await,
     }
 }

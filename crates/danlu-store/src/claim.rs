@@ -6,16 +6,19 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, Executor, PgConnection};
 
 use crate::StoreError;
 
-/// PostgreSQL notices within milliseconds that a client on the same machine is gone; a server that is started again right
-/// after a crash must not be refused for that.
-const PATIENCE: &str = "SET lock_timeout = '3s'";
+/// PostgreSQL notices within milliseconds that a client on the same machine is gone, and the lock of a file lives on for
+/// moments in children that were just being started: a server that is started again right after a crash must not be
+/// refused for that.
+const PATIENCE: Duration = Duration::from_secs(3);
+const ASK_FOR_FILE_EVERY: Duration = Duration::from_millis(20);
+const WAIT_FOR_LOCK: &str = "SET lock_timeout = '3s'";
 /// Held by the session, not by a transaction. The number is arbitrary, and ours; such locks are per database.
 const LOCK_SERVER: &str = "SELECT pg_advisory_lock(4926107314)";
 /// PostgreSQL's `lock_not_available`: someone else has it.
@@ -39,17 +42,25 @@ enum Held {
 }
 
 impl Claim {
-    pub(crate) fn of_file(database: &Path) -> Result<Self, StoreError> {
+    pub(crate) async fn of_file(database: &Path) -> Result<Self, StoreError> {
         // Beside the database: SQLite has locks of its own on that file, which closing ours would drop.
         let mut path = database.as_os_str().to_owned();
         path.push(".lock");
         let doing = "lock the database";
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
         let file = file.map_err(|error| StoreError::of(doing, sqlx::Error::Io(error)))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Claim(Held::File { _lock: file })),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
-            Err(TryLockError::Error(error)) => Err(StoreError::of(doing, sqlx::Error::Io(error))),
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Claim(Held::File { _lock: file })),
+                Err(TryLockError::WouldBlock) if Instant::now() < give_up => {
+                    tokio::time::sleep(ASK_FOR_FILE_EVERY).await;
+                }
+                Err(TryLockError::WouldBlock) => return Err(StoreError::InUse),
+                Err(TryLockError::Error(error)) => {
+                    return Err(StoreError::of(doing, sqlx::Error::Io(error)));
+                }
+            }
         }
     }
 
@@ -89,7 +100,7 @@ async fn lock(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     let mut connection =
         options.connect().await.map_err(|error| StoreError::of("connect to the database", error))?;
     let locked = async {
-        connection.execute(PATIENCE).await?;
+        connection.execute(WAIT_FOR_LOCK).await?;
         connection.execute(LOCK_SERVER).await
     };
     match locked.await {

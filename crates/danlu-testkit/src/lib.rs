@@ -7,12 +7,14 @@ mod clock;
 mod postgres;
 mod processes;
 mod server;
+mod skip;
 mod terminal;
 
 pub use clock::FakeClock;
-pub use postgres::{PostgresServer, skip};
+pub use postgres::PostgresServer;
 pub use processes::{alive, processes_of};
 pub use server::{TestServer, spec};
+pub use skip::skip;
 pub use terminal::{CTRL_C, Terminal};
 
 use std::future::Future;

@@ -1,6 +1,5 @@
 //! A PostgreSQL server for the tests of one process: its own data folder, its own socket, gone with the process.
 
-use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::skip;
 
 /// PostgreSQL from its installed programs.
 #[derive(Debug)]
@@ -151,13 +152,6 @@ fn as_other_user(program: &Path) -> Command {
     };
     command.current_dir("/");
     command
-}
-
-/// Says what is not tested here. Where nothing may be skipped, fails.
-pub fn skip(why: &str) {
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot be skipped with CI=true: {why}");
-    // Not `eprintln!`, which a test that passes keeps to itself.
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// The newest installed PostgreSQL's programs.

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::{eventually, processes_of};
+use crate::{alive, eventually, processes_of};
 
 /// A running `danlu up`. Dropping it ends the server and everything its jobs started.
 #[derive(Debug)]
@@ -77,6 +77,8 @@ impl TestServer {
         self.process = Some(process);
         let data = self.data();
         let client = eventually("the server to be ready", || async {
+            // One that has ended will not be; why is in its log.
+            assert!(alive(pid.cast_signed()), "the server ended:\n{}", self.log());
             let text = std::fs::read_to_string(data.join("server.json")).ok()?;
             let value: serde_json::Value = serde_json::from_str(&text).ok()?;
             if value["pid"].as_u64() != Some(u64::from(pid)) {

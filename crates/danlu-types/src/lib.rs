@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod device;
+pub mod history;
 pub mod id;
 pub mod problem;
 pub mod quantity;

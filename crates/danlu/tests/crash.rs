@@ -7,19 +7,26 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use danlu_client::Client;
-use danlu_testkit::{TestServer, alive, eventually, spec};
+use danlu_testkit::{DEADLINE, TestServer, alive, eventually, processes_of, spec};
 use danlu_types::api::{EventQuery, JobOutcome, JobQuery, JobState, JobView};
 use danlu_types::{JobSpec, RanksPerWorker, Span};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::Semaphore;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 const JOBS: usize = 200;
 const KILLS: usize = 50;
+/// So many at once, for a queue; the others come between kills, so that there is work under way at the last one too,
+/// however slow or quick the machine is.
+const JOBS_AT_FIRST: usize = 50;
+const JOBS_PER_KILL: usize = (JOBS - JOBS_AT_FIRST) / KILLS;
 
 /// A small generator, so that a failing run can be repeated: the seed is printed.
 struct Random(u64);
@@ -125,10 +132,12 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
     // Clients that do not give up: each submission is repeated, under its key, until it is answered.
     let data = server.data();
     let submitted = Arc::new(AtomicUsize::new(0));
+    let due = Arc::new(Semaphore::new(JOBS_AT_FIRST));
     let submitter = tokio::spawn({
-        let (submitted, specs) = (submitted.clone(), specs.clone());
+        let (submitted, due, specs) = (submitted.clone(), due.clone(), specs.clone());
         async move {
             for (index, job) in specs.iter().enumerate() {
+                due.acquire().await.unwrap().forget();
                 let key = format!("submission-{index}");
                 eventually("a submission to be answered", || async {
                     let client = Client::discover(Some(&data)).ok()?;
@@ -142,19 +151,29 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
 
     let mut kills_under_way = 0;
     for round in 0..KILLS {
-        // A random moment, counted in things that happened rather than in time; towards the end nothing may be left.
+        due.add_permits(JOBS_PER_KILL);
+        let due_by_now = JOBS_AT_FIRST + (round + 1) * JOBS_PER_KILL;
+        // A random moment, counted in things that happened rather than in time; nothing may be left to happen before.
         let start = last_event(server.client()).await.unwrap_or(0);
-        let wanted = random.below(40);
-        eventually("the random moment to come", || async {
+        let wanted = random.below(12);
+        let moment = eventually("the random moment to come", || async {
             let now = last_event(server.client()).await?;
-            let everything = submitted.load(Ordering::Relaxed) == JOBS;
+            let everything = submitted.load(Ordering::Relaxed) == due_by_now;
             let ended = async {
                 let jobs = all_jobs(server.client()).await?;
                 Some(jobs.iter().all(|job| job.state == JobState::Ended))
             };
             (now >= start + wanted || (everything && ended.await?)).then_some(())
-        })
-        .await;
+        });
+        if tokio::time::timeout(DEADLINE / 2, moment).await.is_err() {
+            let jobs = all_jobs(server.client()).await.unwrap_or_default();
+            let open: Vec<_> = jobs.iter().filter(|job| job.state != JobState::Ended).collect();
+            let submitted = submitted.load(Ordering::Relaxed);
+            panic!(
+                "round {round}: nothing happens; {submitted} of {due_by_now} submitted, still open: {open:#?}\n{}",
+                server.log()
+            );
+        }
         let before = all_jobs(server.client()).await.expect("a running server lists its jobs");
         kills_under_way += usize::from(before.iter().any(|job| job.state != JobState::Ended));
         server.kill();
@@ -166,6 +185,7 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
         assert_no_device_held_twice(&jobs);
     }
     submitter.await.unwrap();
+    eprintln!("{kills_under_way} of {KILLS} kills fell into work under way");
     assert!(
         kills_under_way > KILLS / 2,
         "only {kills_under_way} kills fell into work under way: this proves nothing"
@@ -255,4 +275,46 @@ async fn a_graceful_shutdown_leaves_jobs_running_and_the_next_server_finds_them(
     let job = server.wait_for_end(id).await;
     assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
     assert_eq!(server.texts(id).await, ["before", "after"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_on_one_data_folder_is_refused_and_the_first_goes_on() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let mut second = tokio::process::Command::new(DANLU)
+        .args(["up", "--listen", "127.0.0.1:0", "--data"])
+        .arg(server.data())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let status = tokio::time::timeout(DEADLINE, second.wait()).await.expect("it does not serve").unwrap();
+    assert!(!status.success());
+    let mut text = String::new();
+    second.stderr.take().unwrap().read_to_string(&mut text).await.unwrap();
+    assert!(text.contains("another `danlu up` is using the data folder"), "{text}");
+    assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+/// As a child does that a killed server was about to turn into a launcher.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_outlives_its_server_for_a_moment_refuses_nobody() {
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let path = data.join("server.lock");
+    let lock = std::fs::File::create(&path).unwrap();
+    lock.lock().unwrap();
+    let asks_for_it = |pid: i32| {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        files.into_iter().any(|file| std::fs::read_link(file.path()).is_ok_and(|target| target == path))
+    };
+    let release = async {
+        eventually("a server to ask for the lock", || async {
+            processes_of(&data).into_iter().any(asks_for_it).then_some(())
+        })
+        .await;
+        lock.unlock().unwrap();
+    };
+    let (server, ()) = tokio::join!(TestServer::start_in(DANLU, &[], folder, &[]), release);
+    assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
 }

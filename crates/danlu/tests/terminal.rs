@@ -17,10 +17,10 @@ async fn the_first_ctrl_c_stops_with_grace_and_the_second_kills() {
     let server = TestServer::start(DANLU, &[]).await;
     let arguments = ["run", "--set", "grace=1h", "--", "sh", "-c", STUBBORN];
     let mut terminal = Terminal::start(DANLU, &server.data(), &arguments, WINDOW);
-    terminal.wait_for("\nready\n").await;
+    terminal.wait_for("ready\n").await;
     terminal.type_in(CTRL_C).await;
     terminal.wait_for("stopping job 1; Ctrl-C again kills it at once").await;
-    terminal.wait_for("\nheard\n").await;
+    terminal.wait_for("heard\n").await;
     assert_eq!(server.job(JobId(1)).await.state, JobState::Stopping, "it has an hour");
     terminal.type_in(CTRL_C).await;
     terminal.wait_for("killing job 1").await;
@@ -37,11 +37,11 @@ async fn a_job_that_ends_in_its_grace_needs_one_ctrl_c() {
     let polite = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
     let arguments = ["run", "--set", "grace=1h", "--", "sh", "-c", polite];
     let mut terminal = Terminal::start(DANLU, &server.data(), &arguments, WINDOW);
-    terminal.wait_for("\nready\n").await;
+    terminal.wait_for("ready\n").await;
     terminal.type_in(CTRL_C).await;
     let (code, shown) = terminal.end().await;
     assert_eq!(code, Some(130), "{shown}");
-    assert!(shown.contains("\nsaved\n"), "its last words are shown: {shown}");
+    assert!(shown.contains("saved\n"), "its last words are shown: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +49,7 @@ async fn the_third_ctrl_c_leaves_even_if_the_server_does_not_answer() {
     let server = TestServer::start(DANLU, &[]).await;
     let arguments = ["run", "--set", "grace=1h", "--", "sh", "-c", STUBBORN];
     let mut terminal = Terminal::start(DANLU, &server.data(), &arguments, WINDOW);
-    terminal.wait_for("\nready\n").await;
+    terminal.wait_for("ready\n").await;
     let pid = Pid::from_raw(server.pid());
     kill(pid, Signal::SIGSTOP).unwrap();
     terminal.type_in(CTRL_C).await;

@@ -49,6 +49,13 @@ pub(crate) enum OverQuota {
     Guaranteed(Resource),
 }
 
+/// What a job may exceed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Limit { is_user: bool },
+    Guarantees,
+}
+
 /// What a guarantee lets a job do to others, the widest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
@@ -245,17 +252,46 @@ impl Accounts {
         account.used.minus(leaving).get(resource) > account.guaranteed.get(resource)
     }
 
+    /// The same if it kept so much more.
+    pub(crate) fn borrows_with(&self, id: AccountId, resource: Resource, leaving: &Usage, more: u64) -> bool {
+        let account = &self.accounts[id];
+        let kept = account.used.get(resource).saturating_add(more);
+        kept > account.guaranteed.get(resource).saturating_add(leaving.get(resource))
+    }
+
     pub(crate) fn lends(&self) -> bool {
         self.lending
     }
 
     /// The most that jobs of a workspace could ever hold which cannot be made to give it back: what is not guaranteed to
     /// others.
-    pub(crate) fn most_firm(&self, id: AccountId, resource: Resource) -> u64 {
+    fn most_firm(&self, id: AccountId, resource: Resource) -> u64 {
         let others = self.accounts.iter().enumerate().filter(|(other, _)| *other != id);
         let others: u64 = others.map(|(_, account)| account.guaranteed.get(resource)).sum();
         let own = self.accounts[id].guaranteed.get(resource);
         self.capacity.get(resource).saturating_sub(others).max(own)
+    }
+
+    /// What a job would exceed that uses so much by itself: of which resource, and how much would be right.
+    pub(crate) fn bound_exceeded_by(
+        &self,
+        id: AccountId,
+        usage: &Usage,
+        preemptible: bool,
+    ) -> Option<(Resource, u64, Bound)> {
+        let account = &self.accounts[id];
+        let over = |limit: &Ceiling, is_user: bool| {
+            let resource = limit.exceeded_by(usage, usage)?;
+            Some((resource, limit.get(resource)?, Bound::Limit { is_user }))
+        };
+        let is_firm = !(preemptible && self.lending);
+        let lent = || {
+            Resource::ALL.into_iter().find_map(|resource| {
+                let most = self.most_firm(id, resource);
+                (is_firm && usage.get(resource) > most).then_some((resource, most, Bound::Guarantees))
+            })
+        };
+        over(&account.limit, false).or_else(|| over(&account.per_user, true)).or_else(lent)
     }
 
     pub(crate) fn share(&self, id: AccountId) -> Share {

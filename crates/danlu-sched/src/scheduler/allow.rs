@@ -2,7 +2,8 @@
 
 use danlu_types::{DeviceKind, JobId};
 
-use super::accounts::{OverQuota, Right};
+use super::Scheduler;
+use super::accounts::{AccountId, OverQuota, Right};
 use super::pass::Pass;
 use super::queue::Class;
 use super::running::after;
@@ -94,9 +95,25 @@ impl Pass<'_> {
     }
 
     /// What is withheld for the heads of a workspace: it has that already, as far as its guarantee goes.
-    fn kept_for(&self, account: usize) -> Usage {
+    fn kept_for(&self, account: AccountId) -> Usage {
         let own = self.reserved.iter().filter(|reserved| reserved.is_of(account));
         own.fold(Usage::default(), |kept, reserved| kept.plus(&Usage::of_placement(&reserved.withheld)))
+    }
+}
+
+impl Scheduler {
+    /// The part of a shape that does not by itself exceed what its workspace could ever have.
+    pub(super) fn within_bounds(
+        &mut self,
+        account: AccountId,
+        shape: ShapeId,
+        preemptible: bool,
+    ) -> Option<ShapeId> {
+        let accounts = &self.accounts;
+        narrowed(&mut self.fleet, shape, KindSet::ALL, |usage| {
+            accounts.bound_exceeded_by(account, usage, preemptible).map_or(Ok(()), Err)
+        })
+        .ok()
     }
 }
 
@@ -144,7 +161,7 @@ fn narrowed<E>(
 }
 
 /// The kinds that would do; `None` stands for processors only.
-fn kinds_of(ask: &DeviceAsk) -> impl Iterator<Item = Option<DeviceKind>> + Clone {
+pub(super) fn kinds_of(ask: &DeviceAsk) -> impl Iterator<Item = Option<DeviceKind>> + Clone {
     let (is_cpu_only, asked) = (ask.count.is_none(), ask.kind);
     let devices = DeviceKind::ALL.into_iter().map(Some);
     let devices = devices.filter(move |kind| !is_cpu_only && (asked.is_none() || asked == *kind));

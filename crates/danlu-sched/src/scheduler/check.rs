@@ -6,19 +6,13 @@
 
 use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, FieldError, JobSpec, Node};
 
+use super::accounts::Bound;
+use super::allow::kinds_of;
 use super::usage::{Resource, Usage};
 use super::{Scheduler, why};
 use crate::fleet::Need;
 use crate::shape::{DeviceAsk, Shape};
 use crate::words::{alternatives, asked, cores, listed, model};
-
-/// What a job would exceed by itself.
-#[derive(Debug, Clone, Copy)]
-enum Bound {
-    /// Whose limit.
-    Limit(&'static str),
-    Guarantees,
-}
 
 /// More than any node has.
 const MOST_DEVICES: u32 = 128;
@@ -46,50 +40,35 @@ impl Scheduler {
         Err(FieldError::new("workspace", message))
     }
 
-    /// A job larger than its workspace or its owner may ever use would wait for ever.
+    /// A job larger than its workspace or its owner may ever use would wait for ever, and so would one that would fit only
+    /// on devices of which it may not have so many.
     fn check_limits(&mut self, spec: &JobSpec) -> Result<(), FieldError> {
-        let shape = Shape::of(spec);
         let id = self.accounts.id(&spec.workspace);
-        let account = self.accounts.get(id);
-        let kinds = self.fleet.kinds();
+        let mut shape = Shape::of(spec);
         let mut refused = None;
+        let mut allowed: Vec<DeviceAsk> = Vec::new();
         for ask in &shape.alternatives {
-            let kinds: Vec<_> = if ask.count.is_none() {
-                vec![None]
-            } else {
-                kinds
-                    .iter()
-                    .filter(|kind| ask.kind.is_none_or(|asked| asked == **kind))
-                    .copied()
-                    .map(Some)
-                    .collect()
-            };
-            for kind in kinds {
+            for kind in kinds_of(ask) {
                 let usage = Usage::of_gang(&shape, ask, kind);
-                let limits = [(account.limit, "workspace"), (account.per_user, "each person in workspace")];
-                let over = limits.into_iter().find_map(|(limit, whose)| {
-                    let resource = limit.exceeded_by(&usage, &usage)?;
-                    Some((resource, limit.get(resource)?, Bound::Limit(whose)))
-                });
-                let is_firm = !(spec.preemptible && self.accounts.lends());
-                let lent = Resource::ALL.into_iter().find_map(|resource| {
-                    let most = self.accounts.most_firm(id, resource);
-                    (is_firm && usage.get(resource) > most).then_some((resource, most, Bound::Guarantees))
-                });
-                match over.or(lent) {
-                    None => return Ok(()),
+                match self.accounts.bound_exceeded_by(id, &usage, spec.preemptible) {
+                    None => allowed.push(DeviceAsk { kind: kind.or(ask.kind), ..ask.clone() }),
                     Some((resource, most, whose)) => {
                         refused = refused.or(Some((resource, usage.get(resource), most, whose)));
                     }
                 }
             }
         }
+        shape.alternatives = allowed;
+        if self.fleet.would_ever_fit(&shape) {
+            return Ok(());
+        }
         let Some((resource, wanted, most, whose)) = refused else { return Ok(()) };
         let (wanted, most) = (why::amount(resource, wanted), why::amount(resource, most));
         let (workspace, what) = (&spec.workspace, crate::words::resource(resource));
         let message = match whose {
-            Bound::Limit(whose) => format!(
-                "asks for {wanted} {what} in all, but {whose} `{workspace}` may use at most {most}; ask for less, or use another workspace"
+            Bound::Limit { is_user } => format!(
+                "asks for {wanted} {what} in all, but {}workspace `{workspace}` may use at most {most}; ask for less, or use another workspace",
+                if is_user { "each person in " } else { "" }
             ),
             Bound::Guarantees if self.accounts.lends() => format!(
                 "asks for {wanted} {what} in all, but all beside {most} are guaranteed to other workspaces, and only preemptible jobs may borrow them; ask for at most {most}, or set `preemptible: true`"

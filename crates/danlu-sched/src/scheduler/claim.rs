@@ -45,10 +45,14 @@ impl Pass<'_> {
             return None;
         }
         let mark = self.scheduler.fleet.mark();
-        victims.iter().for_each(|victim| self.let_go(*victim));
+        for victim in victims {
+            self.let_go(*victim);
+        }
         let shape = self.within_quota(class, class.shape, job).ok();
         let placement = shape.and_then(|shape| self.place(class, shape));
-        victims.iter().for_each(|victim| self.book_again(*victim));
+        for victim in victims {
+            self.book_again(*victim);
+        }
         self.scheduler.fleet.undo(mark);
         placement
     }

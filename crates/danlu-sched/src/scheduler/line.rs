@@ -84,7 +84,7 @@ impl Pass<'_> {
         let line = self.lines.entry(account).or_default();
         let closed = line.heads.iter().fold(0, |closed, head| closed | head.pools);
         let mut pools = pools & !closed;
-        if pools == 0 || !self.scheduler.is_possible(class.shape) {
+        if pools == 0 || !self.scheduler.could_ever_start(class) {
             return;
         }
         let since = self.scheduler.queue.get(place.job).map_or(self.now, |waiting| waiting.since);

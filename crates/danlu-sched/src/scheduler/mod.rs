@@ -231,7 +231,7 @@ impl Scheduler {
             shape,
             pools: queue::pools_of(self.fleet.shape_of(shape)),
             preemptible: job.spec.preemptible,
-            length: Class::length_of(estimate.most),
+            length: Class::length_of(estimate.typical),
             user,
             avoid,
         };
@@ -332,6 +332,13 @@ impl Scheduler {
     /// Whether a shape fits what works now, if nobody held anything of it.
     fn is_possible(&mut self, shape: ShapeId) -> bool {
         *self.possible.entry(shape).or_insert_with(|| self.fleet.could_fit_when_idle(shape, &[]))
+    }
+
+    /// The same, as far as its workspace's limit and others' guarantees will ever allow it. Rules may have become stricter
+    /// after it was accepted.
+    fn could_ever_start(&mut self, class: &Class) -> bool {
+        let shape = self.within_bounds(class.account, class.shape, class.preemptible);
+        shape.is_some_and(|shape| self.is_possible(shape))
     }
 
     fn owner(&mut self, name: &str) -> Arc<str> {

@@ -185,15 +185,16 @@ impl<'s> Pass<'s> {
         if !is_reserved && self.preempt_for(class, *place, kinds) {
             return Outcome::Settled;
         }
+        let verdict = match allowed {
+            Err(refusal) => refusal.verdict(),
+            Ok(shape) if *had_room => self.no_room(class, job, shape),
+            Ok(shape) => Verdict::NoRoom { shape },
+        };
         // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
         if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
             self.head(account, class, *place, pools, policy);
         }
-        Outcome::Blocked(match allowed {
-            Err(refusal) => refusal.verdict(),
-            Ok(shape) if *had_room => self.no_room(class, job, shape),
-            Ok(shape) => Verdict::NoRoom { shape },
-        })
+        Outcome::Blocked(verdict)
     }
 
     pub(super) fn place(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
@@ -231,6 +232,7 @@ impl<'s> Pass<'s> {
         }));
         self.enter(entry);
         self.use_spare(class, &usage);
+        self.drop_reservation(job);
         self.settled.insert(job);
         self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement) });
     }
@@ -249,15 +251,18 @@ impl<'s> Pass<'s> {
     /// What is kept for heads may be used by those who should have ended by then.
     fn fill_reservations(&mut self) {
         for position in 0..self.reserved.len() {
-            let Reserved { at, withheld, .. } = &self.reserved[position];
+            let at = self.reserved[position].at;
+            let withheld = std::mem::take(&mut self.reserved[position].withheld.parts);
+            let withheld = Placement { parts: withheld, ..self.reserved[position].withheld };
             if !withheld.has_anything() {
                 continue;
             }
-            let (at, withheld) = (*at, withheld.clone());
             self.lines.values_mut().for_each(|line| line.open.clear());
             self.scheduler.fleet.give_back(&withheld);
             self.sweep(Sweep::EndingBy(at));
-            self.reserved[position].withheld = self.scheduler.fleet.withhold(&withheld);
+            if !self.settled.contains(&self.reserved[position].job) {
+                self.reserved[position].withheld = self.scheduler.fleet.withhold(&withheld);
+            }
         }
     }
 

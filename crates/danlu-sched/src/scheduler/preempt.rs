@@ -16,10 +16,11 @@ use danlu_types::JobId;
 use jiff::Timestamp;
 
 use super::Preemption;
-use super::accounts::{OverQuota, Right};
+use super::accounts::{AccountId, OverQuota, Right};
 use super::pass::Pass;
 use super::queue::{Class, Place};
 use super::running::{Running, after};
+use super::usage::{Resource, Usage};
 use crate::fleet::{KindSet, NodeId, Placement, ShapeId, Wish};
 
 /// A search looks at every preemptible job; all searches of a pass together look at so many. Who is left out has a turn
@@ -37,6 +38,9 @@ struct Search<'a> {
     shape: ShapeId,
     right: Option<Right>,
 }
+
+/// A job and the work that would be lost with it.
+type Victim = (u128, JobId);
 
 /// What room for one worker more on a node costs.
 #[derive(Debug)]
@@ -86,7 +90,9 @@ impl Pass<'_> {
         } else {
             None
         };
-        victims.iter().for_each(|victim| self.book_again(*victim));
+        for victim in &victims {
+            self.book_again(*victim);
+        }
         self.scheduler.fleet.undo(mark);
         let Some(placement) = placement.filter(|_| !victims.is_empty()) else { return false };
         self.preempt(search, &victims, &placement);
@@ -138,7 +144,6 @@ impl Pass<'_> {
         candidates
     }
 
-    /// Looked at again for every victim: whoever has given back all that was borrowed is left alone.
     fn may_take(&self, search: &Search<'_>, running: &Running) -> bool {
         let priority = search.place.priority.0;
         let borrowed = || {
@@ -153,6 +158,30 @@ impl Pass<'_> {
         search.right.is_some_and(Right::takes_back) && borrowed()
     }
 
+    /// Whether everybody still gives back no more than is borrowed, with `more` beside those that were let go: without the
+    /// largest of its victims, a workspace would still borrow.
+    fn is_fair(&self, search: &Search<'_>, gone: &BTreeSet<JobId>, more: &[JobId]) -> bool {
+        let mut given: BTreeMap<(AccountId, Resource), (Usage, u64)> = BTreeMap::new();
+        let additional = more.iter().map(|job| (job, true));
+        for (job, is_more) in gone.iter().map(|job| (job, false)).chain(additional) {
+            let Some(running) = self.scheduler.running.get(*job) else { continue };
+            let by_priority =
+                running.account == search.class.account && running.priority < search.place.priority.0;
+            let resource = running.usage.main_resource();
+            let (sum, largest) = given.entry((running.account, resource)).or_default();
+            if is_more {
+                sum.add(&running.usage);
+            }
+            if !by_priority {
+                *largest = (*largest).max(running.usage.get(resource));
+            }
+        }
+        given.into_iter().all(|((account, resource), (sum, largest))| {
+            let leaving = self.leaving(account).plus(&sum);
+            largest == 0 || self.scheduler.accounts.borrows_with(account, resource, &leaving, largest)
+        })
+    }
+
     /// Lets jobs go until the gang fits, the cheapest first. They are let go only for the moment.
     fn choose(&mut self, search: &Search<'_>, candidates: &[JobId], victims: &mut BTreeSet<JobId>) -> bool {
         if !self.relieve_quota(search, candidates, victims) {
@@ -161,14 +190,13 @@ impl Pass<'_> {
         while self.room_for(search).is_none() {
             let mut has_found = false;
             for price in self.prices(search, candidates, victims) {
-                let is_still_right = price.victims.iter().all(|victim| {
-                    let running = self.scheduler.running.get(*victim);
-                    !victims.contains(victim) && running.is_some_and(|running| self.may_take(search, running))
-                });
-                if !is_still_right {
+                let is_new = price.victims.iter().all(|victim| !victims.contains(victim));
+                if !is_new || !self.is_fair(search, victims, &price.victims) {
                     continue;
                 }
-                price.victims.iter().for_each(|victim| self.let_go(*victim));
+                for victim in &price.victims {
+                    self.let_go(*victim);
+                }
                 victims.extend(price.victims);
                 has_found = true;
                 if self.room_for(search).is_some() {
@@ -228,58 +256,82 @@ impl Pass<'_> {
         }
         let nodes = by_node.into_iter().filter(|(node, _)| !search.class.avoid.contains(node));
         let mut prices: Vec<Price> =
-            nodes.filter_map(|(node, jobs)| self.price(search, node, &jobs)).collect();
+            nodes.filter_map(|(node, jobs)| self.price(search, victims, node, &jobs)).collect();
         prices.sort_by_key(|price| (price.victims.len(), price.work, price.node));
         prices
     }
 
     /// The fewest of a node's jobs whose end leaves room for one worker more there, and of those the cheapest: those that
     /// hold most first, then without those that turn out not to matter, then in cheaper combinations.
-    fn price(&mut self, search: &Search<'_>, node: NodeId, jobs: &[JobId]) -> Option<Price> {
-        let running = &self.scheduler.running;
-        let held = |running: &Running| {
-            let here = running.placement.parts.iter().filter(|part| part.node == node);
-            here.map(|part| (part.devices.len() * usize::from(part.share), part.milli_cpus)).max()
-        };
-        let mut jobs: Vec<(_, u128, JobId)> = jobs
-            .iter()
-            .filter_map(|job| running.get(*job).map(|running| (running, *job)))
-            .map(|(running, job)| (held(running), running.work_at_stake(self.now), job))
-            .collect();
-        jobs.sort_unstable_by_key(|(held, work, job)| (std::cmp::Reverse(*held), *work, *job));
+    fn price(
+        &mut self,
+        search: &Search<'_>,
+        gone: &BTreeSet<JobId>,
+        node: NodeId,
+        jobs: &[JobId],
+    ) -> Option<Price> {
         let before = self.scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
-        let mut suffices = |victims: &[(u128, JobId)]| {
-            let scheduler = &mut *self.scheduler;
-            let mark = scheduler.fleet.mark();
-            for (_, job) in victims {
-                if let Some(running) = scheduler.running.get(*job) {
-                    scheduler.fleet.give_back(&running.placement);
-                }
+        let jobs = self.largest_first(node, jobs);
+        let mut taken: Vec<Victim> = Vec::new();
+        for victim in &jobs {
+            taken.push(*victim);
+            if !self.is_fair(search, gone, &numbers(&taken)) {
+                taken.pop();
+            } else if self.room_without(search, node, &taken) > before {
+                break;
             }
-            let room = scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
-            scheduler.fleet.undo(mark);
-            room > before
-        };
-        let jobs: Vec<(u128, JobId)> = jobs.into_iter().map(|(_, work, job)| (work, job)).collect();
-        let enough = (1..=jobs.len()).find(|count| suffices(&jobs[..*count]))?;
-        let mut taken = jobs[..enough].to_vec();
+        }
+        if taken.is_empty() || self.room_without(search, node, &taken) <= before {
+            return None;
+        }
         taken.sort_unstable();
         for position in (0..taken.len()).rev() {
             let mut fewer = taken.clone();
             fewer.remove(position);
-            if !fewer.is_empty() && suffices(&fewer) {
+            if !fewer.is_empty() && self.room_without(search, node, &fewer) > before {
                 taken = fewer;
             }
         }
-        let work_of = |victims: &[(u128, JobId)]| victims.iter().map(|(work, _)| work).sum::<u128>();
         if jobs.len() <= FEW {
-            let mut cheaper: Vec<Vec<(u128, JobId)>> = combinations(&jobs, taken.len());
-            cheaper.retain(|victims| work_of(victims) < work_of(&taken));
+            let mut cheaper = combinations(&jobs, taken.len());
+            cheaper.retain(|victims| (work_of(victims), victims) < (work_of(&taken), &taken));
             cheaper.sort_by_cached_key(|victims| (work_of(victims), victims.clone()));
-            taken = cheaper.into_iter().find(|victims| suffices(victims)).unwrap_or(taken);
+            let found = cheaper.into_iter().find(|victims| {
+                self.is_fair(search, gone, &numbers(victims))
+                    && self.room_without(search, node, victims) > before
+            });
+            taken = found.unwrap_or(taken);
         }
-        let work = work_of(&taken);
-        Some(Price { work, node, victims: taken.into_iter().map(|(_, job)| job).collect() })
+        Some(Price { work: work_of(&taken), node, victims: numbers(&taken) })
+    }
+
+    /// By how much they hold of a node; of equals those first that lose least.
+    fn largest_first(&self, node: NodeId, jobs: &[JobId]) -> Vec<Victim> {
+        let held = |running: &Running| {
+            let here = running.placement.parts.iter().filter(|part| part.node == node);
+            here.map(|part| part.devices.len() * usize::from(part.share)).sum::<usize>()
+        };
+        let running = |job: &JobId| self.scheduler.running.get(*job).map(|running| (running, *job));
+        let mut jobs: Vec<(std::cmp::Reverse<usize>, Victim)> = jobs
+            .iter()
+            .filter_map(running)
+            .map(|(running, job)| (std::cmp::Reverse(held(running)), (running.work_at_stake(self.now), job)))
+            .collect();
+        jobs.sort_unstable();
+        jobs.into_iter().map(|(_, victim)| victim).collect()
+    }
+
+    fn room_without(&mut self, search: &Search<'_>, node: NodeId, victims: &[Victim]) -> u32 {
+        let scheduler = &mut *self.scheduler;
+        let mark = scheduler.fleet.mark();
+        for (_, job) in victims {
+            if let Some(running) = scheduler.running.get(*job) {
+                scheduler.fleet.give_back(&running.placement);
+            }
+        }
+        let room = scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
+        scheduler.fleet.undo(mark);
+        room
     }
 
     /// Leaves those alone without whom it works too, the dearest first.
@@ -314,6 +366,14 @@ impl Right {
     fn pushes_out_own(self) -> bool {
         matches!(self, Right::PushOutOwn | Right::TakeBackAndPushOutOwn)
     }
+}
+
+fn numbers(victims: &[Victim]) -> Vec<JobId> {
+    victims.iter().map(|(_, job)| *job).collect()
+}
+
+fn work_of(victims: &[Victim]) -> u128 {
+    victims.iter().map(|(work, _)| work).sum()
 }
 
 /// All ways to choose so many, each in order.

@@ -140,15 +140,12 @@ impl Pass<'_> {
         self.now.duration_since(kept.computed_at) < lead.max(FRESH_FOR)
     }
 
-    /// Whether nobody who comes before it will hold any of its devices then.
+    /// Whether nobody who comes before it will be on any of its nodes then: as far as this pass knows, the others were
+    /// there when it was computed.
     fn is_undisturbed(&self, kept: &Kept) -> bool {
         let takes = |placement: &Placement, until: Timestamp| {
-            let shares = |part: &Part| {
-                kept.placement.parts.iter().any(|own| {
-                    own.node == part.node && own.devices.iter().any(|device| part.devices.contains(device))
-                })
-            };
-            until > kept.at && placement.parts.iter().any(shares)
+            let is_there = |part: &Part| kept.placement.parts.iter().any(|own| own.node == part.node);
+            until > kept.at && placement.parts.iter().any(is_there)
         };
         let promises = self.promises.iter().map(|promise| (&promise.placement, promise.until));
         let reserved = self
@@ -279,9 +276,20 @@ impl Pass<'_> {
         verdict
     }
 
+    /// A head that starts after all, on what is kept for another, needs its own reservation no more.
+    pub(super) fn drop_reservation(&mut self, job: JobId) {
+        for reserved in self.reserved.iter_mut().filter(|reserved| reserved.job == job) {
+            self.scheduler.fleet.give_back(&reserved.withheld);
+            reserved.withheld.parts.clear();
+        }
+    }
+
     pub(super) fn keep_reservations(&mut self) {
         self.scheduler.kept.clear();
-        for Reserved { job, at, key, kept, .. } in std::mem::take(&mut self.reserved) {
+        let still_wait = |reserved: &Reserved| !self.settled.contains(&reserved.job);
+        let (reserved, _): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.reserved).into_iter().partition(still_wait);
+        for Reserved { job, at, key, kept, .. } in reserved {
             let grants = self.scheduler.fleet.grants(&kept.placement);
             self.plan.reservations.push(Reservation { job, at, grants });
             self.scheduler.kept.insert(key, kept);

@@ -82,7 +82,7 @@ impl Running {
             }
             after(from, span)
         };
-        let end = ahead(self.placed_at, self.estimate.typical);
+        let end = ahead(self.placed_at, self.estimate.most);
         let stops = self.stopping.map(|stopping| ahead(stopping.since, stopping.grace));
         let limit = self.latest_end.filter(|limit| *limit > now);
         stops.into_iter().chain(limit).fold(end, Timestamp::min)

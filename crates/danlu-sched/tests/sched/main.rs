@@ -5,6 +5,11 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod cases;
+mod differential;
 mod fixture;
+mod liveness;
+mod properties;
+mod reference;
 mod rules;
 mod world;

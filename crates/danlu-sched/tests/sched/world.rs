@@ -5,19 +5,15 @@ use std::sync::Arc;
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit, WorkerState};
 use danlu_core::{Event, Grant, Job, Life, Step, apply};
-use danlu_sched::{Plan, Scheduler};
+use danlu_sched::{Plan, Scheduler, WaitReason};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Sharing,
     WorkerIndex,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub(crate) fn start_of_time() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
-}
-
-pub(crate) fn seconds(count: i64) -> Timestamp {
-    start_of_time() + SignedDuration::from_secs(count)
 }
 
 /// A node whose devices stand in islands of the given size.
@@ -49,12 +45,13 @@ pub(crate) struct World {
     pub(crate) scheduler: Scheduler,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) now: Timestamp,
+    submitted: u64,
 }
 
 impl World {
     pub(crate) fn new(nodes: Vec<Node>, sharing: Sharing) -> Self {
         let scheduler = Scheduler::new(&nodes, sharing.clone());
-        World { nodes, sharing, scheduler, jobs: BTreeMap::new(), now: start_of_time() }
+        World { nodes, sharing, scheduler, jobs: BTreeMap::new(), now: start_of_time(), submitted: 0 }
     }
 
     /// Tells the scheduler of changed nodes and rules.
@@ -103,6 +100,17 @@ impl World {
         self.end(job, &WorkerExit::Stopped);
     }
 
+    /// It is over, and nobody remembers how long it took.
+    pub(crate) fn vanish(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+        self.scheduler.forget(job);
+    }
+
+    pub(crate) fn next_id(&mut self) -> u64 {
+        self.submitted += 1;
+        self.submitted
+    }
+
     pub(crate) fn apply(&mut self, job: JobId, event: Event) {
         match apply(&self.jobs[&job], event.clone(), self.now) {
             Step::Next { job, .. } => self.file(*job),
@@ -117,6 +125,24 @@ impl World {
                 self.apply(job, event(attempt.number, WorkerIndex(index)));
             }
         }
+    }
+
+    /// The same, to look at.
+    pub(crate) fn copy(&self) -> World {
+        World {
+            nodes: self.nodes.clone(),
+            sharing: self.sharing.clone(),
+            scheduler: Scheduler::new(&[], Sharing::default()),
+            jobs: self.jobs.clone(),
+            now: self.now,
+            submitted: self.submitted,
+        }
+    }
+
+    /// Why everybody waits.
+    pub(crate) fn reasons(&mut self) -> Vec<(JobId, Option<WaitReason>)> {
+        let waiting: Vec<JobId> = self.queued().map(|job| job.id).collect();
+        waiting.into_iter().map(|job| (job, self.scheduler.wait_reason(job))).collect()
     }
 
     /// Jobs that wait, in the order in which they were submitted.

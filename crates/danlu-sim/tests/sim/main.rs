@@ -5,5 +5,7 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod figures;
 mod properties;
+mod rules;
 mod story;

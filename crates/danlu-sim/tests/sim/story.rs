@@ -1,10 +1,13 @@
 //! An afternoon on two machines.
 
+use std::collections::BTreeMap;
+
 use danlu_core::job::Failure;
 use danlu_core::{FailureCause, WorkerExit};
-use danlu_sim::{Happening, Intervention, Script, SimJob, simulate};
+use danlu_sim::{Happening, Intervention, Script, SimJob, World, simulate};
 use danlu_types::{
-    Bytes, Cpus, Device, DeviceKind, Health, JobSpec, Node, NodeCapacity, NodeName, Retry, RetryCause, Span,
+    Bytes, Cpus, Device, DeviceKind, HeadOfLine, Health, JobSpec, Node, NodeCapacity, NodeName, Retry,
+    RetryCause, Sharing, Span, Workspace,
 };
 
 pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus: u64) -> Node {
@@ -22,6 +25,8 @@ pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus
         capacity: NodeCapacity { cpus: Cpus::whole(cpus), memory: Bytes(64 << 30) },
         devices: (0..devices).map(device).collect(),
         address: "127.0.0.1".to_owned(),
+        labels: BTreeMap::new(),
+        cordoned: None,
         simulated: true,
     }
 }
@@ -31,11 +36,11 @@ pub(crate) fn lost() -> WorkerExit {
     WorkerExit::Failed(failure)
 }
 
-fn minutes(count: u64) -> Span {
+pub(crate) fn minutes(count: u64) -> Span {
     Span::from_seconds(60 * count)
 }
 
-fn spec(name: &str, workers: u32, devices: &str) -> JobSpec {
+pub(crate) fn spec(name: &str, workers: u32, devices: &str) -> JobSpec {
     let devices = devices.parse().unwrap();
     JobSpec { name: name.to_owned(), workers, devices, ..JobSpec::of_command("true") }
 }
@@ -52,7 +57,7 @@ fn an_afternoon_on_two_machines() {
     let jobs = vec![
         SimJob::succeeding(minutes(0), spec("first", 1, "ascend:8"), minutes(60)),
         SimJob {
-            attempts: vec![
+            parts: vec![
                 Script { runs: minutes(10), exit: lost() },
                 Script { runs: minutes(30), exit: WorkerExit::Succeeded },
             ],
@@ -71,7 +76,10 @@ fn an_afternoon_on_two_machines() {
         },
     ];
     let stop = Intervention { at: minutes(140), what: Happening::Stop { job: 8 } };
-    let report = simulate(nodes, jobs, vec![stop]);
+    let strict = Workspace { head_of_line: HeadOfLine::Strict, ..Workspace::default() };
+    let workspaces = [("default".to_owned(), strict)].into_iter().collect();
+    let sharing = Sharing { workspaces, ..Sharing::default() };
+    let report = simulate(World { nodes, sharing, jobs, interventions: vec![stop], ..World::default() });
     insta::assert_snapshot!(report);
 }
 
@@ -89,6 +97,6 @@ fn a_lost_node_takes_its_gang_along_and_comes_back() {
         Intervention { at: minutes(10), what: Happening::NodeLost { node: node.clone() } },
         Intervention { at: minutes(40), what: Happening::NodeBack { node } },
     ];
-    let report = simulate(nodes, jobs, interventions);
+    let report = simulate(World { nodes, jobs, interventions, ..World::default() });
     insta::assert_snapshot!(report);
 }

@@ -1,0 +1,113 @@
+//! When the head of a line can start.
+
+use danlu_core::Job;
+use danlu_sched::{Part, Shape};
+use jiff::{SignedDuration, Timestamp};
+
+use super::quota::Use;
+use super::{Hold, Pass, estimate, placement_of};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Begin,
+    End,
+}
+
+impl Pass<'_> {
+    /// Keeps for a head what it needs, from the time at which those who hold it should have ended.
+    pub(super) fn reserve(&mut self, job: &Job) {
+        let Some((at, parts, spare)) = self.opening(job) else { return };
+        let shape = Shape::of(&job.spec);
+        let covered = self.narrowed(&shape, |asked, _| self.has_right(job, &asked));
+        let withheld = self.fleet().withhold(&placement_of(parts.clone())).parts;
+        self.hold(job, Some(at), parts, withheld);
+        let hold = self.holds.last_mut().unwrap();
+        (hold.spare, hold.is_entitled) = (spare, !covered.alternatives.is_empty());
+    }
+
+    /// Lets the time go by until the job fits: running jobs end as expected, and those before it begin, take what they
+    /// are owed as soon as it is free, and end.
+    fn opening(&self, job: &Job) -> Option<(Timestamp, Vec<Part>, [Option<u64>; 4])> {
+        let mut then = self.clone();
+        then.holds.sort_by_key(|hold| hold.reservation.is_some());
+        then.gone.extend(&self.victims);
+        let graces = self.victims.iter().map(|victim| self.now + duration(self.jobs[victim].spec.grace));
+        let mut at = graces.fold(self.now, Timestamp::max);
+        let mut ends: Vec<(Timestamp, _)> =
+            self.running().into_iter().map(|(job, _)| (self.expected_end(job), job.id)).collect();
+        ends.retain(|(_, job)| !self.victims.contains(job));
+        ends.sort_unstable();
+        let mut events: Vec<(Timestamp, usize, Event)> = Vec::new();
+        for (position, hold) in then.holds.iter().enumerate() {
+            events.extend(hold.reservation.map(|begin| (begin, position, Event::Begin)));
+            events.push((hold.until, position, Event::End));
+        }
+        events.sort_unstable();
+        loop {
+            then.collect();
+            let shape = then.within_quota(job, &Shape::of(&job.spec));
+            if let Some(parts) = then.place(job, &shape) {
+                let (used, own) = (then.used(&job.spec.workspace), Use::of(&parts, self.nodes));
+                let limit = self.limit(&job.spec.workspace);
+                let spare = |of: usize| Some(limit[of]?.saturating_sub(used[of] + own.0[of]));
+                return Some((at, parts, std::array::from_fn(spare)));
+            }
+            match (events.first().copied(), ends.first().copied()) {
+                (Some((next, position, event)), end) if end.is_none_or(|(end, _)| next < end) => {
+                    events.remove(0);
+                    at = at.max(next);
+                    let hold = &mut then.holds[position];
+                    hold.counts = event == Event::Begin;
+                    if event == Event::End {
+                        (hold.parts, hold.withheld) = (Vec::new(), Vec::new());
+                    }
+                }
+                (_, Some((end, ended))) => {
+                    ends.remove(0);
+                    at = at.max(end);
+                    then.gone.insert(ended);
+                }
+                (_, None) => return None,
+            }
+        }
+    }
+
+    /// Gives those before it what they lack of what has become free.
+    fn collect(&mut self) {
+        for at in 0..self.holds.len() {
+            let Hold { parts, withheld, .. } = &self.holds[at];
+            let lacks = parts.iter().zip(withheld).map(|(all, has)| Part {
+                devices: all.devices.iter().filter(|device| !has.devices.contains(device)).copied().collect(),
+                milli_cpus: all.milli_cpus - has.milli_cpus,
+                bytes: all.bytes - has.bytes,
+                ..*all
+            });
+            let found = self.fleet().withhold(&placement_of(lacks.collect())).parts;
+            for (has, found) in self.holds[at].withheld.iter_mut().zip(found) {
+                has.devices.extend(found.devices);
+                has.milli_cpus += found.milli_cpus;
+                has.bytes += found.bytes;
+            }
+        }
+    }
+
+    /// A job that outlives its estimate is given as long again.
+    fn expected_end(&self, job: &Job) -> Timestamp {
+        let ahead = |from: Timestamp, mut span: SignedDuration| {
+            span = span.max(SignedDuration::from_secs(1));
+            while from + span <= self.now {
+                span = span * 2;
+            }
+            from + span
+        };
+        let attempt = job.active().unwrap();
+        let end = ahead(attempt.placed_at, estimate(job));
+        let limit = job.spec.max_time.map(|limit| attempt.placed_at + duration(limit));
+        let stop = attempt.stop.as_ref().map(|stop| ahead(stop.since, duration(stop.grace)));
+        stop.into_iter().chain(limit.filter(|limit| *limit > self.now)).fold(end, Timestamp::min)
+    }
+}
+
+fn duration(span: danlu_types::Span) -> SignedDuration {
+    span.to_duration().try_into().unwrap()
+}

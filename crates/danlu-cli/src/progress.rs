@@ -32,6 +32,13 @@ pub(crate) fn jobs(length: u64, message: impl Into<String>) -> ProgressBar {
         .with_message(message.into())
 }
 
+/// Orders of arrival that were tried.
+pub(crate) fn seeds(length: u64, message: impl Into<String>) -> ProgressBar {
+    ProgressBar::new(length)
+        .with_style(style("{msg} {wide_bar} {human_pos}/{human_len} orders, {elapsed}, eta {eta}"))
+        .with_message(message.into())
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates of this file are well-formed")
 }

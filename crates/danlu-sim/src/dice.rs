@@ -2,7 +2,7 @@
 
 use danlu_types::Span;
 
-/// Splitmix64 (Steele, Lea and Flood, 2014): a counter and three multiplications, good enough for drawing faults.
+/// Splitmix64 (Steele, Lea and Flood, 2014): a counter and three multiplications, good enough for drawing faults and shuffling.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice {
     state: u64,
@@ -22,6 +22,19 @@ impl Dice {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, each as likely as the others (to within one part in 2³² for any list one could hold).
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        let wide = u128::from(self.next()) * bound as u128;
+        usize::try_from(wide >> 64).unwrap_or(0)
+    }
+
+    /// Fisher and Yates.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
     }
 
     /// The time to the next of events that come at random, so often on average.
@@ -51,6 +64,15 @@ mod tests {
         assert_eq!(draw(7, 0), draw(7, 0));
         assert_ne!(draw(7, 0), draw(7, 1));
         assert_ne!(draw(7, 0), draw(8, 0));
+    }
+
+    #[test]
+    fn shuffling_loses_nothing() {
+        let mut items: Vec<usize> = (0..100).collect();
+        Dice::new(3, 0).shuffle(&mut items);
+        assert_ne!(items, (0..100).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
     }
 
     #[test]

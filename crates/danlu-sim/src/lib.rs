@@ -11,6 +11,7 @@ mod bench;
 mod dice;
 mod faults;
 mod measure;
+pub mod place;
 mod report;
 mod simulation;
 mod story;

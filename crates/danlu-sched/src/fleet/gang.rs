@@ -7,7 +7,7 @@
 use danlu_types::DeviceKind;
 
 use super::layout::{Layout, Slot};
-use super::view::{NO_ROOM, View};
+use super::view::View;
 use super::{Fleet, NodeId, Part, Placement, ShapeId, Wish};
 
 /// Slots among which a gang may choose.
@@ -22,11 +22,17 @@ impl Fleet {
     pub(super) fn place_on(&mut self, id: ShapeId, alternative: usize, wish: &Wish<'_>) -> Option<Placement> {
         self.refresh(id, alternative);
         let workers = self.shapes[id.ordinal()].shape.workers;
+        if workers == 1 && wish.is_none() {
+            let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
+            view.appraise(&self.layout, &self.state, &mut self.value);
+            let slot = view.best(&self.layout, &self.state, &mut self.value)?;
+            let (_, parts) = self.fill(id, alternative, slot, 1)?;
+            return Some(self.placement_on(id, alternative, slot, parts));
+        }
         let scope = self.scope(id, alternative, wish)?;
         let mark = self.mark();
         let placed = if workers == 1 {
-            best(&self.layout, self.view(id, alternative), &scope, 1)
-                .and_then(|(slot, _)| self.fill(id, alternative, slot, 1))
+            self.best(id, alternative, &scope, 1).and_then(|slot| self.fill(id, alternative, slot, 1))
         } else {
             self.place_gang(id, alternative, scope, workers)
         };
@@ -35,9 +41,13 @@ impl Fleet {
             return None;
         };
         self.release(mark);
+        Some(self.placement_on(id, alternative, slot, parts))
+    }
+
+    fn placement_on(&self, id: ShapeId, alternative: usize, slot: usize, parts: Vec<Part>) -> Placement {
         let model = self.layout.slots[slot].model.filter(|_| self.view(id, alternative).need.devices > 0);
         let kind = model.map(|model| self.layout.kind_of(model));
-        Some(Placement { alternative, kind, parts })
+        Placement { alternative, kind, parts }
     }
 
     /// What may be chosen from, if that holds the gang at all.
@@ -52,7 +62,7 @@ impl Fleet {
             return None;
         }
         if shape.workers > 1 && (shape.same_rack || self.layout.has_racks) {
-            let on_one_node = best(&self.layout, view, &scope, shape.workers).is_some();
+            let on_one_node = largest(&self.layout, view, &scope) >= shape.workers;
             if !on_one_node {
                 scope.bunch = tightest_bunch(&self.layout, view, &scope, workers);
                 if scope.bunch.is_none() && shape.same_rack {
@@ -79,9 +89,10 @@ impl Fleet {
         while let Some(missing) =
             workers.checked_sub(u32::try_from(parts.len()).ok()?).filter(|missing| *missing > 0)
         {
+            let most = largest(&self.layout, self.view(id, alternative), &scope);
+            let slot = self.best(id, alternative, &scope, most.min(missing))?;
             let view = self.view(id, alternative);
-            let (slot, room) = best(&self.layout, view, &scope, missing)
-                .or_else(|| best(&self.layout, view, &scope, largest(&self.layout, view, &scope)))?;
+            let room = view.rooms[slot];
             if first.is_none() {
                 first = Some(slot);
                 let pool = view.pool(&self.layout.slots[slot]);
@@ -94,6 +105,23 @@ impl Fleet {
         Some((first?, parts))
     }
 
+    /// The best slot with room for so many workers; of equals the first.
+    fn best(&mut self, id: ShapeId, alternative: usize, scope: &Scope<'_>, workers: u32) -> Option<usize> {
+        let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
+        view.appraise(&self.layout, &self.state, &mut self.value);
+        let open: Vec<usize> = (0..self.layout.slots.len())
+            .filter(|&at| {
+                view.rooms[at] >= workers.max(1) && scope.admits(&self.layout, view, &self.layout.slots[at])
+            })
+            .collect();
+        loop {
+            let best = *open.iter().min_by_key(|at| (std::cmp::Reverse(view.scores[**at]), **at))?;
+            if !view.settle(&self.layout, &self.state, &mut self.value, best) {
+                return Some(best);
+            }
+        }
+    }
+
     /// Puts so many workers on a slot that has room for them.
     fn fill(
         &mut self,
@@ -103,7 +131,10 @@ impl Fleet {
         workers: u32,
     ) -> Option<(usize, Vec<Part>)> {
         let mut parts = Vec::with_capacity(workers as usize);
-        for _ in 0..workers {
+        for worker in 0..workers {
+            if worker > 0 {
+                self.refresh(id, alternative);
+            }
             let devices = self.choose_devices(id, alternative, slot)?;
             let shape = &self.shapes[id.ordinal()].shape;
             let part = Part {
@@ -120,8 +151,10 @@ impl Fleet {
     }
 
     /// Positions on the node.
-    fn choose_devices(&self, id: ShapeId, alternative: usize, at: usize) -> Option<Vec<u8>> {
-        let view = self.view(id, alternative);
+    fn choose_devices(&mut self, id: ShapeId, alternative: usize, at: usize) -> Option<Vec<u8>> {
+        let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
+        view.appraise(&self.layout, &self.state, &mut self.value);
+        view.settle(&self.layout, &self.state, &mut self.value, at);
         let slot = &self.layout.slots[at];
         let need = view.need;
         if need.devices == 0 {
@@ -130,8 +163,10 @@ impl Fleet {
         let mut levels = Vec::new();
         self.state.levels(&self.layout, slot, &mut levels);
         let chosen = if need.is_share() {
-            let fitting = levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share);
-            vec![fitting.min()?.1]
+            match view.used_device(&self.value, at) {
+                Some(device) => vec![device],
+                None => slot.board.pick(&levels, &slot.islands, need)?,
+            }
         } else {
             slot.board.pick(&levels, &slot.islands, need)?
         };
@@ -140,16 +175,6 @@ impl Fleet {
         positions.sort_unstable();
         Some(positions)
     }
-}
-
-/// The best slot with room for so many workers, and its room; of equals the first.
-fn best(layout: &Layout, view: &View, scope: &Scope<'_>, workers: u32) -> Option<(usize, u32)> {
-    let slots = layout.slots.iter().enumerate();
-    let open = slots.filter(|(at, slot)| {
-        view.scores[*at] != NO_ROOM && view.rooms[*at] >= workers.max(1) && scope.admits(layout, view, slot)
-    });
-    let (at, _) = open.min_by_key(|(at, _)| (std::cmp::Reverse(view.scores[*at]), *at))?;
-    Some((at, view.rooms[at]))
 }
 
 fn largest(layout: &Layout, view: &View, scope: &Scope<'_>) -> u32 {
@@ -202,6 +227,10 @@ impl Scope<'_> {
 }
 
 impl Wish<'_> {
+    fn is_none(&self) -> bool {
+        self.avoid.is_empty() && self.kinds == KindSet::ALL
+    }
+
     fn avoids(&self, node: usize) -> bool {
         self.avoid.iter().any(|avoided| avoided.ordinal() == node)
     }

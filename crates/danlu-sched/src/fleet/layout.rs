@@ -21,6 +21,8 @@ pub(crate) struct Layout {
     pub(crate) ordinals: BTreeMap<NodeName, u32>,
     pub(crate) models: Vec<Model>,
     pub(crate) slots: Vec<Slot>,
+    /// The model of each slot; one beyond the last where there is none.
+    pub(crate) model_of: Vec<usize>,
     /// The slots of each node; never empty.
     pub(crate) of_node: Vec<Range<usize>>,
     /// Where each node's devices start in arrays over all devices.
@@ -72,6 +74,7 @@ impl Layout {
             ordinals: nodes.iter().zip(0..).map(|(node, ordinal)| (node.name.clone(), ordinal)).collect(),
             models,
             slots: Vec::with_capacity(nodes.len()),
+            model_of: Vec::new(),
             of_node: Vec::with_capacity(nodes.len()),
             first_device: Vec::with_capacity(nodes.len()),
             devices: 0,
@@ -98,6 +101,7 @@ impl Layout {
                 layout.bunches = layout.bunches.max(slot.bunch + 1);
             }
         }
+        layout.model_of = layout.slots.iter().map(|slot| slot.model.unwrap_or(layout.models.len())).collect();
         layout
     }
 

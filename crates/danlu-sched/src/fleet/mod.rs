@@ -13,6 +13,7 @@ mod layout;
 mod ledger;
 mod state;
 mod trial;
+mod value;
 mod view;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub use self::ledger::Totals;
 pub use self::state::Mark;
 use self::state::State;
 pub use self::trial::Shortage;
+use self::value::Value;
 use self::view::View;
 use crate::shape::Shape;
 
@@ -34,6 +36,7 @@ use crate::shape::Shape;
 pub struct Fleet {
     layout: Layout,
     state: State,
+    value: Value,
     shapes: Vec<Interned>,
     ids: BTreeMap<Shape, ShapeId>,
 }
@@ -110,7 +113,8 @@ impl Fleet {
     pub fn new(nodes: &[Node]) -> Self {
         let layout = Layout::new(nodes);
         let state = State::new(&layout);
-        Fleet { layout, state, shapes: Vec::new(), ids: BTreeMap::new() }
+        let value = Value::new(&layout);
+        Fleet { layout, state, value, shapes: Vec::new(), ids: BTreeMap::new() }
     }
 
     pub fn nodes(&self) -> &[Node] {
@@ -125,6 +129,7 @@ impl Fleet {
         let views = vec![None; shape.alternatives.len()];
         self.shapes.push(Interned { shape: shape.clone(), views, could_ever_fit: None });
         self.ids.insert(shape.clone(), id);
+        self.value.add_shape(&self.layout, shape);
         id
     }
 
@@ -133,7 +138,10 @@ impl Fleet {
     }
 
     /// One gang of this shape arrived: what arrives often is what room is kept for.
-    pub fn learn(&mut self, _shape: ShapeId) {}
+    pub fn learn(&mut self, shape: ShapeId) {
+        let workers = self.shapes[shape.ordinal()].shape.workers;
+        self.value.learn(&self.layout, shape.ordinal(), workers);
+    }
 
     /// How many workers fit now, on the best alternative and model; racks are not looked at.
     pub fn room(&mut self, shape: ShapeId, wish: &Wish<'_>) -> u32 {

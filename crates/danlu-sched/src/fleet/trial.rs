@@ -150,5 +150,9 @@ impl Fleet {
     }
 
     /// Takes over what another fleet has learned of arrivals.
-    pub fn learn_from(&mut self, _other: &Fleet) {}
+    pub fn learn_from(&mut self, other: &Fleet) {
+        let ids: Vec<usize> =
+            other.shapes.iter().map(|interned| self.shape(&interned.shape).ordinal()).collect();
+        self.value.learn_from(&self.layout, &other.value, |shape| ids[shape]);
+    }
 }

@@ -1,11 +1,13 @@
 //! One alternative of one shape against all slots: how many workers each has room for, and how good it is for one.
 //!
-//! Kept between questions: only slots that changed since are looked at again. Invariant: after [`View::refresh`] the
-//! totals are the sums of the rooms, and each room is that of the slot's present content.
+//! Kept between questions: only slots that changed since are looked at again, and how good they are only when somebody
+//! wants to be placed. Invariant: after [`View::refresh`] the totals are the sums of the rooms, and each room is that of
+//! the slot's present content; after [`View::appraise`] no slot is better than its score.
 
 use super::board::Need;
 use super::layout::{Layout, Slot};
 use super::state::State;
+use super::value::{Known, Moves, Value};
 use crate::shape::{DeviceAsk, Shape};
 
 #[derive(Debug, Clone)]
@@ -17,17 +19,28 @@ pub(crate) struct View {
     /// By slot.
     pub(crate) rooms: Vec<u32>,
     pub(crate) scores: Vec<i32>,
-    versions: Vec<u64>,
+    versions: Vec<Option<u64>>,
     /// Room on each model, or on everything where no device is asked for: a gang runs on one of them.
     pub(crate) pools: Vec<u64>,
     /// Room on each model within each rack.
     pub(crate) bunches: Vec<u64>,
-    moment: u64,
-    fresh: bool,
+    moves: Vec<Moves>,
+    model_prices: Vec<i32>,
+    /// The best score of each `RUN` slots, and whether it has to be looked for again.
+    peaks: Vec<(i32, bool)>,
+    /// Slots whose moves nobody asked for since they changed.
+    unseen: Vec<usize>,
+    levels: Vec<u16>,
+    moment: Option<u64>,
+    epoch: Option<u64>,
+    round: u64,
 }
 
 /// Worse than every score: there is no room.
 pub(crate) const NO_ROOM: i32 = i32::MIN;
+
+/// Slots whose best is remembered together: about the root of the number of slots in a large cluster.
+const RUN: usize = 64;
 
 impl View {
     pub(crate) fn new(layout: &Layout, shape: &Shape, ask: &DeviceAsk) -> Self {
@@ -41,11 +54,17 @@ impl View {
             accepted: layout.slots.iter().map(|slot| layout.accepts(slot, shape, ask)).collect(),
             rooms: vec![0; slots],
             scores: vec![NO_ROOM; slots],
-            versions: vec![0; slots],
+            versions: vec![None; slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
-            moment: 0,
-            fresh: true,
+            peaks: vec![(NO_ROOM, true); slots.div_ceil(RUN)],
+            model_prices: Vec::new(),
+            moves: vec![Moves::NO_ROOM; slots],
+            unseen: Vec::new(),
+            levels: Vec::new(),
+            moment: None,
+            epoch: None,
+            round: 0,
         }
     }
 
@@ -59,47 +78,135 @@ impl View {
         if self.need.devices == 0 { layout.rack[slot.node] } else { slot.bunch }
     }
 
-    /// Looks again at what changed.
+    /// Counts again the rooms of what changed.
     pub(crate) fn refresh(&mut self, layout: &Layout, state: &State) {
         let moment = state.moment();
-        if self.moment == moment && !self.fresh {
+        if self.moment == Some(moment) {
             return;
         }
-        match state.changed_since(self.moment) {
-            Some(nodes) if !self.fresh && nodes.len() < layout.nodes.len() => {
+        match self.moment.and_then(|moment| state.changed_since(moment)) {
+            Some(nodes) if nodes.len() < layout.nodes.len() => {
                 for &node in nodes {
                     for slot in layout.of_node[node as usize].clone() {
-                        self.look(layout, state, slot);
+                        self.count(layout, state, slot);
                     }
                 }
             }
             _ => {
                 for slot in 0..layout.slots.len() {
-                    self.look(layout, state, slot);
+                    self.count(layout, state, slot);
                 }
             }
         }
-        self.moment = moment;
-        self.fresh = false;
+        self.moment = Some(moment);
     }
 
-    fn look(&mut self, layout: &Layout, state: &State, at: usize) {
+    fn count(&mut self, layout: &Layout, state: &State, at: usize) {
         let slot = &layout.slots[at];
         let version = state.versions[slot.node];
-        if !self.accepted[at] || (self.versions[at] == version && !self.fresh) {
+        if !self.accepted[at] || self.versions[at] == Some(version) {
             return;
         }
-        self.versions[at] = version;
-        let mut levels = Vec::new();
+        self.versions[at] = Some(version);
+        let mut levels = std::mem::take(&mut self.levels);
         state.levels(layout, slot, &mut levels);
         let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
+        self.levels = levels;
         let (pool, bunch) = (self.pool(slot), self.bunch(layout, slot));
         for total in [&mut self.pools[pool], &mut self.bunches[bunch]] {
             *total = *total - u64::from(self.rooms[at]) + u64::from(room);
         }
         self.rooms[at] = room;
-        let left: i32 = levels.iter().map(|&level| i32::from(level)).sum();
-        self.scores[at] = if room == 0 { NO_ROOM } else { -left };
+        if room == 0 {
+            self.moves[at] = Moves::NO_ROOM;
+            self.set_score(at, NO_ROOM);
+        } else if self.moves[at].known != Known::Unseen {
+            self.moves[at] = Moves::UNSEEN;
+            self.unseen.push(at);
+        }
+    }
+
+    /// Says of every slot at least how good it is at most. Rooms are up to date.
+    pub(crate) fn appraise(&mut self, layout: &Layout, state: &State, value: &mut Value) {
+        value.reprice(layout, state);
+        let anew = self.epoch != Some(value.epoch);
+        if anew || self.round != value.round {
+            self.round = value.round;
+            // The last is for slots without devices.
+            let models = (0..layout.models.len()).map(Some).chain([None]);
+            self.model_prices = models.map(|model| value.model_price(model, self.need)).collect();
+            self.epoch = Some(value.epoch);
+            for at in 0..layout.slots.len() {
+                match self.moves[at].known {
+                    Known::NoRoom | Known::Unseen => {}
+                    _ if anew => self.appraise_slot(layout, state, value, at),
+                    _ => self.reckon(layout, value, at),
+                }
+            }
+        }
+        let mut unseen = std::mem::take(&mut self.unseen);
+        for at in unseen.drain(..) {
+            if self.rooms[at] > 0 {
+                self.appraise_slot(layout, state, value, at);
+            }
+        }
+        self.unseen = unseen;
+    }
+
+    fn appraise_slot(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
+        value.update(layout, state, at);
+        self.moves[at] = value.most_gain((&layout.slots[at], at), state);
+        self.reckon(layout, value, at);
+    }
+
+    /// Works out exactly what is only known to be at most so good. Says whether there was anything to do.
+    pub(crate) fn settle(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) -> bool {
+        if self.moves[at].known != Known::AtMost {
+            return false;
+        }
+        let slot = (&layout.slots[at], at);
+        self.moves[at] = value.moves(slot, state, self.need, (self.milli_cpus, self.bytes));
+        self.reckon(layout, value, at);
+        true
+    }
+
+    /// The score of what is known of a slot with room, at present prices.
+    fn reckon(&mut self, layout: &Layout, value: &Value, at: usize) {
+        let price = self.model_prices[layout.model_of[at]];
+        self.set_score(at, value.score(&self.moves[at], price).max(NO_ROOM + 1));
+    }
+
+    fn set_score(&mut self, at: usize, score: i32) {
+        if self.scores[at] != score {
+            self.scores[at] = score;
+            self.peaks[at / RUN].1 = true;
+        }
+    }
+
+    /// The slot with the best score of all; of equals the first. Most slots need not be settled for it: what is at most
+    /// so good cannot win against what is better.
+    pub(crate) fn best(&mut self, layout: &Layout, state: &State, value: &mut Value) -> Option<usize> {
+        loop {
+            let best = self.first_best()?;
+            if !self.settle(layout, state, value, best) {
+                return Some(best);
+            }
+        }
+    }
+
+    fn first_best(&mut self) -> Option<usize> {
+        for (peak, scores) in self.peaks.iter_mut().zip(self.scores.chunks(RUN)).filter(|(peak, _)| peak.1) {
+            *peak = (scores.iter().copied().max().unwrap_or(NO_ROOM), false);
+        }
+        let best = self.peaks.iter().map(|(score, _)| *score).max().filter(|score| *score != NO_ROOM)?;
+        let run = self.peaks.iter().position(|(score, _)| *score == best)?;
+        let scores = &self.scores[run * RUN..];
+        scores.iter().position(|score| *score == best).map(|at| run * RUN + at)
+    }
+
+    /// The device in use on which a share should go, if not on an idle one. The slot is settled.
+    pub(crate) fn used_device(&self, value: &Value, at: usize) -> Option<u8> {
+        value.used_device(&self.moves[at])
     }
 
     /// How many workers of this shape a slot with this content has room for.

@@ -6,6 +6,7 @@
 mod csv;
 pub mod history;
 pub mod kueue;
+pub mod openb;
 pub mod philly;
 pub mod simple;
 

@@ -1,6 +1,7 @@
 //! `danlu sim`: clusters under virtual time, with the scheduler that runs the real one.
 
 mod bench;
+mod place;
 mod replay;
 mod variants;
 
@@ -25,11 +26,14 @@ enum Command {
     Replay(replay::Arguments),
     /// Measures the scheduler on a large cluster: passes, placements, explanations
     Bench(bench::Arguments),
+    /// Packs recorded pods onto recorded nodes, and measures how many devices are left over
+    Place(place::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Replay(arguments) => replay::run(arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Place(arguments) => place::run(&arguments),
     }
 }

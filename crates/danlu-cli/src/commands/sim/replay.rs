@@ -176,7 +176,7 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
     }
 }
 
-fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }

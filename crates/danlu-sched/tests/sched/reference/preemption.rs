@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::Job;
 use danlu_sched::{KindSet, NodeId, Shape};
-use danlu_types::JobId;
+use danlu_types::{JobId, Span};
 use jiff::SignedDuration;
 
 use super::Pass;
@@ -57,7 +57,8 @@ impl Pass<'_> {
     /// of its own whoever has a smaller priority.
     fn may_take(&self, search: &Search<'_>, victim: &Job) -> bool {
         let Some(attempt) = victim.active() else { return false };
-        let minimum: SignedDuration = self.sharing.minimum_run_time.to_duration().try_into().unwrap();
+        let minimum: SignedDuration =
+            self.sharing.minimum_run_time.max(Span::from_seconds(1)).to_duration().try_into().unwrap();
         let is_open = victim.spec.preemptible && attempt.stop.is_none() && !self.victims.contains(&victim.id);
         // Who ends by itself in the time it would be given to stop is left alone.
         let soon = self.now + victim.spec.grace.to_duration();

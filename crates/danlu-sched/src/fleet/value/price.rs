@@ -1,0 +1,120 @@
+//! Prices of what is scarce: models that many insist on, and blocks of devices that somebody will want together.
+//!
+//! Both are ratios of what is expected to be asked for to what there is, and change slowly: they are computed anew once
+//! in a while from running sums, and stand outside of whatever is kept per shape and slot. They are rounded, so that most
+//! of the time nothing that was computed with them changes.
+
+use super::super::layout::Layout;
+use super::super::state::State;
+use super::brief::Briefs;
+use super::mix::{Mix, ONE_ARRIVAL};
+use super::sample::LANES;
+use super::tier::{Blocks, TIERS, Tiers};
+
+/// How much a block weighs against expected fill, and how sharply its price rises as blocks become scarce. Both from
+/// trials on the openb traces: without the block price multi-device jobs lose up to 18 points, see ADR 5.
+const BLOCK_WEIGHT: f64 = 0.45;
+const BLOCK_SHARPNESS: i32 = 3;
+/// No model is dearer than this many times the average: beyond, everything is better placed elsewhere anyway.
+const HIGHEST_LOAD: f64 = 4.0;
+/// Prices are rounded to parts of a device as small as this.
+const GRAIN: f64 = 64.0;
+/// Before much is known, every model is taken to have somebody who insists on it: as if that had been so many of the
+/// arrivals, evenly over the models. What is broken up early cannot be mended later, and this costs nothing once known.
+const PRIOR_ARRIVALS: f64 = 32.0;
+
+/// In the unit of gains: thousandths of a device, summed over the lanes of the sample.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Prices {
+    /// By model, for a whole device.
+    pub(crate) model: Vec<i32>,
+    /// By tier, for each block that is broken up.
+    pub(crate) block: [i32; TIERS],
+}
+
+/// Running sums over the slots.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sums {
+    /// By slot: what it was counted with.
+    counted: Vec<(u32, Blocks)>,
+    /// By model.
+    free: Vec<u64>,
+    /// By tier.
+    blocks: [i64; TIERS],
+    moment: Option<u64>,
+}
+
+impl Sums {
+    pub(crate) fn forget(&mut self) {
+        self.moment = None;
+    }
+
+    /// Counts anew what changed.
+    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State, briefs: &mut Briefs, tiers: &Tiers) {
+        let changed = self.moment.and_then(|moment| state.changed_since(moment));
+        self.moment = Some(state.moment());
+        if let Some(nodes) = changed {
+            for &node in nodes {
+                for at in layout.of_node[node as usize].clone() {
+                    self.count(layout, state, briefs, tiers, at);
+                }
+            }
+            return;
+        }
+        self.counted = vec![(0, [0; TIERS]); layout.slots.len()];
+        self.free = vec![0; layout.models.len()];
+        self.blocks = [0; TIERS];
+        for at in 0..layout.slots.len() {
+            self.count(layout, state, briefs, tiers, at);
+        }
+    }
+
+    fn count(&mut self, layout: &Layout, state: &State, briefs: &mut Briefs, tiers: &Tiers, at: usize) {
+        let Some(model) = layout.slots[at].model else { return };
+        let brief = briefs.of(layout, state, tiers, at);
+        let (free, blocks) = &mut self.counted[at];
+        self.free[model] = self.free[model] - u64::from(*free) + u64::from(brief.free);
+        for ((sum, new), old) in self.blocks.iter_mut().zip(&brief.blocks).zip(blocks.iter()) {
+            *sum += i64::from(*new) - i64::from(*old);
+        }
+        (*free, *blocks) = (brief.free, brief.blocks);
+    }
+
+    pub(crate) fn prices(&self, mix: &Mix, tiers: &Tiers) -> Prices {
+        let free: f64 = self.free.iter().map(|&free| free as f64).sum();
+        let asked: f64 = mix.known().map(super::mix::Arrival::volume).sum();
+        let arrivals = mix.total as f64 / ONE_ARRIVAL as f64;
+        let known = arrivals / (arrivals + PRIOR_ARRIVALS);
+        // What will be asked of each model, against what there is of it: 1 where nobody is choosy.
+        let insisting = (1.0 - known) / self.free.len().max(1) as f64;
+        let mut loads: Vec<f64> =
+            self.free.iter().map(|&own| insisting * free / (own as f64).max(1.0)).collect();
+        let mut wanted = [0.0; TIERS];
+        for arrival in mix.known().filter(|arrival| arrival.need.devices > 0) {
+            let share = arrival.volume() / asked;
+            let suits: f64 = (0..self.free.len())
+                .filter(|&model| arrival.takes(model))
+                .map(|model| self.free[model] as f64)
+                .sum();
+            for (_, load) in loads.iter_mut().enumerate().filter(|(model, _)| arrival.takes(*model)) {
+                *load += known * share * free / suits.max(1.0);
+            }
+            for (wanted, tier) in wanted.iter_mut().zip(&tiers.0).filter(|(_, tier)| tier.serves(arrival)) {
+                *wanted += share * free / (1000.0 * f64::from(tier.devices));
+            }
+        }
+        let mut block = [0; TIERS];
+        for (at, tier) in tiers.0.iter().enumerate() {
+            let scarcity = (wanted[at] / (self.blocks[at] as f64).max(f64::MIN_POSITIVE)).min(1.0);
+            block[at] = price(BLOCK_WEIGHT * scarcity.powi(BLOCK_SHARPNESS))
+                * i32::try_from(tier.devices).unwrap_or(0);
+        }
+        Prices { model: loads.iter().map(|load| price(load.min(HIGHEST_LOAD))).collect(), block }
+    }
+}
+
+/// Of a whole device.
+#[expect(clippy::cast_possible_truncation, reason = "at most four devices")]
+fn price(devices: f64) -> i32 {
+    ((devices * GRAIN).round() / GRAIN * 1000.0 * LANES as f64) as i32
+}

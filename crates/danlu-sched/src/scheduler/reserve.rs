@@ -287,14 +287,14 @@ impl Pass<'_> {
         }
     }
 
+    /// Those of heads that started after all are kept too, so that planning again finds the same.
     pub(super) fn keep_reservations(&mut self) {
         self.scheduler.kept.clear();
-        let still_wait = |reserved: &Reserved| !self.settled.contains(&reserved.job);
-        let (reserved, _): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.reserved).into_iter().partition(still_wait);
-        for Reserved { job, at, key, kept, .. } in reserved {
-            let grants = self.scheduler.fleet.grants(&kept.placement);
-            self.plan.reservations.push(Reservation { job, at, grants });
+        for Reserved { job, at, key, kept, .. } in std::mem::take(&mut self.reserved) {
+            if !self.settled.contains(&job) {
+                let grants = self.scheduler.fleet.grants(&kept.placement);
+                self.plan.reservations.push(Reservation { job, at, grants });
+            }
             self.scheduler.kept.insert(key, kept);
         }
     }

@@ -143,6 +143,17 @@ impl Fleet {
         self.value.learn(&self.layout, shape.ordinal(), workers);
     }
 
+    /// Takes the tightest place from now on, whatever arrived and arrives.
+    pub fn expect_nothing(&mut self) {
+        self.value.expect_nothing();
+    }
+
+    /// From here on answers depend on what is held and was learned, and no longer on what was asked before: prices of
+    /// places are otherwise kept for a number of changes.
+    pub fn begin(&mut self) {
+        self.value.begin(&self.state);
+    }
+
     /// How many workers fit now, on the best alternative and model; racks are not looked at.
     pub fn room(&mut self, shape: ShapeId, wish: &Wish<'_>) -> u32 {
         let alternatives = 0..self.shapes[shape.ordinal()].views.len();

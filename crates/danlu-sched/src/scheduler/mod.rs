@@ -117,6 +117,14 @@ impl Scheduler {
         }
     }
 
+    /// Places jobs where they fit most tightly, whatever arrived before: what it says then depends on the jobs' states
+    /// alone.
+    #[must_use]
+    pub fn that_expects_nothing(mut self) -> Self {
+        self.fleet.expect_nothing();
+        self
+    }
+
     /// Takes note of the state a job is in now.
     pub fn file(&mut self, job: &Job) {
         match &job.life {

@@ -72,6 +72,7 @@ impl Scheduler {
         self.queue.wake(now);
         self.running.put_off_overdue(now);
         self.verdicts.clear();
+        self.fleet.begin();
         let mark = self.fleet.mark();
         let mut pass = Pass::new(self, now);
         pass.claims();

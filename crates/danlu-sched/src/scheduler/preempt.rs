@@ -25,7 +25,7 @@ use crate::fleet::{KindSet, NodeId, Placement, ShapeId, Wish};
 
 /// A search looks at every preemptible job; all searches of a pass together look at so many. Who is left out has a turn
 /// in a later pass.
-pub(super) const MOST_LOOKS: usize = 400_000;
+pub(super) const MOST_LOOKS: usize = 64_000;
 /// Even where no minimum run time is set: two that could take from each other must not do so without end at one moment.
 const LEAST_RUN_TIME: Span = Span::from_seconds(1);
 /// Of so many jobs on a node all combinations are tried.

@@ -11,7 +11,7 @@ fn play(case: Case) -> Result<(), TestCaseError> {
     let mut world = case.world();
     for step in &case.steps {
         step.take(&mut world);
-        let mut fresh = Scheduler::new(&world.nodes, world.sharing.clone());
+        let mut fresh = Scheduler::new(&world.nodes, world.sharing.clone()).that_expects_nothing();
         for job in world.jobs.values() {
             fresh.file(job);
         }

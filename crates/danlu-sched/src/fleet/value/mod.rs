@@ -72,6 +72,10 @@ pub(crate) struct Value {
     sums: Sums,
     prices: Prices,
     priced_at: Option<u64>,
+    /// Nothing is expected and nothing has a price: the tightest slot is taken.
+    expects_nothing: bool,
+    /// The change from which on it is counted when to look at prices.
+    counted_from: u64,
     /// Counts changes of prices.
     pub(crate) round: u64,
     patterns: Patterns,
@@ -95,6 +99,8 @@ impl Value {
             sums: Sums::default(),
             prices: Prices::default(),
             priced_at: None,
+            expects_nothing: false,
+            counted_from: 0,
             round: 0,
             patterns: Patterns::default(),
             levels: Vec::new(),
@@ -105,7 +111,14 @@ impl Value {
         self.mix.add_shape(layout, shape);
     }
 
+    pub(crate) fn expect_nothing(&mut self) {
+        self.expects_nothing = true;
+    }
+
     pub(crate) fn learn(&mut self, layout: &Layout, shape: usize, workers: u32) {
+        if self.expects_nothing {
+            return;
+        }
         self.mix.learn(shape, workers);
         if self.mix.arrivals[shape].block().is_some() {
             self.mix.seen_large += 1;
@@ -123,6 +136,7 @@ impl Value {
     /// Takes over what was learned elsewhere; `shape` says what others' shapes are called here.
     pub(crate) fn learn_from(&mut self, layout: &Layout, other: &Value, shape: impl Fn(usize) -> usize) {
         self.mix.learn_from(&other.mix, shape);
+        self.expects_nothing |= other.expects_nothing;
         self.tiers_are_old = true;
         self.priced_at = None;
         if self.mix.seen >= self.next_sample {
@@ -142,11 +156,17 @@ impl Value {
         self.priced_at = None;
     }
 
+    /// Prices will be looked at anew, and their age counted from now on.
+    pub(crate) fn begin(&mut self, state: &State) {
+        self.counted_from = state.moment();
+        self.priced_at = None;
+    }
+
     /// Looks at prices again if it is time to. To be called before anything is asked.
     pub(crate) fn reprice(&mut self, layout: &Layout, state: &State) {
         let every = if self.mix.seen < LATE { REPRICE_EARLY } else { REPRICE };
-        let due = Some(state.moment() / every);
-        if self.priced_at == due {
+        let due = Some((state.moment() - self.counted_from) / every);
+        if self.priced_at == due || self.expects_nothing {
             return;
         }
         self.priced_at = due;

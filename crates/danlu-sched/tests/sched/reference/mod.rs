@@ -284,10 +284,7 @@ impl<'a> Pass<'a> {
     /// What is left of the nodes by those who hold, and will hold, something of them.
     fn fleet(&self) -> Fleet {
         let mut fleet = Fleet::new(self.nodes);
-        for job in self.jobs.values().filter(|job| matches!(job.life, Life::Queued { .. })) {
-            let shape = fleet.shape(&Shape::of(&job.spec));
-            fleet.learn(shape);
-        }
+        fleet.expect_nothing();
         for (job, parts) in self.running() {
             if !self.gone.contains(&job.id) {
                 fleet.take(&placement_of(parts));

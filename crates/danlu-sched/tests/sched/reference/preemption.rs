@@ -180,8 +180,10 @@ impl Pass<'_> {
                 let set = (0..jobs.len()).filter(|at| mask & (1 << at) != 0).map(|at| jobs[at]);
                 set.collect::<Vec<_>>()
             });
-            let enough = sets
-                .filter(|set| self.room_without(search, node, set) > self.room_without(search, node, &[]));
+            let before = self.room_without(search, node, &[]);
+            let numbers = |set: &[(u128, JobId)]| set.iter().map(|(_, job)| *job).collect::<Vec<_>>();
+            let fair = sets.filter(|set| self.is_fair(search, &numbers(set)));
+            let enough = fair.filter(|set| self.room_without(search, node, set) > before);
             let cost = |set: &Vec<(u128, JobId)>| (set.len(), set.iter().map(|(work, _)| work).sum::<u128>());
             if let Some(set) = enough.min_by_key(|set| (cost(set), set.clone())) {
                 let (count, work) = cost(&set);

@@ -54,6 +54,11 @@ impl Line {
         self.hopeless.entry(candidate.class.pools).or_default().push(candidate);
     }
 
+    /// Those of the hopeless that were not looked at.
+    pub(super) fn given_up(&mut self) -> impl Iterator<Item = Arc<Class>> {
+        std::mem::take(&mut self.hopeless).into_values().flatten().map(|candidate| candidate.class)
+    }
+
     /// Lets the first of the hopeless be looked at where there is no head.
     pub(super) fn open_hopeless(&mut self) {
         let headed = self.heads.iter().fold(0, |headed, head| headed | head.pools);

@@ -138,6 +138,10 @@ impl<'s> Pass<'s> {
             }
             turns.extend(self.turn(account).map(Reverse));
         }
+        for class in self.lines.values_mut().flat_map(Line::given_up) {
+            let verdict = Verdict::NoRoom { shape: class.shape };
+            self.scheduler.verdicts.insert(class, verdict);
+        }
     }
 
     fn turn(&self, account: AccountId) -> Option<(Share, Place, AccountId)> {

@@ -140,7 +140,7 @@ impl Fleet {
     /// One gang of this shape arrived: what arrives often is what room is kept for.
     pub fn learn(&mut self, shape: ShapeId) {
         let workers = self.shapes[shape.ordinal()].shape.workers;
-        self.value.learn(&self.layout, shape.ordinal(), workers);
+        self.value.learn(shape.ordinal(), workers);
     }
 
     /// How many workers fit now, on the best alternative and model; racks are not looked at.

@@ -57,6 +57,7 @@ impl Mix {
         self.arrivals[shape].weight += weight;
         self.total += weight;
         self.seen += 1;
+        self.seen_large += u64::from(self.arrivals[shape].block().is_some());
         if self.total > ONE_ARRIVAL * MEMORY {
             self.total = 0;
             for arrival in &mut self.arrivals {
@@ -85,11 +86,6 @@ impl Arrival {
     /// Thousandths of devices that one worker takes.
     pub(crate) fn milli(&self) -> u32 {
         self.need.devices * u32::from(self.need.share)
-    }
-
-    /// What all of them take, as a weight.
-    pub(crate) fn volume(&self) -> f64 {
-        self.weight as f64 * f64::from(self.milli())
     }
 
     /// The smallest block that holds its devices, in `BLOCK_SIZES`; nothing for a single one.

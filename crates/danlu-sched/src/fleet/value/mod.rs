@@ -23,7 +23,7 @@ use self::brief::{Briefs, Content, fingerprint, level_print};
 use self::mix::Mix;
 pub(crate) use self::moves::{Known, Moves};
 use self::moves::{Move, NO_WAY, NOTHING_BROKEN, Patterns};
-use self::price::{Prices, Sums};
+use self::price::{Demand, Prices, Sums};
 use self::sample::{CPU_UNIT, LANES, MEMORY_UNIT, Sample, Smallest, Step, mixed, units};
 use self::tier::{TIERS, Tiers};
 use super::board::{Board, Need};
@@ -40,9 +40,8 @@ const LATE_GROWTH: u64 = 20;
 /// The same for workers that take several devices and the kinds of blocks they need: they are few, and each matters.
 const LARGE_GROWTH: u64 = 15;
 const LATE: u64 = 500;
-/// Changes of nodes between two looks at prices; more often as long as every arrival tells something.
-const REPRICE: u64 = 64;
-const REPRICE_EARLY: u64 = 8;
+/// The same, in hundredths, for the shares from which prices are computed.
+const DEMAND_GROWTH: u64 = 106;
 /// Scores closer than this, in thousandths of a device, count as equal; then the first slot is taken, which keeps later
 /// ones whole. Finer scores spread workers by noise.
 const GRAIN: i32 = 20;
@@ -64,11 +63,14 @@ pub(crate) struct Value {
     next_sample: u64,
     /// Counts samples and choices of tiers: moves that were worked out with others are worth nothing.
     pub(crate) epoch: u64,
-    left_overs: HashMap<u64, i32, BuildHasherDefault<Identity>>,
+    left_overs: ByPrint<i32>,
     pub(crate) briefs: Briefs,
     tiers: Tiers,
-    tiers_are_old: bool,
     next_tiers: u64,
+    demand: Demand,
+    next_demand: u64,
+    /// How many arrivals there were when we last looked.
+    learned: u64,
     sums: Sums,
     prices: Prices,
     priced_at: Option<u64>,
@@ -87,11 +89,13 @@ impl Value {
             smallest: Vec::new(),
             next_sample: FIRST_SAMPLE,
             epoch: 0,
-            left_overs: HashMap::default(),
+            left_overs: ByPrint::default(),
             briefs: Briefs::new(layout),
             tiers: Tiers::default(),
-            tiers_are_old: true,
             next_tiers: 1,
+            demand: Demand::default(),
+            next_demand: 0,
+            learned: 0,
             sums: Sums::default(),
             prices: Prices::default(),
             priced_at: None,
@@ -105,66 +109,63 @@ impl Value {
         self.mix.add_shape(layout, shape);
     }
 
-    pub(crate) fn learn(&mut self, layout: &Layout, shape: usize, workers: u32) {
+    pub(crate) fn learn(&mut self, shape: usize, workers: u32) {
         self.mix.learn(shape, workers);
-        if self.mix.arrivals[shape].block().is_some() {
-            self.mix.seen_large += 1;
-            if self.mix.seen_large >= self.next_tiers {
-                self.next_tiers = (self.mix.seen_large * LARGE_GROWTH).div_ceil(10);
-                self.tiers_are_old = true;
-                self.priced_at = None;
-            }
-        }
-        if self.mix.seen >= self.next_sample {
-            self.draw(layout);
-        }
     }
 
     /// Takes over what was learned elsewhere; `shape` says what others' shapes are called here.
-    pub(crate) fn learn_from(&mut self, layout: &Layout, other: &Value, shape: impl Fn(usize) -> usize) {
+    pub(crate) fn learn_from(&mut self, other: &Value, shape: impl Fn(usize) -> usize) {
         self.mix.learn_from(&other.mix, shape);
-        self.tiers_are_old = true;
-        self.priced_at = None;
-        if self.mix.seen >= self.next_sample {
-            self.draw(layout);
-        }
     }
 
-    fn draw(&mut self, layout: &Layout) {
-        let growth = if self.mix.seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
-        self.next_sample = (self.mix.seen * growth).div_ceil(10);
-        self.sample = Sample::draw(&self.mix, SEED);
-        let models = 0..layout.models.len();
-        self.steps = models.clone().map(|model| self.sample.seen_by(&self.mix, model)).collect();
-        self.smallest = models.map(|model| Smallest::of(&self.sample, &self.mix, model)).collect();
-        self.left_overs.clear();
-        self.tiers_are_old = true;
-        self.priced_at = None;
-    }
-
-    /// Looks at prices again if it is time to. To be called before anything is asked.
+    /// Follows what was learned and what changed. To be called before anything is asked. Nothing happens when somebody
+    /// arrives, so that what is known depends on who arrived and not in which order, unless somebody was placed between.
     pub(crate) fn reprice(&mut self, layout: &Layout, state: &State) {
-        let every = if self.mix.seen < LATE { REPRICE_EARLY } else { REPRICE };
-        let due = Some(state.moment() / every);
-        if self.priced_at == due {
+        let is_known = self.learned == self.mix.seen;
+        if is_known && self.priced_at == Some(state.moment()) {
             return;
         }
-        self.priced_at = due;
-        if self.tiers_are_old {
-            self.tiers_are_old = false;
-            self.epoch += 1;
-            self.tiers = Tiers::choose(layout, state, &self.mix);
-            self.briefs.forget();
-            self.sums.forget();
-            self.patterns = Patterns::default();
+        self.priced_at = Some(state.moment());
+        if !is_known {
+            self.learned = self.mix.seen;
+            self.catch_up(layout, state);
         }
         self.sums.refresh(layout, state, &mut self.briefs, &self.tiers);
-        let prices = self.sums.prices(&self.mix, &self.tiers);
+        let prices = self.sums.prices(&self.demand, &self.tiers);
         if prices != self.prices {
             self.prices = prices;
             self.round += 1;
             self.patterns.reprice(&self.tiers, &self.prices.block);
         }
+    }
+
+    fn catch_up(&mut self, layout: &Layout, state: &State) {
+        let Mix { seen, seen_large, .. } = self.mix;
+        let is_large = seen_large >= self.next_tiers;
+        if seen >= self.next_sample {
+            let growth = if seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
+            self.next_sample = (seen * growth).div_ceil(10);
+            self.sample = Sample::draw(&self.mix, SEED);
+            let models = 0..layout.models.len();
+            self.steps = models.clone().map(|model| self.sample.seen_by(&self.mix, model)).collect();
+            self.smallest = models.map(|model| Smallest::of(&self.sample, &self.mix, model)).collect();
+            self.left_overs.clear();
+        } else if !is_large {
+            if seen >= self.next_demand {
+                self.next_demand = (seen * DEMAND_GROWTH).div_ceil(100);
+                self.demand = Demand::of(&self.mix, &self.tiers);
+            }
+            return;
+        }
+        if is_large {
+            self.next_tiers = (seen_large * LARGE_GROWTH).div_ceil(10);
+        }
+        self.epoch += 1;
+        self.tiers = Tiers::choose(layout, state, &self.mix);
+        self.demand = Demand::of(&self.mix, &self.tiers);
+        self.briefs.forget();
+        self.sums.forget();
+        self.patterns = Patterns::default();
     }
 
     /// Whether enough is known to expect anything.
@@ -184,11 +185,11 @@ impl Value {
         self.score_of(moves.used(), model_price).max(self.score_of(moves.idle(), model_price))
     }
 
-    /// The device in use on which a share should go, if not on an idle one.
-    pub(crate) fn used_device(&self, moves: &Moves) -> Option<u8> {
+    /// The level of the device in use on which a share should go, if not on an idle one.
+    pub(crate) fn used_level(&self, moves: &Moves) -> Option<u16> {
         // Both are on the same model, so that its price makes no difference.
         let (used, idle) = (self.score_of(moves.used(), 0), self.score_of(moves.idle(), 0));
-        (moves.used() != NO_WAY && used >= idle).then_some(moves.device)
+        (moves.used() != NO_WAY && used >= idle).then_some(moves.level)
     }
 
     fn score_of(&self, step: Move, model_price: i32) -> i32 {
@@ -263,11 +264,11 @@ impl Value {
         rest: Content<'_>,
         before: i32,
         need: Need,
-    ) -> Option<(Move, u8)> {
+    ) -> Option<(Move, u16)> {
         if !need.is_share() || !rest.slot.board.accepts(need) {
             return None;
         }
-        let mut best: Option<(i32, u8)> = None;
+        let mut best: Option<(i32, u16)> = None;
         for device in 0..rest.slot.positions.len() {
             let levels = self.briefs.levels(at);
             let level = levels[device];
@@ -278,12 +279,12 @@ impl Value {
             let after = self.without(at, rest, &[device], need.share);
             let gain = before - self.left_over(model, at, after, &[(device, need.share)]);
             if best.is_none_or(|(other, _)| gain > other) {
-                best = Some((gain, device));
+                best = Some((gain, level));
             }
         }
-        let (gain, device) = best?;
+        let (gain, level) = best?;
         let pattern = self.broken(at, rest, &[]);
-        Some((Move { gain, pattern }, device))
+        Some((Move { gain, pattern }, level))
     }
 
     fn on_idle_devices(
@@ -400,12 +401,11 @@ impl Value {
     fn tightest(&self, at: usize, need: Need) -> Moves {
         let levels = self.briefs.levels(at);
         let free = i32::try_from(self.briefs.known(at).free).unwrap_or(i32::MAX / 4);
-        let fitting =
-            levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share && **level < 1000);
-        let device = fitting.min().map(|(_, device)| device).filter(|_| need.is_share());
+        let fitting = levels.iter().filter(|level| **level >= need.share && **level < 1000);
+        let level = fitting.min().copied().filter(|_| need.is_share());
         let idle = self.briefs.known(at).idle >= need.devices;
         let on = |gain: i32| Move { gain, pattern: NOTHING_BROKEN };
-        Moves::exactly(device.map(|device| (on(1 - free), device)), idle.then(|| on(-free)))
+        Moves::exactly(level.map(|level| (on(1 - free), level)), idle.then(|| on(-free)))
     }
 
     /// Everything that is only kept to save time.
@@ -419,7 +419,10 @@ impl Value {
 const LANES_I32: i32 = 32;
 const _: () = assert!(LANES_I32 as usize == LANES);
 
-/// Keys are spread over all bits already.
+/// Maps whose keys are prints, which are spread over all bits already.
+pub(crate) type ByPrint<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+
+/// Hashes a print to itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Identity(u64);
 

@@ -16,7 +16,7 @@ pub(crate) const TIERS: usize = TIERS_PER_SIZE * BLOCK_SIZES.len();
 /// How many blocks of each kind.
 pub(crate) type Blocks = [i8; TIERS];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tier {
     /// In `BLOCK_SIZES`.
     size: usize,
@@ -56,7 +56,11 @@ impl Tiers {
                     (wanted as f64 / tier.count_all(layout, state).max(0.5), tier)
                 })
                 .collect();
-            scarce.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            // Ties by what they are, not by who came first.
+            scarce.sort_by(|(one, tier), (other, against)| {
+                other.total_cmp(one).then_with(|| tier.cmp(against))
+            });
+            scarce.dedup_by(|(_, one), (_, other)| one == other);
             tiers.extend(scarce.into_iter().map(|(_, tier)| tier).take(TIERS_PER_SIZE - 1));
         }
         Tiers(tiers)

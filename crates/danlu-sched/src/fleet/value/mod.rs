@@ -35,10 +35,11 @@ use crate::shape::Shape;
 const FIRST_SAMPLE: u64 = 8;
 /// A new sample whenever this many times (in tenths) as many arrivals are known: what is learned last matters less and
 /// less, and a new sample costs more the more nodes differ.
-const EARLY_GROWTH: u64 = 14;
-const LATE_GROWTH: u64 = 20;
-/// The same for workers that take several devices and the kinds of blocks they need: they are few, and each matters.
-const LARGE_GROWTH: u64 = 15;
+const EARLY_GROWTH: u64 = 20;
+const LATE_GROWTH: u64 = 40;
+/// The same for workers that take several devices and the kinds of blocks they need. They are few and each matters, so
+/// that a shape that was never seen before counts at once.
+const LARGE_GROWTH: u64 = 20;
 const LATE: u64 = 500;
 /// The same, in hundredths, for the shares from which prices are computed.
 const DEMAND_GROWTH: u64 = 106;
@@ -46,8 +47,8 @@ const DEMAND_GROWTH: u64 = 106;
 /// ones whole. Finer scores spread workers by noise.
 const GRAIN: i32 = 20;
 /// Amounts are rounded down so that contents repeat: half a core, 2 GiB.
-const CPU_GRAIN: u64 = 500;
-const MEMORY_GRAIN: u64 = 2 << 30;
+const CPU_GRAIN: u64 = 1000;
+const MEMORY_GRAIN: u64 = 4 << 30;
 /// Contents remembered at most, about 40 MB; then all are forgotten.
 const MOST_REMEMBERED: usize = 1 << 20;
 /// Any number; another one draws another sample.
@@ -67,6 +68,7 @@ pub(crate) struct Value {
     pub(crate) briefs: Briefs,
     tiers: Tiers,
     next_tiers: u64,
+    large_shapes: u64,
     demand: Demand,
     next_demand: u64,
     /// How many arrivals there were when we last looked.
@@ -93,6 +95,7 @@ impl Value {
             briefs: Briefs::new(layout),
             tiers: Tiers::default(),
             next_tiers: 1,
+            large_shapes: 0,
             demand: Demand::default(),
             next_demand: 0,
             learned: 0,
@@ -140,8 +143,8 @@ impl Value {
     }
 
     fn catch_up(&mut self, layout: &Layout, state: &State) {
-        let Mix { seen, seen_large, .. } = self.mix;
-        let is_large = seen_large >= self.next_tiers;
+        let Mix { seen, seen_large, large_shapes, .. } = self.mix;
+        let is_large = seen_large >= self.next_tiers || large_shapes != self.large_shapes;
         if seen >= self.next_sample {
             let growth = if seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
             self.next_sample = (seen * growth).div_ceil(10);
@@ -159,6 +162,7 @@ impl Value {
         }
         if is_large {
             self.next_tiers = (seen_large * LARGE_GROWTH).div_ceil(10);
+            self.large_shapes = large_shapes;
         }
         self.epoch += 1;
         self.tiers = Tiers::choose(layout, state, &self.mix);

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     clone, completions, delete, devices, events, exec, history, hold, jobs, logs, nodes, release, run, show,
-    sim, stop, submit, up, version, why,
+    sim, stop, submit, up, version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -56,9 +56,11 @@ pub(crate) enum Command {
     Delete(delete::Arguments),
     /// Says why a job waits, or what it is doing
     Why(why::Arguments),
-    /// Lists machines, with what is taken of them
+    /// Lists workspaces, with what they may use and what they use
+    Workspaces(workspaces::Arguments),
+    /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
-    /// Lists accelerators, with who holds them
+    /// Lists accelerators, with who holds them, or puts one back into service
     Devices(devices::Arguments),
     /// Lists what happened
     Events(events::Arguments),

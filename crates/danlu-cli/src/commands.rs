@@ -22,6 +22,7 @@ pub(crate) mod submit;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod why;
+pub(crate) mod workspaces;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
         Command::Delete(arguments) => block_on(delete::run(client()?, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
+        Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
         Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
         Command::Devices(arguments) => block_on(devices::run(client()?, arguments)),
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),

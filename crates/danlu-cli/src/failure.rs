@@ -75,6 +75,14 @@ impl Failure {
         ExitCode::from(self.code)
     }
 
+    /// The whole report without colours.
+    pub(crate) fn plain_text(&self) -> String {
+        let mut text = anstream::StripStream::new(Vec::new());
+        // Writing into memory does not fail.
+        let _ = self.write_to(&mut text);
+        String::from_utf8_lossy(&text.into_inner()).trim_end().to_owned()
+    }
+
     pub(crate) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         match &self.text {
             Text::Said { message, causes } => {

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use danlu_types::{FieldError, JobSpec};
 
-use complaint::Complaint;
-pub(crate) use complaint::Place;
+pub(crate) use complaint::{Complaint, Place, render};
+pub(crate) use fields::{explain, place_errors};
 use tree::Tree;
+pub(crate) use tree::{Content, read as read_tree};
 
 use crate::failure::Failure;
 

@@ -24,9 +24,9 @@ pub(crate) struct JobFlags {
     /// How many equal workers; all start or none does
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Accelerators for each worker: `8`, `ascend:8` or `ascend:910B*:8`
+    /// Accelerators for each worker: `8`, `0.5`, `ascend:8` or `ascend:910B*:8`; several times: the first that fits
     #[arg(long, value_name = "KIND:MODEL:COUNT")]
-    devices: Option<String>,
+    devices: Vec<String>,
     /// Processor cores for each worker
     #[arg(long, value_name = "CORES")]
     cpus: Option<String>,
@@ -118,9 +118,7 @@ impl JobFlags {
         if self.preemptible {
             draft.flag("--preemptible", "preemptible", "true");
         }
-        if let Some(devices) = &self.devices {
-            apply_devices(draft, devices);
-        }
+        apply_devices(draft, &self.devices);
         self.env.iter().for_each(|pair| draft.pair_flag("--env", "env", pair));
         self.labels.iter().for_each(|pair| draft.pair_flag("--label", "labels", pair));
         self.apply_command(draft);
@@ -144,24 +142,28 @@ impl JobFlags {
     }
 }
 
-fn apply_devices(draft: &mut Draft, text: &str) {
-    match text.parse::<DeviceRequest>() {
-        Ok(request) => {
-            draft.flag("--devices", "devices", "");
-            if let Some(kind) = request.kind {
-                draft.text_flag("--devices", "devices.kind", kind.as_str());
+/// One request is `devices`; several are `any_of`, in order of preference. Either replaces what the file said of both.
+fn apply_devices(draft: &mut Draft, texts: &[String]) {
+    let mut requests = Vec::new();
+    for text in texts {
+        match text.parse::<DeviceRequest>() {
+            Ok(request) => requests.push(request),
+            Err(error) => {
+                let error = error.to_string();
+                let accepted = error.split_once("; ").map_or(error.as_str(), |(_, right)| right);
+                draft.complain("--devices", "devices", text, accepted);
             }
-            if let Some(model) = &request.model {
-                draft.text_flag("--devices", "devices.model", model);
-            }
-            draft.flag("--devices", "devices.count", &request.count.to_string());
-        }
-        Err(error) => {
-            let text_of_error = error.to_string();
-            let accepted = text_of_error.split_once("; ").map_or(text_of_error.as_str(), |(_, right)| right);
-            draft.complain("--devices", "devices", text, accepted);
         }
     }
+    let (key, other, value) = match &requests[..] {
+        [] => return,
+        [one] => ("devices", "any_of", serde_json::to_string(one)),
+        several => ("any_of", "devices", serde_json::to_string(several)),
+    };
+    if draft.has(other) {
+        draft.flag("--devices", other, "");
+    }
+    draft.flag("--devices", key, &value.expect("requests are plain values"));
 }
 
 /// Whether there is anything to upload.

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod explanation;
 mod failure;
 mod job_file;
 mod job_flags;
@@ -15,6 +16,7 @@ mod target;
 mod terminal;
 mod upload;
 mod words;
+mod workspaces_file;
 
 use std::process::ExitCode;
 

@@ -8,8 +8,8 @@ use danlu_types::api::{
     WorkerPhase, WorkerView,
 };
 use danlu_types::{
-    AttemptNumber, Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName,
-    WorkerIndex,
+    AttemptNumber, Bytes, Cpus, Device, DeviceCount, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity,
+    NodeName, WorkerIndex,
 };
 use jiff::Timestamp;
 
@@ -91,7 +91,13 @@ fn device(index: u32, health: Health) -> Device {
 }
 
 fn held() -> HeldDevice {
-    HeldDevice { index: 0, job: JobId(12), job_name: "digits".to_owned(), owner: "admin".to_owned() }
+    HeldDevice {
+        index: 0,
+        count: DeviceCount::from_milli(500).unwrap(),
+        job: JobId(12),
+        job_name: "digits".to_owned(),
+        owner: "admin".to_owned(),
+    }
 }
 
 #[test]
@@ -139,6 +145,8 @@ fn tables_line_up() {
             capacity: NodeCapacity { cpus: Cpus::whole(192), memory: Bytes(1536 << 30) },
             devices: vec![device(0, Health::Ok), device(1, Health::Failed)],
             address: "127.0.0.1".to_owned(),
+            labels: [("rack".to_owned(), "r1".to_owned())].into(),
+            cordoned: Some("new fans".to_owned()),
             simulated: true,
         },
         used_cpus: Cpus { milli: 1500 },
@@ -149,9 +157,17 @@ fn tables_line_up() {
         DeviceView {
             node: NodeName("node-0".to_owned()),
             device: device(0, Health::Ok),
+            out_of_service: None,
             held_by: Some(held()),
         },
-        DeviceView { node: NodeName("node-0".to_owned()), device: device(1, Health::Failed), held_by: None },
+        DeviceView {
+            node: NodeName("node-0".to_owned()),
+            device: device(1, Health::Failed),
+            out_of_service: Some(
+                "3 attempts on it ended with a device error within a day: of job 7".to_owned(),
+            ),
+            held_by: None,
+        },
     ]);
     let mut tables = [jobs, nodes, devices];
     let text: Vec<String> = tables.iter_mut().map(|table| table::text(table.force_no_tty())).collect();

@@ -20,14 +20,22 @@ pub(crate) fn state_sentence(state: JobState, reason: &Reason) -> String {
     }
 }
 
-/// `2 × 8 Ascend 910B*`; for jobs without devices, `4 × 2 CPUs`.
+/// `2 × 8 Ascend 910B*`; with alternatives, `2 × (8 NVIDIA or 8 Ascend)`; without devices, `4 × 2 CPUs`.
 pub(crate) fn resources(spec: &JobSpec) -> String {
-    let each = match spec.alternatives() {
+    let alternatives: Vec<String> = spec.alternatives().iter().map(devices).collect();
+    let each = match &alternatives[..] {
         _ if spec.is_cpu_only() => cpus(spec.cpus),
-        [first, ..] => devices(first),
-        [] => cpus(spec.cpus),
+        [_, _, ..] if spec.workers > 1 => format!("({})", alternatives.join(" or ")),
+        _ => alternatives.join(" or "),
     };
     if spec.workers == 1 { each } else { format!("{} × {each}", spec.workers) }
+}
+
+/// Of the last attempt's workers; before there is one, of those with the most devices.
+pub(crate) fn ranks_per_worker(job: &JobView) -> u32 {
+    let worker = job.attempts.last().and_then(|attempt| attempt.workers.first());
+    let held = worker.and_then(|worker| u32::try_from(worker.devices.len()).ok());
+    job.spec.ranks_per_worker(held.unwrap_or_else(|| job.spec.most_devices()))
 }
 
 pub(crate) fn cpus(cpus: Cpus) -> String {
@@ -193,6 +201,9 @@ mod tests {
         spec.workers = 2;
         spec.devices = "ascend:910B*:8".parse().unwrap();
         assert_eq!(resources(&spec), "2 × 8 Ascend 910B*");
+        spec.devices = danlu_types::DeviceRequest::default();
+        spec.any_of = vec!["nvidia:8".parse().unwrap(), "ascend:0.5".parse().unwrap()];
+        assert_eq!(resources(&spec), "2 × (8 NVIDIA or 0.5 Ascend)");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use danlu_types::api::{
-    CodeView, DeviceView, EventQuery, EventView, Explanation, HealthView, JobQuery, JobView, LogLine,
-    LogQuery, NodeView, Page, StopRequest,
+    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, HealthView, JobQuery,
+    JobView, LogLine, LogQuery, NodeView, Page, StopRequest, WorkspaceView,
 };
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use futures::TryStreamExt;
@@ -133,6 +133,34 @@ impl Client {
         self.get("/devices").await
     }
 
+    pub async fn workspaces_list(&self) -> Result<Page<WorkspaceView>, ClientError> {
+        self.get("/workspaces").await
+    }
+
+    /// Has nothing new start on a node.
+    pub async fn node_cordon(&self, node: &str, why: &str) -> Result<NodeView, ClientError> {
+        let request = CordonRequest { why: why.to_owned() };
+        self.answer(self.request(Method::POST, &format!("/nodes/{}/cordon", segment(node))).json(&request))
+            .await
+    }
+
+    pub async fn node_uncordon(&self, node: &str) -> Result<NodeView, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/nodes/{}/uncordon", segment(node)))).await
+    }
+
+    /// Cordons a node and has its preemptible jobs leave it.
+    pub async fn node_drain(&self, node: &str, why: &str) -> Result<DrainView, ClientError> {
+        let request = CordonRequest { why: why.to_owned() };
+        self.answer(self.request(Method::POST, &format!("/nodes/{}/drain", segment(node))).json(&request))
+            .await
+    }
+
+    /// Gives a device out again that was taken out of service.
+    pub async fn device_restore(&self, node: &str, index: u32) -> Result<(), ClientError> {
+        let path = format!("/nodes/{}/devices/{index}/restore", segment(node));
+        self.send(self.request(Method::POST, &path).timeout(ANSWER_TIMEOUT)).await.map(drop)
+    }
+
     /// What changes, from now on.
     pub fn hints(&self) -> HintStream {
         HintStream::new(self.clone())
@@ -212,6 +240,15 @@ impl Client {
     ) -> ClientError {
         ClientError::Unreachable { address: self.address(), source: source.into() }
     }
+}
+
+/// A name as one segment of a path, whatever was typed.
+fn segment(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~');
+    let dotted = |byte: u8| byte == b'.' && name.bytes().any(plain);
+    let spell =
+        |byte| if plain(byte) || dotted(byte) { char::from(byte).into() } else { format!("%{byte:02X}") };
+    name.bytes().map(spell).collect()
 }
 
 async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, ClientError> {

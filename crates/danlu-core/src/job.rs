@@ -47,6 +47,11 @@ pub enum Waiting {
         attempt: AttemptNumber,
         for_job: JobId,
     },
+    /// It had to leave a node that is being drained.
+    Drained {
+        attempt: AttemptNumber,
+        node: NodeName,
+    },
     /// An attempt failed and another will be made, not before the given time.
     Retry {
         attempt: AttemptNumber,
@@ -181,6 +186,9 @@ pub enum StopReason {
     Preempted {
         for_job: JobId,
     },
+    Drained {
+        node: NodeName,
+    },
     /// One worker failed: the gang cannot go on without it.
     WorkerFailed {
         worker: WorkerIndex,
@@ -202,6 +210,7 @@ pub enum Verdict {
     Succeeded,
     Stopped { who: String },
     Preempted { for_job: JobId },
+    Drained { node: NodeName },
     Failed { worker: WorkerIndex, failure: Failure },
 }
 
@@ -258,7 +267,7 @@ impl Job {
         AttemptNumber(last.map_or(1, |number| number.0 + 1))
     }
 
-    /// How many attempts failed; preemptions do not count.
+    /// How many attempts failed; preemptions and drained nodes do not count.
     pub fn failures(&self) -> u32 {
         let failed = self.past.iter().filter(|past| matches!(past.verdict, Verdict::Failed { .. }));
         u32::try_from(failed.count()).unwrap_or(u32::MAX)
@@ -282,6 +291,12 @@ impl Attempt {
             (None, true) => JobState::Running,
             (None, false) => JobState::Starting,
         }
+    }
+
+    /// How many devices each worker holds: the same for all, whichever of the job's alternatives it was.
+    pub fn devices_per_worker(&self) -> u32 {
+        let devices = self.workers.first().map_or(0, |worker| worker.grant.devices.len());
+        u32::try_from(devices).unwrap_or(u32::MAX)
     }
 
     /// When the last worker began to run, once all did.

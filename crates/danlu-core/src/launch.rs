@@ -209,7 +209,7 @@ pub fn launch_file(
     let grant = &attempt.workers.get(index.0 as usize)?.grant;
     let spec = &job.spec;
     let worker = job.worker_id(attempt.number, index);
-    let per_worker = spec.ranks_per_worker();
+    let per_worker = spec.ranks_per_worker(attempt.devices_per_worker());
     let ranks = (0..per_worker)
         .map(|local_rank| RankPlan { rank: Rank(index.0 * per_worker + local_rank), local_rank })
         .collect();

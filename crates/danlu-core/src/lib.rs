@@ -6,6 +6,8 @@
 pub mod job;
 pub mod launch;
 pub mod log;
+pub mod node;
+mod record;
 pub mod transition;
 pub mod view;
 
@@ -13,4 +15,5 @@ pub use job::{
     Attempt, Exit, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Worker,
     WorkerExit, WorkerState,
 };
+pub use node::NodeNote;
 pub use transition::{Event, Record, Refusal, Step, apply};

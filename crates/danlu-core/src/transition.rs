@@ -4,14 +4,14 @@
 //! writes [`Job::life`]. What follows from a change (launching, signalling, cleaning up) is not said here: reconcilers
 //! read it off the new state, so a crash between deciding and acting loses nothing.
 
-use danlu_types::{AttemptNumber, JobId, RetryCause, Span, WorkerIndex};
+use danlu_types::{AttemptNumber, JobId, NodeName, RetryCause, Span, WorkerIndex};
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::job::{
     Attempt, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Verdict, Waiting,
     Worker, WorkerExit, WorkerState,
 };
+pub use crate::record::{Record, RecordKind};
 
 /// Something that happened to a job, or that somebody wants of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub enum Event {
     /// Take its devices for another job; it keeps its place.
     Preempt {
         for_job: JobId,
+    },
+    /// A person wants this node empty; the job keeps its place and goes elsewhere.
+    Drain {
+        node: NodeName,
+        by: String,
     },
     /// The scheduler gives it devices: one grant for each worker.
     Place {
@@ -75,49 +80,6 @@ pub enum Refusal {
     WrongGang { job: JobId, asked: u32, offered: usize },
 }
 
-/// A line of a job's history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    pub kind: RecordKind,
-    pub attempt: Option<AttemptNumber>,
-    pub actor: String,
-    pub message: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordKind {
-    JobSubmitted,
-    JobHeld,
-    JobReleased,
-    StopRequested,
-    AttemptPreempted,
-    AttemptPlaced,
-    AttemptRunning,
-    WorkerEnded,
-    AttemptEnded,
-    JobQueuedAgain,
-    JobEnded,
-}
-
-impl RecordKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RecordKind::JobSubmitted => "job_submitted",
-            RecordKind::JobHeld => "job_held",
-            RecordKind::JobReleased => "job_released",
-            RecordKind::StopRequested => "stop_requested",
-            RecordKind::AttemptPreempted => "attempt_preempted",
-            RecordKind::AttemptPlaced => "attempt_placed",
-            RecordKind::AttemptRunning => "attempt_running",
-            RecordKind::WorkerEnded => "worker_ended",
-            RecordKind::AttemptEnded => "attempt_ended",
-            RecordKind::JobQueuedAgain => "job_queued_again",
-            RecordKind::JobEnded => "job_ended",
-        }
-    }
-}
-
 /// The name that stands in history where no person acted.
 pub const DANLU: &str = "danlu";
 
@@ -135,6 +97,7 @@ pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
         Event::Release { by } => on_release(job, by, at),
         Event::Stop { by, grace } => on_stop(job, by, grace, at),
         Event::Preempt { for_job } => on_preempt(job, for_job, at),
+        Event::Drain { node, by } => on_drain(job, node, &by, at),
         Event::Place { grants } => on_place(job, grants, at),
         Event::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
         Event::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
@@ -211,6 +174,20 @@ fn on_preempt(job: &Job, for_job: JobId, at: Timestamp) -> Step {
             next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
         }
         // It is giving its devices back already, or holds none.
+        Life::Active(_) | Life::Held { .. } | Life::Queued { .. } | Life::Ended { .. } => Step::Ignore,
+    }
+}
+
+fn on_drain(job: &Job, node: NodeName, by: &str, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Active(attempt)
+            if attempt.stop.is_none() && attempt.workers.iter().any(|worker| worker.grant.node == node) =>
+        {
+            let message = format!("has to leave {node}, which is being drained");
+            let records = vec![record(RecordKind::AttemptPreempted, Some(attempt.number), by, message)];
+            let stop = Some(Stop { since: at, why: StopReason::Drained { node }, grace: job.spec.grace });
+            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+        }
         Life::Active(_) | Life::Held { .. } | Life::Queued { .. } | Life::Ended { .. } => Step::Ignore,
     }
 }
@@ -303,6 +280,9 @@ fn on_attempt_ended(job: &Job, past: PastAttempt, mut records: Vec<Record>, at: 
         Verdict::Preempted { for_job } => {
             Life::Queued { since: at, why: Waiting::Preempted { attempt: number, for_job } }
         }
+        Verdict::Drained { node } => {
+            Life::Queued { since: at, why: Waiting::Drained { attempt: number, node } }
+        }
         Verdict::Failed { worker, failure } => {
             if retries(&job, failure.cause) {
                 let wait = back_off(job.failures());
@@ -339,6 +319,7 @@ fn verdict_of(attempt: &Attempt) -> Verdict {
     match attempt.stop.as_ref().map(|stop| &stop.why) {
         Some(StopReason::ByUser { who }) => Verdict::Stopped { who: who.clone() },
         Some(StopReason::Preempted { for_job }) => Verdict::Preempted { for_job: *for_job },
+        Some(StopReason::Drained { node }) => Verdict::Drained { node: node.clone() },
         Some(StopReason::WorkerFailed { worker }) => Verdict::Failed {
             worker: *worker,
             failure: failure_of(worker.0 as usize).unwrap_or_else(lost_without_trace),

@@ -94,6 +94,7 @@ pub fn verdict_sentence(verdict: &Verdict) -> String {
         Verdict::Succeeded => "succeeded".to_owned(),
         Verdict::Stopped { who } => format!("was stopped by {who}"),
         Verdict::Preempted { for_job } => format!("was preempted for job {for_job}"),
+        Verdict::Drained { node } => format!("had to leave {node}, which was being drained"),
         Verdict::Failed { worker, failure } => format!("failed: {}", culprit(*worker, failure)),
     }
 }
@@ -145,6 +146,9 @@ fn waiting_reason(why: &Waiting) -> Reason {
         Waiting::Preempted { for_job, .. } => {
             word("preempted", format!("gave its devices to job {for_job}; keeps its place"))
         }
+        Waiting::Drained { node, .. } => {
+            word("drained", format!("had to leave {node}, which is being drained; keeps its place"))
+        }
         Waiting::Retry { attempt, not_before } => {
             word("back_off", format!("attempt {attempt} failed; the next is made at {not_before:.0}"))
         }
@@ -160,6 +164,10 @@ fn activity_reason(attempt: &Attempt) -> Reason {
             StopReason::Preempted { for_job } => word(
                 "preempted",
                 format!("giving its devices to job {for_job}, with {} of grace", stop.grace),
+            ),
+            StopReason::Drained { node } => word(
+                "drained",
+                format!("is leaving {node}, which is being drained, with {} of grace", stop.grace),
             ),
             StopReason::WorkerFailed { worker } => {
                 word("worker_failed", format!("worker {worker} failed; ending the others"))
@@ -184,6 +192,7 @@ fn verdict_reason(verdict: &Verdict) -> Reason {
         Verdict::Succeeded => "succeeded",
         Verdict::Stopped { .. } => "stopped",
         Verdict::Preempted { .. } => "preempted",
+        Verdict::Drained { .. } => "drained",
         Verdict::Failed { failure, .. } => failure.cause.as_str(),
     };
     word(code, verdict_sentence(verdict))

@@ -12,7 +12,7 @@ use crate::inventory;
 
 const MOST_NODES: u32 = 10_000;
 const MOST_DEVICES_PER_NODE: u32 = 64;
-const LONGEST_MODEL: usize = 40;
+const LONGEST_WORD: usize = 40;
 
 const NODE_CPUS: Cpus = Cpus::whole(192);
 const NODE_MEMORY: Bytes = Bytes(1536 << 30);
@@ -42,17 +42,21 @@ pub enum SimulateError {
     Form(String),
     #[error("`{0}` is not a device kind; write `nvidia` or `ascend`")]
     Kind(String),
-    #[error("`{0}` is not a model; write letters, digits, `-`, `_` and `.`, at most {LONGEST_MODEL} of them")]
+    #[error("`{0}` is not a model; write letters, digits, `-`, `_` and `.`, at most {LONGEST_WORD} of them")]
     Model(String),
     #[error("`{0}` asks for {1} devices per node; write 1 to {MOST_DEVICES_PER_NODE}")]
     Devices(String, u64),
     #[error("`{0}` makes {1} nodes in all; write 1 to {MOST_NODES}")]
     Nodes(String, u64),
+    #[error(
+        "`@{0}` is not a label; write a name and a value of letters, digits, `-`, `_` and `.`, as in `@rack=r1`"
+    )]
+    Label(String),
     #[error("`host` is named twice; write it once")]
     HostTwice,
 }
 
-/// Reads a comma-separated list such as `host,2x8:ascend:910B3`. This machine's own node is offered only where `host`
+/// Reads a comma-separated list such as `host,2x8:ascend:910B3@rack=r1@zone=a`. This machine's own node is offered only where `host`
 /// asks for it: a demo with simulated devices should not have its jobs land elsewhere.
 pub fn parse(text: &str) -> Result<Vec<Node>, SimulateError> {
     parse_with(text, inventory::host)
@@ -90,26 +94,39 @@ struct Group<'a> {
     devices: u32,
     kind: DeviceKind,
     model: &'a str,
+    labels: BTreeMap<String, String>,
 }
 
 impl<'a> Group<'a> {
     fn parse(item: &'a str) -> Result<Self, SimulateError> {
         let form = || SimulateError::Form(shown(item));
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let is_word = |text: &str| !text.is_empty() && text.len() <= LONGEST_WORD && text.bytes().all(fits);
+        let mut parts = item.split('@');
+        let item = parts.next().unwrap_or_default();
+        let mut labels = BTreeMap::new();
+        for label in parts {
+            let Some((name, value)) =
+                label.split_once('=').filter(|(name, value)| is_word(name) && is_word(value))
+            else {
+                return Err(SimulateError::Label(shown(label)));
+            };
+            labels.insert(name.to_owned(), value.to_owned());
+        }
         let [amounts, kind, model] = item.split(':').collect::<Vec<_>>()[..] else { return Err(form()) };
         let (nodes, devices) = amounts.split_once('x').ok_or_else(form)?;
         // `u64`, so that a merely large number is answered with the limit and not with the form.
         let number = |text: &str| text.parse::<u64>().map_err(|_| form());
         let (nodes, devices) = (number(nodes)?, number(devices)?);
         let kind = kind.parse().map_err(|_| SimulateError::Kind(shown(kind)))?;
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if model.is_empty() || model.len() > LONGEST_MODEL || !model.bytes().all(fits) {
+        if !is_word(model) {
             return Err(SimulateError::Model(shown(model)));
         }
         let devices = u32::try_from(devices)
             .ok()
             .filter(|devices| (1..=MOST_DEVICES_PER_NODE).contains(devices))
             .ok_or_else(|| SimulateError::Devices(shown(item), devices))?;
-        Ok(Group { nodes, devices, kind, model })
+        Ok(Group { nodes, devices, kind, model, labels })
     }
 
     fn node(&self, name: NodeName) -> Node {
@@ -130,7 +147,7 @@ impl<'a> Group<'a> {
             capacity: NodeCapacity { cpus: NODE_CPUS, memory: NODE_MEMORY },
             devices: (0..self.devices).map(device).collect(),
             address: "127.0.0.1".to_owned(),
-            labels: BTreeMap::new(),
+            labels: self.labels.clone(),
             cordoned: None,
             simulated: true,
         }
@@ -159,9 +176,16 @@ mod tests {
     fn drawn(nodes: &[Node]) -> String {
         let mut text = String::new();
         for node in nodes {
-            let Node { name, architecture: _, capacity, devices, address, .. } = node;
+            let Node { name, architecture: _, capacity, devices, address, labels, cordoned, simulated } =
+                node;
+            assert_eq!(*cordoned, None);
             let NodeCapacity { cpus, memory } = capacity;
-            writeln!(text, "{name} at {address}, {cpus} cores, {memory}, simulated: {simulated}").unwrap();
+            writeln!(
+                text,
+                "{name} at {address}, {cpus} cores, {memory}, simulated: {simulated}{}",
+                labelled(labels)
+            )
+            .unwrap();
             let islands: Vec<String> = devices.iter().map(|device| device.island.to_string()).collect();
             if let Some(Device { index: _, kind, model, memory, island: _, health }) = devices.first() {
                 let islands = islands.join("");
@@ -170,6 +194,10 @@ mod tests {
             }
         }
         text
+    }
+
+    fn labelled(labels: &BTreeMap<String, String>) -> String {
+        labels.iter().fold(String::new(), |text, (name, value)| text + ", " + name + "=" + value)
     }
 
     fn read(text: &str) -> Result<String, String> {
@@ -188,7 +216,7 @@ mod tests {
 
     #[test]
     fn machines_are_made_as_written() {
-        insta::assert_snapshot!(read("host,2x8:ascend:910B3,1x8:nvidia:A100-80G, 1x8:npu:910A,1x2:ascend:910b3,1x16:ascend:X9").unwrap(), @r"
+        insta::assert_snapshot!(read("host,2x8:ascend:910B3,1x8:nvidia:A100-80G, 1x8:npu:910A,1x2:ascend:910b3,1x16:ascend:X9@rack=r1@zone=a").unwrap(), @r"
         desk at 127.0.0.1, 4 cores, 8Gi, simulated: false
         sim-ascend-910b3-0 at 127.0.0.1, 192 cores, 1536Gi, simulated: true
           8 × ascend 910B3 64Gi Ok, islands 00000000
@@ -200,7 +228,7 @@ mod tests {
           8 × ascend 910A 32Gi Ok, islands 00001111
         sim-ascend-910b3-2 at 127.0.0.1, 192 cores, 1536Gi, simulated: true
           2 × ascend 910b3 64Gi Ok, islands 00
-        sim-ascend-x9-0 at 127.0.0.1, 192 cores, 1536Gi, simulated: true
+        sim-ascend-x9-0 at 127.0.0.1, 192 cores, 1536Gi, simulated: true, rack=r1, zone=a
           16 × ascend X9 64Gi Ok, islands 0000000011111111
         ");
     }
@@ -216,6 +244,9 @@ mod tests {
             "2x8:tpu:v4",
             "2x8:ascend:",
             "2x8:ascend:9 10",
+            "2x8:ascend:910B3@rack",
+            "2x8:ascend:910B3@rack=",
+            "2x8:ascend:910B3@rack=r 1",
             "0x8:ascend:910B3",
             "2x0:ascend:910B3",
             "2x65:ascend:910B3",
@@ -237,6 +268,9 @@ mod tests {
         `tpu` is not a device kind; write `nvidia` or `ascend`
         `` is not a model; write letters, digits, `-`, `_` and `.`, at most 40 of them
         `9 10` is not a model; write letters, digits, `-`, `_` and `.`, at most 40 of them
+        `@rack` is not a label; write a name and a value of letters, digits, `-`, `_` and `.`, as in `@rack=r1`
+        `@rack=` is not a label; write a name and a value of letters, digits, `-`, `_` and `.`, as in `@rack=r1`
+        `@rack=r 1` is not a label; write a name and a value of letters, digits, `-`, `_` and `.`, as in `@rack=r1`
         `0x8:ascend:910B3` makes 0 nodes in all; write 1 to 10000
         `2x0:ascend:910B3` asks for 0 devices per node; write 1 to 64
         `2x65:ascend:910B3` asks for 65 devices per node; write 1 to 64

@@ -222,3 +222,29 @@ impl Cluster {
         self.nodes[node].devices.iter().position(|candidate| candidate.index == device)
     }
 }
+
+/// Nodes of eight devices, for tests.
+#[cfg(test)]
+pub(crate) fn test_nodes(count: u32) -> Vec<Node> {
+    use danlu_types::{Device, DeviceKind, Health, NodeCapacity};
+
+    let device = |index| Device {
+        index,
+        kind: DeviceKind::Nvidia,
+        model: "A100".to_owned(),
+        memory: Bytes(80 << 30),
+        island: 0,
+        health: Health::Ok,
+    };
+    let node = |number| Node {
+        name: NodeName(format!("n{number}")),
+        architecture: "x86_64".to_owned(),
+        capacity: NodeCapacity { cpus: Cpus::whole(64), memory: Bytes(256 << 30) },
+        devices: (0..8).map(device).collect(),
+        labels: BTreeMap::new(),
+        cordoned: None,
+        address: String::new(),
+        simulated: true,
+    };
+    (0..count).map(node).collect()
+}

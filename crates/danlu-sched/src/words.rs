@@ -204,17 +204,17 @@ fn supply_clause(supply: &Supply) -> String {
     let (Some(kind), Some(name)) = (supply.kind, &supply.model) else {
         return format!("{} of {} CPUs are free", supply.free, supply.total);
     };
-    let mut clause = format!("{} of {} are free", supply.free, model(kind, name, supply.total));
+    let mut clauses = vec![format!("{} of {} are free", supply.free, model(kind, name, supply.total))];
     if supply.free > 0 {
-        clause.push_str(&format!(", at most {} on one node", supply.most_on_one_node));
+        clauses.push(format!("at most {} on one node", supply.most_on_one_node));
     }
     if supply.reserved > 0 {
-        clause.push_str(&format!(", {} of them kept for jobs ahead", supply.reserved));
+        clauses.push(format!("{} of them kept for jobs ahead", supply.reserved));
     }
     if supply.usable < supply.total {
-        clause.push_str(&format!(", {} out of service", supply.total - supply.usable));
+        clauses.push(format!("{} out of service", supply.total - supply.usable));
     }
-    clause
+    clauses.join(", ")
 }
 
 fn quota_sentence(quota: &QuotaUse) -> String {

@@ -1,22 +1,22 @@
 //! The use-cases of the API: what each request means, before HTTP and after the core.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use danlu_core::launch::RunLayout;
 use danlu_core::view::job_view;
 use danlu_core::{Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
-use danlu_sched::WaitReason;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Store, StoreError};
-use danlu_types::api::{DeviceView, Explanation, HeldDevice, JobView, NodeView};
+use danlu_types::api::{Explanation, JobState, JobView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
 use jiff::Timestamp;
 
 use crate::book::Book;
 use crate::ledger::{Answer, Ledger, LedgerError};
+use crate::nodes::NodeNotes;
+use crate::planner::Planner;
 use crate::wake::Wake;
 
 /// Until accounts exist there is one person: whoever can read the token file.
@@ -38,18 +38,28 @@ pub(crate) struct App {
     pub(crate) line_counts: LineCounts,
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
-    /// The scheduler's last word on why each job waits; a cache for lists.
-    pub(crate) waiting: RwLock<HashMap<JobId, WaitReason>>,
+    pub(crate) planner: Planner,
+    pub(crate) nodes: NodeNotes,
 }
 
 impl App {
-    pub(crate) fn set_waiting(&self, waiting: HashMap<JobId, WaitReason>) {
-        *self.waiting.write().unwrap_or_else(PoisonError::into_inner) = waiting;
+    /// The job with the scheduler's word on why it waits, where it does.
+    pub(crate) async fn view(&self, job: &Job) -> JobView {
+        self.views(std::slice::from_ref(job)).await.remove(0)
     }
 
-    pub(crate) fn view(&self, job: &Job) -> JobView {
-        let waiting = self.waiting.read().unwrap_or_else(PoisonError::into_inner);
-        job_view(job, waiting.get(&job.id).map(|why| why.reason(&job.spec)))
+    /// The scheduler is asked about the jobs of the page only, and only if one of them waits.
+    pub(crate) async fn views(&self, jobs: &[Job]) -> Vec<JobView> {
+        let waits = |job: &Job| job.state() == JobState::Queued;
+        if !jobs.iter().any(waits) {
+            return jobs.iter().map(|job| job_view(job, None)).collect();
+        }
+        let mut scheduler = self.planner.lock().await;
+        let mut view = |job: &Job| {
+            let why = scheduler.wait_reason(job.id).filter(|_| waits(job));
+            job_view(job, why.map(|why| why.reason(&job.spec)))
+        };
+        jobs.iter().map(&mut view).collect()
     }
 
     pub(crate) async fn submit(&self, spec: JobSpec, key: Option<String>) -> Result<Arc<Job>, Problem> {
@@ -65,11 +75,12 @@ impl App {
     }
 
     /// What would happen to a job if it were submitted now.
-    pub(crate) fn dry_run(&self, spec: JobSpec) -> Result<Explanation, Problem> {
+    pub(crate) async fn dry_run(&self, spec: JobSpec) -> Result<Explanation, Problem> {
         self.check(&spec)?;
         // The largest id: behind everybody else of its priority, as a new job would be.
-        let job = Job::submitted(JobId(u64::MAX), LOCAL_ADMIN.to_owned(), Arc::new(spec), Timestamp::now());
-        Ok(Explanation { job: JobId(0), ..self.explain_waiting(&job) })
+        let now = Timestamp::now();
+        let job = Job::submitted(JobId(u64::MAX), LOCAL_ADMIN.to_owned(), Arc::new(spec), now);
+        Ok(Explanation { job: JobId(0), ..self.explain_job(job, now).await? })
     }
 
     /// Refuses what is wrong in itself, and what nothing here could ever run.
@@ -78,7 +89,7 @@ impl App {
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
         }
-        if let Err(impossible) = danlu_sched::can_ever_run(&self.book.nodes(), spec) {
+        if let Err(impossible) = self.planner.check(spec) {
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
             return Err(Problem { errors: vec![impossible], ..problem });
@@ -142,61 +153,21 @@ impl App {
 
     pub(crate) async fn explain(&self, id: JobId) -> Result<Explanation, Problem> {
         let job = self.job(id).await?;
-        if job.state() == danlu_types::api::JobState::Queued {
-            return Ok(self.explain_waiting(&job));
-        }
-        Ok(danlu_sched::explain(&self.book.read().cluster, [], &job, Timestamp::now()))
+        self.explain_job(Job::clone(&job), Timestamp::now()).await
     }
 
-    fn explain_waiting(&self, job: &Job) -> Explanation {
-        let pages = self.book.read();
-        danlu_sched::explain(&pages.cluster, pages.queue(), job, Timestamp::now())
-    }
-
-    pub(crate) fn nodes(&self) -> Vec<NodeView> {
-        let pages = self.book.read();
-        let mut views: Vec<NodeView> = pages
-            .nodes
-            .iter()
-            .map(|node| NodeView {
-                node: node.clone(),
-                used_cpus: danlu_types::Cpus::default(),
-                used_memory: danlu_types::Bytes::default(),
-                held: Vec::new(),
-            })
-            .collect();
-        let order: HashMap<_, _> =
-            pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
-        for job in pages.active() {
-            for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
-                let grant = &worker.grant;
-                let Some(view) = order.get(&grant.node).map(|at| &mut views[*at]) else { continue };
-                view.used_cpus.milli += grant.cpus.milli;
-                view.used_memory.0 += grant.memory.0;
-                view.held.extend(grant.devices.iter().map(|index| HeldDevice {
-                    index: *index,
-                    job: job.id,
-                    job_name: job.spec.name.clone(),
-                    owner: job.owner.clone(),
-                }));
-            }
-        }
-        views
-    }
-
-    pub(crate) fn devices(&self) -> Vec<DeviceView> {
-        let mut devices = Vec::new();
-        for NodeView { node, held, .. } in self.nodes() {
-            for device in node.devices {
-                let held_by = held.iter().find(|held| held.index == device.index).cloned();
-                devices.push(DeviceView { node: node.name.clone(), device, held_by });
-            }
-        }
-        devices
+    async fn explain_job(&self, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
+        self.planner.explain(job, now).await.map_err(|error| {
+            tracing::error!("explaining failed: {error}");
+            Problem::new(
+                ProblemCode::Internal,
+                "the scheduler failed at explaining this job; the log says more",
+            )
+        })
     }
 }
 
-fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
+pub(crate) fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
     match answer {
         Ok(Answer::Done(job) | Answer::Unchanged(job)) => Ok(job),
         Ok(Answer::Refused(refusal)) => Err(refused(&refusal)),

@@ -7,11 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use danlu_core::{Job, Life};
-use danlu_sched::{Cluster, Waiting};
+use danlu_sched::Cluster;
 use danlu_types::{JobId, Node};
-
-/// Larger priority first, then earlier submission: [`Job::place`].
-pub(crate) type Place = (std::cmp::Reverse<u8>, JobId);
 
 #[derive(Debug)]
 pub(crate) struct Book {
@@ -21,10 +18,18 @@ pub(crate) struct Book {
 #[derive(Debug)]
 pub(crate) struct Pages {
     jobs: HashMap<JobId, Arc<Job>>,
-    queue: BTreeMap<Place, Arc<Job>>,
     active: BTreeMap<JobId, Arc<Job>>,
     pub(crate) cluster: Cluster,
     pub(crate) nodes: Arc<Vec<Node>>,
+    changes: Changes,
+}
+
+/// What the scheduler has not been told yet.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// The newest state of each job that changed.
+    pub(crate) jobs: BTreeMap<JobId, Arc<Job>>,
+    pub(crate) nodes: Option<Arc<Vec<Node>>>,
 }
 
 impl Book {
@@ -32,10 +37,10 @@ impl Book {
         let cluster = Cluster::new(&nodes);
         let pages = Pages {
             jobs: HashMap::new(),
-            queue: BTreeMap::new(),
             active: BTreeMap::new(),
             cluster,
             nodes: Arc::new(nodes),
+            changes: Changes::default(),
         };
         Book { pages: RwLock::new(pages) }
     }
@@ -59,9 +64,9 @@ impl Book {
 }
 
 impl Pages {
-    /// Waiting jobs in the order in which they are to start.
-    pub(crate) fn queue(&self) -> impl Iterator<Item = Waiting<'_>> {
-        self.queue.values().map(|job| Waiting { job })
+    /// Every job that has not ended.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.jobs.values()
     }
 
     /// Jobs with a live attempt.
@@ -72,18 +77,12 @@ impl Pages {
     /// Files a job under its present state. Devices of a new attempt must have been taken before; those of an attempt
     /// that is over are given back here.
     pub(crate) fn file(&mut self, job: Arc<Job>) {
-        let (id, place) = (job.id, job.place());
-        self.queue.remove(&place);
+        let id = job.id;
         let was_active = self.active.remove(&id).is_some();
-        match &job.life {
-            Life::Active(_) => {
-                self.active.insert(id, job.clone());
-            }
-            Life::Queued { .. } => {
-                self.queue.insert(place, job.clone());
-            }
-            Life::Held { .. } | Life::Ended { .. } => {}
+        if let Life::Active(_) = &job.life {
+            self.active.insert(id, job.clone());
         }
+        self.changes.jobs.insert(id, job.clone());
         if was_active && job.active().is_none() {
             self.cluster.give_back(id);
         }
@@ -92,5 +91,24 @@ impl Pages {
         } else {
             self.jobs.insert(id, job);
         }
+    }
+
+    /// Has the scheduler look at a job again, which is not as it thought.
+    pub(crate) fn mention(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get(&id) {
+            self.changes.jobs.entry(id).or_insert_with(|| job.clone());
+        }
+    }
+
+    /// Takes nodes as they are now; what is held stays held.
+    pub(crate) fn set_nodes(&mut self, nodes: Vec<Node>) {
+        if self.cluster.update_nodes(&nodes) {
+            self.nodes = Arc::new(nodes);
+            self.changes.nodes = Some(self.nodes.clone());
+        }
+    }
+
+    pub(crate) fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
     }
 }

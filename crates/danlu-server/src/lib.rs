@@ -9,12 +9,17 @@ mod book;
 mod folder;
 mod http;
 mod ledger;
+mod nodes;
+mod planner;
 mod reconcile;
 mod serve;
+mod sharing;
 mod wake;
+mod workspaces;
 
 pub use http::openapi_json;
 pub use serve::{ServeOptions, serve};
+pub use sharing::SharingSource;
 
 /// An error with its causes, on one line.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {

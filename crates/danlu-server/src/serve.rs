@@ -1,10 +1,9 @@
 //! Puts the parts together, serves until asked to end, and leaves jobs running.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
@@ -13,7 +12,8 @@ use danlu_engine::local::{self, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
-use danlu_types::Span;
+use danlu_types::{Sharing, Span};
+use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,13 @@ use crate::app::App;
 use crate::book::Book;
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
+use crate::nodes::NodeNotes;
+use crate::planner::Planner;
+use crate::sharing::SharingSource;
 use crate::wake::Wake;
+
+/// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
+const JOBS_TO_LEARN_FROM: u32 = 1000;
 
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
@@ -33,6 +39,8 @@ pub struct ServeOptions {
     pub database: Option<String>,
     /// Nodes to make up, as `danlu up --simulate` takes them.
     pub simulate: Option<String>,
+    /// Where the workspaces are read from, at start and at SIGHUP; without one, nothing is guaranteed or limited.
+    pub sharing: Option<Arc<dyn SharingSource>>,
     /// The program, with its first arguments, that runs a worker's launcher.
     pub launcher: Vec<OsString>,
     /// How long ended jobs are kept; for ever when absent.
@@ -62,6 +70,9 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     let address = format!("http://{}", listener.local_addr()?);
     let stop = CancellationToken::new();
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
+    if let Some(source) = options.sharing.clone() {
+        loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
+    }
     folder.announce(&address)?;
     tracing::info!(data = %folder.path.display(), "serving on {address}");
 
@@ -121,17 +132,26 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let engine: Arc<dyn Engine> = Arc::new(engine);
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
-    let book = Arc::new(Book::new(nodes));
+    let nodes = NodeNotes::new(nodes, store.node_notes().await?);
+    let book = Arc::new(Book::new(nodes.noted()));
     adopt(&book, store.jobs_live().await?);
     let wake = Arc::new(Wake::new());
     let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let waiting = RwLock::new(HashMap::new());
+    let sharing = match &options.sharing {
+        Some(source) => crate::sharing::read(source.as_ref(), &book.nodes())?,
+        None => Sharing::default(),
+    };
+    let planner = Planner::new(book.clone(), sharing);
+    let mut ended = store.jobs_ended_last(JOBS_TO_LEARN_FROM).await?;
+    ended.reverse();
+    planner.remember(&ended).await;
+    nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
-    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, waiting })
+    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, planner, nodes })
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use danlu_core::{Job, Life};
+use danlu_types::NodeName;
 use danlu_types::api::Hint;
 use tokio::sync::{Notify, broadcast};
 
@@ -26,13 +27,18 @@ impl Wake {
         self.hints.subscribe()
     }
 
+    pub(crate) fn node_changed(&self, name: &NodeName) {
+        // No receiver is no error.
+        let _ = self.hints.send(Hint { kind: "node".to_owned(), id: name.to_string(), generation: 0 });
+        self.schedule.notify_one();
+    }
+
     pub(crate) fn jobs_changed(&self, jobs: &[Arc<Job>]) {
         let (mut schedule, mut act) = (false, false);
         for job in jobs {
             match &job.life {
-                Life::Queued { .. } | Life::Ended { .. } => schedule = true,
+                Life::Queued { .. } | Life::Held { .. } | Life::Ended { .. } => schedule = true,
                 Life::Active(_) => act = true,
-                Life::Held { .. } => {}
             }
             if self.hints.receiver_count() > 0 {
                 let hint =

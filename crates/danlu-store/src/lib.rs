@@ -12,12 +12,12 @@ mod postgres;
 mod row;
 mod sqlite;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
-use danlu_core::{Job, Record};
-use danlu_types::JobId;
+use danlu_core::{Job, NodeNote, Record};
 use danlu_types::api::{EventView, JobOutcome, JobState};
+use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
 pub use address::{claim, open, open_at_version};
@@ -50,12 +50,21 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Jobs that ended before the given time, oldest end first, at most `limit`.
     async fn jobs_ended_before(&self, time: Timestamp, limit: u32) -> Result<Vec<JobId>, StoreError>;
 
+    /// The jobs that ended last, latest end first, at most `limit`: what durations are learned from.
+    async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError>;
+
     /// Forgets jobs that have ended, with their spec and submission key; their history stays. Others are left alone.
     /// Returns how many were forgotten.
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;
 
     /// The code snapshots that jobs name: those of ended ones too, until they are forgotten.
     async fn codes_named(&self) -> Result<HashSet<String>, StoreError>;
+
+    /// What is known of nodes beyond what their engine says.
+    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeNote>, StoreError>;
+
+    /// Replaces what is known of a node, and writes so into history.
+    async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError>;
 
     /// The id of the job that was submitted with this key, if one was and has not been forgotten.
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;
@@ -93,6 +102,15 @@ pub struct Update {
     pub job: Job,
     /// The generation that the transitions started from.
     pub seen_generation: u64,
+    pub at: Timestamp,
+    pub records: Vec<Record>,
+}
+
+/// What is known of a node from now on.
+#[derive(Debug, Clone)]
+pub struct NodeChange {
+    pub node: NodeName,
+    pub note: NodeNote,
     pub at: Timestamp,
     pub records: Vec<Record>,
 }

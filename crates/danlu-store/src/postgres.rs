@@ -26,6 +26,7 @@ const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(4926107313)";
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0001_jobs.sql"),
     include_str!("../migrations/postgres/0002_code.sql"),
+    include_str!("../migrations/postgres/0003_nodes.sql"),
 ];
 
 const CONNECTIONS: u32 = 8;

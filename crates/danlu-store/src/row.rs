@@ -108,6 +108,6 @@ pub(crate) fn like_pattern(part: &str) -> String {
     pattern
 }
 
-fn json<T: Serialize>(value: &T) -> Result<String, sqlx::Error> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, sqlx::Error> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
 }

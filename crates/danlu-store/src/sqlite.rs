@@ -30,8 +30,11 @@ const BEGIN: &str = "BEGIN IMMEDIATE";
 /// There is one writer, so there is nothing more to lock.
 const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters";
 const LOCK_SCHEMA: &str = "SELECT 1";
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/sqlite/0001_jobs.sql"), include_str!("../migrations/sqlite/0002_code.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/sqlite/0001_jobs.sql"),
+    include_str!("../migrations/sqlite/0002_code.sql"),
+    include_str!("../migrations/sqlite/0003_nodes.sql"),
+];
 
 const READERS: u32 = 4;
 /// For others who write to the same file.

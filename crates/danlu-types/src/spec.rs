@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use check::FIELDS_OF_LATER_VERSIONS;
+pub(crate) use check::is_name;
 pub use flexible::Parameter;
 
 use crate::{Bytes, Cpus, DeviceRequest, Span};
@@ -208,16 +209,17 @@ impl JobSpec {
     }
 
     /// Devices that each worker gets at most.
-    fn most_devices(&self) -> u32 {
+    pub fn most_devices(&self) -> u32 {
         self.alternatives().iter().map(|request| request.count.devices()).max().unwrap_or(0)
     }
 
-    pub fn ranks_per_worker(&self) -> u32 {
+    /// Processes in each worker, where each holds so many devices.
+    pub fn ranks_per_worker(&self, devices: u32) -> u32 {
         match self.ranks {
             Some(RanksPerWorker::Count(count)) => count,
             Some(RanksPerWorker::PerWorker) => 1,
             None if self.framework == Framework::None => 1,
-            Some(RanksPerWorker::PerDevice) | None => self.most_devices().max(1),
+            Some(RanksPerWorker::PerDevice) | None => devices.max(1),
         }
     }
 

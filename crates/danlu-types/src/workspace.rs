@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Bytes, Cpus, DeviceCount, Span};
+use crate::spec::is_name;
+use crate::{Bytes, Cpus, DeviceCount, FieldError, Span};
 
 /// How the cluster is shared out: the file of `danlu up --workspaces` and `danlu sim replay --workspaces`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -74,10 +75,79 @@ impl Default for Sharing {
     }
 }
 
+impl Sharing {
+    /// Everything that is wrong with the values; empty when nothing is.
+    pub fn check(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        for (name, workspace) in &self.workspaces {
+            if !is_name(name) {
+                let message = "is no name for a workspace: it must start with a letter or digit and hold at most 63 \
+                               letters, digits, `.`, `_` and `-`";
+                errors.push(FieldError::new(format!("workspaces.{name}"), message));
+            }
+            workspace.check(name, &mut errors);
+        }
+        errors
+    }
+}
+
+impl Workspace {
+    /// A guarantee that the limit forbids would never be made good.
+    fn check(&self, name: &str, errors: &mut Vec<FieldError>) {
+        let (guaranteed, limit) = (self.guaranteed.words(), self.limit.words());
+        for ((resource, guaranteed, amount), (_, limit, most)) in guaranteed.into_iter().zip(limit) {
+            if let (Some(guaranteed), Some(limit)) = (guaranteed, limit)
+                && guaranteed > limit
+            {
+                let message = format!(
+                    "is {amount}, but `limit.{resource}` is {most}; guarantee at most {most}, or raise the limit"
+                );
+                errors.push(FieldError::new(format!("workspaces.{name}.guaranteed.{resource}"), message));
+            }
+        }
+    }
+}
+
+impl Amounts {
+    /// Each resource by its name, as a number to compare and as a word to read.
+    fn words(&self) -> [(&'static str, Option<u64>, String); 4] {
+        fn word(amount: Option<impl ToString>) -> String {
+            amount.map(|amount| amount.to_string()).unwrap_or_default()
+        }
+        let devices = |count: Option<DeviceCount>| count.map(|count| u64::from(count.milli()));
+        [
+            ("nvidia", devices(self.nvidia), word(self.nvidia)),
+            ("ascend", devices(self.ascend), word(self.ascend)),
+            ("cpus", self.cpus.map(|cpus| cpus.milli), word(self.cpus)),
+            ("memory", self.memory.map(|memory| memory.0), word(self.memory)),
+        ]
+    }
+}
+
 fn yes() -> bool {
     true
 }
 
 fn default_minimum_run_time() -> Span {
     Span::from_seconds(300)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guarantee_beyond_the_limit_is_refused() {
+        let sharing: Sharing = serde_saphyr::from_str(
+            "workspaces:\n  vision: {guaranteed: {nvidia: 8, memory: 1Ti}, limit: {nvidia: 4, memory: 512Gi, cpus: 1}}\n  .odd: {}\n  fine: {guaranteed: {ascend: 8}, limit: {ascend: 8}}",
+        )
+        .unwrap();
+        let lines: Vec<String> =
+            sharing.check().into_iter().map(|error| format!("{}: {}", error.field, error.message)).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        workspaces..odd: is no name for a workspace: it must start with a letter or digit and hold at most 63 letters, digits, `.`, `_` and `-`
+        workspaces.vision.guaranteed.nvidia: is 8, but `limit.nvidia` is 4; guarantee at most 4, or raise the limit
+        workspaces.vision.guaranteed.memory: is 1Ti, but `limit.memory` is 512Gi; guarantee at most 512Gi, or raise the limit
+        ");
+    }
 }

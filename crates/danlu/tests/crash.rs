@@ -213,7 +213,7 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
         for line in server.lines(job.id).await {
             by_rank.entry(line.rank.0).or_default().push(line.text);
         }
-        let ranks = specs[index].workers * specs[index].ranks_per_worker();
+        let ranks = specs[index].workers * specs[index].ranks_per_worker(0);
         assert_eq!(by_rank.len(), ranks as usize, "{}", job.name);
         for (rank, lines) in by_rank {
             let count = lines.len();

@@ -2,7 +2,9 @@
 
 use danlu_testkit::{TestServer, alive, eventually, spec};
 use danlu_types::api::{JobOutcome, JobQuery, JobState, StopRequest};
-use danlu_types::{Bytes, DeviceRequest, Framework, JobSpec, RanksPerWorker, Retry, RetryCause, Span};
+use danlu_types::{
+    Bytes, DeviceCount, DeviceRequest, Framework, JobSpec, RanksPerWorker, Retry, RetryCause, Span,
+};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -88,7 +90,7 @@ async fn a_program_that_ignores_the_signal_is_killed_after_its_grace() {
 async fn a_waiting_job_is_held_released_and_stopped_without_ever_running() {
     let server = TestServer::start(DANLU, &["--simulate", "1x1:ascend:910B3"]).await;
     let client = server.client();
-    let device = DeviceRequest { count: 1, ..DeviceRequest::default() };
+    let device = DeviceRequest { count: DeviceCount::whole(1), ..DeviceRequest::default() };
     let with_device = |command: &str| JobSpec { devices: device.clone(), ..short_grace(spec(command)) };
     let blocker = server.submit(&with_device("sleep 1000")).await;
     server.wait_for(blocker, JobState::Running).await;
@@ -115,7 +117,7 @@ async fn larger_priority_goes_first_and_the_rest_in_order() {
     let server = TestServer::start(DANLU, &["--simulate", "1x1:ascend:910B3"]).await;
     let folder = server.folder().display().to_string();
     let with_device = |command: String, priority| JobSpec {
-        devices: DeviceRequest { count: 1, ..DeviceRequest::default() },
+        devices: DeviceRequest { count: DeviceCount::whole(1), ..DeviceRequest::default() },
         priority,
         ..spec(&command)
     };

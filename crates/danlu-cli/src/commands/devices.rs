@@ -1,17 +1,19 @@
-//! `danlu devices`: accelerators and who holds them.
+//! `danlu devices`: accelerators, who holds them, and which are out of service.
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color, Table};
 use danlu_client::Client;
 use danlu_types::Health;
 use danlu_types::api::DeviceView;
+use danlu_types::device::WHOLE_DEVICE;
 
 use crate::failure::Failure;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     /// Only devices that are free
     #[arg(long)]
@@ -19,9 +21,27 @@ pub(crate) struct Arguments {
     /// Prints JSON
     #[arg(long)]
     json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Gives a device out again that was taken out of service
+    Restore {
+        /// The machine's name
+        node: String,
+        /// The device's index on it
+        index: u32,
+    },
 }
 
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    if let Some(Action::Restore { node, index }) = arguments.action {
+        client.device_restore(&node, index).await?;
+        output::say(format!("device {index} of {node} is given out again"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut devices = client.devices_list().await?.items;
     if arguments.free {
         devices.retain(|device| device.held_by.is_none() && device.device.usable());
@@ -53,10 +73,19 @@ pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
         };
         let holder = match &device.held_by {
             Some(held) => {
-                format!("job {} ({}) of {}", held.job, output::printable(&held.job_name), held.owner)
+                let share = if held.count.milli() < WHOLE_DEVICE {
+                    format!(", {} of it", held.count)
+                } else {
+                    String::new()
+                };
+                format!("job {} ({}) of {}{share}", held.job, output::printable(&held.job_name), held.owner)
             }
             None if device.device.usable() => "free".to_owned(),
             None => "not given out".to_owned(),
+        };
+        let holder = match &device.out_of_service {
+            Some(why) => format!("{holder}; out of service: {}", output::printable(why)),
+            None => holder,
         };
         table.add_row([
             Cell::new(&device.node),

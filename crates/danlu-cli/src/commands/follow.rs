@@ -21,7 +21,7 @@ pub(crate) struct LineStyle {
 impl LineStyle {
     /// Ranks are named where there is more than one.
     pub(crate) fn of(job: &JobView) -> Self {
-        let ranks = u64::from(job.spec.workers) * u64::from(job.spec.ranks_per_worker());
+        let ranks = u64::from(job.spec.workers) * u64::from(words::ranks_per_worker(job));
         LineStyle { with_rank: ranks > 1, with_time: false }
     }
 

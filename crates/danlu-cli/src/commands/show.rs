@@ -67,7 +67,7 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut each = vec![words::cpus(spec.cpus)];
     each.extend(spec.memory.map(|memory| format!("{memory} memory")));
     each.extend(spec.shared_memory.map(|memory| format!("{memory} shared memory")));
-    each.push(match spec.ranks_per_worker() {
+    each.push(match words::ranks_per_worker(job) {
         1 => "1 rank".to_owned(),
         ranks => format!("{ranks} ranks"),
     });

@@ -5,12 +5,17 @@ use std::process::ExitCode;
 use clap::Args;
 use danlu_client::{Client, ClientError};
 use danlu_types::api::{Explanation, JobView};
+use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
+use crate::explanation::Resubmission;
 use crate::failure::{FAILED, Failure};
 use crate::job_file::Draft;
 use crate::job_flags::{JobFlags, folder_of};
-use crate::{output, upload, words};
+use crate::{explanation, output, terminal, upload, words};
+
+/// The reason of a job that the next pass starts.
+const STARTS_NOW: &str = "not_yet_considered";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -19,6 +24,9 @@ pub(crate) struct Arguments {
     /// Only says whether the job would start, and if not, why
     #[arg(long)]
     dry_run: bool,
+    /// With `--dry-run`: prints the whole answer as JSON
+    #[arg(long, requires = "dry_run")]
+    json: bool,
 }
 
 pub(crate) async fn run(
@@ -26,7 +34,7 @@ pub(crate) async fn run(
     arguments: Arguments,
 ) -> Result<ExitCode, Failure> {
     if arguments.dry_run {
-        return dry_run(client, &arguments.job).await;
+        return dry_run(client, &arguments).await;
     }
     let (_, job) = submit(client, &arguments.job).await?;
     output::line(job.id.to_string())?;
@@ -59,18 +67,28 @@ pub(crate) async fn submit(
 
 async fn dry_run(
     client: impl FnOnce() -> Result<Client, ClientError>,
-    flags: &JobFlags,
+    arguments: &Arguments,
 ) -> Result<ExitCode, Failure> {
-    let mut draft = flags.draft()?;
+    let mut draft = arguments.job.draft()?;
     let (spec, _) = draft.finish()?;
     let explanation = client()?.job_dry_run(&spec).await.map_err(|error| refused(error, &draft))?;
-    output::line(would_sentence(&explanation))?;
-    output::line(output::printable(&explanation.text))?;
+    if arguments.json {
+        output::json(&explanation)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(output::printable(&would_sentence(&explanation)))?;
+    if explanation.reason.code != STARTS_NOW {
+        // Flags are the reader's to repeat; a file is named here already.
+        let file = arguments.job.file.as_deref().map_or("…".to_owned(), words::shell_word);
+        let resubmission = Resubmission(format!("danlu submit {file}"));
+        let width = usize::from(terminal::size().columns);
+        output::line(explanation::page(&explanation, &resubmission, width, Timestamp::now()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn would_sentence(explanation: &Explanation) -> String {
-    if explanation.reason.code == "not_yet_considered" {
+    if explanation.reason.code == STARTS_NOW {
         return "would start now".to_owned();
     }
     format!("would be {}", words::state_sentence(explanation.state, &explanation.reason))

@@ -2,17 +2,19 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use danlu_client::data_folder;
-use danlu_server::ServeOptions;
+use danlu_server::{ServeOptions, SharingSource};
 use danlu_types::Span;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
 use crate::runtime::block_on_many_threads;
+use crate::workspaces_file::{self, WorkspacesFile};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -22,9 +24,12 @@ pub(crate) struct Arguments {
     /// A PostgreSQL database instead of the embedded SQLite
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3,1x8:nvidia:A100-80G`
+    /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
+    /// Who shares the cluster, and how: guarantees and limits, in YAML or JSON; read again at SIGHUP
+    #[arg(long, value_name = "FILE")]
+    workspaces: Option<PathBuf>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -41,12 +46,17 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     }
     let program = std::env::current_exe()
         .map_err(|error| Failure::new("cannot find this program's own file").caused_by(&error))?;
+    if let Some(file) = &arguments.workspaces {
+        // Here rather than in the server: what is wrong with it is shown at its line, before anything has begun.
+        workspaces_file::open(file).map_err(|failure| failure.with_code(USAGE))?;
+    }
     start_tracing();
     let options = ServeOptions {
         data: data_folder(data),
         listen: arguments.listen,
         database: arguments.database,
         simulate: arguments.simulate,
+        sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         launcher: vec![program.into_os_string(), OsString::from("launch-worker")],
         keep_ended: arguments.keep_ended,
     };

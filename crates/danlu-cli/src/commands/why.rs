@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::Client;
+use jiff::Timestamp;
 
+use crate::explanation::Resubmission;
 use crate::failure::Failure;
-use crate::{output, target, words};
+use crate::{explanation, output, target, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,15 +26,9 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         output::json(&explanation)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let sentence = words::state_sentence(explanation.state, &explanation.reason);
-    output::line(format!("job {id} is {}", output::printable(&sentence)))?;
-    if let Some(position) = explanation.position {
-        let place = match position {
-            1 => "it is the next in the queue".to_owned(),
-            _ => format!("{} jobs are before it in the queue", position - 1),
-        };
-        output::line(format!("  {place}"))?;
-    }
-    output::line(output::printable(&explanation.text))?;
+    // The changed job is offered instead of this one, which would otherwise go on waiting before it.
+    let resubmission = Resubmission(format!("danlu stop {id} && danlu clone {id}"));
+    let width = usize::from(terminal::size().columns);
+    output::line(explanation::page(&explanation, &resubmission, width, Timestamp::now()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -49,7 +49,7 @@ pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
         probe[name.as_str()] = value.to_json();
         object.insert(name.clone(), value.to_json());
         if let Err(error) = read_value(probe) {
-            complaints.push(explain(&error, tree, place));
+            complaints.push(explain(&error, tree, place, JOB));
         }
     }
     if !complaints.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
             Complaint { field: "command".to_owned(), message, label: None, place: tree.place.clone() };
         return Err(vec![complaint]);
     }
-    read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place)])
+    read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place, JOB)])
 }
 
 /// The fields as JSON, texts as they were written.
@@ -85,7 +85,7 @@ pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &Tree) -> Vec<Complain
     errors.into_iter().map(placed).collect()
 }
 
-/// The place of the value at a dotted path such as `retry.on[1]`, or of the nearest thing above it.
+/// The place of the value at a dotted path such as `retry.on[1]` or `any_of.1.count`, or of the nearest thing above it.
 pub(crate) fn find(tree: &Tree, path: &str) -> Option<Place> {
     let mut found = None;
     let mut tree = tree;
@@ -109,7 +109,10 @@ fn step<'a, 'b>(tree: &'a Tree, path: &'b str) -> Option<(&'a Tree, &'b str)> {
             Some((below, path[name.len()..].trim_start_matches('.')))
         }
         Content::List(items) => {
-            let (index, tail) = path.strip_prefix('[')?.split_once(']')?;
+            let (index, tail) = match path.strip_prefix('[') {
+                Some(path) => path.split_once(']')?,
+                None => path.split_once('.').unwrap_or((path, "")),
+            };
             Some((items.get(index.parse::<usize>().ok()?)?, tail.trim_start_matches('.')))
         }
         _ => None,
@@ -121,17 +124,36 @@ fn prepared(name: &str, value: &Tree) -> Tree {
         return value.as_written();
     }
     let mut value = value.clone();
-    if name == "devices"
-        && let Content::Map(entries) = &mut value.content
-    {
-        for (_, _, model) in entries.iter_mut().filter(|(name, _, _)| name == "model") {
-            *model = model.as_written();
-        }
-    }
+    texts_inside(name, &mut value);
     value
 }
 
-type ReadError = serde_path_to_error::Error<serde_json::Error>;
+/// Texts inside maps: `devices: {model: 910}`, `nodes: {labels: {zone: 1.10}}`.
+fn texts_inside(field: &str, value: &mut Tree) {
+    match &mut value.content {
+        Content::List(items) if field == "any_of" => {
+            for item in items {
+                texts_inside("devices", item);
+            }
+        }
+        Content::Map(entries) => {
+            let texts: &[&str] = match field {
+                "devices" => &["model"],
+                "nodes" => &["architecture", "labels"],
+                _ => &[],
+            };
+            for (_, _, text) in entries.iter_mut().filter(|(name, _, _)| texts.contains(&name.as_str())) {
+                *text = text.as_written();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a job file describes, in sentences about it.
+const JOB: &str = "a job";
+
+pub(crate) type ReadError = serde_path_to_error::Error<serde_json::Error>;
 
 fn read_value(value: Value) -> Result<JobSpec, ReadError> {
     serde_path_to_error::deserialize(value)
@@ -146,7 +168,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// serde's words, in the job file's terms.
-fn explain(error: &ReadError, tree: &Tree, key: &Place) -> Complaint {
+pub(crate) fn explain(error: &ReadError, tree: &Tree, key: &Place, whole: &str) -> Complaint {
     let message = error.inner().to_string();
     let path = error.path().to_string();
     let path = if path == "." { String::new() } else { path };
@@ -158,11 +180,12 @@ fn explain(error: &ReadError, tree: &Tree, key: &Place) -> Complaint {
             Some(above) => above.trim_end_matches('.'),
             None => path.as_str(),
         };
-        return unknown_field_among(above, name, &quoted(expected), key_place(tree, above, name, key));
+        let place = key_place(tree, above, name, key);
+        return unknown_field_among(above, name, &quoted(expected), place, whole);
     }
     let place = find(tree, &path).unwrap_or_else(|| key.clone());
     let value = walk(tree, &path);
-    let (message, label) = reworded(&message, value);
+    let (message, label) = reworded(&message, &path, value);
     Complaint { field: path, message, label, place }
 }
 
@@ -171,12 +194,13 @@ fn unknown_field(above: &str, name: &str, place: Place) -> Complaint {
     probe[name] = Value::Null;
     let expected = read_value(probe).err().map(|error| error.inner().to_string()).unwrap_or_default();
     let expected = expected.rsplit_once("expected").map_or("", |(_, words)| words);
-    unknown_field_among(above, name, &quoted(expected), place)
+    unknown_field_among(above, name, &quoted(expected), place, JOB)
 }
 
-fn unknown_field_among(above: &str, name: &str, known: &[&str], place: Place) -> Complaint {
-    let later = FIELDS_OF_LATER_VERSIONS.iter().find(|(field, _)| above.is_empty() && *field == name);
-    let what = if above.is_empty() { "a job".to_owned() } else { format!("`{above}`") };
+fn unknown_field_among(above: &str, name: &str, known: &[&str], place: Place, whole: &str) -> Complaint {
+    let is_later = |field: &str| above.is_empty() && whole == JOB && field == name;
+    let later = FIELDS_OF_LATER_VERSIONS.iter().find(|(field, _)| is_later(field));
+    let what = if above.is_empty() { whole.to_owned() } else { format!("`{above}`") };
     let (message, label) = match (later, nearest(name, known.iter().copied())) {
         (Some((_, sentence)), _) => ("cannot be used yet".to_owned(), (*sentence).to_owned()),
         (None, Some(meant)) => (format!("is not a field of {what}"), format!("did you mean `{meant}`?")),
@@ -205,7 +229,7 @@ fn walk<'a>(tree: &'a Tree, path: &str) -> Option<&'a Tree> {
 }
 
 /// A message, and what would be accepted.
-fn reworded(message: &str, value: Option<&Tree>) -> (String, Option<String>) {
+fn reworded(message: &str, path: &str, value: Option<&Tree>) -> (String, Option<String>) {
     if let Some(rest) = message.strip_prefix("unknown variant `")
         && let Some((word, expected)) = rest.rsplit_once("`, expected ")
     {
@@ -222,7 +246,7 @@ fn reworded(message: &str, value: Option<&Tree>) -> (String, Option<String>) {
     if message.starts_with("invalid type") || message.starts_with("invalid value") {
         let expected = message.rsplit_once(", expected ").map_or("something else", |(_, expected)| expected);
         let found = value.map_or_else(|| "something else".to_owned(), Tree::described);
-        return (format!("cannot be {found}"), Some(format!("write {}", accepted(expected))));
+        return (format!("cannot be {found}"), Some(format!("write {}", accepted(path, expected))));
     }
     let message = shortened_message(message);
     match message.split_once("; ") {
@@ -231,12 +255,18 @@ fn reworded(message: &str, value: Option<&Tree>) -> (String, Option<String>) {
     }
 }
 
-fn accepted(expected: &str) -> &str {
+fn accepted<'a>(path: &str, expected: &'a str) -> &'a str {
     match expected {
+        "a sequence" if path == "any_of" => {
+            "a list such as `[{ kind: nvidia, count: 8 }, { kind: ascend, count: 8 }]`"
+        }
         "u8" | "u32" | "u64" => "a whole number, such as `2`",
         "a string" => "a text",
         "a boolean" => "`true` or `false`",
         "struct DeviceRequest" => "a map such as `{ kind: ascend, count: 8 }`",
+        "struct NodeSelection" => "a map such as `{ labels: { zone: a } }`",
+        "struct Workspace" => "a map such as `{ guaranteed: { nvidia: 8 }, limit: { nvidia: 16 } }`",
+        "struct Amounts" => "a map such as `{ nvidia: 8, cpus: 64, memory: 512Gi }`",
         "struct Retry" => "a map such as `{ limit: 3 }`",
         "a sequence" => "a list such as `[node_lost, exit]`",
         "a map" => "a map such as `{ NAME: value }`",

@@ -48,6 +48,21 @@ fn slips_are_shown_at_their_lines() {
         ("octal lookalike", "command: x\npriority: 007\n"),
         ("wrong type", "command: [python, train.py]\n"),
         ("wrong type of a map", "command: x\ndevices: 8\n"),
+        (
+            "devices and alternatives",
+            "command: x\ndevices: {count: 1}\nany_of:\n- {kind: nvidia, count: 1}\n"
+        ),
+        (
+            "an alternative without devices",
+            "command: x\nany_of:\n- {kind: nvidia, count: 8}\n- {kind: ascend, count: 0}\n"
+        ),
+        (
+            "a slip in an alternative",
+            "command: x\nany_of:\n- {kind: nvidia, count: 8}\n- {kind: acsend, count: 8}\n"
+        ),
+        ("alternatives that are no list", "command: x\nany_of: {kind: nvidia, count: 8}\n"),
+        ("one and a half devices", "command: x\ndevices: {count: 1.5}\n"),
+        ("a slip in the choice of nodes", "command: x\nnodes: {lables: {zone: a}}\n"),
         ("wrong word", "command: x\nframework: pytroch\n"),
         ("wrong word in a list", "command: x\nretry: {limit: 1, on: [exit, oom]}\n"),
         ("missing field of a map", "command: x\ndevices: {kind: ascend}\n"),
@@ -58,6 +73,17 @@ fn slips_are_shown_at_their_lines() {
         ("a bare word", "hello\n"),
         ("empty", ""),
     ]));
+}
+
+#[test]
+fn alternatives_and_nodes_are_read_as_written() {
+    let read = "command: x\nany_of: [{model: 910, count: 8}, {kind: nvidia, count: 0.5}]\nnodes: {labels: {zone: 1.10}}\n";
+    let answer = answer(read.as_bytes(), &["nodes.same_rack=true"]);
+    let json = answer.strip_prefix("accepted: ").and_then(|rest| rest.rsplit_once(' ')).expect(&answer).0;
+    let spec: JobSpec = serde_json::from_str(json).unwrap();
+    let requests: Vec<String> = spec.any_of.iter().map(ToString::to_string).collect();
+    assert_eq!(requests, ["8 × device 910", "0.5 × NVIDIA"]);
+    assert_eq!((spec.nodes.labels["zone"].as_str(), spec.nodes.same_rack), ("1.10", true));
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(crate) fn grants(workers: u32) -> Vec<Grant> {
     let grant = |worker| Grant {
         node: NodeName(name(worker)),
         devices: Vec::new(),
+        share: 1000,
         cpus: Cpus::whole(1),
         memory: Bytes(0),
     };
@@ -64,10 +65,12 @@ pub(crate) fn face(job: &Job) -> String {
     let why = match &job.life {
         Life::Held { .. } | Life::Queued { why: Waiting::Submitted | Waiting::Released, .. } => None,
         Life::Queued { why: Waiting::Preempted { .. }, .. } => Some("preempted"),
+        Life::Queued { why: Waiting::Drained { .. }, .. } => Some("drained"),
         Life::Queued { why: Waiting::Retry { .. }, .. } => Some("back-off"),
         Life::Active(attempt) => attempt.stop.as_ref().map(|stop| match stop.why {
             StopReason::ByUser { .. } => "by a person",
             StopReason::Preempted { .. } => "preempted",
+            StopReason::Drained { .. } => "drained",
             StopReason::WorkerFailed { .. } => "worker failed",
         }),
         Life::Ended { outcome, .. } => Some(outcome.word().as_str()),

@@ -1,12 +1,13 @@
 //! The whole environment of a rank, for the jobs people run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use danlu_core::launch::{Rendezvous, RunLayout, launch_file, rank_environment};
 use danlu_core::{Event, Grant};
 use danlu_types::{
-    Bytes, Cpus, Device, DeviceKind, DeviceRequest, Framework, Health, JobSpec, Node, NodeCapacity, NodeName,
-    RanksPerWorker, WorkerIndex,
+    Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Framework, Health, JobSpec, Node,
+    NodeCapacity, NodeName, RanksPerWorker, WorkerIndex,
 };
 
 use crate::builders::{after, submitted};
@@ -26,6 +27,8 @@ fn node(name: &str, kind: DeviceKind, model: &str) -> Node {
         capacity: NodeCapacity { cpus: Cpus::whole(192), memory: Bytes(1 << 40) },
         devices: (0..16).map(device).collect(),
         address: "10.0.0.2".to_owned(),
+        labels: BTreeMap::new(),
+        cordoned: None,
         simulated: true,
     }
 }
@@ -37,6 +40,7 @@ fn environment(spec: JobSpec, devices: &[u32], worker: u32, local_rank: usize, r
     let grant = Grant {
         node: node.name.clone(),
         devices: devices.to_vec(),
+        share: 1000,
         cpus: spec.cpus,
         memory: spec.memory.unwrap_or_default(),
     };
@@ -53,7 +57,7 @@ fn environment(spec: JobSpec, devices: &[u32], worker: u32, local_rank: usize, r
 }
 
 fn job(workers: u32, framework: Framework, kind: Option<DeviceKind>, count: u32) -> JobSpec {
-    let devices = DeviceRequest { kind, model: None, count };
+    let devices = DeviceRequest { kind, model: None, count: DeviceCount::whole(count) };
     JobSpec { name: "train".to_owned(), workers, framework, devices, ..JobSpec::of_command("true") }
 }
 
@@ -109,4 +113,31 @@ fn every_rank_of_a_job_has_a_number_of_its_own() {
         .collect();
     assert_eq!(ranks, (0..12).map(|rank| rank.to_string()).collect::<Vec<_>>());
     assert_eq!(line(2, 3, "WORLD_SIZE"), "12");
+}
+
+#[test]
+fn ranks_follow_the_alternative_that_was_granted() {
+    let spec = || JobSpec {
+        any_of: vec!["nvidia:8".parse().unwrap(), "nvidia:2".parse().unwrap()],
+        ..job(2, Framework::Pytorch, None, 0)
+    };
+    let value = |devices: &[u32], name: &str| {
+        let environment = environment(spec(), devices, 1, 1, false);
+        let start = format!("{name}=");
+        environment.lines().find_map(|line| line.strip_prefix(&start).map(str::to_owned)).unwrap()
+    };
+    assert_eq!(
+        (value(&[0, 1, 2, 3, 4, 5, 6, 7], "WORLD_SIZE"), value(&[4, 5], "WORLD_SIZE")),
+        ("16".into(), "4".into())
+    );
+    assert_eq!((value(&[4, 5], "RANK"), value(&[4, 5], "CUDA_VISIBLE_DEVICES")), ("3".into(), "4,5".into()));
+}
+
+#[test]
+fn a_share_of_a_device_is_one_visible_device_and_one_rank() {
+    let half = JobSpec { devices: "nvidia:0.5".parse().unwrap(), ..job(1, Framework::Pytorch, None, 0) };
+    let environment = environment(half, &[3], 0, 0, false);
+    for line in ["WORLD_SIZE=1", "CUDA_VISIBLE_DEVICES=3", "LOCAL_WORLD_SIZE=1"] {
+        assert!(environment.lines().any(|found| found == line), "{line} is not in\n{environment}");
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply};
 use danlu_types::api::JobState;
-use danlu_types::{JobId, JobSpec, Retry, RetryCause};
+use danlu_types::{JobId, JobSpec, NodeName, Retry, RetryCause};
 
 use crate::builders::{after, at, ended, face, failed, grants, running, stop, submitted};
 
@@ -71,12 +71,13 @@ fn attempt(job: &Job) -> u32 {
     job.active().map(|attempt| attempt.number).or(past).map_or(1, |number| number.0)
 }
 
-const WISHES: [(&str, MakeEvent); 6] = [
+const WISHES: [(&str, MakeEvent); 7] = [
     ("hold", |_| Event::Hold { by: "ada".to_owned() }),
     ("release", |_| Event::Release { by: "ada".to_owned() }),
     ("stop", |_| stop(None)),
     ("stop at once", |_| stop(Some(0))),
     ("preempt", |_| Event::Preempt { for_job: JobId(8) }),
+    ("drain its node", |_| Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() }),
     ("place", |_| Event::Place { grants: grants(2) }),
 ];
 

@@ -7,7 +7,7 @@ use danlu_core::transition::RecordKind;
 use danlu_core::{
     Event, FailureCause, Job, Life, Outcome, Record, Step, StopReason, WorkerExit, WorkerState, apply, view,
 };
-use danlu_types::{AttemptNumber, JobId, JobSpec, Retry, RetryCause, Span, WorkerIndex};
+use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause, Span, WorkerIndex};
 use proptest::prelude::*;
 
 use crate::builders::{at, failed, grants, submitted};
@@ -19,6 +19,7 @@ enum Try {
     Release,
     Stop(Option<u64>),
     Preempt,
+    Drain,
     Place { workers_too_few: bool },
     Running { worker: u32, stale: bool },
     Ended { worker: u32, stale: bool, exit: WorkerExit },
@@ -70,6 +71,7 @@ fn a_try() -> impl Strategy<Value = Try> {
         1 => Just(Try::Release),
         1 => prop::option::of(0..60u64).prop_map(Try::Stop),
         2 => Just(Try::Preempt),
+        1 => Just(Try::Drain),
         6 => prop::bool::weighted(0.1).prop_map(|workers_too_few| Try::Place { workers_too_few }),
         6 => (0..4u32, stale()).prop_map(|(worker, stale)| Try::Running { worker, stale }),
         12 => (0..4u32, stale(), an_exit())
@@ -107,6 +109,7 @@ fn event_of(job: &Job, attempted: Try) -> Event {
         Try::Release => Event::Release { by: "ada".to_owned() },
         Try::Stop(grace) => Event::Stop { by: "ada".to_owned(), grace: grace.map(Span::from_seconds) },
         Try::Preempt => Event::Preempt { for_job: JobId(8) },
+        Try::Drain => Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() },
         Try::Place { workers_too_few } => {
             Event::Place { grants: grants(job.spec.workers - u32::from(workers_too_few)) }
         }
@@ -148,9 +151,11 @@ proptest! {
     fn a_preempted_attempt_ends_in_the_queue_or_in_success_or_in_a_persons_stop(life in a_life()) {
         for taken in &life {
             let Some(attempt) = taken.before.active() else { continue };
-            let preempted = matches!(attempt.stop.as_ref().map(|stop| &stop.why), Some(StopReason::Preempted { .. }));
+            let stop = attempt.stop.as_ref().map(|stop| &stop.why);
+            let preempted = matches!(stop, Some(StopReason::Preempted { .. } | StopReason::Drained { .. }));
             if preempted && taken.after().active().is_none() {
-                let queued = matches!(&taken.after().life, Life::Queued { why: Waiting::Preempted { .. }, .. });
+                let why = |why: &Waiting| matches!(why, Waiting::Preempted { .. } | Waiting::Drained { .. });
+                let queued = matches!(&taken.after().life, Life::Queued { why: waits, .. } if why(waits));
                 prop_assert!(queued || taken.after().past.last().unwrap().verdict == Verdict::Succeeded);
             }
         }
@@ -215,7 +220,7 @@ proptest! {
     fn the_same_news_twice_is_ignored(life in a_life(), seconds in -10_000..10_000i64) {
         for taken in &life {
             let again = apply(taken.after(), taken.event.clone(), at(seconds));
-            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. }) {
+            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. }) {
                 prop_assert_eq!(again, Step::Ignore);
             }
         }

@@ -69,6 +69,7 @@ fn name(event: &Event) -> String {
         Event::Stop { grace: None, .. } => "stop".to_owned(),
         Event::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
         Event::Preempt { for_job } => format!("preempt for {for_job}"),
+        Event::Drain { node, .. } => format!("drain node {node}"),
         Event::Place { grants } => format!("place on {} node(s)", grants.len()),
         Event::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
         Event::WorkerEnded { attempt, worker, exit } => {

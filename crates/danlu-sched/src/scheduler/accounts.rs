@@ -17,7 +17,7 @@ pub(crate) type AccountId = usize;
 
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    accounts: Vec<Account>,
+    list: Vec<Account>,
     names: BTreeMap<String, AccountId>,
     lending: bool,
     pub(crate) capacity: Usage,
@@ -87,7 +87,7 @@ impl Ord for Share {
 impl Accounts {
     pub(crate) fn new(sharing: &Sharing, capacity: Usage) -> Self {
         let mut accounts = Accounts {
-            accounts: Vec::new(),
+            list: Vec::new(),
             names: BTreeMap::new(),
             lending: sharing.lending,
             capacity,
@@ -104,7 +104,7 @@ impl Accounts {
     pub(crate) fn renewed(&self, sharing: &Sharing, capacity: Usage) -> Self {
         let mut accounts = Accounts::new(&Sharing { workspaces: BTreeMap::new(), ..*sharing }, capacity);
         let unspoken_of = Workspace::default();
-        for Account { name, .. } in &self.accounts {
+        for Account { name, .. } in &self.list {
             accounts.open(name, sharing.workspaces.get(name).unwrap_or(&unspoken_of));
         }
         for (name, workspace) in &sharing.workspaces {
@@ -135,22 +135,22 @@ impl Accounts {
             users: BTreeMap::new(),
         };
         self.promised.add(&account.guaranteed);
-        self.accounts.push(account);
-        self.names.insert(name.to_owned(), self.accounts.len() - 1);
-        self.accounts.len() - 1
+        self.list.push(account);
+        self.names.insert(name.to_owned(), self.list.len() - 1);
+        self.list.len() - 1
     }
 
     pub(crate) fn get(&self, id: AccountId) -> &Account {
-        &self.accounts[id]
+        &self.list[id]
     }
 
     pub(crate) fn used_by(&self, id: AccountId, user: &str) -> Usage {
-        self.accounts[id].users.get(user).copied().unwrap_or_default()
+        self.list[id].users.get(user).copied().unwrap_or_default()
     }
 
     pub(crate) fn add(&mut self, id: AccountId, user: &Arc<str>, usage: &Usage, preemptible: bool) {
         let firm = !(self.lending && preemptible);
-        let account = &mut self.accounts[id];
+        let account = &mut self.list[id];
         account.used.add(usage);
         account.users.entry(user.clone()).or_default().add(usage);
         if firm {
@@ -163,7 +163,7 @@ impl Accounts {
 
     pub(crate) fn remove(&mut self, id: AccountId, user: &Arc<str>, usage: &Usage, preemptible: bool) {
         let firm = !(self.lending && preemptible);
-        let account = &mut self.accounts[id];
+        let account = &mut self.list[id];
         account.used.remove(usage);
         if let Some(used) = account.users.get_mut(user) {
             used.remove(usage);
@@ -187,7 +187,7 @@ impl Accounts {
         asked: &Usage,
         preemptible: bool,
     ) -> Result<(), OverQuota> {
-        let account = &self.accounts[id];
+        let account = &self.list[id];
         if let Some(resource) = account.limit.exceeded_by(&account.used.plus(asked), asked) {
             return Err(OverQuota::Workspace(resource));
         }
@@ -222,7 +222,7 @@ impl Accounts {
         leaving: &Usage,
         kept: &Usage,
     ) -> Option<Right> {
-        let account = &self.accounts[id];
+        let account = &self.list[id];
         let main = asked.main_resource();
         if !self.lending || account.guaranteed.get(main) == 0 {
             return None;
@@ -248,13 +248,13 @@ impl Accounts {
 
     /// Whether a workspace uses more of a resource than it is guaranteed, beside what is being given back.
     pub(crate) fn borrows(&self, id: AccountId, resource: Resource, leaving: &Usage) -> bool {
-        let account = &self.accounts[id];
+        let account = &self.list[id];
         account.used.minus(leaving).get(resource) > account.guaranteed.get(resource)
     }
 
     /// The same if it kept so much more.
     pub(crate) fn borrows_with(&self, id: AccountId, resource: Resource, leaving: &Usage, more: u64) -> bool {
-        let account = &self.accounts[id];
+        let account = &self.list[id];
         let kept = account.used.get(resource).saturating_add(more);
         kept > account.guaranteed.get(resource).saturating_add(leaving.get(resource))
     }
@@ -266,9 +266,9 @@ impl Accounts {
     /// The most that jobs of a workspace could ever hold which cannot be made to give it back: what is not guaranteed to
     /// others.
     fn most_firm(&self, id: AccountId, resource: Resource) -> u64 {
-        let others = self.accounts.iter().enumerate().filter(|(other, _)| *other != id);
+        let others = self.list.iter().enumerate().filter(|(other, _)| *other != id);
         let others: u64 = others.map(|(_, account)| account.guaranteed.get(resource)).sum();
-        let own = self.accounts[id].guaranteed.get(resource);
+        let own = self.list[id].guaranteed.get(resource);
         self.capacity.get(resource).saturating_sub(others).max(own)
     }
 
@@ -279,7 +279,7 @@ impl Accounts {
         usage: &Usage,
         preemptible: bool,
     ) -> Option<(Resource, u64, Bound)> {
-        let account = &self.accounts[id];
+        let account = &self.list[id];
         let over = |limit: &Ceiling, is_user: bool| {
             let resource = limit.exceeded_by(usage, usage)?;
             Some((resource, limit.get(resource)?, Bound::Limit { is_user }))
@@ -295,7 +295,7 @@ impl Accounts {
     }
 
     pub(crate) fn share(&self, id: AccountId) -> Share {
-        let account = &self.accounts[id];
+        let account = &self.list[id];
         let has_none = account.guaranteed.is_zero();
         let (mut within, mut beyond) = (0.0f64, 0.0f64);
         for resource in Resource::ALL {

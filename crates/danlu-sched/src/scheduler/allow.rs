@@ -34,15 +34,14 @@ impl Refusal {
 impl Pass<'_> {
     /// What a job may start as now, on these kinds of devices.
     pub(super) fn allowed(&mut self, class: &Class, job: JobId, kinds: KindSet) -> Result<ShapeId, Refusal> {
+        let wished = self.wished(class, kinds);
+        // What exceeds a limit by itself will never do, and is no reason to wait.
+        let possible = self.scheduler.within_bounds(class.account, wished, class.preemptible);
+        let within = self.within_quota(class, possible.unwrap_or(wished), job).map_err(Refusal::Quota)?;
         let end = after(self.now, class.most());
-        let scheduler = &mut *self.scheduler;
-        let owner = scheduler.queue.get(job).map_or("", |waiting| &*waiting.owner);
-        let own =
-            || self.reserved.iter().filter(|reserved| reserved.is_of(class.account) && end > reserved.at);
-        narrowed(&mut scheduler.fleet, class.shape, kinds, |usage| {
-            let quota = scheduler.accounts.check(class.account, owner, usage, class.preemptible);
-            quota.map_err(Refusal::Quota)?;
-            match own().find(|reserved| reserved.is_delayed_by(usage)) {
+        let own = self.reserved.iter().filter(|reserved| reserved.is_of(class.account) && end > reserved.at);
+        narrowed(&mut self.scheduler.fleet, within, KindSet::ALL, |usage| {
+            match own.clone().find(|reserved| reserved.is_delayed_by(usage)) {
                 Some(reserved) => Err(Refusal::Reserved { for_job: reserved.job }),
                 None => Ok(()),
             }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::history::Witness;
 use super::pass::Pass;
 use super::queue::Waiting;
-use super::running::{Running, after};
+use super::running::after;
 use super::why::amount;
 use super::{Scheduler, WaitReason};
 use crate::fleet::{NodeId, Part};
@@ -62,7 +62,7 @@ impl Scheduler {
         }
         explanation.position = Some(self.position(&waiting));
         explanation.quota = self.quota_use(&waiting, &reason);
-        explanation.holders = self.holders_of(&waiting);
+        explanation.holders = self.holders_of(&waiting, now);
         if !matches!(reason, WaitReason::NoSuchDevices | WaitReason::BackOff { .. }) {
             explanation.estimate = self.start_estimate(job.id, &waiting, now);
         }
@@ -133,7 +133,7 @@ impl Scheduler {
     }
 
     /// Who holds devices that the job would take, most devices first.
-    fn holders_of(&self, waiting: &Waiting) -> Vec<Holder> {
+    fn holders_of(&self, waiting: &Waiting, now: Timestamp) -> Vec<Holder> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
         let wanted = |part: &Part| {
@@ -154,10 +154,10 @@ impl Scheduler {
             holders.truncate(MOST_HOLDERS);
         }
         holders.sort_unstable();
-        holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices)).collect()
+        holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices, now)).collect()
     }
 
-    fn holder(&self, job: JobId, devices: usize) -> Option<Holder> {
+    fn holder(&self, job: JobId, devices: usize, now: Timestamp) -> Option<Holder> {
         let running = self.running.get(job)?;
         let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
         nodes.dedup();
@@ -169,21 +169,20 @@ impl Scheduler {
             owner: running.owner.to_string(),
             devices: u32::try_from(devices).unwrap_or(u32::MAX),
             nodes: nodes.into_iter().map(|node| self.fleet.nodes()[node.ordinal()].name.clone()).collect(),
-            expected_end: expected.then_some(running.expected_end),
+            expected_end: expected.then(|| running.typical_end_at(now)),
         })
     }
 
     /// Earliest: running jobs end when half of their like have, and nobody else waits. Latest: they take as long as nine
     /// in ten of their like, and everybody ahead in the workspace runs first, sharing what the cluster has.
     fn start_estimate(&mut self, job: JobId, waiting: &Waiting, now: Timestamp) -> Option<StartEstimate> {
-        let typical: Vec<(Timestamp, JobId)> =
-            self.running.by_end().map(|(end, job, _)| (end, job)).collect();
-        let mut most: Vec<(Timestamp, JobId)> =
-            self.running.iter().map(|(job, running)| (longest_end(running), job)).collect();
-        most.sort_unstable();
+        let mut typical: Vec<(Timestamp, JobId)> =
+            self.running.iter().map(|(job, running)| (running.typical_end_at(now), job)).collect();
+        typical.sort_unstable();
+        let most = self.running.by_end().map(|(end, job, _)| (end, job)).collect();
         let mut pass = Pass::new(self, now);
-        let earliest = pass.opening(&waiting.class, job, &typical)?;
-        let latest = pass.opening(&waiting.class, job, &most)?;
+        let earliest = pass.opening(&waiting.class, job, typical.into())?;
+        let latest = pass.opening(&waiting.class, job, most)?;
         let waits_for = |witness: Witness| {
             let ended = latest.ended.iter().filter_map(|job| self.running.get(*job));
             ended.filter(|running| running.estimate.witness == witness).count()
@@ -218,9 +217,4 @@ impl Scheduler {
         let share = account.limit.get(resource).map_or(capacity, |limit| limit.min(capacity)).max(1);
         danlu_types::Span { milliseconds: u64::try_from(work / u128::from(share)).unwrap_or(u64::MAX) }
     }
-}
-
-fn longest_end(running: &Running) -> Timestamp {
-    let most = after(running.placed_at, running.estimate.most).max(running.expected_end);
-    running.latest_end.map_or(most, |limit| limit.min(most).max(running.expected_end))
 }

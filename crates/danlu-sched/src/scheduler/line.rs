@@ -1,6 +1,6 @@
 //! A workspace's line of jobs, and what the first that cannot start means for those behind it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use danlu_types::{DeviceKind, HeadOfLine, JobId};
@@ -19,6 +19,9 @@ const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) open: BTreeSet<Candidate>,
+    /// Those without room, while nobody could be made to give them any: all that may become of one is a head, so they are
+    /// looked at only until there is one.
+    hopeless: BTreeMap<Pools, Vec<Candidate>>,
     heads: Vec<Head>,
     /// How many were tried behind a head.
     tried: u32,
@@ -38,6 +41,32 @@ struct Head {
     job: JobId,
     pools: Pools,
     since: Timestamp,
+}
+
+impl Line {
+    /// Forgets who was to be tried; heads stay.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+        self.hopeless.clear();
+    }
+
+    pub(super) fn add_hopeless(&mut self, candidate: Candidate) {
+        self.hopeless.entry(candidate.class.pools).or_default().push(candidate);
+    }
+
+    /// Those of the hopeless that were not looked at.
+    pub(super) fn given_up(&mut self) -> impl Iterator<Item = Arc<Class>> {
+        std::mem::take(&mut self.hopeless).into_values().flatten().map(|candidate| candidate.class)
+    }
+
+    /// Lets the first of the hopeless be looked at where there is no head.
+    pub(super) fn open_hopeless(&mut self) {
+        let headed = self.heads.iter().fold(0, |headed, head| headed | head.pools);
+        for (_, candidates) in self.hopeless.iter_mut().filter(|(pools, _)| **pools & !headed != 0) {
+            let first = (0..candidates.len()).min_by_key(|at| candidates[*at].place);
+            self.open.extend(first.map(|at| candidates.swap_remove(at)));
+        }
+    }
 }
 
 impl Pass<'_> {

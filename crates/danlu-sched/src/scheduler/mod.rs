@@ -35,7 +35,7 @@ pub use history::{Estimate, Witness};
 pub use usage::Resource;
 pub use wait::{ReasonCode, WaitReason};
 
-use self::accounts::{AccountId, Accounts};
+use self::accounts::Accounts;
 use self::history::History;
 use self::queue::{Class, Place, Queue, Waiting};
 use self::reserve::Kept;
@@ -117,6 +117,14 @@ impl Scheduler {
         }
     }
 
+    /// Places jobs where they fit most tightly, whatever arrived before: what it says then depends on the jobs' states
+    /// alone.
+    #[must_use]
+    pub fn that_expects_nothing(mut self) -> Self {
+        self.fleet.expect_nothing();
+        self
+    }
+
     /// Takes note of the state a job is in now.
     pub fn file(&mut self, job: &Job) {
         match &job.life {
@@ -195,7 +203,9 @@ impl Scheduler {
             let user = (!accounts.get(old.class.account).per_user.is_empty()).then(|| old.owner.clone());
             let avoid = avoided(&mut fleet, old.blamed.as_ref(), shape);
             let class = Arc::new(Class { shape, user, avoid, ..Class::clone(&old.class) });
-            queue.insert(job, Waiting { class, ..old.clone() });
+            let policy = accounts.get(old.class.account).head_of_line;
+            let place = Place { due: due(old.submitted_at, policy, &old.estimate), ..old.place };
+            queue.insert(job, Waiting { place, class, ..old.clone() });
         }
         self.kept.clear();
         self.possible.clear();
@@ -221,7 +231,7 @@ impl Scheduler {
             Life::Queued { since, .. } => (*since, None, None),
             _ => (job.submitted_at, None, None),
         };
-        let due = self.due(job, account, &estimate);
+        let due = due(job.submitted_at, self.accounts.get(account).head_of_line, &estimate);
         let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
         let blamed = blamed(job);
         let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
@@ -239,6 +249,7 @@ impl Scheduler {
             place: Place { priority: Reverse(job.spec.priority), due, job: job.id },
             class: Arc::new(class),
             owner,
+            submitted_at: job.submitted_at,
             since,
             not_before,
             made_room_for,
@@ -246,17 +257,6 @@ impl Scheduler {
             avoid_until,
             estimate,
         }
-    }
-
-    /// When a job's turn comes: at its submission, put off by its own length where that is known and the workspace does
-    /// not insist on the order of submission.
-    fn due(&self, job: &Job, account: AccountId, estimate: &Estimate) -> Timestamp {
-        let in_order =
-            matches!(self.accounts.get(account).head_of_line, HeadOfLine::Strict | HeadOfLine::Balance);
-        if in_order || estimate.witness == Witness::Guess {
-            return job.submitted_at;
-        }
-        after(job.submitted_at, estimate.typical.min(LONGEST_HANDICAP))
     }
 
     fn activate(&mut self, job: &Job, attempt: &Attempt) {
@@ -349,6 +349,16 @@ impl Scheduler {
         self.owners.insert(name.to_owned(), owner.clone());
         owner
     }
+}
+
+/// When a job's turn comes: at its submission, put off by its own length where that is known and the workspace does
+/// not insist on the order of submission.
+fn due(submitted_at: Timestamp, policy: HeadOfLine, estimate: &Estimate) -> Timestamp {
+    let in_order = matches!(policy, HeadOfLine::Strict | HeadOfLine::Balance);
+    if in_order || estimate.witness == Witness::Guess {
+        return submitted_at;
+    }
+    after(submitted_at, estimate.typical.min(LONGEST_HANDICAP))
 }
 
 /// The node that failed the last attempt, if a node did.

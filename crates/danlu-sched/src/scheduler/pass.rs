@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use danlu_types::JobId;
+use danlu_types::{HeadOfLine, JobId};
 use jiff::Timestamp;
 
 use super::accounts::{AccountId, OverQuota, Right, Share};
@@ -130,7 +130,16 @@ impl<'s> Pass<'s> {
                     }
                 }
             }
+            if !candidate.had_room
+                && let Some(line) = self.lines.get_mut(&account)
+            {
+                line.open_hopeless();
+            }
             turns.extend(self.turn(account).map(Reverse));
+        }
+        for class in self.lines.values_mut().flat_map(Line::given_up) {
+            let verdict = Verdict::NoRoom { shape: class.shape };
+            self.scheduler.verdicts.insert(class, verdict);
         }
     }
 
@@ -142,18 +151,33 @@ impl<'s> Pass<'s> {
     /// The first of each class; in the second sweep only where there is room.
     fn open_lines(&mut self, sweep: Sweep) {
         let scheduler = &mut *self.scheduler;
+        let nobody_gives_way = scheduler.running.preemptible().next().is_none();
+        // Many classes share a shape.
+        let mut rooms: BTreeMap<ShapeId, bool> = BTreeMap::new();
         for (class, place) in scheduler.queue.classes() {
-            let end = after(self.now, class.most());
-            if matches!(sweep, Sweep::EndingBy(at) if end > at) {
+            if matches!(sweep, Sweep::EndingBy(at) if after(self.now, class.most()) > at) {
                 continue;
             }
             let wish = Wish { avoid: &class.avoid, kinds: KindSet::ALL };
-            let had_room = scheduler.fleet.fits(class.shape, &wish);
-            if had_room || matches!(sweep, Sweep::Everybody) {
-                let candidate = Candidate { place, class: class.clone(), had_room };
-                self.lines.entry(class.account).or_default().open.insert(candidate);
+            let had_room = if class.avoid.is_empty() {
+                *rooms.entry(class.shape).or_insert_with(|| scheduler.fleet.fits(class.shape, &wish))
+            } else {
+                scheduler.fleet.fits(class.shape, &wish)
+            };
+            if !had_room && matches!(sweep, Sweep::EndingBy(_)) {
+                continue;
+            }
+            let policy = scheduler.accounts.get(class.account).head_of_line;
+            let passes_heads = matches!(policy, HeadOfLine::Backfill | HeadOfLine::Skip);
+            let line = self.lines.entry(class.account).or_default();
+            let candidate = Candidate { place, class: class.clone(), had_room };
+            if !had_room && nobody_gives_way && passes_heads {
+                line.add_hopeless(candidate);
+            } else {
+                line.open.insert(candidate);
             }
         }
+        self.lines.values_mut().for_each(Line::open_hopeless);
     }
 
     fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
@@ -257,7 +281,7 @@ impl<'s> Pass<'s> {
             if !withheld.has_anything() {
                 continue;
             }
-            self.lines.values_mut().for_each(|line| line.open.clear());
+            self.lines.values_mut().for_each(Line::clear);
             self.scheduler.fleet.give_back(&withheld);
             self.sweep(Sweep::EndingBy(at));
             if !self.settled.contains(&self.reserved[position].job) {

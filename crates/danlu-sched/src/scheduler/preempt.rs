@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use danlu_types::JobId;
+use danlu_types::{JobId, Span};
 use jiff::Timestamp;
 
 use super::Preemption;
@@ -25,7 +25,9 @@ use crate::fleet::{KindSet, NodeId, Placement, ShapeId, Wish};
 
 /// A search looks at every preemptible job; all searches of a pass together look at so many. Who is left out has a turn
 /// in a later pass.
-pub(super) const MOST_LOOKS: usize = 400_000;
+pub(super) const MOST_LOOKS: usize = 64_000;
+/// Even where no minimum run time is set: two that could take from each other must not do so without end at one moment.
+const LEAST_RUN_TIME: Span = Span::from_seconds(1);
 /// Of so many jobs on a node all combinations are tried.
 const FEW: usize = 8;
 
@@ -132,7 +134,7 @@ impl Pass<'_> {
             if !running.preemptible || is_leaving || !self.may_take(search, running) {
                 continue;
             }
-            let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time);
+            let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time.max(LEAST_RUN_TIME));
             let from = minimum.max(running.until_worth_stopping(self.now));
             if from > self.now {
                 earliest = earliest.into_iter().chain([from]).min();

@@ -35,6 +35,7 @@ pub(crate) struct Waiting {
     pub(crate) place: Place,
     pub(crate) class: Arc<Class>,
     pub(crate) owner: Arc<str>,
+    pub(crate) submitted_at: Timestamp,
     pub(crate) since: Timestamp,
     /// Set while a retry backs off.
     pub(crate) not_before: Option<Timestamp>,

@@ -32,6 +32,8 @@ pub(super) struct Kept {
     computed_at: Timestamp,
     placement: Placement,
     spare: Spare,
+    /// What its workspace used when it was computed.
+    used: Usage,
 }
 
 /// A reservation in a pass.
@@ -118,10 +120,10 @@ impl Pass<'_> {
             return;
         }
         let (key, job) = ((account, pools), place.job);
-        let has_limit = !self.scheduler.accounts.get(account).limit.is_empty();
+        let books = self.scheduler.accounts.get(account);
         let known = self.scheduler.kept.get(&key).filter(|kept| {
             // What a limit leaves changes with every start of the workspace.
-            !has_limit
+            (books.limit.is_empty() || books.used == kept.used)
                 && kept.job == job
                 && self.now < kept.at
                 && self.is_fresh(kept)
@@ -156,10 +158,10 @@ impl Pass<'_> {
     }
 
     fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
-        let ends: Vec<(Timestamp, JobId)> =
-            self.scheduler.running.by_end().map(|(end, job, _)| (end, job)).collect();
-        let Opening { at, placement, spare, .. } = self.opening(class, job, &ends)?;
-        Some(Kept { job, at, computed_at: self.now, placement, spare })
+        let ends = self.scheduler.running.by_end().map(|(end, job, _)| (end, job)).collect();
+        let Opening { at, placement, spare, .. } = self.opening(class, job, ends)?;
+        let used = self.scheduler.accounts.get(class.account).used;
+        Some(Kept { job, at, computed_at: self.now, placement, spare, used })
     }
 
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
@@ -167,7 +169,7 @@ impl Pass<'_> {
         &mut self,
         class: &Class,
         job: JobId,
-        ends: &[(Timestamp, JobId)],
+        mut ends: VecDeque<(Timestamp, JobId)>,
     ) -> Option<Opening> {
         let mark = self.scheduler.fleet.mark();
         let mut future = Future::new(self.promises());
@@ -176,8 +178,9 @@ impl Pass<'_> {
             future.collect(&mut self.scheduler.fleet, None);
         }
         let mut ended: Vec<JobId> = Vec::new();
-        let mut ends =
-            ends.iter().filter(|(_, job)| !self.victims.contains(job)).copied().collect::<VecDeque<_>>();
+        if !self.victims.is_empty() {
+            ends.retain(|(_, job)| !self.victims.contains(job));
+        }
         let graces = self.victims.iter().filter_map(|victim| self.scheduler.running.get(*victim));
         let mut at = graces.map(|victim| after(self.now, victim.grace)).fold(self.now, Timestamp::max);
         let found = loop {
@@ -284,14 +287,14 @@ impl Pass<'_> {
         }
     }
 
+    /// Those of heads that started after all are kept too, so that planning again finds the same.
     pub(super) fn keep_reservations(&mut self) {
         self.scheduler.kept.clear();
-        let still_wait = |reserved: &Reserved| !self.settled.contains(&reserved.job);
-        let (reserved, _): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.reserved).into_iter().partition(still_wait);
-        for Reserved { job, at, key, kept, .. } in reserved {
-            let grants = self.scheduler.fleet.grants(&kept.placement);
-            self.plan.reservations.push(Reservation { job, at, grants });
+        for Reserved { job, at, key, kept, .. } in std::mem::take(&mut self.reserved) {
+            if !self.settled.contains(&job) {
+                let grants = self.scheduler.fleet.grants(&kept.placement);
+                self.plan.reservations.push(Reservation { job, at, grants });
+            }
             self.scheduler.kept.insert(key, kept);
         }
     }

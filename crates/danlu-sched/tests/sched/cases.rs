@@ -59,7 +59,7 @@ impl Step {
         }
         match &self.happening {
             Happening::Ends(which) if !running.is_empty() => {
-                world.vanish(running[which.index(running.len())])
+                world.vanish(running[which.index(running.len())]);
             }
             Happening::Fails(which) if !running.is_empty() => {
                 world.fail(running[which.index(running.len())], 0, FailureCause::DeviceError);

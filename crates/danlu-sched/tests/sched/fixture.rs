@@ -184,7 +184,7 @@ fn read_node(name: &str, words: &[&str]) -> Node {
             ["islands", size] => island = size.parse().unwrap(),
             ["cpus", count] => read.capacity.cpus = count.parse().unwrap(),
             ["memory", amount] => read.capacity.memory = amount.parse().unwrap(),
-            ["arch", word] => read.architecture = (*word).to_owned(),
+            ["arch", word] => (*word).clone_into(&mut read.architecture),
             ["rack", word] => drop(read.labels.insert("rack".to_owned(), (*word).to_owned())),
             ["label", label] => read.labels.extend([pair_of(label)]),
             [count, device] => {
@@ -238,8 +238,8 @@ fn read_spec(words: &[&str]) -> (String, JobSpec) {
     let mut owner = "ada".to_owned();
     for pair in words.chunks(2) {
         match pair {
-            ["owner", name] => owner = (*name).to_owned(),
-            ["workspace", name] => spec.workspace = (*name).to_owned(),
+            ["owner", name] => (*name).clone_into(&mut owner),
+            ["workspace", name] => (*name).clone_into(&mut spec.workspace),
             ["workers", count] => spec.workers = count.parse().unwrap(),
             ["devices", request] => spec.devices = request.parse().unwrap(),
             ["any-of", requests] => spec.any_of = requests.split(',').map(read_request).collect(),

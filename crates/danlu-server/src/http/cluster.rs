@@ -7,13 +7,15 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use danlu_store::EventFilter;
-use danlu_types::api::{DeviceView, EventQuery, EventView, HealthView, NodeView, Page};
-use danlu_types::{Problem, ProblemCode};
+use danlu_types::api::{
+    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, NodeView, Page, WorkspaceView,
+};
+use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
-use super::extract::{Failure, Query};
+use super::extract::{Body, Failure, Path, Query};
 use crate::app::store_problem;
 
 /// List what has happened, oldest first
@@ -43,13 +45,69 @@ pub(crate) async fn events(
 /// List nodes with what is taken of them
 #[utoipa::path(get, path = "/nodes", tag = "cluster", responses((status = 200, body = Page<NodeView>)))]
 pub(crate) async fn nodes(State(context): State<Context>) -> Json<Page<NodeView>> {
-    Json(Page { items: context.app.nodes(), next: None })
+    Json(Page { items: context.app.node_views(), next: None })
+}
+
+/// Have nothing new start on a node
+///
+/// What runs there, runs on. Kept over restarts, until it is taken back.
+#[utoipa::path(post, path = "/nodes/{name}/cordon", tag = "cluster", params(("name" = String, Path)),
+    request_body = CordonRequest, responses(
+    (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn cordon(
+    State(context): State<Context>,
+    Path(name): Path<NodeName>,
+    Body(request): Body<CordonRequest>,
+) -> Result<Json<NodeView>, Failure> {
+    Ok(Json(context.app.cordon(&name, &request.why).await?))
+}
+
+/// Let jobs start on a node again
+#[utoipa::path(post, path = "/nodes/{name}/uncordon", tag = "cluster", params(("name" = String, Path)), responses(
+    (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn uncordon(
+    State(context): State<Context>,
+    Path(name): Path<NodeName>,
+) -> Result<Json<NodeView>, Failure> {
+    Ok(Json(context.app.uncordon(&name).await?))
+}
+
+/// Empty a node
+///
+/// Cordons it. Its preemptible jobs are asked to end and queued again in their old places; the others run to their end.
+#[utoipa::path(post, path = "/nodes/{name}/drain", tag = "cluster", params(("name" = String, Path)),
+    request_body = CordonRequest, responses(
+    (status = 200, body = DrainView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn drain(
+    State(context): State<Context>,
+    Path(name): Path<NodeName>,
+    Body(request): Body<CordonRequest>,
+) -> Result<Json<DrainView>, Failure> {
+    Ok(Json(context.app.drain(&name, &request.why).await?))
+}
+
+/// Give a device out again that was taken out of service
+#[utoipa::path(post, path = "/nodes/{name}/devices/{index}/restore", tag = "cluster",
+    params(("name" = String, Path), ("index" = u32, Path)), responses(
+    (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn restore_device(
+    State(context): State<Context>,
+    Path((name, index)): Path<(NodeName, u32)>,
+) -> Result<StatusCode, Failure> {
+    context.app.restore_device(&name, index).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// List devices with who holds them
 #[utoipa::path(get, path = "/devices", tag = "cluster", responses((status = 200, body = Page<DeviceView>)))]
 pub(crate) async fn devices(State(context): State<Context>) -> Json<Page<DeviceView>> {
     Json(Page { items: context.app.devices(), next: None })
+}
+
+/// List workspaces with what they may use, use, borrow and lend
+#[utoipa::path(get, path = "/workspaces", tag = "cluster", responses((status = 200, body = Page<WorkspaceView>)))]
+pub(crate) async fn workspaces(State(context): State<Context>) -> Json<Page<WorkspaceView>> {
+    Json(Page { items: context.app.workspaces(), next: None })
 }
 
 /// Follow what changes

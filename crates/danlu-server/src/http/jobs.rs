@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use danlu_core::Event;
+use danlu_core::view::job_view;
 use danlu_store::JobFilter;
 use danlu_types::api::{Explanation, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
@@ -44,7 +45,7 @@ pub(crate) async fn submit(
     Body(spec): Body<JobSpec>,
 ) -> Result<Response, Failure> {
     if query.dry_run {
-        return Ok(Json(context.app.dry_run(spec)?).into_response());
+        return Ok(Json(context.app.dry_run(spec).await?).into_response());
     }
     let key = match headers.get("idempotency-key").map(|value| value.to_str()) {
         None => None,
@@ -55,7 +56,7 @@ pub(crate) async fn submit(
         }
     };
     let job = context.app.submit(spec, key).await?;
-    Ok((StatusCode::CREATED, Json(context.app.view(&job))).into_response())
+    Ok((StatusCode::CREATED, Json(job_view(&job, None))).into_response())
 }
 
 /// List jobs, newest first
@@ -72,7 +73,7 @@ pub(crate) async fn list(
     let more = jobs.len() > limit as usize;
     jobs.truncate(limit as usize);
     let next = if more { jobs.last().map(|job| job.id.to_string()) } else { None };
-    Ok(Json(Page { items: jobs.iter().map(|job| context.app.view(job)).collect(), next }))
+    Ok(Json(Page { items: context.app.views(&jobs).await, next }))
 }
 
 fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
@@ -126,7 +127,7 @@ pub(crate) async fn show(
     Path(id): Path<JobId>,
 ) -> Result<Json<JobView>, Failure> {
     let job = context.app.job(id).await?;
-    Ok(Json(context.app.view(&job)))
+    Ok(Json(context.app.view(&job).await))
 }
 
 /// Delete a job that has ended, with its logs
@@ -176,7 +177,7 @@ pub(crate) async fn release(
 
 async fn change(context: Context, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {
     let job = context.app.change(id, event).await?;
-    Ok(Json(context.app.view(&job)))
+    Ok(Json(context.app.view(&job).await))
 }
 
 /// Submit a copy of a job
@@ -196,7 +197,7 @@ pub(crate) async fn clone(
     let spec: JobSpec = serde_path_to_error::deserialize(spec)
         .map_err(|error| json_problem(&error.path().to_string(), error.inner()))?;
     let copy = context.app.submit(spec, None).await?;
-    Ok((StatusCode::CREATED, Json(context.app.view(&copy))).into_response())
+    Ok((StatusCode::CREATED, Json(job_view(&copy, None))).into_response())
 }
 
 /// RFC 7396.

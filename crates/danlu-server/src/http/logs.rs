@@ -150,7 +150,7 @@ impl Following {
         let why = reason(&job, None);
         if job.state() != JobState::Ended && self.said.as_ref() != Some(&(job.state(), why.code.clone())) {
             self.said = Some((job.state(), why.code));
-            let view = self.app.view(&job);
+            let view = self.app.view(&job).await;
             messages.push(self.event(&LogMessage::State { state: view.state, reason: view.reason }));
         }
         if !self.lines.is_empty() {
@@ -218,15 +218,18 @@ fn sources(
         let detail = format!("job {} has no attempt {number}", job.id);
         return Err(Problem::new(ProblemCode::NotFound, detail));
     }
-    let per_worker = job.spec.ranks_per_worker();
-    let all = job.spec.workers.saturating_mul(per_worker);
-    if let Some(rank) = query.rank.filter(|rank| rank.0 >= all) {
-        let detail = format!("job {} has no rank {rank}: they are counted from 0 to {}", job.id, all - 1);
+    // Attempts on different devices may have different numbers of ranks.
+    let ranks_of = |devices| job.spec.workers.saturating_mul(job.spec.ranks_per_worker(devices));
+    let most = attempts.iter().map(|attempt| ranks_of(attempt.devices_per_worker())).max();
+    let most = most.unwrap_or_else(|| ranks_of(job.spec.most_devices()));
+    if let Some(rank) = query.rank.filter(|rank| rank.0 >= most) {
+        let detail = format!("job {} has no rank {rank}: they are counted from 0 to {}", job.id, most - 1);
         return Err(Problem::new(ProblemCode::NotFound, detail));
     }
-    let ranks = || (0..all).filter(|rank| query.rank.is_none_or(|only| only.0 == *rank));
     let sources = attempts.iter().flat_map(|attempt| {
-        ranks().map(|rank| {
+        let per_worker = job.spec.ranks_per_worker(attempt.devices_per_worker());
+        let ranks = 0..ranks_of(attempt.devices_per_worker());
+        ranks.filter(|rank| query.rank.is_none_or(|only| only.0 == *rank)).map(move |rank| {
             let worker = WorkerIndex(rank / per_worker);
             let folder = app.layout.run_folder(job.worker_id(attempt.number, worker));
             let rank = Rank(rank);

@@ -63,7 +63,12 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(session::open))
         .routes(routes!(cluster::events))
         .routes(routes!(cluster::nodes))
+        .routes(routes!(cluster::cordon))
+        .routes(routes!(cluster::uncordon))
+        .routes(routes!(cluster::drain))
+        .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
+        .routes(routes!(cluster::workspaces))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
 }

@@ -36,7 +36,7 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
 async fn schedule_loop(app: Arc<App>, stop: CancellationToken) {
     loop {
         let pass = schedule::reconcile_schedule(&app).await;
-        let wait = pass.until_back_off_ends.map_or(LOOK_AGAIN, |until| until.min(LOOK_AGAIN));
+        let wait = pass.until_next.map_or(LOOK_AGAIN, |until| until.min(LOOK_AGAIN));
         // Planning over a long queue takes time, and every submission asks for it: it may have a fifth of one core.
         let rest = pass.planning * 4;
         if rest > WORTH_A_REST {

@@ -11,6 +11,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 
 use crate::app::App;
+use crate::ledger::Answer;
 
 /// What is to be done about one observation.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,6 +79,13 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         }
     }
     let results = app.ledger.apply_all(events).await;
+    let changed = results.iter().filter_map(|result| match result {
+        Ok(Answer::Done(job)) => Some(job.as_ref()),
+        _ => None,
+    });
+    if app.nodes.learn(changed, Timestamp::now()) {
+        app.take_out_worn_devices().await;
+    }
     // Only what is durable may be forgotten by the engine.
     let durable: Vec<WorkerId> =
         release.into_iter().filter(|(_, index)| results[*index].is_ok()).map(|(worker, _)| worker).collect();

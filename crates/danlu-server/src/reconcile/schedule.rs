@@ -1,6 +1,5 @@
-//! Admits waiting jobs whose time has come, plans, and commits what the plan starts.
+//! Plans, and commits what the plan starts and whom it asks to make room.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use danlu_core::Event;
@@ -13,36 +12,39 @@ use crate::ledger::Answer;
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) planning: Duration,
-    pub(crate) until_back_off_ends: Option<Duration>,
+    pub(crate) until_next: Option<Duration>,
 }
 
-/// Starts what can be started.
+/// Starts what can be started, and preempts whom that takes.
 pub(crate) async fn reconcile_schedule(app: &App) -> Pass {
     let (now, begin) = (Timestamp::now(), Instant::now());
-    let (plan, next_wake) = {
-        let pages = app.book.read();
-        let plan = danlu_sched::plan(&pages.cluster, pages.queue(), now);
-        (plan, danlu_sched::next_wake(pages.queue(), now))
-    };
-    let waiting: HashMap<_, _> = plan.waiting.into_iter().collect();
-    app.set_waiting(waiting);
+    let plan = app.planner.plan(now).await;
     let planning = begin.elapsed();
-    let places = plan
-        .starts
+    let preemptions = plan
+        .preemptions
         .into_iter()
-        .map(|start| (start.job, Event::Place { grants: start.grants }, now))
-        .collect();
-    for answer in app.ledger.apply_all(places).await {
+        .map(|preemption| (preemption.victim, Event::Preempt { for_job: preemption.for_job }, now));
+    let starts = plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }, now));
+    let events: Vec<_> = preemptions.chain(starts).collect();
+    let ids: Vec<_> = events.iter().map(|(id, _, _)| *id).collect();
+    let answers = app.ledger.apply_all(events).await;
+    for (id, answer) in ids.into_iter().zip(answers) {
         match answer {
-            Ok(Answer::Done(job)) => {
-                tracing::debug!(job.id = %job.id, "placed job {}", job.id);
+            Ok(Answer::Done(job)) => tracing::debug!(job.id = %id, "job {id} is {}", job.state().as_str()),
+            // Not at once: if the scheduler were wrong about what is free, asking again would not mend it.
+            Ok(Answer::Overbooked) => {
+                tracing::warn!(job.id = %id, "job {id} was to start on what another holds; planning again");
+                app.book.write().mention(id);
             }
             // Overtaken by a stop or a hold: the next pass sees the new state.
-            Ok(_) => app.wake.schedule.notify_one(),
+            Ok(_) => {
+                app.book.write().mention(id);
+                app.wake.schedule.notify_one();
+            }
             // A store that fails will not be mended by asking at once.
-            Err(_) => {}
+            Err(_) => app.book.write().mention(id),
         }
     }
-    let until_back_off_ends = next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
-    Pass { planning, until_back_off_ends }
+    let until_next = plan.next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
+    Pass { planning, until_next }
 }

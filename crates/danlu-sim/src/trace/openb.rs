@@ -86,7 +86,7 @@ fn read_pod(row: &Row<'_>) -> Result<Shape, TraceError> {
         workers: 1,
         alternatives: vec![DeviceAsk {
             kind: (!count.is_none()).then_some(DeviceKind::Nvidia),
-            models: models.map(|model| shown(model)).collect(),
+            models: models.map(shown).collect(),
             count,
         }],
         cpus: cpus(row)?,

@@ -12,13 +12,13 @@ use sqlx::{AssertSqlSafe, Database, Row as _, query};
 
 use super::{Connection, Db, LOCK_COUNTERS, push_placeholder};
 use crate::row::{self, JobRow, number, text};
-use crate::{Batch, Committed, Insert};
+use crate::{Batch, Committed, Insert, NodeChange};
 
 type Statement = Query<'static, Db, <Db as Database>::Arguments>;
 
 /// A row of the event table, but for its number.
 struct EventRow<'a> {
-    job: i64,
+    job: Option<i64>,
     at: i64,
     record: &'a danlu_core::Record,
 }
@@ -39,14 +39,14 @@ pub(super) async fn write(connection: &mut Connection, batch: &Batch) -> Result<
     insert_jobs(connection, &inserts, &rows).await?;
     for (insert, row) in inserts.iter().zip(&rows) {
         let at = insert.at.as_microsecond();
-        events.extend(insert.records.iter().map(|record| EventRow { job: row.id, at, record }));
+        events.extend(insert.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
     }
 
     for update in &batch.updates {
         let row = JobRow::of(&update.job)?;
         if update_job(connection, &row, number(update.seen_generation)?).await? {
             let at = update.at.as_microsecond();
-            events.extend(update.records.iter().map(|record| EventRow { job: row.id, at, record }));
+            events.extend(update.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
         } else {
             committed.stale.push(update.job.id);
         }
@@ -62,6 +62,28 @@ pub(super) async fn write(connection: &mut Connection, batch: &Batch) -> Result<
             .await?;
     }
     Ok(committed)
+}
+
+/// Replaces what is known of a node. A note that says nothing leaves no row.
+pub(super) async fn write_note(connection: &mut Connection, change: &NodeChange) -> Result<(), sqlx::Error> {
+    let counters = query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
+    let event_last_number: i64 = counters.try_get(1)?;
+    query("DELETE FROM node_notes WHERE node = $1")
+        .bind(&*text(&change.node.0))
+        .execute(&mut *connection)
+        .await?;
+    if !change.note.is_empty() {
+        query("INSERT INTO node_notes (node, note) VALUES ($1, $2)")
+            .bind(&*text(&change.node.0))
+            .bind(row::json(&change.note)?)
+            .execute(&mut *connection)
+            .await?;
+    }
+    let at = change.at.as_microsecond();
+    let events: Vec<_> = change.records.iter().map(|record| EventRow { job: None, at, record }).collect();
+    let number = insert_events(connection, &events, event_last_number).await?;
+    query("UPDATE counters SET event_last_number = $1").bind(number).execute(connection).await?;
+    Ok(())
 }
 
 /// Deletes those of the jobs that have ended; their labels and submission keys go with them.

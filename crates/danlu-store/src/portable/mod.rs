@@ -12,17 +12,17 @@ mod commit;
 mod migrate;
 mod read;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
-use danlu_core::Job;
-use danlu_types::JobId;
+use danlu_core::{Job, NodeNote};
 use danlu_types::api::EventView;
+use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 use sqlx::{Connection as _, Pool};
 
 use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, push_placeholder};
-use crate::{Batch, Committed, EventFilter, JobFilter, Store, StoreError};
+use crate::{Batch, Committed, EventFilter, JobFilter, NodeChange, Store, StoreError};
 
 pub(crate) use migrate::migrate;
 
@@ -66,6 +66,10 @@ impl Store for SqlStore {
         read::jobs_ended_before(&self.readers, time, limit).await
     }
 
+    async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError> {
+        read::jobs_ended_last(&self.readers, limit).await
+    }
+
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError> {
         in_transaction(&self.writer, async |connection| commit::delete(connection, ids).await)
             .await
@@ -74,6 +78,16 @@ impl Store for SqlStore {
 
     async fn codes_named(&self) -> Result<HashSet<String>, StoreError> {
         read::codes_named(&self.readers).await
+    }
+
+    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeNote>, StoreError> {
+        read::node_notes(&self.readers).await
+    }
+
+    async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError> {
+        in_transaction(&self.writer, async |connection| commit::write_note(connection, change).await)
+            .await
+            .map_err(|error| StoreError::of("write what is known of a node", error))
     }
 
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError> {

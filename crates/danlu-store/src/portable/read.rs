@@ -1,12 +1,12 @@
 //! Everything that reads.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use danlu_core::Job;
+use danlu_core::{Job, NodeNote};
 use danlu_types::api::EventView;
-use danlu_types::{AttemptNumber, JobId};
+use danlu_types::{AttemptNumber, JobId, NodeName};
 use jiff::Timestamp;
-use sqlx::{Pool, QueryBuilder, Row as _, query, query_scalar};
+use sqlx::{Pool, QueryBuilder, Row as _, query, query_as, query_scalar};
 
 use super::{Db, Row};
 use crate::row::{self, text};
@@ -69,12 +69,30 @@ pub(super) async fn jobs_ended_before(
     Ok(ids.into_iter().map(row::job_id).collect())
 }
 
+pub(super) async fn jobs_ended_last(pool: &Pool<Db>, limit: u32) -> Result<Vec<Job>, StoreError> {
+    let rows = query(select_jobs!("ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT $1"))
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await
+        .map_err(|error| StoreError::of("read the jobs that ended last", error))?;
+    rows.iter().map(job_of).collect()
+}
+
 pub(super) async fn codes_named(pool: &Pool<Db>) -> Result<HashSet<String>, StoreError> {
     let digests: Vec<String> = query_scalar("SELECT DISTINCT code FROM jobs WHERE code IS NOT NULL")
         .fetch_all(pool)
         .await
         .map_err(|error| StoreError::of("find the code snapshots that jobs name", error))?;
     Ok(digests.into_iter().collect())
+}
+
+pub(super) async fn node_notes(pool: &Pool<Db>) -> Result<BTreeMap<NodeName, NodeNote>, StoreError> {
+    let read = |error| StoreError::of("read what is known of nodes", error);
+    let rows: Vec<(String, String)> =
+        query_as("SELECT node, note FROM node_notes").fetch_all(pool).await.map_err(read)?;
+    let note =
+        |text: &str| serde_json::from_str(text).map_err(|error| read(sqlx::Error::Decode(Box::new(error))));
+    rows.into_iter().map(|(node, text)| Ok((NodeName(node), note(&text)?))).collect()
 }
 
 pub(super) async fn submission_find(pool: &Pool<Db>, key: &str) -> Result<Option<JobId>, StoreError> {

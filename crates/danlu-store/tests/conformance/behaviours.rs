@@ -1,14 +1,16 @@
 //! Jobs go in, change under guard, and come out as they were.
 
-use danlu_core::{Event, Job, WorkerExit};
-use danlu_store::{Batch, Committed, EventFilter, JobFilter};
-use danlu_types::JobId;
+use std::collections::BTreeMap;
+
+use danlu_core::{Event, Job, NodeNote, WorkerExit};
+use danlu_store::{Batch, Committed, EventFilter, JobFilter, NodeChange};
 use danlu_types::api::{JobOutcome, JobState};
+use danlu_types::{JobId, NodeName};
 
 use crate::database::Database;
 use crate::jobs::{
-    ended, ended_job, failed, hold, insert, insert_keyed, inserts, job, job_with, place, running, step, stop,
-    time,
+    ended, ended_job, failed, hold, insert, insert_keyed, inserts, job, job_with, place, record, running,
+    step, stop, time,
 };
 
 pub(crate) async fn inserted_jobs_are_fetched_equal(database: &Database) {
@@ -192,6 +194,17 @@ pub(crate) async fn old_ends_are_found_oldest_first(database: &Database) {
     assert_eq!(before(10, 10).await, []);
 }
 
+pub(crate) async fn the_last_ends_are_found_latest_first(database: &Database) {
+    let store = database.open().await;
+    let ends = [(1, 50), (2, 10), (3, 30), (4, 70)];
+    let jobs: Vec<Job> = ends.iter().map(|(id, at)| ended_job(*id, WorkerExit::Succeeded, *at)).collect();
+    store.commit(inserts(&jobs)).await.unwrap();
+    store.commit(inserts([&job(5)])).await.unwrap();
+    let last = store.jobs_ended_last(3).await.unwrap();
+    assert_eq!(last, [jobs[3].clone(), jobs[0].clone(), jobs[2].clone()]);
+    assert_eq!(store.jobs_ended_last(10).await.unwrap().len(), 4);
+}
+
 pub(crate) async fn code_is_named_until_its_last_job_is_deleted(database: &Database) {
     let store = database.open().await;
     let coded = |job: &Job, digest: &str| {
@@ -211,6 +224,33 @@ pub(crate) async fn code_is_named_until_its_last_job_is_deleted(database: &Datab
     assert_eq!(named().await, ["a", "b"], "one job has it still, the other has not ended");
     store.jobs_delete(&[JobId(2)]).await.unwrap();
     assert_eq!(named().await, ["b"]);
+}
+
+pub(crate) async fn notes_of_nodes_are_kept_and_told_in_history(database: &Database) {
+    let store = database.open().await;
+    assert_eq!(store.node_notes().await.unwrap(), BTreeMap::new());
+    let change = |node: &str, note: NodeNote, second| NodeChange {
+        node: NodeName(node.to_owned()),
+        note,
+        at: time(second),
+        records: vec![record("cordoned: \"new fans\" \u{0}")],
+    };
+    let cordoned = NodeNote { cordoned: Some("new \"fans\" 丹炉".to_owned()), ..NodeNote::default() };
+    let worn = NodeNote { out_of_service: [(3, "why".to_owned())].into(), ..cordoned.clone() };
+    store.commit(inserts([&job(1)])).await.unwrap();
+    store.node_note_set(&change("a", cordoned.clone(), 1)).await.unwrap();
+    store.node_note_set(&change("b", cordoned.clone(), 2)).await.unwrap();
+    store.node_note_set(&change("a", worn.clone(), 3)).await.unwrap();
+    store.node_note_set(&change("b", NodeNote::default(), 4)).await.unwrap();
+    drop(store);
+    let store = database.open().await;
+    assert_eq!(store.node_notes().await.unwrap(), BTreeMap::from([(NodeName("a".to_owned()), worn)]));
+    let history = store.events_list(&EventFilter { job: None, after: 0, limit: 10 }).await.unwrap();
+    let jobs: Vec<Option<JobId>> = history.iter().map(|event| event.job).collect();
+    assert_eq!(jobs, [Some(JobId(1)), None, None, None, None]);
+    assert_eq!(history.iter().map(|event| event.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    store.commit(inserts([&job(2)])).await.unwrap();
+    assert_eq!(store.job_last_id().await.unwrap(), JobId(2));
 }
 
 pub(crate) async fn large_batches_are_written_whole(database: &Database) {

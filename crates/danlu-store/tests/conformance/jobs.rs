@@ -68,6 +68,7 @@ pub(crate) fn place() -> Event {
     let grant = Grant {
         node: NodeName("n1".to_owned()),
         devices: vec![0, 3],
+        share: 1000,
         cpus: Cpus::whole(1),
         memory: Bytes(1),
     };

@@ -54,7 +54,9 @@ conformance! {
         the_last_id_survives_deletes_and_reopening,
         only_ended_jobs_are_deleted,
         old_ends_are_found_oldest_first,
+        the_last_ends_are_found_latest_first,
         code_is_named_until_its_last_job_is_deleted,
+        notes_of_nodes_are_kept_and_told_in_history,
         large_batches_are_written_whole,
         fifty_committers_at_once_lose_nothing;
     claims:
@@ -81,6 +83,7 @@ conformance! {
     migrations:
         data_of_version_1_is_read_by_the_newest,
         the_code_that_jobs_of_version_1_name_is_found,
+        data_of_version_2_is_read_by_the_newest,
         opening_twice_changes_nothing,
         two_servers_may_open_an_empty_database_at_once,
         a_newer_database_is_refused;

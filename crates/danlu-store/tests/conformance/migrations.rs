@@ -13,6 +13,7 @@ use crate::database::Database;
 use crate::jobs::{inserts, job};
 
 const V1: &str = include_str!("../../fixtures/v1.sql");
+const V2: &str = include_str!("../../fixtures/v2.sql");
 
 pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database) {
     danlu_store::open_at_version(&database.url, 1).await.unwrap().close().await;
@@ -68,6 +69,17 @@ pub(crate) async fn the_code_that_jobs_of_version_1_name_is_found(database: &Dat
     assert_eq!(Vec::from_iter(store.codes_named().await.unwrap()), [digest("a")]);
 }
 
+pub(crate) async fn data_of_version_2_is_read_by_the_newest(database: &Database) {
+    danlu_store::open_at_version(&database.url, 2).await.unwrap().close().await;
+    database.execute(V2).await.unwrap();
+    let store = database.open().await;
+    let jobs = store.jobs_live().await.unwrap();
+    assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [JobId(2)]);
+    assert_eq!(store.codes_named().await.unwrap().len(), 1);
+    assert!(store.node_notes().await.unwrap().is_empty());
+    assert_eq!(store.job_last_id().await.unwrap(), JobId(2));
+}
+
 pub(crate) async fn opening_twice_changes_nothing(database: &Database) {
     database.open().await.commit(inserts([&job(1)])).await.unwrap();
     for _ in 0..2 {
@@ -86,5 +98,5 @@ pub(crate) async fn a_newer_database_is_refused(database: &Database) {
     database.open().await.close().await;
     database.execute("INSERT INTO schema_version (version) VALUES (7001)").await.unwrap();
     let refused = danlu_store::open(&database.url).await;
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, known: 2 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, known: 3 })), "{refused:?}");
 }

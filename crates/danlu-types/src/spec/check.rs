@@ -18,6 +18,7 @@ const MOST_WORKERS: u32 = 65_536;
 const MOST_RANKS_PER_WORKER: u32 = 1024;
 const MOST_DEVICES: u32 = 1024;
 const MOST_ALTERNATIVES: usize = 8;
+const MOST_NODE_LABELS: usize = 32;
 const MOST_ENTRIES: usize = 1000;
 const LONGEST_VALUE: usize = 32 * 1024;
 const MOST_RETRIES: u32 = 1000;
@@ -39,8 +40,23 @@ impl JobSpec {
                 errors.text(&format!("{field}.model"), model, LONGEST_NAME);
             }
             if !self.any_of.is_empty() && request.count.is_none() {
-                errors.add(&format!("{field}.count"), "is 0; an alternative needs a device".to_owned());
+                errors.add(format!("{field}.count"), "is 0; an alternative needs a device".to_owned());
             }
+        }
+    }
+
+    fn check_nodes(&self, errors: &mut Errors) {
+        if let Some(architecture) = &self.nodes.architecture {
+            errors.text("nodes.architecture", architecture, LONGEST_NAME);
+        }
+        if self.nodes.labels.len() > MOST_NODE_LABELS {
+            let count = self.nodes.labels.len();
+            errors.add("nodes.labels", format!("has {count} entries; at most {MOST_NODE_LABELS} are taken"));
+        }
+        for (name, value) in self.nodes.labels.iter().take(MOST_NODE_LABELS) {
+            let field = format!("nodes.labels.{}", shown(name));
+            errors.text(&field, name, LONGEST_NAME);
+            errors.text(&field, value, 1024);
         }
     }
 
@@ -55,6 +71,7 @@ impl JobSpec {
         }
         errors.range("workers", self.workers, 1, MOST_WORKERS);
         self.check_devices(&mut errors);
+        self.check_nodes(&mut errors);
         if self.cpus < (Cpus { milli: 10 }) {
             errors.add("cpus", format!("{} is too little; the least is 0.01", self.cpus));
         }
@@ -96,6 +113,14 @@ impl JobSpec {
     }
 }
 
+/// Whether a text can name a job or a workspace.
+pub(crate) fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    name.len() <= LONGEST_NAME
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(allowed)
+}
+
 fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -110,14 +135,12 @@ impl Errors {
     }
 
     fn name(&mut self, field: &str, name: &str) {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         if name.len() > LONGEST_NAME {
             self.add(
                 field,
                 format!("is {} characters long; at most {LONGEST_NAME} are taken", name.chars().count()),
             );
-        } else if !starts_well || !name.chars().all(allowed) {
+        } else if !is_name(name) {
             let message = "must start with a letter or digit and hold only letters, digits, `.`, `_` and `-`";
             self.add(field, message.to_owned());
         }
@@ -245,12 +268,10 @@ mod tests {
     #[test]
     fn ranks_follow_the_framework_unless_said() {
         let devices = "devices: {kind: ascend, count: 8}";
-        assert_eq!(read(&format!("command: x\n{devices}")).ranks_per_worker(), 1);
-        assert_eq!(read(&format!("command: x\nframework: pytorch\n{devices}")).ranks_per_worker(), 8);
-        assert_eq!(
-            read(&format!("command: x\nframework: pytorch\nranks: per_worker\n{devices}")).ranks_per_worker(),
-            1
-        );
-        assert_eq!(read("command: x\nranks: 3").ranks_per_worker(), 3);
+        let ranks = |yaml: &str, devices| read(yaml).ranks_per_worker(devices);
+        assert_eq!(ranks(&format!("command: x\n{devices}"), 8), 1);
+        assert_eq!(ranks(&format!("command: x\nframework: pytorch\n{devices}"), 8), 8);
+        assert_eq!(ranks(&format!("command: x\nframework: pytorch\nranks: per_worker\n{devices}"), 8), 1);
+        assert_eq!(ranks("command: x\nranks: 3", 0), 3);
     }
 }

@@ -19,10 +19,10 @@ use crate::{output, progress, table};
     after_help = "Example:\n  danlu sim place --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv\n\nThe protocol and its figures: docs/adr/0005-placement.md"
 )]
 pub(crate) struct Arguments {
-    /// The machines: CSV with the columns sn, cpu_milli, memory_mib, gpu and model
+    /// The machines: CSV with the columns `sn`, `cpu_milli`, `memory_mib`, `gpu` and `model`
     #[arg(long, value_name = "FILE")]
     nodes: PathBuf,
-    /// The jobs: CSV with the columns name, cpu_milli, memory_mib, num_gpu, gpu_milli and perhaps gpu_spec
+    /// The jobs: CSV with the columns `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli` and perhaps `gpu_spec`
     #[arg(long, value_name = "FILE")]
     pods: PathBuf,
     /// Orders of arrival to try: one number, or a range

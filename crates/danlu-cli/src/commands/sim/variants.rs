@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::replay::Switch;
 use crate::failure::{Failure, USAGE};
+use crate::workspaces_file;
 
 /// One run to make.
 #[derive(Debug)]
@@ -117,7 +118,7 @@ impl Base<'_> {
     }
 
     fn sharing(&self, file: Option<&Path>) -> Result<Sharing, Failure> {
-        file.map_or_else(|| Ok(self.trace.sharing.clone()), yaml)
+        file.map_or_else(|| Ok(self.trace.sharing.clone()), workspaces_file::open)
     }
 
     fn with(&self, mut sharing: Sharing, policy: Option<HeadOfLine>, lending: Option<bool>) -> Sharing {

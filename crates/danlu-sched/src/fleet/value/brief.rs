@@ -23,7 +23,7 @@ pub(crate) struct Brief {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Briefs {
-    briefs: Vec<Brief>,
+    of_slots: Vec<Brief>,
     /// What is left of each device, slot after slot.
     levels: Vec<u16>,
     first: Vec<usize>,
@@ -46,7 +46,7 @@ impl Briefs {
             left_over: None,
         };
         Briefs {
-            briefs: vec![brief; layout.slots.len()],
+            of_slots: vec![brief; layout.slots.len()],
             levels: vec![0; first.last().copied().unwrap_or(0)],
             first,
             scratch: Vec::new(),
@@ -55,7 +55,7 @@ impl Briefs {
 
     /// After this everything is worked out anew.
     pub(crate) fn forget(&mut self) {
-        for brief in &mut self.briefs {
+        for brief in &mut self.of_slots {
             brief.version = None;
         }
     }
@@ -63,7 +63,7 @@ impl Briefs {
     pub(crate) fn of(&mut self, layout: &Layout, state: &State, tiers: &Tiers, at: usize) -> &mut Brief {
         let slot = &layout.slots[at];
         let version = Some(state.versions[slot.node]);
-        let brief = &mut self.briefs[at];
+        let brief = &mut self.of_slots[at];
         if brief.version != version {
             state.levels(layout, slot, &mut self.scratch);
             let levels = &self.scratch;
@@ -94,11 +94,11 @@ impl Briefs {
     }
 
     pub(crate) fn known(&self, at: usize) -> &Brief {
-        &self.briefs[at]
+        &self.of_slots[at]
     }
 
     pub(crate) fn known_mut(&mut self, at: usize) -> &mut Brief {
-        &mut self.briefs[at]
+        &mut self.of_slots[at]
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Tiers(pub(crate) Vec<Tier>);
 impl Tiers {
     pub(crate) fn choose(layout: &Layout, state: &State, mix: &Mix) -> Self {
         let mut tiers = Vec::new();
-        for size in 0..BLOCK_SIZES.len() {
+        for (size, &devices) in BLOCK_SIZES.iter().enumerate() {
             let arrivals: Vec<&Arrival> =
                 mix.known().filter(|arrival| arrival.block() == Some(size)).collect();
             if arrivals.is_empty() {
@@ -43,7 +43,7 @@ impl Tiers {
             for percent in [0, 75] {
                 tiers.push(Tier {
                     size,
-                    devices: BLOCK_SIZES[size],
+                    devices,
                     milli_cpus: percentile(percent, &arrivals, |arrival| arrival.milli_cpus),
                     bytes: percentile(percent, &arrivals, |arrival| arrival.bytes),
                     models: None,

@@ -4,8 +4,8 @@ use danlu_core::Job;
 use danlu_sched::{Part, Shape};
 use jiff::{SignedDuration, Timestamp};
 
-use super::quota::Use;
-use super::{Hold, Pass, estimate, placement_of};
+use super::quota::{Use, narrowed};
+use super::{Hold, Pass, placement_of};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -18,7 +18,7 @@ impl Pass<'_> {
     pub(super) fn reserve(&mut self, job: &Job) {
         let Some((at, parts, spare)) = self.opening(job) else { return };
         let shape = Shape::of(&job.spec);
-        let covered = self.narrowed(&shape, |asked, _| self.has_right(job, &asked));
+        let covered = narrowed(&shape, |asked, _| self.has_right(job, &asked));
         let withheld = self.fleet().withhold(&placement_of(parts.clone())).parts;
         self.hold(job, Some(at), parts, withheld);
         let hold = self.holds.last_mut().unwrap();
@@ -92,11 +92,11 @@ impl Pass<'_> {
     }
 
     /// A job that outlives its estimate is given as long again.
-    fn expected_end(&self, job: &Job) -> Timestamp {
+    pub(super) fn expected_end(&self, job: &Job) -> Timestamp {
         let ahead = |from: Timestamp, mut span: SignedDuration| {
             span = span.max(SignedDuration::from_secs(1));
             while from + span <= self.now {
-                span = span * 2;
+                span *= 2;
             }
             from + span
         };
@@ -110,4 +110,15 @@ impl Pass<'_> {
 
 fn duration(span: danlu_types::Span) -> SignedDuration {
     span.to_duration().try_into().unwrap()
+}
+
+/// Without history: its limit, or a working day.
+pub(super) fn estimate(job: &Job) -> SignedDuration {
+    duration(job.spec.max_time.unwrap_or(danlu_types::Span::from_seconds(8 * 3600)))
+}
+
+/// Lengths are compared as powers of two.
+pub(super) fn length(job: &Job) -> SignedDuration {
+    let seconds = u64::try_from(estimate(job).as_millis()).unwrap().div_ceil(1000).max(1);
+    SignedDuration::from_secs(i64::try_from(seconds.next_power_of_two()).unwrap())
 }

@@ -13,10 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use danlu_core::job::{Verdict, Waiting as Why};
 use danlu_core::{FailureCause, Grant, Job, Life};
 use danlu_sched::{DeviceAsk, Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
-use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Span, Workspace};
+use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Workspace};
 use jiff::{SignedDuration, Timestamp};
 
-use self::quota::Use;
+use self::future::{estimate, length};
+use self::quota::{Use, narrowed};
 
 /// Starts with their grants, and who is stopped for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -156,7 +157,7 @@ impl<'a> Pass<'a> {
             let workspace = &waiting[*at].spec.workspace;
             waiting[..*at].iter().all(|ahead| ahead.spec.workspace != *workspace)
         };
-        let key = |at: &usize| (self.share(&waiting[*at].spec.workspace), waiting[*at].place());
+        let key = |at: &usize| (self.share(&waiting[*at].spec.workspace), self.place_in_line(waiting[*at]));
         let firsts = (0..waiting.len()).filter(is_first);
         firsts.min_by(|one, other| {
             let ((one, place), (other, other_place)) = (key(one), key(other));
@@ -175,9 +176,9 @@ impl<'a> Pass<'a> {
         if open.is_empty() {
             return Outcome::Blocked;
         }
-        let wished = self.narrowed(&shape, |_, pool| open.contains(&pool));
+        let wished = narrowed(&shape, |_, pool| open.contains(&pool));
         let within = self.within_quota(job, &wished);
-        let allowed = self.narrowed(&within, |usage, _| !self.delays_own_head(job, &usage));
+        let allowed = narrowed(&within, |usage, _| !self.delays_own_head(job, &usage));
         if let Some(parts) = self.place(job, &allowed) {
             self.start(job, parts);
             return Outcome::Settled;
@@ -190,7 +191,7 @@ impl<'a> Pass<'a> {
             |hold: &Hold| hold.reservation.is_some() && !hold.is_entitled && !self.is_own(job, hold);
         let in_the_way: Vec<JobId> =
             self.holds.iter().filter(|hold| is_in_the_way(hold)).map(|hold| hold.job).collect();
-        let entitled = self.narrowed(&allowed, |usage, _| self.may_take_back(job, &usage));
+        let entitled = narrowed(&allowed, |usage, _| self.may_take_back(job, &usage));
         self.lifted.extend(&in_the_way);
         let parts = self.place(job, &entitled);
         self.lifted.clear();
@@ -207,8 +208,11 @@ impl<'a> Pass<'a> {
         if !is_reserved && self.preempt(job, &wished) {
             return Outcome::Settled;
         }
-        let is_over_user = self.first_refusal(job, &wished).is_some_and(|(_, is_user)| is_user);
-        if !is_reserved && !(within.alternatives.is_empty() && is_over_user) {
+        let possible = narrowed(&wished, |usage, _| self.could_ever_have(job, &usage));
+        let possible = if possible.alternatives.is_empty() { &wished } else { &possible };
+        let is_over_user = self.first_refusal(job, possible).is_some_and(|(_, is_user)| is_user);
+        let keeps_nobody_waiting = is_reserved || (within.alternatives.is_empty() && is_over_user);
+        if !keeps_nobody_waiting {
             self.become_head(job, policy);
         }
         Outcome::Blocked
@@ -220,7 +224,7 @@ impl<'a> Pass<'a> {
         let mut own: Vec<Pool> = pools(&shape).into_iter().filter(|pool| !closed.contains(pool)).collect();
         let mut idle = Fleet::new(self.nodes);
         // What nodes and rules will never allow keeps nobody waiting.
-        let bounded = self.narrowed(&shape, |usage, _| self.could_ever_have(job, &usage));
+        let bounded = narrowed(&shape, |usage, _| self.could_ever_have(job, &usage));
         let id = idle.shape(&bounded);
         if own.is_empty() || !idle.could_fit_when_idle(id, &[]) {
             return;
@@ -280,10 +284,7 @@ impl<'a> Pass<'a> {
     /// What is left of the nodes by those who hold, and will hold, something of them.
     fn fleet(&self) -> Fleet {
         let mut fleet = Fleet::new(self.nodes);
-        for job in self.jobs.values().filter(|job| matches!(job.life, Life::Queued { .. })) {
-            let shape = fleet.shape(&Shape::of(&job.spec));
-            fleet.learn(shape);
-        }
+        fleet.expect_nothing();
         for (job, parts) in self.running() {
             if !self.gone.contains(&job.id) {
                 fleet.take(&placement_of(parts));
@@ -331,8 +332,17 @@ impl<'a> Pass<'a> {
         let is_queued = |job: &&Job| matches!(job.life, Life::Queued { .. });
         let mut queue: Vec<&Job> =
             self.jobs.values().filter(is_queued).filter(|job| !backs_off(job)).collect();
-        queue.sort_by_key(|job| job.place());
+        queue.sort_by_key(|job| self.place_in_line(job));
         queue
+    }
+
+    /// Larger priority first; then earlier submission, put off by its own length where that is known and the workspace does
+    /// not insist on the order.
+    fn place_in_line(&self, job: &Job) -> (std::cmp::Reverse<u8>, Timestamp, JobId) {
+        let in_order = self.workspace(&job.spec.workspace).head_of_line == HeadOfLine::Strict;
+        let handicap =
+            if in_order || job.spec.max_time.is_none() { SignedDuration::ZERO } else { estimate(job) };
+        (std::cmp::Reverse(job.spec.priority), job.submitted_at + handicap, job.id)
     }
 
     fn running(&self) -> Vec<(&'a Job, Vec<Part>)> {
@@ -378,16 +388,4 @@ fn queued_since(job: &Job) -> Timestamp {
         Life::Queued { since, .. } => since,
         _ => job.submitted_at,
     }
-}
-
-/// Without history: its limit, or a working day.
-fn estimate(job: &Job) -> SignedDuration {
-    let span = job.spec.max_time.unwrap_or(Span::from_seconds(8 * 3600));
-    span.to_duration().try_into().unwrap()
-}
-
-/// Lengths are compared as powers of two.
-fn length(job: &Job) -> SignedDuration {
-    let seconds = u64::try_from(estimate(job).as_millis()).unwrap().div_ceil(1000).max(1);
-    SignedDuration::from_secs(i64::try_from(seconds.next_power_of_two()).unwrap())
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::Job;
 use danlu_sched::{KindSet, NodeId, Shape};
-use danlu_types::JobId;
+use danlu_types::{JobId, Span};
 use jiff::SignedDuration;
 
 use super::Pass;
-use super::quota::Use;
+use super::quota::{Use, narrowed};
 
 /// Whom a job may take.
 struct Search<'a> {
@@ -23,10 +23,9 @@ impl Pass<'_> {
     /// before what its priority gives it.
     pub(super) fn preempt(&mut self, job: &Job, wished: &Shape) -> bool {
         let pushes = |asked: &Use| self.may_push_out_own(job, asked);
-        let takes_back = self.narrowed(wished, |asked, _| self.may_take_back(job, &asked));
-        let pushes_only =
-            self.narrowed(wished, |asked, _| pushes(&asked) && !self.may_take_back(job, &asked));
-        let pushes_too = !self.narrowed(&takes_back, |asked, _| pushes(&asked)).alternatives.is_empty();
+        let takes_back = narrowed(wished, |asked, _| self.may_take_back(job, &asked));
+        let pushes_only = narrowed(wished, |asked, _| pushes(&asked) && !self.may_take_back(job, &asked));
+        let pushes_too = !narrowed(&takes_back, |asked, _| pushes(&asked)).alternatives.is_empty();
         let with =
             |shape: Shape, takes_back, pushes_out_own| Search { job, shape, takes_back, pushes_out_own };
         let searches = [
@@ -58,10 +57,15 @@ impl Pass<'_> {
     /// of its own whoever has a smaller priority.
     fn may_take(&self, search: &Search<'_>, victim: &Job) -> bool {
         let Some(attempt) = victim.active() else { return false };
-        let minimum: SignedDuration = self.sharing.minimum_run_time.to_duration().try_into().unwrap();
+        let minimum: SignedDuration =
+            self.sharing.minimum_run_time.max(Span::from_seconds(1)).to_duration().try_into().unwrap();
         let is_open = victim.spec.preemptible && attempt.stop.is_none() && !self.victims.contains(&victim.id);
+        // Who ends by itself in the time it would be given to stop is left alone.
+        let soon = self.now + victim.spec.grace.to_duration();
+        let ends_soon = victim.spec.max_time.is_some() && self.expected_end(victim) <= soon;
         let borrows = || self.borrows_with(&victim.spec.workspace, self.held(victim).main(), 0);
         is_open
+            && !ends_soon
             && !self.gone.contains(&victim.id)
             && attempt.placed_at + minimum <= self.now
             && if victim.spec.workspace == search.job.spec.workspace {
@@ -176,8 +180,10 @@ impl Pass<'_> {
                 let set = (0..jobs.len()).filter(|at| mask & (1 << at) != 0).map(|at| jobs[at]);
                 set.collect::<Vec<_>>()
             });
-            let enough = sets
-                .filter(|set| self.room_without(search, node, set) > self.room_without(search, node, &[]));
+            let before = self.room_without(search, node, &[]);
+            let numbers = |set: &[(u128, JobId)]| set.iter().map(|(_, job)| *job).collect::<Vec<_>>();
+            let fair = sets.filter(|set| self.is_fair(search, &numbers(set)));
+            let enough = fair.filter(|set| self.room_without(search, node, set) > before);
             let cost = |set: &Vec<(u128, JobId)>| (set.len(), set.iter().map(|(work, _)| work).sum::<u128>());
             if let Some(set) = enough.min_by_key(|set| (cost(set), set.clone())) {
                 let (count, work) = cost(&set);

@@ -113,7 +113,7 @@ impl Pass<'_> {
 
     /// What quotas leave of a job's wishes.
     pub(super) fn within_quota(&self, job: &Job, shape: &Shape) -> Shape {
-        self.narrowed(shape, |asked, _| self.refusal(job, &asked).is_none())
+        narrowed(shape, |asked, _| self.refusal(job, &asked).is_none())
     }
 
     /// What it is first refused for, and whether by a limit of its owner.
@@ -221,20 +221,20 @@ impl Pass<'_> {
         let most = self.guaranteed(&job.spec.workspace).map(|amount| (amount > 0).then_some(amount));
         first_over(asked, used, most).is_none()
     }
+}
 
-    /// The shape without those alternatives and kinds that are refused.
-    pub(super) fn narrowed(&self, shape: &Shape, allows: impl Fn(Use, Pool) -> bool) -> Shape {
-        let mut left = Vec::new();
-        for ask in &shape.alternatives {
-            let kinds = kinds_of(ask);
-            let allowed: Vec<Pool> =
-                kinds.iter().copied().filter(|pool| allows(Use::of_gang(shape, ask, *pool), *pool)).collect();
-            if allowed == kinds {
-                left.push(ask.clone());
-            } else {
-                left.extend(allowed.into_iter().map(|kind| DeviceAsk { kind, ..ask.clone() }));
-            }
+/// The shape without those alternatives and kinds that are refused.
+pub(super) fn narrowed(shape: &Shape, allows: impl Fn(Use, Pool) -> bool) -> Shape {
+    let mut left = Vec::new();
+    for ask in &shape.alternatives {
+        let kinds = kinds_of(ask);
+        let allowed: Vec<Pool> =
+            kinds.iter().copied().filter(|pool| allows(Use::of_gang(shape, ask, *pool), *pool)).collect();
+        if allowed == kinds {
+            left.push(ask.clone());
+        } else {
+            left.extend(allowed.into_iter().map(|kind| DeviceAsk { kind, ..ask.clone() }));
         }
-        Shape { alternatives: left, ..shape.clone() }
     }
+    Shape { alternatives: left, ..shape.clone() }
 }

@@ -41,7 +41,7 @@ fn what_starts_in_the_same_pass_is_seen_by_reservations() {
         "
         node a 8 nvidia:A100
         job 1 devices nvidia:6 max-time 2h
-        job 2 devices nvidia:8 max-time 1h
+        job 2 devices nvidia:8 max-time 3h
         job 3 devices nvidia:1 max-time 24h
         plan
         "

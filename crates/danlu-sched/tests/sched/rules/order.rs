@@ -14,6 +14,38 @@ fn larger_priority_first_then_earlier_submission() {
 }
 
 #[test]
+fn a_short_job_passes_a_long_one_that_has_not_waited_as_long_as_that_is_longer() {
+    assert_transcript!(
+        "
+        node a 8 nvidia:A100
+        job 1 devices nvidia:8 max-time 2h
+        plan
+        job 2 devices nvidia:8 max-time 5h
+        job 3 devices nvidia:8 max-time 1h at 1h
+        end 1 at 2h
+        plan at 2h
+        end 3 at 3h
+        # Job 2 is due five hours after its submission, job 4 an hour after its own, which is later.
+        job 4 devices nvidia:8 max-time 1h at 4h30m
+        plan at 4h30m
+        "
+    );
+}
+
+#[test]
+fn strict_workspaces_insist_on_the_order_of_submission() {
+    assert_transcript!(
+        "
+        node a 8 nvidia:A100
+        workspace red policy strict
+        job 1 workspace red devices nvidia:8 max-time 5h
+        job 2 workspace red devices nvidia:8 max-time 1h
+        plan
+        "
+    );
+}
+
+#[test]
 fn workspaces_take_turns_by_the_share_of_their_guarantee_they_use() {
     assert_transcript!(
         "

@@ -44,6 +44,23 @@ fn nobody_is_stopped_before_the_minimum_run_time() {
 }
 
 #[test]
+fn nobody_is_stopped_who_should_end_within_the_grace_time() {
+    assert_transcript!(
+        "
+        node a 4 nvidia:A100
+        workspace red guaranteed nvidia=4
+        workspace guest
+        job 1 workspace guest devices nvidia:4 preemptible yes max-time 10m
+        plan
+        job 2 workspace red devices nvidia:4
+        plan at 595s
+        # It has not ended when it should have.
+        plan at 11m
+        "
+    );
+}
+
+#[test]
 fn what_victims_leave_is_kept_for_whom_they_were_stopped() {
     assert_transcript!(
         "

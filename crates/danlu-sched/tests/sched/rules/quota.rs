@@ -191,3 +191,19 @@ fn when_the_rules_change_everybody_is_counted_anew() {
         "
     );
 }
+
+#[test]
+fn an_alternative_that_will_never_do_is_no_reason_to_wait() {
+    assert_transcript!(
+        "
+        node a 4 nvidia:A100 cpus 6
+        node b 4 ascend:910B3 cpus 2
+        workspace blue limit nvidia=2,cpus=1
+        job 1 workspace blue devices ascend:1
+        plan
+        # Four NVIDIA devices are more than blue may ever use; for one it lacks a CPU.
+        job 2 workspace blue any-of nvidia:4,nvidia:1
+        plan
+        "
+    );
+}

@@ -1,0 +1,166 @@
+//! Why a job waits, on a terminal: a paragraph, who holds what it needs, and what would start it now.
+
+use danlu_types::api::{Explanation, Holder};
+use jiff::Timestamp;
+use owo_colors::OwoColorize as _;
+
+use crate::words::shell_word;
+use crate::{output, table, words};
+
+/// The command that an offer is an addition to: it submits the job that is spoken of.
+#[derive(Debug, Clone)]
+pub(crate) struct Resubmission(pub(crate) String);
+
+/// The whole answer, in lines of at most `width` characters where words allow it.
+pub(crate) fn page(
+    explanation: &Explanation,
+    resubmission: &Resubmission,
+    width: usize,
+    now: Timestamp,
+) -> String {
+    let text = match explanation.text.trim() {
+        "" => words::state_sentence(explanation.state, &explanation.reason),
+        text => text.to_owned(),
+    };
+    let mut parts = vec![wrapped(&output::printable(&text), width)];
+    if !explanation.holders.is_empty() {
+        parts.push(table::text(&holders_table(&explanation.holders, now)));
+    }
+    if !explanation.offers.is_empty() {
+        let mut lines = vec!["it would start now with:".to_owned()];
+        for offer in &explanation.offers {
+            let set = offer
+                .set
+                .iter()
+                .map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))));
+            let command = format!("{}{}", resubmission.0, set.collect::<String>());
+            let text = output::printable(&offer.text);
+            lines.push(format!("  {}  {}", output::printable(&command).cyan(), format!("# {text}").dimmed()));
+        }
+        parts.push(lines.join("\n"));
+    }
+    parts.join("\n\n")
+}
+
+fn holders_table(holders: &[Holder], now: Timestamp) -> comfy_table::Table {
+    let mut table = table::new(["held by", "owner", "workspace", "devices", "on", "ends"]);
+    for holder in holders {
+        let nodes: Vec<&str> = holder.nodes.iter().map(|node| node.0.as_str()).collect();
+        let nodes = match nodes[..] {
+            [first, second, _, ..] => format!("{first}, {second} and {} more", nodes.len() - 2),
+            _ => nodes.join(", "),
+        };
+        let ends = match holder.expected_end {
+            Some(at) if at > now => format!("in about {}", words::between(now, at)),
+            Some(_) => "any moment".to_owned(),
+            None => "nobody knows".to_owned(),
+        };
+        table.add_row([
+            format!("job {} ({})", holder.job, output::printable(&holder.name)),
+            output::printable(&holder.owner),
+            output::printable(&holder.workspace),
+            if holder.devices == 0 { "–".to_owned() } else { holder.devices.to_string() },
+            nodes,
+            ends,
+        ]);
+    }
+    table
+}
+
+/// Breaks between words; a word that is longer than a line stands alone.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines: Vec<String> = vec![String::new()];
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let letters = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if length == 0 || length + 1 + letters <= width => {
+                if length > 0 {
+                    line.push(' ');
+                    length += 1;
+                }
+                line.push_str(word);
+                length += letters;
+            }
+            _ => {
+                lines.push(word.to_owned());
+                length = letters;
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use danlu_types::api::{JobState, Offer, Reason, StartEstimate};
+    use danlu_types::{JobId, NodeName};
+
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(1_767_225_600 + 60 * minute).unwrap()
+    }
+
+    fn explanation() -> Explanation {
+        let holder = |job: u64, devices, nodes: &[&str], expected_end| Holder {
+            job: JobId(job),
+            name: format!("train-{job}"),
+            workspace: "vision".to_owned(),
+            owner: "ada".to_owned(),
+            devices,
+            nodes: nodes.iter().map(|node| NodeName((*node).to_owned())).collect(),
+            expected_end,
+        };
+        let offer = |key: &str, value: &str, text: &str| Offer {
+            set: [(key.to_owned(), value.to_owned())].into(),
+            text: text.to_owned(),
+        };
+        Explanation {
+            job: JobId(12),
+            state: JobState::Queued,
+            reason: Reason {
+                code: "devices_busy".to_owned(),
+                text: "waiting for 8 Ascend 910B*, 5 free".to_owned(),
+            },
+            text: "Waiting for 8 Ascend 910B*, 5 free. 5 of 16 Ascend 910B3 are free, at most 3 on one node. It is the \
+                   next in workspace `vision`. Held by job 3 of ada (8), job 5 of ada (3). It should start in 12m to \
+                   40m, going by time limits. Instead: 4 instead of 8 devices start now."
+                .to_owned(),
+            position: Some(1),
+            supply: Vec::new(),
+            quota: None,
+            holders: vec![
+                holder(3, 8, &["node-0"], Some(at(40))),
+                holder(5, 3, &["node-0", "node-1", "node-2", "node-3"], None),
+                holder(6, 0, &["node-1"], Some(at(-1))),
+            ],
+            estimate: Some(StartEstimate {
+                earliest: at(12),
+                latest: Some(at(40)),
+                rests_on: "time limits".to_owned(),
+            }),
+            offers: vec![
+                offer("devices.count", "4", "4 instead of 8 devices start now"),
+                offer("devices.model", "910 A", "8 of model 910 A start now"),
+            ],
+        }
+    }
+
+    fn shown(explanation: &Explanation, resubmission: &str) -> String {
+        let page = page(explanation, &Resubmission(resubmission.to_owned()), 72, at(0));
+        anstream::adapter::strip_str(&page).to_string()
+    }
+
+    #[test]
+    fn a_waiting_job_is_explained_on_one_page() {
+        insta::assert_snapshot!(shown(&explanation(), "danlu stop 12 && danlu clone 12"));
+    }
+
+    #[test]
+    fn without_a_paragraph_the_state_speaks_for_itself() {
+        let bare =
+            Explanation { text: String::new(), holders: Vec::new(), offers: Vec::new(), ..explanation() };
+        assert_eq!(shown(&bare, "danlu clone 12"), "queued: waiting for 8 Ascend 910B*, 5 free");
+    }
+}

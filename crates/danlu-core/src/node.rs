@@ -1,0 +1,147 @@
+//! What is known of a node beyond what its engine says: that an administrator wants it left alone, that a device of it
+//! keeps failing the jobs it is given to.
+
+use std::collections::BTreeMap;
+
+use danlu_types::{AttemptNumber, Health, JobId, Node, NodeName};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::job::{FailureCause, Job, Verdict};
+
+/// So many attempts have to fail on a device, within [`WITHIN`], before it is taken out of service.
+pub const FAILURES: usize = 3;
+pub const WITHIN: SignedDuration = SignedDuration::from_hours(24);
+
+/// Kept in the store, and laid over the engine's inventory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeNote {
+    /// Why nothing new may start there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cordoned: Option<String>,
+    /// Devices that nobody is given, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub out_of_service: BTreeMap<u32, String>,
+    /// When a person put a device back; what failed before that no longer counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub restored: BTreeMap<u32, Timestamp>,
+}
+
+impl NodeNote {
+    pub fn is_empty(&self) -> bool {
+        *self == NodeNote::default()
+    }
+
+    /// The node as schedulers are to see it.
+    pub fn lay_over(&self, node: &mut Node) {
+        if let Some(why) = &self.cordoned {
+            node.cordoned = Some(why.clone());
+        }
+        for device in node.devices.iter_mut().filter(|device| self.out_of_service.contains_key(&device.index))
+        {
+            device.health = Health::Failed;
+        }
+    }
+}
+
+/// An attempt that a device error ended, with the devices of the worker that met it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceFailure {
+    pub job: JobId,
+    pub attempt: AttemptNumber,
+    pub at: Timestamp,
+    pub node: NodeName,
+    pub devices: Vec<u32>,
+}
+
+/// The device errors among a job's attempts.
+pub fn device_failures(job: &Job) -> impl Iterator<Item = DeviceFailure> + '_ {
+    job.past.iter().filter_map(|past| {
+        let Verdict::Failed { worker, failure } = &past.verdict else { return None };
+        let grant = &past.attempt.workers.get(worker.0 as usize)?.grant;
+        (failure.cause == FailureCause::DeviceError).then(|| DeviceFailure {
+            job: job.id,
+            attempt: past.attempt.number,
+            at: past.ended_at,
+            node: grant.node.clone(),
+            devices: grant.devices.clone(),
+        })
+    })
+}
+
+/// The devices that have failed too often lately and still are in service, each with the reason to take it out.
+pub fn worn_out(
+    failures: &[DeviceFailure],
+    notes: &BTreeMap<NodeName, NodeNote>,
+    now: Timestamp,
+) -> Vec<(NodeName, u32, String)> {
+    let since = now.checked_sub(WITHIN).unwrap_or(Timestamp::MIN);
+    let mut counts: BTreeMap<(&NodeName, u32), Vec<JobId>> = BTreeMap::new();
+    for failure in failures.iter().filter(|failure| failure.at >= since) {
+        let note = notes.get(&failure.node);
+        for device in &failure.devices {
+            let is_out = note.is_some_and(|note| note.out_of_service.contains_key(device));
+            let is_forgiven =
+                note.and_then(|note| note.restored.get(device)).is_some_and(|at| *at >= failure.at);
+            if !is_out && !is_forgiven {
+                counts.entry((&failure.node, *device)).or_default().push(failure.job);
+            }
+        }
+    }
+    let worn = counts.into_iter().filter(|(_, jobs)| jobs.len() >= FAILURES);
+    worn.map(|((node, device), mut jobs)| {
+        let attempts = jobs.len();
+        jobs.dedup();
+        let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+        let why = format!(
+            "{attempts} attempts on it ended with a device error within a day: of jobs {}",
+            jobs.join(", ")
+        );
+        (node.clone(), device, why)
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hours(hours: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_hours(hours)
+    }
+
+    fn failure(job: u64, hour: i64, devices: &[u32]) -> DeviceFailure {
+        let node = NodeName("a".to_owned());
+        DeviceFailure {
+            job: JobId(job),
+            attempt: AttemptNumber(1),
+            at: hours(hour),
+            node,
+            devices: devices.to_vec(),
+        }
+    }
+
+    fn worn(failures: &[DeviceFailure], note: NodeNote, hour: i64) -> Vec<u32> {
+        let notes = BTreeMap::from([(NodeName("a".to_owned()), note)]);
+        worn_out(failures, &notes, hours(hour)).into_iter().map(|(_, device, _)| device).collect()
+    }
+
+    #[test]
+    fn a_device_that_fails_three_attempts_in_a_day_is_worn_out() {
+        let failures = [failure(1, 0, &[0, 1]), failure(2, 5, &[1, 2]), failure(3, 23, &[1])];
+        assert_eq!(worn(&failures, NodeNote::default(), 23), [1]);
+        assert_eq!(worn(&failures, NodeNote::default(), 25), [0; 0], "the first is more than a day ago");
+        assert_eq!(worn(&failures[..2], NodeNote::default(), 23), [0; 0]);
+        let reason = &worn_out(&failures, &BTreeMap::new(), hours(23))[0].2;
+        insta::assert_snapshot!(reason, @"3 attempts on it ended with a device error within a day: of jobs 1, 2, 3");
+    }
+
+    #[test]
+    fn what_is_out_stays_as_it_is_and_what_was_put_back_starts_anew() {
+        let failures = [failure(1, 0, &[1]), failure(2, 5, &[1]), failure(3, 6, &[1])];
+        let out = NodeNote { out_of_service: [(1, "why".to_owned())].into(), ..NodeNote::default() };
+        assert_eq!(worn(&failures, out, 7), [0; 0]);
+        let restored = NodeNote { restored: [(1, hours(5))].into(), ..NodeNote::default() };
+        assert_eq!(worn(&failures, restored, 7), [0; 0]);
+    }
+}

@@ -1,0 +1,251 @@
+//! Nodes as people and the scheduler see them: what the engine offers, with what is known beyond that laid over it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use danlu_core::node::{DeviceFailure, WITHIN, device_failures, worn_out};
+use danlu_core::transition::{DANLU, RecordKind};
+use danlu_core::{Event, Job, NodeNote, Record};
+use danlu_store::NodeChange;
+use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView};
+use danlu_types::device::WHOLE_DEVICE;
+use danlu_types::{Bytes, Cpus, DeviceCount, FieldError, Node, NodeName, Problem, ProblemCode};
+use jiff::Timestamp;
+
+use crate::app::{App, LOCAL_ADMIN, store_problem};
+
+const LONGEST_REASON: usize = 500;
+
+/// What is known of nodes beyond what their engine says. Written through [`App::note`] only, after the store has it.
+#[derive(Debug)]
+pub(crate) struct NodeNotes {
+    offered: Vec<Node>,
+    notes: Mutex<BTreeMap<NodeName, NodeNote>>,
+    /// Device errors of the last day, to tell when a device has had enough of them.
+    failures: Mutex<Vec<DeviceFailure>>,
+    /// Changes of notes come one after the other: each starts from what the one before it has left.
+    changing: tokio::sync::Mutex<()>,
+}
+
+impl NodeNotes {
+    pub(crate) fn new(offered: Vec<Node>, notes: BTreeMap<NodeName, NodeNote>) -> Self {
+        NodeNotes {
+            offered,
+            notes: Mutex::new(notes),
+            failures: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The nodes as schedulers are to see them.
+    pub(crate) fn noted(&self) -> Vec<Node> {
+        let notes = self.all();
+        let mut nodes = self.offered.clone();
+        for node in &mut nodes {
+            if let Some(note) = notes.get(&node.name) {
+                note.lay_over(node);
+            }
+        }
+        nodes
+    }
+
+    /// Remembers the device errors of jobs, each once. Says whether there were any that it did not know.
+    pub(crate) fn learn<'a>(&self, jobs: impl Iterator<Item = &'a Job>, now: Timestamp) -> bool {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = now.checked_sub(WITHIN).unwrap_or(Timestamp::MIN);
+        let mut is_news = false;
+        for failure in jobs.flat_map(device_failures).filter(|failure| failure.at >= since) {
+            if !failures.contains(&failure) {
+                failures.retain(|known| known.at >= since);
+                failures.push(failure);
+                is_news = true;
+            }
+        }
+        is_news
+    }
+
+    fn worn_out(&self, now: Timestamp) -> Vec<(NodeName, u32, String)> {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        worn_out(&failures, &self.all(), now)
+    }
+
+    fn all(&self) -> BTreeMap<NodeName, NodeNote> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl App {
+    pub(crate) fn node_views(&self) -> Vec<NodeView> {
+        let pages = self.book.read();
+        let view = |node: &Node| NodeView {
+            node: node.clone(),
+            used_cpus: Cpus::default(),
+            used_memory: Bytes::default(),
+            held: Vec::new(),
+        };
+        let mut views: Vec<NodeView> = pages.nodes.iter().map(view).collect();
+        let order: HashMap<_, _> =
+            pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
+        for job in pages.active() {
+            for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
+                let grant = &worker.grant;
+                let Some(view) = order.get(&grant.node).map(|at| &mut views[*at]) else { continue };
+                view.used_cpus.milli += grant.cpus.milli;
+                view.used_memory.0 += grant.memory.0;
+                view.held.extend(grant.devices.iter().map(|index| HeldDevice {
+                    index: *index,
+                    count: DeviceCount::from_milli(grant.share.min(WHOLE_DEVICE)).unwrap_or_default(),
+                    job: job.id,
+                    job_name: job.spec.name.clone(),
+                    owner: job.owner.clone(),
+                }));
+            }
+        }
+        views
+    }
+
+    pub(crate) fn devices(&self) -> Vec<DeviceView> {
+        let notes = self.nodes.all();
+        let mut devices = Vec::new();
+        for NodeView { node, held, .. } in self.node_views() {
+            let note = notes.get(&node.name);
+            for device in node.devices {
+                let holders = held.iter().filter(|held| held.index == device.index);
+                devices.push(DeviceView {
+                    node: node.name.clone(),
+                    out_of_service: note.and_then(|note| note.out_of_service.get(&device.index)).cloned(),
+                    held_by: holders.max_by_key(|held| held.count).cloned(),
+                    device,
+                });
+            }
+        }
+        devices
+    }
+
+    pub(crate) fn workspaces(&self) -> Vec<WorkspaceView> {
+        let sharing = self.planner.sharing();
+        let pages = self.book.read();
+        crate::workspaces::views(&sharing, &pages.nodes, pages.active().map(Arc::as_ref))
+    }
+
+    /// Has nothing new start on a node. What runs there, runs on.
+    pub(crate) async fn cordon(&self, name: &NodeName, why: &str) -> Result<NodeView, Problem> {
+        let why = why.trim();
+        if why.is_empty() || why.len() > LONGEST_REASON || why.contains(char::is_control) {
+            let message = format!("must be a line of 1 to {LONGEST_REASON} bytes, such as `new fans`");
+            return Err(Problem::invalid_fields(vec![FieldError::new("why", message)]));
+        }
+        self.note(name, LOCAL_ADMIN, RecordKind::NodeCordoned, format!("cordoned {name}: {why}"), |note| {
+            note.cordoned = Some(why.to_owned());
+        })
+        .await?;
+        self.node_view(name)
+    }
+
+    pub(crate) async fn uncordon(&self, name: &NodeName) -> Result<NodeView, Problem> {
+        self.note(name, LOCAL_ADMIN, RecordKind::NodeUncordoned, format!("uncordoned {name}"), |note| {
+            note.cordoned = None;
+        })
+        .await?;
+        self.node_view(name)
+    }
+
+    /// Cordons a node and has its preemptible jobs leave it; the others run to their end.
+    pub(crate) async fn drain(&self, name: &NodeName, why: &str) -> Result<DrainView, Problem> {
+        self.cordon(name, why).await?;
+        let here: Vec<Arc<Job>> = {
+            let pages = self.book.read();
+            let on_node = |job: &&Arc<Job>| {
+                job.active()
+                    .is_some_and(|attempt| attempt.workers.iter().any(|worker| worker.grant.node == *name))
+            };
+            pages.active().filter(on_node).cloned().collect()
+        };
+        let (leaving, staying): (Vec<_>, Vec<_>) = here.iter().partition(|job| job.spec.preemptible);
+        let event = || Event::Drain { node: name.clone(), by: LOCAL_ADMIN.to_owned() };
+        let events = leaving.iter().map(|job| (job.id, event(), Timestamp::now())).collect();
+        for answer in self.ledger.apply_all(events).await {
+            crate::app::done(answer)?;
+        }
+        let shown = |job: &&Arc<Job>| JobOnNode {
+            job: job.id,
+            name: job.spec.name.clone(),
+            owner: job.owner.clone(),
+        };
+        Ok(DrainView {
+            node: name.clone(),
+            preempted: leaving.iter().map(shown).collect(),
+            running_on: staying.iter().map(shown).collect(),
+        })
+    }
+
+    /// Gives a device out again that was taken out of service.
+    pub(crate) async fn restore_device(&self, name: &NodeName, index: u32) -> Result<(), Problem> {
+        let device = self.devices().into_iter().find(|view| view.node == *name && view.device.index == index);
+        let Some(device) = device else {
+            let detail = format!("there is no device {index} of a node `{name}`");
+            return Err(Problem::new(ProblemCode::NotFound, detail).with_hint("`danlu devices` lists them"));
+        };
+        if device.out_of_service.is_none() {
+            let detail = format!("device {index} of {name} was not taken out of service");
+            return Err(Problem::new(ProblemCode::WrongState, detail));
+        }
+        let message = format!("put device {index} of {name} back into service");
+        self.note(name, LOCAL_ADMIN, RecordKind::DeviceRestored, message, |note| {
+            note.out_of_service.remove(&index);
+            note.restored.insert(index, Timestamp::now());
+        })
+        .await
+    }
+
+    /// Takes devices out of service that keep failing the jobs they are given to.
+    pub(crate) async fn take_out_worn_devices(&self) {
+        for (node, device, why) in self.nodes.worn_out(Timestamp::now()) {
+            tracing::error!("device {device} of {node} is taken out of service: {why}");
+            let message = format!("took device {device} of {node} out of service: {why}");
+            let taken = self
+                .note(&node, DANLU, RecordKind::DeviceTakenOut, message, |note| {
+                    note.out_of_service.insert(device, why.clone());
+                })
+                .await;
+            if let Err(problem) = taken {
+                tracing::warn!("could not take device {device} of {node} out of service: {}", problem.detail);
+            }
+        }
+    }
+
+    /// Changes what is known of a node: durable first, then shown.
+    async fn note(
+        &self,
+        name: &NodeName,
+        actor: &str,
+        kind: RecordKind,
+        message: String,
+        change: impl FnOnce(&mut NodeNote),
+    ) -> Result<(), Problem> {
+        let _changing = self.nodes.changing.lock().await;
+        self.node_view(name)?;
+        let old = self.nodes.all().remove(name).unwrap_or_default();
+        let mut note = old.clone();
+        change(&mut note);
+        if note == old {
+            return Ok(());
+        }
+        let record = Record { kind, attempt: None, actor: actor.to_owned(), message };
+        let at = Timestamp::now();
+        let change = NodeChange { node: name.clone(), note: note.clone(), at, records: vec![record] };
+        self.store.node_note_set(&change).await.map_err(store_problem)?;
+        self.nodes.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), note);
+        self.book.write().set_nodes(self.nodes.noted());
+        self.wake.node_changed(name);
+        Ok(())
+    }
+
+    fn node_view(&self, name: &NodeName) -> Result<NodeView, Problem> {
+        let view = self.node_views().into_iter().find(|view| view.node.name == *name);
+        view.ok_or_else(|| {
+            Problem::new(ProblemCode::NotFound, format!("there is no node `{name}`"))
+                .with_hint("`danlu nodes` lists them")
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Nodes, devices and workspaces, as the API shows them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Amounts, Bytes, Cpus, Device, DeviceCount, HeadOfLine, JobId, Node, NodeName};
+
+/// A node with what is taken of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeView {
+    #[serde(flatten)]
+    pub node: Node,
+    pub used_cpus: Cpus,
+    pub used_memory: Bytes,
+    pub held: Vec<HeldDevice>,
+}
+
+/// A device in a job's hands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeldDevice {
+    pub index: u32,
+    /// How much of it, in devices: 1, or a share such as 0.5.
+    #[serde(default)]
+    pub count: DeviceCount,
+    pub job: JobId,
+    pub job_name: String,
+    pub owner: String,
+}
+
+/// A device with its node and holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceView {
+    pub node: NodeName,
+    #[serde(flatten)]
+    pub device: Device,
+    /// Set while Danlu gives the device to nobody, although the vendor's tool may call it well: why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_service: Option<String>,
+    /// Whoever holds it, or the largest share of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<HeldDevice>,
+}
+
+/// Why a node is to take nothing new.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CordonRequest {
+    /// Shown wherever the node is.
+    pub why: String,
+}
+
+/// What becomes of the jobs on a node that is to be emptied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DrainView {
+    pub node: NodeName,
+    /// Asked to end; they are queued again in their old places.
+    pub preempted: Vec<JobOnNode>,
+    /// Not preemptible: they run to their end.
+    pub running_on: Vec<JobOnNode>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobOnNode {
+    pub job: JobId,
+    pub name: String,
+    pub owner: String,
+}
+
+/// A workspace with what it may use and what it uses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkspaceView {
+    pub name: String,
+    pub guaranteed: Amounts,
+    pub limit: Amounts,
+    pub per_user: Amounts,
+    pub head_of_line: HeadOfLine,
+    pub used: AmountsUsed,
+    /// What it uses beyond its guarantee.
+    pub borrowed: AmountsUsed,
+    /// What others use of its guarantee.
+    pub lent: AmountsUsed,
+}
+
+/// Amounts in use; shares add up, so devices need not come out even.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct AmountsUsed {
+    pub nvidia: f64,
+    pub ascend: f64,
+    pub cpus: Cpus,
+    pub memory: Bytes,
+}

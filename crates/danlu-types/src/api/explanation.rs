@@ -1,0 +1,109 @@
+//! Why a job waits, as the API says it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{JobState, Reason};
+use crate::{DeviceKind, JobId, NodeName};
+
+/// Why a job waits, or what it is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// 0 for a dry run.
+    pub job: JobId,
+    pub state: JobState,
+    /// The dominant reason.
+    pub reason: Reason,
+    /// Everything below in one paragraph.
+    #[serde(default)]
+    pub text: String,
+    /// 1 for the next to be started; absent when the job does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
+    /// How much there is of each device the job would take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supply: Vec<Supply>,
+    /// The limit or guarantee that keeps it waiting, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaUse>,
+    /// Who holds what it needs, largest first; at most a dozen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<StartEstimate>,
+    /// Changes that would start it now; each was planned before it is offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<Offer>,
+}
+
+/// Devices of one model, or (without kind and model) processor cores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Supply {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<DeviceKind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub total: u32,
+    /// Working, on nodes that take jobs.
+    pub usable: u32,
+    /// Usable and whole in nobody's hands.
+    pub free: u32,
+    /// The most that is free on one node.
+    pub most_on_one_node: u32,
+    /// Free, but kept for jobs further ahead.
+    pub reserved: u32,
+}
+
+/// Where a workspace (or one of its people) stands with one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QuotaUse {
+    pub workspace: String,
+    /// Set when the limit is that of one person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// `nvidia`, `ascend`, `cpus` or `memory`.
+    pub resource: String,
+    pub asked: String,
+    pub used: String,
+    pub guaranteed: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+}
+
+/// A job that holds what another waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Holder {
+    pub job: JobId,
+    pub name: String,
+    pub workspace: String,
+    pub owner: String,
+    pub devices: u32,
+    pub nodes: Vec<NodeName>,
+    /// When it should end, if there is anything to tell it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expected_end: Option<Timestamp>,
+}
+
+/// When a waiting job should start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StartEstimate {
+    #[schema(value_type = String, format = DateTime)]
+    pub earliest: Timestamp,
+    /// Absent when a job with no time limit and no history stands in the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub latest: Option<Timestamp>,
+    /// What the two rest on: time limits, past durations of like jobs, or guesses.
+    pub rests_on: String,
+}
+
+/// A change of the job that would start it now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Offer {
+    /// Fields and values, as `--set` takes them.
+    pub set: std::collections::BTreeMap<String, String>,
+    /// "4 devices instead of 8 start at once".
+    pub text: String,
+}

@@ -19,7 +19,8 @@ pub(crate) struct View {
     /// By slot.
     pub(crate) rooms: Vec<u32>,
     pub(crate) scores: Vec<i32>,
-    versions: Vec<Option<u64>>,
+    /// What each slot was counted with.
+    versions: Vec<u64>,
     /// Room on each model, or on everything where no device is asked for: a gang runs on one of them.
     pub(crate) pools: Vec<u64>,
     /// Room on each model within each rack.
@@ -28,6 +29,8 @@ pub(crate) struct View {
     model_prices: Vec<i32>,
     /// The best score of each `RUN` slots, and whether it has to be looked for again.
     peaks: Vec<(i32, bool)>,
+    /// When it was last asked about, as its fleet counts.
+    pub(crate) asked: u64,
     /// What was settled, by content: many slots are alike, and many become what others were.
     settled: ByPrint<Moves>,
     /// Slots whose moves nobody asked for since they changed.
@@ -45,7 +48,10 @@ pub(crate) const NO_ROOM: i32 = i32::MIN;
 const RUN: usize = 64;
 
 /// Contents remembered for each slot, on average.
-const MOST_SETTLED: usize = 4;
+const MOST_SETTLED: usize = 2;
+
+/// A version that no node has.
+const NEVER: u64 = u64::MAX;
 
 impl View {
     pub(crate) fn new(layout: &Layout, shape: &Shape, ask: &DeviceAsk) -> Self {
@@ -59,12 +65,13 @@ impl View {
             accepted: layout.slots.iter().map(|slot| layout.accepts(slot, shape, ask)).collect(),
             rooms: vec![0; slots],
             scores: vec![NO_ROOM; slots],
-            versions: vec![None; slots],
+            versions: vec![NEVER; slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
             peaks: vec![(NO_ROOM, true); slots.div_ceil(RUN)],
             model_prices: Vec::new(),
             moves: vec![Moves::NO_ROOM; slots],
+            asked: 0,
             settled: ByPrint::default(),
             unseen: Vec::new(),
             levels: Vec::new(),
@@ -110,10 +117,10 @@ impl View {
     fn count(&mut self, layout: &Layout, state: &State, at: usize) {
         let slot = &layout.slots[at];
         let version = state.versions[slot.node];
-        if !self.accepted[at] || self.versions[at] == Some(version) {
+        if !self.accepted[at] || self.versions[at] == version {
             return;
         }
-        self.versions[at] = Some(version);
+        self.versions[at] = version;
         let mut levels = std::mem::take(&mut self.levels);
         state.levels(layout, slot, &mut levels);
         let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);

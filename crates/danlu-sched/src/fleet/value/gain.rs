@@ -4,7 +4,9 @@ use super::brief::{Content, fingerprint, level_print};
 use super::moves::{Move, Moves, NOTHING_BROKEN};
 use super::sample::{CPU_UNIT, MEMORY_UNIT, mixed, units};
 use super::tier::TIERS;
-use super::{Board, CPU_GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, State, Value, rollout};
+use super::{
+    Board, CPU_GRAIN, GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, State, Value, rollout,
+};
 
 impl Value {
     /// The ways to put one worker on a slot that has room for it; its brief is up to date.
@@ -17,7 +19,8 @@ impl Value {
     ) -> Moves {
         let (slot, at) = slot;
         let Some(model) = slot.model else {
-            return Moves::exactly(None, Some(Move { gain: 0, pattern: NOTHING_BROKEN }));
+            // Nothing that anybody waits for is lost here: a little better than the best of the others.
+            return Moves::exactly(None, Some(Move { gain: GRAIN * LANES_I32, pattern: NOTHING_BROKEN }));
         };
         if !self.has_sample() {
             return self.tightest(at, need);
@@ -44,7 +47,7 @@ impl Value {
                 let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
                 self.left_over_now(model, at, Content { slot, print, milli_cpus, bytes })
             }
-            _ => 1,
+            _ => GRAIN * LANES_I32,
         };
         Moves::at_most(gain)
     }

@@ -75,7 +75,7 @@ pub struct DeviceRequest {
     /// Any kind when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DeviceKind>,
-    /// A glob over model names, such as `910B*`; any model when absent.
+    /// A glob over model names, such as `910B*`, or several with `|` between them; any model when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How many devices, or a share of one such as 0.5; 0 for a job that computes on processors only.
@@ -192,7 +192,9 @@ impl ToSchema for DeviceCount {}
 impl DeviceRequest {
     pub fn accepts(&self, device: &Device) -> bool {
         self.kind.is_none_or(|kind| kind == device.kind)
-            && self.model.as_deref().is_none_or(|pattern| glob_matches(pattern, &device.model))
+            && self.model.as_deref().is_none_or(|patterns| {
+                patterns.split('|').any(|pattern| glob_matches(pattern.trim(), &device.model))
+            })
     }
 }
 
@@ -333,6 +335,21 @@ mod tests {
         ] {
             assert_eq!(glob_matches(pattern, text), expected, "{pattern} ~ {text}");
         }
+    }
+
+    #[test]
+    fn a_bar_between_models_means_either() {
+        let request: DeviceRequest = "nvidia:V100*|A100:1".parse().unwrap();
+        let device = |model: &str| Device {
+            index: 0,
+            kind: DeviceKind::Nvidia,
+            model: model.to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health: Health::Ok,
+        };
+        assert!(request.accepts(&device("V100M32")) && request.accepts(&device("A100")));
+        assert!(!request.accepts(&device("T4")));
     }
 
     #[test]

@@ -163,8 +163,9 @@ impl Fleet {
         let mut levels = Vec::new();
         self.state.levels(&self.layout, slot, &mut levels);
         let chosen = if need.is_share() {
-            match view.used_device(&self.value, at) {
-                Some(device) => vec![device],
+            let level = view.used_level(&self.value, at);
+            match level.and_then(|level| levels.iter().position(|other| *other == level)) {
+                Some(device) => vec![u8::try_from(device).ok()?],
                 None => slot.board.pick(&levels, &slot.islands, need)?,
             }
         } else {

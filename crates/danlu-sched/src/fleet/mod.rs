@@ -39,7 +39,15 @@ pub struct Fleet {
     value: Value,
     shapes: Vec<Interned>,
     ids: BTreeMap<Shape, ShapeId>,
+    /// How many views are kept.
+    views: usize,
+    /// Counts what is asked, to forget what nobody asks about.
+    questions: u64,
 }
+
+/// What is kept of each alternative of each shape is some 50 to 100 bytes for each slot; beyond this many, what was not
+/// asked about for longest is forgotten.
+const MOST_CELLS: usize = 4_000_000;
 
 #[derive(Debug, Clone)]
 struct Interned {
@@ -114,7 +122,7 @@ impl Fleet {
         let layout = Layout::new(nodes);
         let state = State::new(&layout);
         let value = Value::new(&layout);
-        Fleet { layout, state, value, shapes: Vec::new(), ids: BTreeMap::new() }
+        Fleet { layout, state, value, shapes: Vec::new(), ids: BTreeMap::new(), views: 0, questions: 0 }
     }
 
     pub fn nodes(&self) -> &[Node] {
@@ -140,18 +148,12 @@ impl Fleet {
     /// One gang of this shape arrived: what arrives often is what room is kept for.
     pub fn learn(&mut self, shape: ShapeId) {
         let workers = self.shapes[shape.ordinal()].shape.workers;
-        self.value.learn(&self.layout, shape.ordinal(), workers);
+        self.value.learn(shape.ordinal(), workers);
     }
 
     /// Takes the tightest place from now on, whatever arrived and arrives.
     pub fn expect_nothing(&mut self) {
         self.value.expect_nothing();
-    }
-
-    /// From here on answers depend on what is held and was learned, and no longer on what was asked before: prices of
-    /// places are otherwise kept for a number of changes.
-    pub fn begin(&mut self) {
-        self.value.begin(&self.state);
     }
 
     /// How many workers fit now, on the best alternative and model; racks are not looked at.
@@ -223,17 +225,45 @@ impl Fleet {
 
     /// Brings what is kept of this alternative up to date.
     fn refresh(&mut self, id: ShapeId, alternative: usize) {
+        if self.shapes[id.ordinal()].views[alternative].is_none() {
+            self.make_view(id, alternative);
+        }
+        self.questions += 1;
+        if let Some(view) = &mut self.shapes[id.ordinal()].views[alternative] {
+            view.asked = self.questions;
+            view.refresh(&self.layout, &self.state);
+        }
+    }
+
+    fn make_view(&mut self, id: ShapeId, alternative: usize) {
+        if (self.views + 1) * self.layout.slots.len() > MOST_CELLS && self.views > 0 {
+            let all = self.shapes.iter_mut().flat_map(|interned| &mut interned.views);
+            let oldest = all.filter(|view| view.is_some());
+            if let Some(view) = oldest.min_by_key(|view| view.as_ref().map(|view| view.asked)) {
+                *view = None;
+                self.views -= 1;
+            }
+        }
         let interned = &mut self.shapes[id.ordinal()];
-        let ask = &interned.shape.alternatives[alternative];
-        let view = interned.views[alternative]
-            .get_or_insert_with(|| Box::new(View::new(&self.layout, &interned.shape, ask)));
-        view.refresh(&self.layout, &self.state);
+        let view = View::new(&self.layout, &interned.shape, &interned.shape.alternatives[alternative]);
+        interned.views[alternative] = Some(Box::new(view));
+        self.views += 1;
     }
 
     fn view(&self, id: ShapeId, alternative: usize) -> &View {
         self.shapes[id.ordinal()].views[alternative]
             .as_deref()
             .expect("it was refreshed before it is looked at")
+    }
+}
+
+#[cfg(test)]
+impl Fleet {
+    /// Everything that is only kept to save time.
+    fn forget_caches(&mut self) {
+        self.value.forget_caches();
+        self.shapes.iter_mut().for_each(|interned| interned.views.fill(None));
+        self.views = 0;
     }
 }
 
@@ -271,7 +301,7 @@ mod tests {
             let (first, second) = (one.shape(&shape), other.shape(&shape));
             one.learn(first);
             other.learn(second);
-            other.value.forget_caches();
+            other.forget_caches();
             assert_eq!(one.place(first, &Wish::NONE), other.place(second, &Wish::NONE));
         }
     }

@@ -153,6 +153,6 @@ impl Fleet {
     pub fn learn_from(&mut self, other: &Fleet) {
         let ids: Vec<usize> =
             other.shapes.iter().map(|interned| self.shape(&interned.shape).ordinal()).collect();
-        self.value.learn_from(&self.layout, &other.value, |shape| ids[shape]);
+        self.value.learn_from(&other.value, |shape| ids[shape]);
     }
 }

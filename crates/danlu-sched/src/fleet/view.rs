@@ -7,7 +7,7 @@
 use super::board::Need;
 use super::layout::{Layout, Slot};
 use super::state::State;
-use super::value::{Known, Moves, Value};
+use super::value::{ByPrint, Known, Moves, Value};
 use crate::shape::{DeviceAsk, Shape};
 
 #[derive(Debug, Clone)]
@@ -19,7 +19,8 @@ pub(crate) struct View {
     /// By slot.
     pub(crate) rooms: Vec<u32>,
     pub(crate) scores: Vec<i32>,
-    versions: Vec<Option<u64>>,
+    /// What each slot was counted with.
+    versions: Vec<u64>,
     /// Room on each model, or on everything where no device is asked for: a gang runs on one of them.
     pub(crate) pools: Vec<u64>,
     /// Room on each model within each rack.
@@ -28,6 +29,10 @@ pub(crate) struct View {
     model_prices: Vec<i32>,
     /// The best score of each `RUN` slots, and whether it has to be looked for again.
     peaks: Vec<(i32, bool)>,
+    /// When it was last asked about, as its fleet counts.
+    pub(crate) asked: u64,
+    /// What was settled, by content: many slots are alike, and many become what others were.
+    settled: ByPrint<Moves>,
     /// Slots whose moves nobody asked for since they changed.
     unseen: Vec<usize>,
     levels: Vec<u16>,
@@ -42,6 +47,12 @@ pub(crate) const NO_ROOM: i32 = i32::MIN;
 /// Slots whose best is remembered together: about the root of the number of slots in a large cluster.
 const RUN: usize = 64;
 
+/// Contents remembered for each slot, on average.
+const MOST_SETTLED: usize = 2;
+
+/// A version that no node has.
+const NEVER: u64 = u64::MAX;
+
 impl View {
     pub(crate) fn new(layout: &Layout, shape: &Shape, ask: &DeviceAsk) -> Self {
         let slots = layout.slots.len();
@@ -54,12 +65,14 @@ impl View {
             accepted: layout.slots.iter().map(|slot| layout.accepts(slot, shape, ask)).collect(),
             rooms: vec![0; slots],
             scores: vec![NO_ROOM; slots],
-            versions: vec![None; slots],
+            versions: vec![NEVER; slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
             peaks: vec![(NO_ROOM, true); slots.div_ceil(RUN)],
             model_prices: Vec::new(),
             moves: vec![Moves::NO_ROOM; slots],
+            asked: 0,
+            settled: ByPrint::default(),
             unseen: Vec::new(),
             levels: Vec::new(),
             moment: None,
@@ -104,10 +117,10 @@ impl View {
     fn count(&mut self, layout: &Layout, state: &State, at: usize) {
         let slot = &layout.slots[at];
         let version = state.versions[slot.node];
-        if !self.accepted[at] || self.versions[at] == Some(version) {
+        if !self.accepted[at] || self.versions[at] == version {
             return;
         }
-        self.versions[at] = Some(version);
+        self.versions[at] = version;
         let mut levels = std::mem::take(&mut self.levels);
         state.levels(layout, slot, &mut levels);
         let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
@@ -130,6 +143,9 @@ impl View {
     pub(crate) fn appraise(&mut self, layout: &Layout, state: &State, value: &mut Value) {
         value.reprice(layout, state);
         let anew = self.epoch != Some(value.epoch);
+        if anew {
+            self.settled.clear();
+        }
         if anew || self.round != value.round {
             self.round = value.round;
             // The last is for slots without devices.
@@ -155,7 +171,11 @@ impl View {
 
     fn appraise_slot(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
         value.update(layout, state, at);
-        self.moves[at] = value.most_gain((&layout.slots[at], at), state);
+        let known = self.settled.get(&value.briefs.known(at).content);
+        self.moves[at] = match known {
+            Some(moves) => *moves,
+            None => value.most_gain((&layout.slots[at], at), state),
+        };
         self.reckon(layout, value, at);
     }
 
@@ -164,8 +184,16 @@ impl View {
         if self.moves[at].known != Known::AtMost {
             return false;
         }
-        let slot = (&layout.slots[at], at);
-        self.moves[at] = value.moves(slot, state, self.need, (self.milli_cpus, self.bytes));
+        let content = value.briefs.known(at).content;
+        let moves = match self.settled.get(&content) {
+            Some(known) => *known,
+            None => value.moves((&layout.slots[at], at), state, self.need, (self.milli_cpus, self.bytes)),
+        };
+        if self.settled.len() > MOST_SETTLED * layout.slots.len() {
+            self.settled.clear();
+        }
+        self.settled.insert(content, moves);
+        self.moves[at] = moves;
         self.reckon(layout, value, at);
         true
     }
@@ -187,26 +215,30 @@ impl View {
     /// so good cannot win against what is better.
     pub(crate) fn best(&mut self, layout: &Layout, state: &State, value: &mut Value) -> Option<usize> {
         loop {
-            let best = self.first_best()?;
-            if !self.settle(layout, state, value, best) {
-                return Some(best);
+            for (peak, scores) in
+                self.peaks.iter_mut().zip(self.scores.chunks(RUN)).filter(|(peak, _)| peak.1)
+            {
+                *peak = (scores.iter().copied().max().unwrap_or(NO_ROOM), false);
+            }
+            let best = self.peaks.iter().map(|(score, _)| *score).max().filter(|score| *score != NO_ROOM)?;
+            let run = RUN * self.peaks.iter().position(|(score, _)| *score == best)?;
+            let slots = run..(run + RUN).min(self.scores.len());
+            let first = slots.clone().find(|&at| self.scores[at] == best)?;
+            if self.moves[first].known != Known::AtMost {
+                return Some(first);
+            }
+            // Neighbours are often alike: those that seem as good are settled in the same go.
+            for at in slots.filter(|&at| at >= first) {
+                if self.scores[at] == best {
+                    self.settle(layout, state, value, at);
+                }
             }
         }
     }
 
-    fn first_best(&mut self) -> Option<usize> {
-        for (peak, scores) in self.peaks.iter_mut().zip(self.scores.chunks(RUN)).filter(|(peak, _)| peak.1) {
-            *peak = (scores.iter().copied().max().unwrap_or(NO_ROOM), false);
-        }
-        let best = self.peaks.iter().map(|(score, _)| *score).max().filter(|score| *score != NO_ROOM)?;
-        let run = self.peaks.iter().position(|(score, _)| *score == best)?;
-        let scores = &self.scores[run * RUN..];
-        scores.iter().position(|score| *score == best).map(|at| run * RUN + at)
-    }
-
-    /// The device in use on which a share should go, if not on an idle one. The slot is settled.
-    pub(crate) fn used_device(&self, value: &Value, at: usize) -> Option<u8> {
-        value.used_device(&self.moves[at])
+    /// The level of the device in use on which a share should go, if not on an idle one. The slot is settled.
+    pub(crate) fn used_level(&self, value: &Value, at: usize) -> Option<u16> {
+        value.used_level(&self.moves[at])
     }
 
     /// How many workers of this shape a slot with this content has room for.

@@ -72,7 +72,6 @@ impl Scheduler {
         self.queue.wake(now);
         self.running.put_off_overdue(now);
         self.verdicts.clear();
-        self.fleet.begin();
         let mark = self.fleet.mark();
         let mut pass = Pass::new(self, now);
         pass.claims();

@@ -11,6 +11,8 @@ pub(crate) struct Brief {
     version: Option<u64>,
     /// Stands for what the devices hold; see [`fingerprint`].
     pub(crate) print: u64,
+    /// Stands for everything: slots with equal ones are as good as each other.
+    pub(crate) content: u64,
     pub(crate) idle: u32,
     /// Thousandths of devices.
     pub(crate) free: u32,
@@ -34,7 +36,15 @@ impl Briefs {
         for slot in &layout.slots {
             first.push(first.last().copied().unwrap_or(0) + slot.positions.len());
         }
-        let brief = Brief { version: None, print: 0, idle: 0, free: 0, blocks: [0; TIERS], left_over: None };
+        let brief = Brief {
+            version: None,
+            print: 0,
+            content: 0,
+            idle: 0,
+            free: 0,
+            blocks: [0; TIERS],
+            left_over: None,
+        };
         Briefs {
             of_slots: vec![brief; layout.slots.len()],
             levels: vec![0; first.last().copied().unwrap_or(0)],
@@ -58,12 +68,19 @@ impl Briefs {
             state.levels(layout, slot, &mut self.scratch);
             let levels = &self.scratch;
             let idle = idle(levels);
+            let print = fingerprint(slot.board, levels);
+            let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
+            let model = layout.model_of[at] as u64;
             *brief = Brief {
                 version,
-                print: fingerprint(slot.board, levels),
+                print,
+                content: ordered(slot.board, levels)
+                    .unwrap_or(print)
+                    .wrapping_add(mixed(milli_cpus.cast_unsigned() ^ (model << 48)))
+                    .wrapping_add(mixed(!bytes.cast_unsigned())),
                 idle,
                 free: levels.iter().map(|&level| u32::from(level)).sum(),
-                blocks: tiers.blocks(slot, levels, idle, state.milli_cpus[slot.node], state.bytes[slot.node]),
+                blocks: tiers.blocks(slot, levels, idle, milli_cpus, bytes),
                 left_over: None,
             };
             self.levels[self.first[at]..self.first[at + 1]].copy_from_slice(levels);
@@ -107,6 +124,12 @@ pub(crate) fn fingerprint(board: Board, levels: &[u16]) -> u64 {
             .zip(0_u64..)
             .fold(0, |all: u64, (&level, at)| all.wrapping_add(mixed(level_print(level) ^ (at + 1)))),
     }
+}
+
+/// Where the board has rules, which device it is may matter to what is done next.
+fn ordered(board: Board, levels: &[u16]) -> Option<u64> {
+    let print = || levels.iter().fold(1, |print, &level| mixed(print ^ (u64::from(level) << 32)));
+    (board != Board::Any).then(print)
 }
 
 /// A slot as one would leave it.

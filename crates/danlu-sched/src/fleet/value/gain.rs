@@ -4,7 +4,9 @@ use super::brief::{Content, fingerprint, level_print};
 use super::moves::{Move, Moves, NOTHING_BROKEN};
 use super::sample::{CPU_UNIT, MEMORY_UNIT, mixed, units};
 use super::tier::TIERS;
-use super::{Board, CPU_GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, State, Value, rollout};
+use super::{
+    Board, CPU_GRAIN, GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, State, Value, rollout,
+};
 
 impl Value {
     /// The ways to put one worker on a slot that has room for it; its brief is up to date.
@@ -17,7 +19,8 @@ impl Value {
     ) -> Moves {
         let (slot, at) = slot;
         let Some(model) = slot.model else {
-            return Moves::exactly(None, Some(Move { gain: 0, pattern: NOTHING_BROKEN }));
+            // Nothing that anybody waits for is lost here: a little better than the best of the others.
+            return Moves::exactly(None, Some(Move { gain: GRAIN * LANES_I32, pattern: NOTHING_BROKEN }));
         };
         if !self.has_sample() {
             return self.tightest(at, need);
@@ -44,7 +47,7 @@ impl Value {
                 let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
                 self.left_over_now(model, at, Content { slot, print, milli_cpus, bytes })
             }
-            _ => 1,
+            _ => GRAIN * LANES_I32,
         };
         Moves::at_most(gain)
     }
@@ -66,11 +69,11 @@ impl Value {
         rest: Content<'_>,
         before: i32,
         need: Need,
-    ) -> Option<(Move, u8)> {
+    ) -> Option<(Move, u16)> {
         if !need.is_share() || !rest.slot.board.accepts(need) {
             return None;
         }
-        let mut best: Option<(i32, u8)> = None;
+        let mut best: Option<(i32, u16)> = None;
         for device in 0..rest.slot.positions.len() {
             let levels = self.briefs.levels(at);
             let level = levels[device];
@@ -81,12 +84,12 @@ impl Value {
             let after = self.without(at, rest, &[device], need.share);
             let gain = before - self.left_over(model, at, after, &[(device, need.share)]);
             if best.is_none_or(|(other, _)| gain > other) {
-                best = Some((gain, device));
+                best = Some((gain, level));
             }
         }
-        let (gain, device) = best?;
+        let (gain, level) = best?;
         let pattern = self.broken(at, rest, &[]);
-        Some((Move { gain, pattern }, device))
+        Some((Move { gain, pattern }, level))
     }
 
     fn on_idle_devices(
@@ -207,12 +210,11 @@ impl Value {
     fn tightest(&self, at: usize, need: Need) -> Moves {
         let levels = self.briefs.levels(at);
         let free = i32::try_from(self.briefs.known(at).free).unwrap_or(i32::MAX / 4);
-        let fitting =
-            levels.iter().zip(0..=u8::MAX).filter(|(level, _)| **level >= need.share && **level < 1000);
-        let device = fitting.min().map(|(_, device)| device).filter(|_| need.is_share());
+        let fitting = levels.iter().filter(|level| **level >= need.share && **level < 1000);
+        let level = fitting.min().copied().filter(|_| need.is_share());
         let idle = self.briefs.known(at).idle >= need.devices;
         let on = |gain: i32| Move { gain, pattern: NOTHING_BROKEN };
-        Moves::exactly(device.map(|device| (on(1 - free), device)), idle.then(|| on(-free)))
+        Moves::exactly(level.map(|level| (on(1 - free), level)), idle.then(|| on(-free)))
     }
 
     /// Everything that is only kept to save time.

@@ -23,6 +23,8 @@ pub(crate) struct Mix {
     pub(crate) seen: u64,
     /// Of them those whose workers take several devices.
     pub(crate) seen_large: u64,
+    /// How many shapes these were.
+    pub(crate) large_shapes: u64,
 }
 
 /// One kind of worker.
@@ -54,6 +56,10 @@ impl Mix {
 
     pub(crate) fn learn(&mut self, shape: usize, workers: u32) {
         let weight = ONE_ARRIVAL * u64::from(workers.clamp(1, MOST_WORKERS));
+        if self.arrivals[shape].block().is_some() {
+            self.seen_large += 1;
+            self.large_shapes += u64::from(self.arrivals[shape].weight == 0);
+        }
         self.arrivals[shape].weight += weight;
         self.total += weight;
         self.seen += 1;
@@ -73,6 +79,7 @@ impl Mix {
         }
         self.seen += other.seen;
         self.seen_large += other.seen_large;
+        self.large_shapes += other.large_shapes;
     }
 
     /// Those that were seen.
@@ -85,11 +92,6 @@ impl Arrival {
     /// Thousandths of devices that one worker takes.
     pub(crate) fn milli(&self) -> u32 {
         self.need.devices * u32::from(self.need.share)
-    }
-
-    /// What all of them take, as a weight.
-    pub(crate) fn volume(&self) -> f64 {
-        self.weight as f64 * f64::from(self.milli())
     }
 
     /// The smallest block that holds its devices, in `BLOCK_SIZES`; nothing for a single one.

@@ -24,7 +24,7 @@ use self::brief::Briefs;
 use self::mix::Mix;
 pub(crate) use self::moves::{Known, Moves};
 use self::moves::{Move, NO_WAY, Patterns};
-use self::price::{Prices, Sums};
+use self::price::{Demand, Prices, Sums};
 use self::sample::{LANES, Sample, Smallest, Step};
 use self::tier::Tiers;
 use super::board::{Board, Need};
@@ -36,20 +36,20 @@ use crate::shape::Shape;
 const FIRST_SAMPLE: u64 = 8;
 /// A new sample whenever this many times (in tenths) as many arrivals are known: what is learned last matters less and
 /// less, and a new sample costs more the more nodes differ.
-const EARLY_GROWTH: u64 = 14;
-const LATE_GROWTH: u64 = 20;
-/// The same for workers that take several devices and the kinds of blocks they need: they are few, and each matters.
-const LARGE_GROWTH: u64 = 15;
+const EARLY_GROWTH: u64 = 20;
+const LATE_GROWTH: u64 = 40;
+/// The same for workers that take several devices and the kinds of blocks they need. They are few and each matters, so
+/// that a shape that was never seen before counts at once.
+const LARGE_GROWTH: u64 = 20;
 const LATE: u64 = 500;
-/// Changes of nodes between two looks at prices; more often as long as every arrival tells something.
-const REPRICE: u64 = 64;
-const REPRICE_EARLY: u64 = 8;
+/// The same, in hundredths, for the shares from which prices are computed.
+const DEMAND_GROWTH: u64 = 106;
 /// Scores closer than this, in thousandths of a device, count as equal; then the first slot is taken, which keeps later
 /// ones whole. Finer scores spread workers by noise.
 const GRAIN: i32 = 20;
 /// Amounts are rounded down so that contents repeat: half a core, 2 GiB.
-const CPU_GRAIN: u64 = 500;
-const MEMORY_GRAIN: u64 = 2 << 30;
+const CPU_GRAIN: u64 = 1000;
+const MEMORY_GRAIN: u64 = 4 << 30;
 /// Contents remembered at most, about 40 MB; then all are forgotten.
 const MOST_REMEMBERED: usize = 1 << 20;
 /// Any number; another one draws another sample.
@@ -65,18 +65,20 @@ pub(crate) struct Value {
     next_sample: u64,
     /// Counts samples and choices of tiers: moves that were worked out with others are worth nothing.
     pub(crate) epoch: u64,
-    left_overs: HashMap<u64, i32, BuildHasherDefault<Identity>>,
+    left_overs: ByPrint<i32>,
     pub(crate) briefs: Briefs,
     tiers: Tiers,
-    tiers_are_old: bool,
     next_tiers: u64,
+    large_shapes: u64,
+    demand: Demand,
+    next_demand: u64,
+    /// How many arrivals there were when we last looked.
+    learned: u64,
     sums: Sums,
     prices: Prices,
     priced_at: Option<u64>,
     /// Nothing is expected and nothing has a price: the tightest slot is taken.
     expects_nothing: bool,
-    /// The change from which on it is counted when to look at prices.
-    counted_from: u64,
     /// Counts changes of prices.
     pub(crate) round: u64,
     patterns: Patterns,
@@ -92,16 +94,18 @@ impl Value {
             smallest: Vec::new(),
             next_sample: FIRST_SAMPLE,
             epoch: 0,
-            left_overs: HashMap::default(),
+            left_overs: ByPrint::default(),
             briefs: Briefs::new(layout),
             tiers: Tiers::default(),
-            tiers_are_old: true,
             next_tiers: 1,
+            large_shapes: 0,
+            demand: Demand::default(),
+            next_demand: 0,
+            learned: 0,
             sums: Sums::default(),
             prices: Prices::default(),
             priced_at: None,
             expects_nothing: false,
-            counted_from: 0,
             round: 0,
             patterns: Patterns::default(),
             levels: Vec::new(),
@@ -116,76 +120,67 @@ impl Value {
         self.expects_nothing = true;
     }
 
-    pub(crate) fn learn(&mut self, layout: &Layout, shape: usize, workers: u32) {
-        if self.expects_nothing {
-            return;
-        }
-        self.mix.learn(shape, workers);
-        if self.mix.arrivals[shape].block().is_some() {
-            self.mix.seen_large += 1;
-            if self.mix.seen_large >= self.next_tiers {
-                self.next_tiers = (self.mix.seen_large * LARGE_GROWTH).div_ceil(10);
-                self.tiers_are_old = true;
-                self.priced_at = None;
-            }
-        }
-        if self.mix.seen >= self.next_sample {
-            self.draw(layout);
+    pub(crate) fn learn(&mut self, shape: usize, workers: u32) {
+        if !self.expects_nothing {
+            self.mix.learn(shape, workers);
         }
     }
 
     /// Takes over what was learned elsewhere; `shape` says what others' shapes are called here.
-    pub(crate) fn learn_from(&mut self, layout: &Layout, other: &Value, shape: impl Fn(usize) -> usize) {
+    pub(crate) fn learn_from(&mut self, other: &Value, shape: impl Fn(usize) -> usize) {
         self.mix.learn_from(&other.mix, shape);
         self.expects_nothing |= other.expects_nothing;
-        self.tiers_are_old = true;
-        self.priced_at = None;
-        if self.mix.seen >= self.next_sample {
-            self.draw(layout);
-        }
     }
 
-    fn draw(&mut self, layout: &Layout) {
-        let growth = if self.mix.seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
-        self.next_sample = (self.mix.seen * growth).div_ceil(10);
-        self.sample = Sample::draw(&self.mix, SEED);
-        let models = 0..layout.models.len();
-        self.steps = models.clone().map(|model| self.sample.seen_by(&self.mix, model)).collect();
-        self.smallest = models.map(|model| Smallest::of(&self.sample, &self.mix, model)).collect();
-        self.left_overs.clear();
-        self.tiers_are_old = true;
-        self.priced_at = None;
-    }
-
-    /// Prices will be looked at anew, and their age counted from now on.
-    pub(crate) fn begin(&mut self, state: &State) {
-        self.counted_from = state.moment();
-        self.priced_at = None;
-    }
-
-    /// Looks at prices again if it is time to. To be called before anything is asked.
+    /// Follows what was learned and what changed. To be called before anything is asked. Nothing happens when somebody
+    /// arrives, so that what is known depends on who arrived and not in which order, unless somebody was placed between.
     pub(crate) fn reprice(&mut self, layout: &Layout, state: &State) {
-        let every = if self.mix.seen < LATE { REPRICE_EARLY } else { REPRICE };
-        let due = Some((state.moment() - self.counted_from) / every);
-        if self.priced_at == due || self.expects_nothing {
+        let is_known = self.learned == self.mix.seen;
+        if self.expects_nothing || is_known && self.priced_at == Some(state.moment()) {
             return;
         }
-        self.priced_at = due;
-        if self.tiers_are_old {
-            self.tiers_are_old = false;
-            self.epoch += 1;
-            self.tiers = Tiers::choose(layout, state, &self.mix);
-            self.briefs.forget();
-            self.sums.forget();
-            self.patterns = Patterns::default();
+        self.priced_at = Some(state.moment());
+        if !is_known {
+            self.learned = self.mix.seen;
+            self.catch_up(layout, state);
         }
         self.sums.refresh(layout, state, &mut self.briefs, &self.tiers);
-        let prices = self.sums.prices(&self.mix, &self.tiers);
+        let prices = self.sums.prices(&self.demand, &self.tiers);
         if prices != self.prices {
             self.prices = prices;
             self.round += 1;
             self.patterns.reprice(&self.tiers, &self.prices.block);
         }
+    }
+
+    fn catch_up(&mut self, layout: &Layout, state: &State) {
+        let Mix { seen, seen_large, large_shapes, .. } = self.mix;
+        let is_large = seen_large >= self.next_tiers || large_shapes != self.large_shapes;
+        if seen >= self.next_sample {
+            let growth = if seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
+            self.next_sample = (seen * growth).div_ceil(10);
+            self.sample = Sample::draw(&self.mix, SEED);
+            let models = 0..layout.models.len();
+            self.steps = models.clone().map(|model| self.sample.seen_by(&self.mix, model)).collect();
+            self.smallest = models.map(|model| Smallest::of(&self.sample, &self.mix, model)).collect();
+            self.left_overs.clear();
+        } else if !is_large {
+            if seen >= self.next_demand {
+                self.next_demand = (seen * DEMAND_GROWTH).div_ceil(100);
+                self.demand = Demand::of(&self.mix, &self.tiers);
+            }
+            return;
+        }
+        if is_large {
+            self.next_tiers = (seen_large * LARGE_GROWTH).div_ceil(10);
+            self.large_shapes = large_shapes;
+        }
+        self.epoch += 1;
+        self.tiers = Tiers::choose(layout, state, &self.mix);
+        self.demand = Demand::of(&self.mix, &self.tiers);
+        self.briefs.forget();
+        self.sums.forget();
+        self.patterns = Patterns::default();
     }
 
     /// Whether enough is known to expect anything.
@@ -205,11 +200,11 @@ impl Value {
         self.score_of(moves.used(), model_price).max(self.score_of(moves.idle(), model_price))
     }
 
-    /// The device in use on which a share should go, if not on an idle one.
-    pub(crate) fn used_device(&self, moves: &Moves) -> Option<u8> {
+    /// The level of the device in use on which a share should go, if not on an idle one.
+    pub(crate) fn used_level(&self, moves: &Moves) -> Option<u16> {
         // Both are on the same model, so that its price makes no difference.
         let (used, idle) = (self.score_of(moves.used(), 0), self.score_of(moves.idle(), 0));
-        (moves.used() != NO_WAY && used >= idle).then_some(moves.device)
+        (moves.used() != NO_WAY && used >= idle).then_some(moves.level)
     }
 
     fn score_of(&self, step: Move, model_price: i32) -> i32 {
@@ -229,7 +224,10 @@ impl Value {
 const LANES_I32: i32 = 32;
 const _: () = assert!(LANES_I32 as usize == LANES);
 
-/// Keys are spread over all bits already.
+/// Maps whose keys are prints, which are spread over all bits already.
+pub(crate) type ByPrint<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+
+/// Hashes a print to itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Identity(u64);
 

@@ -12,14 +12,15 @@ pub(crate) struct Move {
     pub(crate) pattern: u16,
 }
 
-/// The ways worth considering: the best on a device in use (which one), and one on idle devices. Devices in use break up
+/// The ways worth considering: the best on a device in use (by its level), and one on idle devices. Devices in use break up
 /// the same blocks whichever it is, so that the best of them does not depend on prices. Kept for every shape and slot, and
 /// therefore packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moves {
     gains: [i32; 2],
     patterns: [u16; 2],
-    pub(crate) device: u8,
+    /// What is left of the device in use before.
+    pub(crate) level: u16,
     pub(crate) known: Known,
 }
 
@@ -40,18 +41,18 @@ impl Moves {
 
     pub(crate) const UNSEEN: Moves = Moves::new(Known::Unseen, NO_WAY, 0, NO_WAY);
 
-    const fn new(known: Known, used: Move, device: u8, idle: Move) -> Self {
+    const fn new(known: Known, used: Move, level: u16, idle: Move) -> Self {
         let (gains, patterns) = ([used.gain, idle.gain], [used.pattern, idle.pattern]);
-        Moves { gains, patterns, device, known }
+        Moves { gains, patterns, level, known }
     }
 
     pub(crate) fn at_most(gain: i32) -> Self {
         Moves::new(Known::AtMost, NO_WAY, 0, Move { gain, pattern: NOTHING_BROKEN })
     }
 
-    pub(crate) fn exactly(used: Option<(Move, u8)>, idle: Option<Move>) -> Self {
-        let (used, device) = used.unwrap_or((NO_WAY, 0));
-        Moves::new(Known::Exactly, used, device, idle.unwrap_or(NO_WAY))
+    pub(crate) fn exactly(used: Option<(Move, u16)>, idle: Option<Move>) -> Self {
+        let (used, level) = used.unwrap_or((NO_WAY, 0));
+        Moves::new(Known::Exactly, used, level, idle.unwrap_or(NO_WAY))
     }
 
     pub(crate) fn used(&self) -> Move {

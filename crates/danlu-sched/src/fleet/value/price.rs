@@ -1,8 +1,10 @@
 //! Prices of what is scarce: models that many insist on, and blocks of devices that somebody will want together.
 //!
-//! Both are ratios of what is expected to be asked for to what there is, and change slowly: they are computed anew once
-//! in a while from running sums, and stand outside of whatever is kept per shape and slot. They are rounded, so that most
-//! of the time nothing that was computed with them changes.
+//! Both are ratios of what is expected to be asked for to what there is: functions of running sums, and outside of
+//! whatever is kept per shape and slot. They are rounded, so that most of the time nothing that was computed with them
+//! changes.
+
+use std::collections::BTreeMap;
 
 use super::super::layout::Layout;
 use super::super::state::State;
@@ -80,36 +82,62 @@ impl Sums {
         (*free, *blocks) = (brief.free, brief.blocks);
     }
 
-    pub(crate) fn prices(&self, mix: &Mix, tiers: &Tiers) -> Prices {
+    pub(crate) fn prices(&self, demand: &Demand, tiers: &Tiers) -> Prices {
         let free: f64 = self.free.iter().map(|&free| free as f64).sum();
-        let asked: f64 = mix.known().map(super::mix::Arrival::volume).sum();
-        let arrivals = mix.total as f64 / ONE_ARRIVAL as f64;
-        let known = arrivals / (arrivals + PRIOR_ARRIVALS);
         // What will be asked of each model, against what there is of it: 1 where nobody is choosy.
-        let insisting = (1.0 - known) / self.free.len().max(1) as f64;
+        let insisting = (1.0 - demand.known) / self.free.len().max(1) as f64;
         let mut loads: Vec<f64> =
             self.free.iter().map(|&own| insisting * free / (own as f64).max(1.0)).collect();
-        let mut wanted = [0.0; TIERS];
-        for arrival in mix.known().filter(|arrival| arrival.need.devices > 0) {
-            let share = arrival.volume() / asked;
-            let suits: f64 = (0..self.free.len())
-                .filter(|&model| arrival.takes(model))
-                .map(|model| self.free[model] as f64)
-                .sum();
-            for (_, load) in loads.iter_mut().enumerate().filter(|(model, _)| arrival.takes(*model)) {
-                *load += known * share * free / suits.max(1.0);
-            }
-            for (wanted, tier) in wanted.iter_mut().zip(&tiers.0).filter(|(_, tier)| tier.serves(arrival)) {
-                *wanted += share * free / (1000.0 * f64::from(tier.devices));
+        for (models, share) in &demand.by_models {
+            let suits: f64 =
+                self.free.iter().zip(models).filter(|(_, takes)| **takes).map(|(&free, _)| free as f64).sum();
+            for (load, _) in loads.iter_mut().zip(models).filter(|(_, takes)| **takes) {
+                *load += demand.known * share * free / suits.max(1.0);
             }
         }
         let mut block = [0; TIERS];
         for (at, tier) in tiers.0.iter().enumerate() {
-            let scarcity = (wanted[at] / (self.blocks[at] as f64).max(f64::MIN_POSITIVE)).min(1.0);
+            let wanted = demand.by_tier[at] * free / (1000.0 * f64::from(tier.devices));
+            let scarcity = (wanted / (self.blocks[at] as f64).max(f64::MIN_POSITIVE)).min(1.0);
             block[at] = price(BLOCK_WEIGHT * scarcity.powi(BLOCK_SHARPNESS))
                 * i32::try_from(tier.devices).unwrap_or(0);
         }
         Prices { model: loads.iter().map(|load| price(load.min(HIGHEST_LOAD))).collect(), block }
+    }
+}
+
+/// What will be asked for, as shares of all that is asked for in devices.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Demand {
+    /// How much of it is known rather than assumed.
+    known: f64,
+    by_models: Vec<(Vec<bool>, f64)>,
+    by_tier: [f64; TIERS],
+}
+
+impl Demand {
+    /// Sums are whole numbers, so that the order in which shapes became known makes no difference.
+    pub(crate) fn of(mix: &Mix, tiers: &Tiers) -> Self {
+        let (mut asked, mut by_tier) = (0, [0; TIERS]);
+        let mut by_models: BTreeMap<&Vec<bool>, u128> = BTreeMap::new();
+        for arrival in mix.known().filter(|arrival| arrival.need.devices > 0) {
+            let volume = u128::from(arrival.weight) * u128::from(arrival.milli());
+            asked += volume;
+            *by_models.entry(&arrival.models).or_default() += volume;
+            for (wanted, _) in by_tier.iter_mut().zip(&tiers.0).filter(|(_, tier)| tier.serves(arrival)) {
+                *wanted += volume;
+            }
+        }
+        let share = |volume: u128| volume as f64 / asked.max(1) as f64;
+        let arrivals = mix.total as f64 / ONE_ARRIVAL as f64;
+        Demand {
+            known: arrivals / (arrivals + PRIOR_ARRIVALS),
+            by_models: by_models
+                .into_iter()
+                .map(|(models, volume)| (models.clone(), share(volume)))
+                .collect(),
+            by_tier: by_tier.map(share),
+        }
     }
 }
 

@@ -12,30 +12,34 @@ pub(crate) const MOST_DEVICES: usize = 1 << LEVEL_SHIFT;
 
 const IDLE: u16 = 1000 << LEVEL_SHIFT;
 
+/// Devices are handled by fours: what is needed of them is then loaded once for four.
+const GROUP: usize = 4;
+type Group = [Lanes<u16>; GROUP];
+
 /// Thousandths of devices left, summed over the sequences. Takes every worker that fits, on the device that fits best.
 /// `levels` are those of devices that are not used up, at most [`MOST_DEVICES`].
 pub(crate) fn left_over(steps: &[Step], levels: &[u16], cpus: i16, memory: i16) -> i32 {
     match levels.len() {
         0 => 0,
-        1..=8 => left_over_of::<8>(steps, levels, cpus, memory),
-        _ => left_over_of::<MOST_DEVICES>(steps, levels, cpus, memory),
+        1..=4 => left_over_of::<1>(steps, levels, cpus, memory),
+        5..=8 => left_over_of::<2>(steps, levels, cpus, memory),
+        _ => left_over_of::<{ MOST_DEVICES / GROUP }>(steps, levels, cpus, memory),
     }
 }
 
-fn left_over_of<const MOST: usize>(steps: &[Step], levels: &[u16], cpus: i16, memory: i16) -> i32 {
-    let mut devices = [[0; LANES]; MOST];
-    for ((device, &level), at) in devices.iter_mut().zip(levels).zip(0..) {
+fn left_over_of<const GROUPS: usize>(steps: &[Step], levels: &[u16], cpus: i16, memory: i16) -> i32 {
+    let mut groups: [Group; GROUPS] = [[[0; LANES]; GROUP]; GROUPS];
+    for ((device, &level), at) in groups.as_flattened_mut().iter_mut().zip(levels).zip(0..) {
         *device = [(level << LEVEL_SHIFT) | at; LANES];
     }
-    let devices = &mut devices[..levels.len().min(MOST)];
     let (mut cpus, mut memory) = ([cpus; LANES], [memory; LANES]);
     for step in steps {
         if let Some(several) = &step.several {
-            take_several(several, devices, &mut cpus, &mut memory);
+            take_several(several, &mut groups, &mut cpus, &mut memory);
         }
-        take_one(&step.single, devices, &mut cpus, &mut memory);
+        take_one(&step.single, &mut groups, &mut cpus, &mut memory);
     }
-    devices.iter().map(level_sum).sum()
+    groups.as_flattened().iter().map(level_sum).sum()
 }
 
 /// The same for boards with rules, one sequence after the other: such nodes have few distinct states.
@@ -75,15 +79,15 @@ pub(crate) fn left_over_by_rules(
 }
 
 /// Workers that take one device, a share of one, or none.
-fn take_one(single: &Single, devices: &mut [Lanes<u16>], cpus: &mut Lanes<i16>, memory: &mut Lanes<i16>) {
+fn take_one(single: &Single, groups: &mut [Group], cpus: &mut Lanes<i16>, memory: &mut Lanes<i16>) {
     let mut rest = [u16::MAX; LANES];
-    for device in devices.iter() {
-        keep_tighter(&mut rest, device, &single.level);
+    for group in groups.iter() {
+        keep_tightest(&mut rest, group, &single.level);
     }
     let mut taken = [0; LANES];
     take_amounts(single, &mut rest, cpus, memory, &mut taken);
-    for device in devices.iter_mut() {
-        take_from(device, &rest, &taken);
+    for group in groups.iter_mut() {
+        take_from(group, &rest, &taken);
     }
 }
 
@@ -93,9 +97,12 @@ fn take_one(single: &Single, devices: &mut [Lanes<u16>], cpus: &mut Lanes<i16>, 
 /// What would be left of the device that is left with the least. Where the level is too low the difference wraps and is
 /// larger than all others, for levels end at 1000 × 32 + 31.
 #[inline(never)]
-fn keep_tighter(rest: &mut Lanes<u16>, device: &Lanes<u16>, level: &Lanes<u16>) {
+fn keep_tightest(rest: &mut Lanes<u16>, [one, two, three, four]: &Group, level: &Lanes<u16>) {
     for lane in 0..LANES {
-        rest[lane] = rest[lane].min(device[lane].wrapping_sub(level[lane]));
+        let level = level[lane];
+        let half = one[lane].wrapping_sub(level).min(two[lane].wrapping_sub(level));
+        let other = three[lane].wrapping_sub(level).min(four[lane].wrapping_sub(level));
+        rest[lane] = rest[lane].min(half.min(other));
     }
 }
 
@@ -120,36 +127,40 @@ fn take_amounts(
 }
 
 #[inline(never)]
-fn take_from(device: &mut Lanes<u16>, from: &Lanes<u16>, taken: &Lanes<u16>) {
+fn take_from([one, two, three, four]: &mut Group, from: &Lanes<u16>, taken: &Lanes<u16>) {
     for lane in 0..LANES {
-        let this = 0_u16.wrapping_sub(u16::from(device[lane] == from[lane]));
-        device[lane] = device[lane].wrapping_sub(taken[lane] & this);
+        let (from, taken) = (from[lane], taken[lane]);
+        let take = |level: u16| level.wrapping_sub(taken & 0_u16.wrapping_sub(u16::from(level == from)));
+        one[lane] = take(one[lane]);
+        two[lane] = take(two[lane]);
+        three[lane] = take(three[lane]);
+        four[lane] = take(four[lane]);
     }
 }
 
 /// Workers that take several whole devices.
-fn take_several(
-    several: &Several,
-    devices: &mut [Lanes<u16>],
-    cpus: &mut Lanes<i16>,
-    memory: &mut Lanes<i16>,
-) {
+fn take_several(several: &Several, groups: &mut [Group], cpus: &mut Lanes<i16>, memory: &mut Lanes<i16>) {
     let mut idle = [0; LANES];
-    for device in devices.iter() {
-        count_idle(&mut idle, device);
+    for group in groups.iter() {
+        count_idle(&mut idle, group);
     }
     let mut missing = [0; LANES];
     take_amounts_of_several(several, &idle, cpus, memory, &mut missing);
-    for device in devices.iter_mut() {
-        take_idle(device, &mut missing);
+    for group in groups.iter_mut() {
+        take_idle(group, &mut missing);
     }
 }
 
+/// All bits where the device is idle; a level has at most 15 bits.
+fn is_idle(level: u16) -> i16 {
+    -i16::from(level.cast_signed() >= IDLE.cast_signed())
+}
+
 #[inline(never)]
-fn count_idle(idle: &mut Lanes<i16>, device: &Lanes<u16>) {
+fn count_idle(idle: &mut Lanes<i16>, [one, two, three, four]: &Group) {
     for lane in 0..LANES {
-        // A level has at most 15 bits.
-        idle[lane] -= -i16::from(device[lane].cast_signed() >= IDLE.cast_signed());
+        let half = is_idle(one[lane]) + is_idle(two[lane]);
+        idle[lane] -= half + is_idle(three[lane]) + is_idle(four[lane]);
     }
 }
 
@@ -172,12 +183,19 @@ fn take_amounts_of_several(
 }
 
 #[inline(never)]
-fn take_idle(device: &mut Lanes<u16>, missing: &mut Lanes<i16>) {
+fn take_idle([one, two, three, four]: &mut Group, missing: &mut Lanes<i16>) {
     for lane in 0..LANES {
-        let this =
-            -i16::from(device[lane].cast_signed() >= IDLE.cast_signed()) & -i16::from(missing[lane] > 0);
-        missing[lane] += this;
-        device[lane] -= IDLE & this.cast_unsigned();
+        let mut still = missing[lane];
+        let mut take = |level: u16| {
+            let this = is_idle(level) & -i16::from(still > 0);
+            still += this;
+            level - (IDLE & this.cast_unsigned())
+        };
+        one[lane] = take(one[lane]);
+        two[lane] = take(two[lane]);
+        three[lane] = take(three[lane]);
+        four[lane] = take(four[lane]);
+        missing[lane] = still;
     }
 }
 

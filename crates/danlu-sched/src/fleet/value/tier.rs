@@ -1,22 +1,23 @@
 //! Blocks: devices on one slot that somebody will want together, with the processors and memory to use them.
 //!
 //! Small jobs on many nodes leave no room for large ones. So whoever breaks up the last blocks of a kind pays for it. Kinds
-//! of blocks (*tiers*) are chosen from what arrived: for each size the 75th percentile of what such workers need besides,
-//! and those that are scarcest, which may be few workers that only few nodes can hold at all.
+//! of blocks (*tiers*) are chosen from what arrived: for each size the least that such workers need besides, the 75th
+//! percentile of it, and those that are scarcest, which may be few workers that only few nodes can hold at all. One tier
+//! alone is not enough: blocks that most need are not protected by what the most demanding few of them need.
 
 use super::super::board::{Board, Need};
 use super::super::layout::{Layout, Slot};
 use super::super::state::State;
 use super::mix::{Arrival, BLOCK_SIZES, Mix};
 
-/// Kinds of each size: one for most, and the two scarcest.
-const TIERS_PER_SIZE: usize = 3;
+/// Kinds of each size: one for the least demanding, one for most, and the two scarcest.
+const TIERS_PER_SIZE: usize = 4;
 pub(crate) const TIERS: usize = TIERS_PER_SIZE * BLOCK_SIZES.len();
 
 /// How many blocks of each kind.
 pub(crate) type Blocks = [i8; TIERS];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tier {
     /// In `BLOCK_SIZES`.
     size: usize,
@@ -39,13 +40,15 @@ impl Tiers {
             if arrivals.is_empty() {
                 continue;
             }
-            tiers.push(Tier {
-                size,
-                devices,
-                milli_cpus: percentile_75(&arrivals, |arrival| arrival.milli_cpus),
-                bytes: percentile_75(&arrivals, |arrival| arrival.bytes),
-                models: None,
-            });
+            for percent in [0, 75] {
+                tiers.push(Tier {
+                    size,
+                    devices,
+                    milli_cpus: percentile(percent, &arrivals, |arrival| arrival.milli_cpus),
+                    bytes: percentile(percent, &arrivals, |arrival| arrival.bytes),
+                    models: None,
+                });
+            }
             let mut scarce: Vec<(f64, Tier)> = arrivals
                 .iter()
                 .map(|arrival| {
@@ -56,8 +59,12 @@ impl Tiers {
                     (wanted as f64 / tier.count_all(layout, state).max(0.5), tier)
                 })
                 .collect();
-            scarce.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-            tiers.extend(scarce.into_iter().map(|(_, tier)| tier).take(TIERS_PER_SIZE - 1));
+            // Ties by what they are, not by who came first.
+            scarce.sort_by(|(one, tier), (other, against)| {
+                other.total_cmp(one).then_with(|| tier.cmp(against))
+            });
+            scarce.dedup_by(|(_, one), (_, other)| one == other);
+            tiers.extend(scarce.into_iter().map(|(_, tier)| tier).take(TIERS_PER_SIZE - 2));
         }
         Tiers(tiers)
     }
@@ -139,7 +146,7 @@ pub(crate) fn idle(levels: &[u16]) -> u32 {
     levels.iter().map(|&level| u32::from(level == 1000)).sum()
 }
 
-fn percentile_75(arrivals: &[&Arrival], amount: impl Fn(&Arrival) -> u64) -> i64 {
+fn percentile(percent: u64, arrivals: &[&Arrival], amount: impl Fn(&Arrival) -> u64) -> i64 {
     let mut amounts: Vec<(u64, u64)> =
         arrivals.iter().map(|arrival| (amount(arrival), arrival.weight)).collect();
     amounts.sort_unstable();
@@ -147,7 +154,7 @@ fn percentile_75(arrivals: &[&Arrival], amount: impl Fn(&Arrival) -> u64) -> i64
     let mut below = 0;
     let reaches = amounts.iter().find(|(_, weight)| {
         below += weight;
-        4 * below >= 3 * total
+        100 * below >= percent * total
     });
     reaches.map_or(0, |(amount, _)| i64::try_from(*amount).unwrap_or(i64::MAX))
 }

@@ -233,7 +233,7 @@ impl Pass<'_> {
     /// When a waiting job should end that starts at a given time.
     pub(super) fn end_expected_of(&self, job: JobId, start: Timestamp) -> Timestamp {
         let waiting = self.scheduler.queue.get(job);
-        waiting.map_or(start, |waiting| after(start, waiting.estimate.typical))
+        waiting.map_or(start, |waiting| after(start, waiting.estimate.most))
     }
 
     fn spare_beside(&self, class: &Class, placement: &Placement) -> Spare {

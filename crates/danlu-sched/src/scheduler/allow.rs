@@ -38,7 +38,7 @@ impl Pass<'_> {
         // What exceeds a limit by itself will never do, and is no reason to wait.
         let possible = self.scheduler.within_bounds(class.account, wished, class.preemptible);
         let within = self.within_quota(class, possible.unwrap_or(wished), job).map_err(Refusal::Quota)?;
-        let end = after(self.now, class.most());
+        let end = after(self.now, class.expected());
         let own = self.reserved.iter().filter(|reserved| reserved.is_of(class.account) && end > reserved.at);
         narrowed(&mut self.scheduler.fleet, within, KindSet::ALL, |usage| {
             match own.clone().find(|reserved| reserved.is_delayed_by(usage)) {

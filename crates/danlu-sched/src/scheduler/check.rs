@@ -18,7 +18,7 @@ use crate::words::{alternatives, asked, cores, listed, model};
 const MOST_DEVICES: u32 = 128;
 
 impl Scheduler {
-    /// Everything for which a job could never run here; empty if it could.
+    /// Why a job could never run here, with what would be accepted.
     pub fn check(&mut self, spec: &JobSpec) -> Result<(), FieldError> {
         self.check_workspace(spec)?;
         if self.fleet.nodes().is_empty() {

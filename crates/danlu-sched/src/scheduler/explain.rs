@@ -39,7 +39,7 @@ impl Scheduler {
             let (kept, verdicts) = (self.kept.clone(), std::mem::take(&mut self.verdicts));
             let is_guest = self.queue.get(job.id).is_none();
             if is_guest {
-                self.receive(job);
+                self.receive(job, None);
             }
             self.explain_waiting(job, now, &mut explanation);
             if is_guest {
@@ -209,7 +209,7 @@ impl Scheduler {
             .ahead_of(class.account, class.pools, *place)
             .map(|(class, count)| {
                 let each = u128::from(self.usual_use(class).get(resource));
-                each * u128::from(class.most().milliseconds) * count as u128
+                each * u128::from(class.expected().milliseconds) * count as u128
             })
             .sum();
         let account = self.accounts.get(waiting.class.account);

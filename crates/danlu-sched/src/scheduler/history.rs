@@ -32,6 +32,16 @@ pub struct Estimate {
     pub witness: Witness,
 }
 
+/// However long a job is expected to run, its turn is not put off by more.
+const LONGEST_HANDICAP: Span = Span::from_seconds(7 * 24 * 3600);
+
+impl Estimate {
+    /// What a job's turn is put off by: its own length, where that is more than a guess (ADR 6).
+    pub(crate) fn handicap(&self) -> Span {
+        if self.witness == Witness::Guess { Span::default() } else { self.typical.min(LONGEST_HANDICAP) }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Name(AccountId, String, String),

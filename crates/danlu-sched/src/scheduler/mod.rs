@@ -94,8 +94,6 @@ pub struct Scheduler {
     possible: BTreeMap<ShapeId, bool>,
 }
 
-/// However long a job is expected to run, its turn is not put off by more.
-const LONGEST_HANDICAP: Span = Span::from_seconds(7 * 24 * 3600);
 /// How long a job keeps away from a node that failed it.
 const AVOID_FOR: SignedDuration = SignedDuration::from_mins(10);
 
@@ -129,15 +127,17 @@ impl Scheduler {
     pub fn file(&mut self, job: &Job) {
         match &job.life {
             Life::Queued { .. } => {
-                let is_new = self.release(job.id).is_none() && self.queue.get(job.id).is_none();
-                let shape = self.receive(job);
-                if is_new {
+                let handicap = self.handicap_of(job.id);
+                self.release(job.id);
+                let shape = self.receive(job, handicap);
+                if handicap.is_none() {
                     self.fleet.learn(shape);
                 }
             }
             Life::Active(attempt) => {
+                let handicap = self.handicap_of(job.id);
                 self.queue.remove(job.id);
-                self.activate(job, attempt);
+                self.activate(job, attempt, handicap);
             }
             Life::Held { .. } => self.forget(job.id),
             Life::Ended { at, .. } => {
@@ -204,7 +204,7 @@ impl Scheduler {
             let avoid = avoided(&mut fleet, old.blamed.as_ref(), shape);
             let class = Arc::new(Class { shape, user, avoid, ..Class::clone(&old.class) });
             let policy = accounts.get(old.class.account).head_of_line;
-            let place = Place { due: due(old.submitted_at, policy, &old.estimate), ..old.place };
+            let place = Place { due: due(old.submitted_at, policy, old.handicap), ..old.place };
             queue.insert(job, Waiting { place, class, ..old.clone() });
         }
         self.kept.clear();
@@ -213,15 +213,21 @@ impl Scheduler {
         (self.fleet, self.accounts, self.queue, self.running) = (fleet, accounts, queue, running);
     }
 
+    /// What a job's turn was put off by when it was first seen; `None` if it is new here.
+    fn handicap_of(&self, job: JobId) -> Option<Span> {
+        let waiting = self.queue.get(job).map(|waiting| waiting.handicap);
+        waiting.or_else(|| self.running.get(job).map(|running| running.handicap))
+    }
+
     /// Puts a job into the queue.
-    fn receive(&mut self, job: &Job) -> ShapeId {
+    fn receive(&mut self, job: &Job, handicap: Option<Span>) -> ShapeId {
         let shape = self.fleet.shape(&Shape::of(&job.spec));
-        let waiting = self.waiting(job, shape);
+        let waiting = self.waiting(job, shape, handicap);
         self.queue.insert(job.id, waiting);
         shape
     }
 
-    fn waiting(&mut self, job: &Job, shape: ShapeId) -> Waiting {
+    fn waiting(&mut self, job: &Job, shape: ShapeId, handicap: Option<Span>) -> Waiting {
         let account = self.accounts.id(&job.spec.workspace);
         let owner = self.owner(&job.owner);
         let estimate = self.estimate(job);
@@ -231,7 +237,8 @@ impl Scheduler {
             Life::Queued { since, .. } => (*since, None, None),
             _ => (job.submitted_at, None, None),
         };
-        let due = due(job.submitted_at, self.accounts.get(account).head_of_line, &estimate);
+        let handicap = handicap.unwrap_or_else(|| estimate.handicap());
+        let due = due(job.submitted_at, self.accounts.get(account).head_of_line, handicap);
         let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
         let blamed = blamed(job);
         let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
@@ -250,6 +257,7 @@ impl Scheduler {
             class: Arc::new(class),
             owner,
             submitted_at: job.submitted_at,
+            handicap,
             since,
             not_before,
             made_room_for,
@@ -259,7 +267,7 @@ impl Scheduler {
         }
     }
 
-    fn activate(&mut self, job: &Job, attempt: &Attempt) {
+    fn activate(&mut self, job: &Job, attempt: &Attempt, handicap: Option<Span>) {
         let stopping = attempt.stop.as_ref().map(|stop| Stopping {
             for_job: match stop.why {
                 StopReason::Preempted { for_job } => Some(for_job),
@@ -300,6 +308,7 @@ impl Scheduler {
             usage,
             expected_end: attempt.placed_at,
             latest_end: job.spec.max_time.map(|limit| after(attempt.placed_at, limit)),
+            handicap: handicap.unwrap_or_else(|| estimate.handicap()),
             estimate,
             stopping,
             grace: job.spec.grace,
@@ -351,14 +360,13 @@ impl Scheduler {
     }
 }
 
-/// When a job's turn comes: at its submission, put off by its own length where that is known and the workspace does
-/// not insist on the order of submission.
-fn due(submitted_at: Timestamp, policy: HeadOfLine, estimate: &Estimate) -> Timestamp {
-    let in_order = matches!(policy, HeadOfLine::Strict | HeadOfLine::Balance);
-    if in_order || estimate.witness == Witness::Guess {
-        return submitted_at;
+/// When a job's turn comes: at its submission, put off by its handicap unless the workspace insists on the order of
+/// submission.
+fn due(submitted_at: Timestamp, policy: HeadOfLine, handicap: Span) -> Timestamp {
+    match policy {
+        HeadOfLine::Strict | HeadOfLine::Balance => submitted_at,
+        HeadOfLine::Backfill | HeadOfLine::Skip => after(submitted_at, handicap),
     }
-    after(submitted_at, estimate.typical.min(LONGEST_HANDICAP))
 }
 
 /// The node that failed the last attempt, if a node did.

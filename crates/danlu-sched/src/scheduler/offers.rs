@@ -84,7 +84,7 @@ impl Scheduler {
         // Lengths are compared as powers of two.
         let seconds = 1u64 << lead.checked_ilog2()?;
         let limit = Span::from_seconds(seconds);
-        if seconds < 60 || waiting.estimate.most <= limit {
+        if seconds < 60 || waiting.estimate.typical <= limit {
             return None;
         }
         let changed = JobSpec { max_time: Some(limit), ..JobSpec::clone(&job.spec) };
@@ -110,7 +110,7 @@ impl Scheduler {
         }
         let Some(waiting) = self.queue.get(job.id).cloned() else { return false };
         let changed = Job { spec: Arc::new(spec.clone()), ..job.clone() };
-        self.receive(&changed);
+        self.receive(&changed, Some(waiting.handicap));
         let (kept, verdicts) = (self.kept.clone(), std::mem::take(&mut self.verdicts));
         let starts = self.would_start(job.id, now);
         (self.kept, self.verdicts) = (kept, verdicts);

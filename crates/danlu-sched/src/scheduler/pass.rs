@@ -159,7 +159,7 @@ impl<'s> Pass<'s> {
         // Many classes share a shape.
         let mut rooms: BTreeMap<ShapeId, bool> = BTreeMap::new();
         for (class, place) in scheduler.queue.classes() {
-            if matches!(sweep, Sweep::EndingBy(at) if after(self.now, class.most()) > at) {
+            if matches!(sweep, Sweep::EndingBy(at) if after(self.now, class.expected()) > at) {
                 continue;
             }
             let wish = Wish { avoid: &class.avoid, kinds: KindSet::ALL };

@@ -36,6 +36,8 @@ pub(crate) struct Waiting {
     pub(crate) class: Arc<Class>,
     pub(crate) owner: Arc<str>,
     pub(crate) submitted_at: Timestamp,
+    /// What its turn was put off by when it was first seen.
+    pub(crate) handicap: Span,
     pub(crate) since: Timestamp,
     /// Set while a retry backs off.
     pub(crate) not_before: Option<Timestamp>,
@@ -55,7 +57,7 @@ pub(crate) struct Class {
     /// The kinds of devices it may run on: those who have none in common do not stand in each other's way.
     pub(crate) pools: Pools,
     pub(crate) preemptible: bool,
-    /// The power of two of seconds below which nine in ten such jobs end.
+    /// The power of two of seconds within which half of such jobs end.
     pub(crate) length: u8,
     /// Only where people have limits of their own.
     pub(crate) user: Option<Arc<str>>,
@@ -88,8 +90,8 @@ pub(crate) fn pools_of(shape: &Shape) -> Pools {
 }
 
 impl Class {
-    /// The longest that nine in ten jobs of this class run.
-    pub(crate) fn most(&self) -> Span {
+    /// How long a job of this class is taken to run if it started now.
+    pub(crate) fn expected(&self) -> Span {
         Span::from_seconds(1u64 << self.length.min(40))
     }
 

@@ -245,7 +245,7 @@ impl Pass<'_> {
 
     /// A job that starts and will still run when a head of its workspace should, uses up what that leaves.
     pub(super) fn use_spare(&mut self, class: &Class, usage: &Usage) {
-        let end = after(self.now, class.most());
+        let end = after(self.now, class.expected());
         let own = self.reserved.iter_mut();
         for reserved in own.filter(|reserved| reserved.key.0 == class.account && end > reserved.at) {
             for resource in Resource::ALL {

@@ -30,6 +30,8 @@ pub(crate) struct Running {
     pub(crate) expected_end: Timestamp,
     /// When its time limit ends it.
     pub(crate) latest_end: Option<Timestamp>,
+    /// What its turn was put off by, should it have to wait again.
+    pub(crate) handicap: Span,
     pub(crate) stopping: Option<Stopping>,
     /// How long it may take to end when it is told to.
     pub(crate) grace: Span,

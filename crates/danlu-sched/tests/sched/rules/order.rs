@@ -119,6 +119,30 @@ fn a_preempted_job_keeps_its_place() {
 }
 
 #[test]
+fn a_preempted_job_keeps_its_place_whatever_was_learned_meanwhile() {
+    assert_transcript!(
+        "
+        node a 8 nvidia:A100
+        workspace red guaranteed nvidia=8
+        workspace guest
+        job 1 workspace guest devices nvidia:4 preemptible yes
+        job 2 workspace guest devices nvidia:4 preemptible yes
+        plan
+        job 3 workspace guest owner bob devices nvidia:8 preemptible yes at 4h
+        # Job 2 is of the same owner and name as job 1: such a job would now be put off by five hours.
+        end 2 at 5h
+        job 4 workspace red devices nvidia:8 at 5h
+        plan at 5h
+        stopped 1 at 5h
+        plan at 5h
+        # Job 1 was first seen when nothing was known, and still goes before job 3.
+        end 4 at 6h
+        plan at 6h
+        "
+    );
+}
+
+#[test]
 fn of_two_workspaces_without_guarantee_the_one_that_uses_less_goes_first() {
     assert_transcript!(
         "

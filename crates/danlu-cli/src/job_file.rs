@@ -96,10 +96,16 @@ impl Draft {
 
     /// A flag that stands for the field at `key`; its value is read like that of `--set`.
     pub(crate) fn flag(&mut self, flag: &str, key: &str, value: &str) {
-        let place = argument(flag, value);
-        let result = merge::read_value(value, &place)
-            .map(|tree| Tree { place: place.clone(), ..tree })
-            .and_then(|tree| merge::insert(&mut self.tree, key, tree, place));
+        self.flag_for(flag, value, key, value);
+    }
+
+    /// The same where what was typed stands for another value.
+    pub(crate) fn flag_for(&mut self, flag: &str, typed: &str, key: &str, value: &str) {
+        let place = argument(flag, typed);
+        let result = merge::read_value(value, &place).and_then(|mut tree| {
+            merge::relocate(&mut tree, &place);
+            merge::insert(&mut self.tree, key, tree, place)
+        });
         self.complaints.extend(result.err());
     }
 

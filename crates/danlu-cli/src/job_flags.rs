@@ -163,7 +163,8 @@ fn apply_devices(draft: &mut Draft, texts: &[String]) {
     if draft.has(other) {
         draft.flag("--devices", other, "");
     }
-    draft.flag("--devices", key, &value.expect("requests are plain values"));
+    let value = value.expect("requests are plain values");
+    draft.flag_for("--devices", &texts.join(" --devices "), key, &value);
 }
 
 /// Whether there is anything to upload.

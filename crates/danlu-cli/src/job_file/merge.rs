@@ -71,7 +71,7 @@ fn split_key(key: &str) -> Vec<&str> {
 }
 
 /// Byte ranges inside an argument mean nothing to the file's excerpts.
-fn relocate(tree: &mut Tree, place: &Place) {
+pub(crate) fn relocate(tree: &mut Tree, place: &Place) {
     tree.place = place.clone();
     match &mut tree.content {
         Content::List(items) => items.iter_mut().for_each(|item| relocate(item, place)),

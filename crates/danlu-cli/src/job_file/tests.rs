@@ -180,6 +180,17 @@ fn arguments_are_named_where_a_line_cannot_be() {
 }
 
 #[test]
+fn what_the_server_refuses_of_a_flag_names_the_flag() {
+    let mut draft = Draft::empty();
+    draft.flag_for("--devices", "ascend:9", "devices", r#"{"kind":"ascend","count":9}"#);
+    let mut text = anstream::StripStream::new(Vec::new());
+    let errors = vec![FieldError::new("devices.count", "is 9; the largest node has 8")];
+    draft.refuse_by_server(errors).write_to(&mut text).unwrap();
+    let text = String::from_utf8(text.into_inner()).unwrap();
+    assert!(text.contains("given by `--devices ascend:9`"), "{text}");
+}
+
+#[test]
 fn what_the_server_refuses_is_shown_at_its_line() {
     let mut draft =
         Draft::read("job.yaml", PathBuf::from("."), b"command: x\ndevices:\n  count: 64\n".to_vec()).unwrap();

@@ -41,6 +41,9 @@ pub(super) struct Pass<'s> {
     pub(super) leaving: BTreeMap<AccountId, Usage>,
     /// How many more running jobs this pass may look at in search of victims.
     pub(super) looks_left: usize,
+    /// What was found out about jobs alike to a class but for their lengths. Room only shrinks in the course of the first
+    /// sweep, so that it holds for the rest of it, unless somebody could be made to give way.
+    blocked: BTreeMap<(AccountId, ShapeId, bool), Verdict>,
 }
 
 /// A job's use of its workspace's quota.
@@ -101,6 +104,7 @@ impl<'s> Pass<'s> {
             victims: BTreeSet::new(),
             leaving,
             looks_left: super::preempt::MOST_LOOKS,
+            blocked: BTreeMap::new(),
         }
     }
 
@@ -190,6 +194,15 @@ impl<'s> Pass<'s> {
             Err(verdict) => return Outcome::Blocked(verdict),
         };
         let allowed = self.allowed(class, job, kinds);
+        let is_ordinary = matches!(sweep, Sweep::Everybody)
+            && class.avoid.is_empty()
+            && self.scheduler.running.preemptible().next().is_none();
+        if let Ok(shape) = allowed
+            && is_ordinary
+            && let Some(verdict) = self.blocked.get(&(account, shape, class.preemptible))
+        {
+            return Outcome::Blocked(*verdict);
+        }
         if let Ok(shape) = allowed
             && let Some(placement) = self.place(class, shape)
         {
@@ -217,6 +230,9 @@ impl<'s> Pass<'s> {
         // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
         if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
             self.head(account, class, *place, pools, policy);
+        }
+        if let (Ok(shape), true) = (allowed, is_ordinary) {
+            self.blocked.insert((account, shape, class.preemptible), verdict);
         }
         Outcome::Blocked(verdict)
     }

@@ -7,7 +7,7 @@
 use super::board::Need;
 use super::layout::{Layout, Slot};
 use super::state::State;
-use super::value::{ByPrint, Known, Moves, Value};
+use super::value::{Known, Moves, Value, print_of};
 use crate::shape::{DeviceAsk, Shape};
 
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub(crate) struct View {
     pub(crate) need: Need,
     milli_cpus: i64,
     bytes: i64,
+    /// Stands for what a worker takes.
+    print: u64,
     accepted: Vec<bool>,
     /// By slot.
     pub(crate) rooms: Vec<u32>,
@@ -31,8 +33,6 @@ pub(crate) struct View {
     peaks: Vec<(i32, bool)>,
     /// When it was last asked about, as its fleet counts.
     pub(crate) asked: u64,
-    /// What was settled, by content: many slots are alike, and many become what others were.
-    settled: ByPrint<Moves>,
     /// Slots whose moves nobody asked for since they changed.
     unseen: Vec<usize>,
     levels: Vec<u16>,
@@ -47,9 +47,6 @@ pub(crate) const NO_ROOM: i32 = i32::MIN;
 /// Slots whose best is remembered together: about the root of the number of slots in a large cluster.
 const RUN: usize = 64;
 
-/// Contents remembered for each slot, on average.
-const MOST_SETTLED: usize = 2;
-
 /// A version that no node has.
 const NEVER: u64 = u64::MAX;
 
@@ -58,8 +55,10 @@ impl View {
         let slots = layout.slots.len();
         let by_processors = ask.count.is_none();
         let signed = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX).min(1 << 60);
+        let need = Need::new(ask.count, shape.workers);
         View {
-            need: Need::new(ask.count, shape.workers),
+            need,
+            print: print_of(need, shape.cpus, shape.memory),
             milli_cpus: signed(shape.cpus.milli),
             bytes: signed(shape.memory.0),
             accepted: layout.slots.iter().map(|slot| layout.accepts(slot, shape, ask)).collect(),
@@ -72,7 +71,6 @@ impl View {
             model_prices: Vec::new(),
             moves: vec![Moves::NO_ROOM; slots],
             asked: 0,
-            settled: ByPrint::default(),
             unseen: Vec::new(),
             levels: Vec::new(),
             moment: None,
@@ -143,9 +141,6 @@ impl View {
     pub(crate) fn appraise(&mut self, layout: &Layout, state: &State, value: &mut Value) {
         value.reprice(layout, state);
         let anew = self.epoch != Some(value.epoch);
-        if anew {
-            self.settled.clear();
-        }
         if anew || self.round != value.round {
             self.round = value.round;
             // The last is for slots without devices.
@@ -171,11 +166,7 @@ impl View {
 
     fn appraise_slot(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
         value.update(layout, state, at);
-        let known = self.settled.get(&value.briefs.known(at).content);
-        self.moves[at] = match known {
-            Some(moves) => *moves,
-            None => value.most_gain((&layout.slots[at], at), state),
-        };
+        self.moves[at] = value.appraise((&layout.slots[at], at), state, self.print);
         self.reckon(layout, value, at);
     }
 
@@ -184,16 +175,8 @@ impl View {
         if self.moves[at].known != Known::AtMost {
             return false;
         }
-        let content = value.briefs.known(at).content;
-        let moves = match self.settled.get(&content) {
-            Some(known) => *known,
-            None => value.moves((&layout.slots[at], at), state, self.need, (self.milli_cpus, self.bytes)),
-        };
-        if self.settled.len() > MOST_SETTLED * layout.slots.len() {
-            self.settled.clear();
-        }
-        self.settled.insert(content, moves);
-        self.moves[at] = moves;
+        let asker = (self.print, self.need, self.milli_cpus, self.bytes);
+        self.moves[at] = value.settle((&layout.slots[at], at), state, asker);
         self.reckon(layout, value, at);
         true
     }

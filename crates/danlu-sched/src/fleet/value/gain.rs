@@ -1,5 +1,7 @@
 //! What it gains to put a worker on a slot: the left-over before and after, and the blocks that are broken by it.
 
+use danlu_types::{Bytes, Cpus};
+
 use super::brief::{Content, fingerprint, level_print};
 use super::moves::{Move, Moves, NOTHING_BROKEN};
 use super::sample::{CPU_UNIT, MEMORY_UNIT, mixed, units};
@@ -8,15 +10,44 @@ use super::{
     Board, CPU_GRAIN, GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, State, Value, rollout,
 };
 
+/// Stands for what one worker takes, whatever it accepts: those who take the same gain the same on equal slots.
+pub(crate) fn print_of(need: Need, cpus: Cpus, memory: Bytes) -> u64 {
+    let devices = u64::from(need.devices) << 32 | u64::from(need.share) << 1 | u64::from(need.alone);
+    mixed(mixed(mixed(devices) ^ cpus.milli) ^ memory.0)
+}
+
 impl Value {
-    /// The ways to put one worker on a slot that has room for it; its brief is up to date.
-    pub(crate) fn moves(
+    /// What is known of the ways to put a worker on a slot: everything if that was worked out before, for this or an equal
+    /// slot and worker; at least how good it is at most. The slot's brief is up to date.
+    pub(crate) fn appraise(&mut self, slot: (&Slot, usize), state: &State, worker: u64) -> Moves {
+        let key = self.briefs.known(slot.1).content.wrapping_add(worker);
+        match self.settled.get(&key) {
+            Some(known) => *known,
+            None => self.most_gain(slot, state),
+        }
+    }
+
+    /// The ways to put a worker on a slot, exactly.
+    pub(crate) fn settle(
         &mut self,
         slot: (&Slot, usize),
         state: &State,
-        need: Need,
-        each: (i64, i64),
+        (worker, need, milli_cpus, bytes): (u64, Need, i64, i64),
     ) -> Moves {
+        let key = self.briefs.known(slot.1).content.wrapping_add(worker);
+        if let Some(known) = self.settled.get(&key) {
+            return *known;
+        }
+        let moves = self.moves(slot, state, need, (milli_cpus, bytes));
+        if self.settled.len() >= MOST_REMEMBERED {
+            self.settled.clear();
+        }
+        self.settled.insert(key, moves);
+        moves
+    }
+
+    /// The ways to put one worker on a slot that has room for it; its brief is up to date.
+    fn moves(&mut self, slot: (&Slot, usize), state: &State, need: Need, each: (i64, i64)) -> Moves {
         let (slot, at) = slot;
         let Some(model) = slot.model else {
             // Nothing that anybody waits for is lost here: a little better than the best of the others.
@@ -40,7 +71,7 @@ impl Value {
 
     /// A way at least as good as all of [`Value::moves`], at a fraction of the work: nothing can gain more than there is
     /// left over, and breaking up no block costs nothing.
-    pub(crate) fn most_gain(&mut self, (slot, at): (&Slot, usize), state: &State) -> Moves {
+    fn most_gain(&mut self, (slot, at): (&Slot, usize), state: &State) -> Moves {
         let gain = match slot.model {
             Some(model) if self.has_sample() => {
                 let print = self.briefs.known(at).print;
@@ -221,6 +252,7 @@ impl Value {
     #[cfg(test)]
     pub(crate) fn forget_caches(&mut self) {
         self.left_overs.clear();
+        self.settled.clear();
         self.briefs.forget();
     }
 }

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use self::brief::Briefs;
+pub(crate) use self::gain::print_of;
 use self::mix::Mix;
 pub(crate) use self::moves::{Known, Moves};
 use self::moves::{Move, NO_WAY, Patterns};
@@ -47,9 +48,9 @@ const DEMAND_GROWTH: u64 = 106;
 /// Scores closer than this, in thousandths of a device, count as equal; then the first slot is taken, which keeps later
 /// ones whole. Finer scores spread workers by noise.
 const GRAIN: i32 = 20;
-/// Amounts are rounded down so that contents repeat: half a core, 2 GiB.
-const CPU_GRAIN: u64 = 1000;
-const MEMORY_GRAIN: u64 = 4 << 30;
+/// Amounts are rounded down so that contents repeat; on the openb traces this costs nothing against a quarter of it.
+const CPU_GRAIN: u64 = 2000;
+const MEMORY_GRAIN: u64 = 8 << 30;
 /// Contents remembered at most, about 40 MB; then all are forgotten.
 const MOST_REMEMBERED: usize = 1 << 20;
 /// Any number; another one draws another sample.
@@ -65,7 +66,11 @@ pub(crate) struct Value {
     next_sample: u64,
     /// Counts samples and choices of tiers: moves that were worked out with others are worth nothing.
     pub(crate) epoch: u64,
+    /// By what is left of a slot.
     left_overs: ByPrint<i32>,
+    /// By what a slot is and what a worker takes: many slots are alike, many become what others were, and many shapes
+    /// differ only in what they accept.
+    settled: ByPrint<Moves>,
     pub(crate) briefs: Briefs,
     tiers: Tiers,
     next_tiers: u64,
@@ -95,6 +100,7 @@ impl Value {
             next_sample: FIRST_SAMPLE,
             epoch: 0,
             left_overs: ByPrint::default(),
+            settled: ByPrint::default(),
             briefs: Briefs::new(layout),
             tiers: Tiers::default(),
             next_tiers: 1,
@@ -176,6 +182,7 @@ impl Value {
             self.large_shapes = large_shapes;
         }
         self.epoch += 1;
+        self.settled.clear();
         self.tiers = Tiers::choose(layout, state, &self.mix);
         self.demand = Demand::of(&self.mix, &self.tiers);
         self.briefs.forget();
@@ -225,7 +232,7 @@ const LANES_I32: i32 = 32;
 const _: () = assert!(LANES_I32 as usize == LANES);
 
 /// Maps whose keys are prints, which are spread over all bits already.
-pub(crate) type ByPrint<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+type ByPrint<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
 
 /// Hashes a print to itself.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ use danlu_types::api::{
 };
 use danlu_types::{
     AttemptNumber, Bytes, Cpus, Device, DeviceCount, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity,
-    NodeName, WorkerIndex,
+    NodeName, Topology, Wiring, WorkerIndex,
 };
 use jiff::Timestamp;
 
@@ -87,6 +87,7 @@ fn device(index: u32, health: Health) -> Device {
         memory: Bytes(64 << 30),
         island: 0,
         health,
+        wiring: Wiring::default(),
     }
 }
 
@@ -147,6 +148,7 @@ fn tables_line_up() {
             address: "127.0.0.1".to_owned(),
             labels: [("rack".to_owned(), "r1".to_owned())].into(),
             cordoned: Some("new fans".to_owned()),
+            topology: Topology::default(),
             simulated: true,
         },
         used_cpus: Cpus { milli: 1500 },

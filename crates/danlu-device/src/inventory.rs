@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use danlu_types::{Bytes, Cpus, Device, Node, NodeCapacity, NodeName};
+use danlu_types::{Bytes, Cpus, Device, Node, NodeCapacity, NodeName, Topology};
 
 /// This machine as a node of the local engine. Never fails: what cannot be found out is reported as small.
 pub fn host() -> Node {
@@ -20,6 +20,7 @@ pub fn host() -> Node {
         address: "127.0.0.1".to_owned(),
         labels: BTreeMap::new(),
         cordoned: None,
+        topology: Topology::default(),
         simulated: false,
     }
 }

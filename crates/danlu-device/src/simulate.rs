@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use danlu_types::{Bytes, Cpus, Device, DeviceKind, Health, Node, NodeCapacity, NodeName};
+use danlu_types::{Bytes, Cpus, Device, DeviceKind, Health, Node, NodeCapacity, NodeName, Topology, Wiring};
 
 use crate::inventory;
 
@@ -139,6 +139,7 @@ impl<'a> Group<'a> {
             memory,
             island: index / self.island_size(),
             health: Health::Ok,
+            wiring: Wiring::default(),
         };
         Node {
             name,
@@ -149,6 +150,7 @@ impl<'a> Group<'a> {
             address: "127.0.0.1".to_owned(),
             labels: self.labels.clone(),
             cordoned: None,
+            topology: Topology::default(),
             simulated: true,
         }
     }
@@ -176,8 +178,17 @@ mod tests {
     fn drawn(nodes: &[Node]) -> String {
         let mut text = String::new();
         for node in nodes {
-            let Node { name, architecture: _, capacity, devices, address, labels, cordoned, simulated } =
-                node;
+            let Node {
+                name,
+                architecture: _,
+                capacity,
+                devices,
+                address,
+                labels,
+                cordoned,
+                topology: _,
+                simulated,
+            } = node;
             assert_eq!(*cordoned, None);
             let NodeCapacity { cpus, memory } = capacity;
             writeln!(
@@ -187,7 +198,9 @@ mod tests {
             )
             .unwrap();
             let islands: Vec<String> = devices.iter().map(|device| device.island.to_string()).collect();
-            if let Some(Device { index: _, kind, model, memory, island: _, health }) = devices.first() {
+            if let Some(Device { index: _, kind, model, memory, island: _, health, wiring: _ }) =
+                devices.first()
+            {
                 let islands = islands.join("");
                 let count = devices.len();
                 writeln!(text, "  {count} × {kind} {model} {memory} {health:?}, islands {islands}").unwrap();
@@ -209,6 +222,7 @@ mod tests {
             address: "127.0.0.1".to_owned(),
             labels: BTreeMap::new(),
             cordoned: None,
+            topology: Topology::default(),
             simulated: false,
         };
         parse_with(text, host).map(|nodes| drawn(&nodes)).map_err(|error| error.to_string())

@@ -226,7 +226,7 @@ impl Cluster {
 /// Nodes of eight devices, for tests.
 #[cfg(test)]
 pub(crate) fn test_nodes(count: u32) -> Vec<Node> {
-    use danlu_types::{Device, DeviceKind, Health, NodeCapacity};
+    use danlu_types::{Device, DeviceKind, Health, NodeCapacity, Topology, Wiring};
 
     let device = |index| Device {
         index,
@@ -235,6 +235,7 @@ pub(crate) fn test_nodes(count: u32) -> Vec<Node> {
         memory: Bytes(80 << 30),
         island: 0,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     let node = |number| Node {
         name: NodeName(format!("n{number}")),
@@ -244,6 +245,7 @@ pub(crate) fn test_nodes(count: u32) -> Vec<Node> {
         labels: BTreeMap::new(),
         cordoned: None,
         address: String::new(),
+        topology: Topology::default(),
         simulated: true,
     };
     (0..count).map(node).collect()

@@ -10,7 +10,7 @@ use danlu_core::{Event, Job, Step, apply};
 use danlu_sched::Scheduler;
 use danlu_types::{
     Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Health, JobId, JobSpec, Node, NodeCapacity,
-    NodeName, Sharing, Span, Workspace,
+    NodeName, Sharing, Span, Topology, Wiring, Workspace,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -244,6 +244,7 @@ fn nodes(count: u32) -> Vec<Node> {
         memory: Bytes(141 << 30),
         island: 0,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     let node = |number| Node {
         name: NodeName(format!("node-{number:05}")),
@@ -253,6 +254,7 @@ fn nodes(count: u32) -> Vec<Node> {
         labels: BTreeMap::new(),
         cordoned: None,
         address: "127.0.0.1".to_owned(),
+        topology: Topology::default(),
         simulated: true,
     };
     (0..count).map(node).collect()

@@ -1,7 +1,7 @@
-//! Machines and accelerators, as engines report them and jobs ask for them.
+//! Accelerators, as engines report them and jobs ask for them.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::de::{self, Visitor};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{Bytes, Cpus, NodeName};
+use crate::{Bytes, Cpus};
 
 /// Who makes an accelerator; it decides which runtime, environment and rank table a job gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -279,40 +279,38 @@ pub struct Device {
     pub island: u32,
     #[serde(default)]
     pub health: Health,
+    #[serde(default, skip_serializing_if = "Wiring::is_unknown")]
+    pub wiring: Wiring,
+}
+
+/// How a device is connected, as far as its machine says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Wiring {
+    /// The memory node nearest to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<u32>,
+    /// The address of its own network port, by which Ascend devices of different nodes reach each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
+    /// Its number within its super-pod (`SDID`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub super_device: Option<u64>,
+    /// The vendor's name for this very piece, where a number would not do: an NVIDIA UUID, also of a MIG instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+}
+
+impl Wiring {
+    pub fn is_unknown(&self) -> bool {
+        *self == Wiring::default()
+    }
 }
 
 impl Device {
     pub fn usable(&self) -> bool {
         matches!(self.health, Health::Ok | Health::Warning)
     }
-}
-
-/// What a node can give in all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct NodeCapacity {
-    pub cpus: Cpus,
-    pub memory: Bytes,
-}
-
-/// A machine that an engine offers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Node {
-    pub name: NodeName,
-    /// `x86_64` or `aarch64`.
-    pub architecture: String,
-    pub capacity: NodeCapacity,
-    pub devices: Vec<Device>,
-    /// What administrators say of it, for jobs that choose by it; `rack` also keeps gangs together.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Set while nothing new may start here: why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cordoned: Option<String>,
-    /// The address by which workers of other nodes reach this one.
-    pub address: String,
-    /// True where `danlu up --simulate` made it up.
-    #[serde(default)]
-    pub simulated: bool,
 }
 
 #[cfg(test)]
@@ -347,6 +345,7 @@ mod tests {
             memory: Bytes(0),
             island: 0,
             health: Health::Ok,
+            wiring: Wiring::default(),
         };
         assert!(request.accepts(&device("V100M32")) && request.accepts(&device("A100")));
         assert!(!request.accepts(&device("T4")));

@@ -7,14 +7,16 @@ pub mod api;
 pub mod device;
 pub mod history;
 pub mod id;
+pub mod node;
 pub mod problem;
 pub mod quantity;
 pub mod session;
 pub mod spec;
 pub mod workspace;
 
-pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Node, NodeCapacity};
+pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
+pub use node::{Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
 pub use spec::{Framework, JobSpec, NodeSelection, RanksPerWorker, Retry, RetryCause};

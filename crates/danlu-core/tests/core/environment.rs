@@ -7,7 +7,7 @@ use danlu_core::launch::{Rendezvous, RunLayout, launch_file, rank_environment};
 use danlu_core::{Event, Grant};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Framework, Health, JobSpec, Node,
-    NodeCapacity, NodeName, RanksPerWorker, WorkerIndex,
+    NodeCapacity, NodeName, RanksPerWorker, Topology, Wiring, WorkerIndex,
 };
 
 use crate::builders::{after, submitted};
@@ -20,6 +20,7 @@ fn node(name: &str, kind: DeviceKind, model: &str) -> Node {
         memory: Bytes(64 << 30),
         island: 0,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     Node {
         name: NodeName(name.to_owned()),
@@ -29,6 +30,7 @@ fn node(name: &str, kind: DeviceKind, model: &str) -> Node {
         address: "10.0.0.2".to_owned(),
         labels: BTreeMap::new(),
         cordoned: None,
+        topology: Topology::default(),
         simulated: true,
     }
 }

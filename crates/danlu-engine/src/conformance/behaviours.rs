@@ -6,7 +6,7 @@ use danlu_core::job::{Exit, FailureCause, WorkerExit};
 use danlu_core::launch::StopOrder;
 use danlu_device::process;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
-use danlu_types::{Bytes, Device, DeviceKind, Health, Span};
+use danlu_types::{Bytes, Device, DeviceKind, Health, Span, Wiring};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Draft, Site};
@@ -205,6 +205,7 @@ pub async fn workers_see_their_devices_and_no_others(site: &Site) {
         memory: Bytes(1 << 30),
         island: 0,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     for (kind, indices, expected) in [
         (DeviceKind::Ascend, vec![2, 5], "ascend=2,5 nvidia="),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use danlu_sched::{DeviceAsk, Fleet, Placement, Shape};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Health, Node, NodeCapacity, NodeName,
+    Topology, Wiring,
 };
 
 /// `node("a", "ascend:910B3:8")`: 64 cores and 512 GiB, islands of four.
@@ -17,6 +18,7 @@ pub(crate) fn node(name: &str, devices: &str) -> Node {
         memory: Bytes(64 << 30),
         island: index / 4,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     Node {
         name: NodeName(name.to_owned()),
@@ -26,6 +28,7 @@ pub(crate) fn node(name: &str, devices: &str) -> Node {
         labels: BTreeMap::new(),
         cordoned: None,
         address: "127.0.0.1".to_owned(),
+        topology: Topology::default(),
         simulated: true,
     }
 }

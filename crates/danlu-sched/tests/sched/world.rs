@@ -7,8 +7,8 @@ use danlu_core::job::{Failure, FailureCause, WorkerExit, WorkerState};
 use danlu_core::{Event, Grant, Job, Life, Step, apply};
 use danlu_sched::{Plan, Scheduler, WaitReason};
 use danlu_types::{
-    Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Sharing,
-    WorkerIndex,
+    Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Sharing, Topology,
+    Wiring, WorkerIndex,
 };
 use jiff::Timestamp;
 
@@ -24,7 +24,15 @@ pub(crate) fn node(name: &str, devices: &[(u32, DeviceKind, &str)], island: u32)
             let index = u32::try_from(all.len()).unwrap();
             let memory = Bytes(64 << 30);
             let (model, health) = ((*model).to_owned(), Health::Ok);
-            all.push(Device { index, kind: *kind, model, memory, island: index / island, health });
+            all.push(Device {
+                index,
+                kind: *kind,
+                model,
+                memory,
+                island: index / island,
+                health,
+                wiring: Wiring::default(),
+            });
         }
     }
     Node {
@@ -35,6 +43,7 @@ pub(crate) fn node(name: &str, devices: &[(u32, DeviceKind, &str)], island: u32)
         address: "127.0.0.1".to_owned(),
         labels: BTreeMap::new(),
         cordoned: None,
+        topology: Topology::default(),
         simulated: true,
     }
 }

@@ -224,7 +224,7 @@ fn devices_per_worker(spec: &JobSpec) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::{Bytes, Cpus, Device, DeviceKind, Health, NodeCapacity};
+    use danlu_types::{Bytes, Cpus, Device, DeviceKind, Health, NodeCapacity, Topology, Wiring};
 
     use super::*;
 
@@ -236,6 +236,7 @@ mod tests {
             memory: Bytes(1),
             island: 0,
             health: Health::Ok,
+            wiring: Wiring::default(),
         };
         Node {
             name: NodeName(name.to_owned()),
@@ -245,6 +246,7 @@ mod tests {
             labels: BTreeMap::new(),
             cordoned: None,
             address: String::new(),
+            topology: Topology::default(),
             simulated: true,
         }
     }

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use danlu_types::{
-    Amounts, Bytes, Cpus, JobSpec, Node, NodeCapacity, NodeName, NodeSelection, Sharing, Span, Workspace,
+    Amounts, Bytes, Cpus, JobSpec, Node, NodeCapacity, NodeName, NodeSelection, Sharing, Span, Topology,
+    Workspace,
 };
 
 use super::{Trace, from_first_submission};
@@ -115,6 +116,7 @@ fn node(cohort: u32) -> Node {
         labels: cohort_label(cohort),
         cordoned: None,
         address: String::new(),
+        topology: Topology::default(),
         simulated: true,
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use danlu_sched::{DeviceAsk, Shape};
-use danlu_types::{Bytes, Cpus, Device, DeviceCount, DeviceKind, Health, Node, NodeCapacity, NodeName};
+use danlu_types::{
+    Bytes, Cpus, Device, DeviceCount, DeviceKind, Health, Node, NodeCapacity, NodeName, Topology, Wiring,
+};
 
 use super::TraceError;
 use super::csv::{Row, Table, shown};
@@ -53,6 +55,7 @@ fn read_node(row: &Row<'_>) -> Result<Node, TraceError> {
         // The trace says nothing of NVLink.
         island: 0,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     Ok(Node {
         name: NodeName(row.required("sn")?.to_owned()),
@@ -62,6 +65,7 @@ fn read_node(row: &Row<'_>) -> Result<Node, TraceError> {
         labels: BTreeMap::new(),
         cordoned: None,
         address: String::new(),
+        topology: Topology::default(),
         simulated: true,
     })
 }

@@ -9,7 +9,7 @@ use std::io::BufRead;
 
 use danlu_types::{
     Amounts, Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Health, JobSpec, Node,
-    NodeCapacity, NodeName, Sharing, Span, Workspace,
+    NodeCapacity, NodeName, Sharing, Span, Topology, Wiring, Workspace,
 };
 use jiff::civil::{Date, DateTime, date};
 
@@ -124,6 +124,7 @@ fn node(cluster: &str, number: u32) -> Node {
         memory: Bytes(24 << 30),
         island: 0,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     Node {
         name: NodeName(format!("{cluster}-{number:02}")),
@@ -133,6 +134,7 @@ fn node(cluster: &str, number: u32) -> Node {
         labels: label(cluster),
         cordoned: None,
         address: String::new(),
+        topology: Topology::default(),
         simulated: true,
     }
 }

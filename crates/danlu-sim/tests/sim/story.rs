@@ -7,7 +7,7 @@ use danlu_core::{FailureCause, WorkerExit};
 use danlu_sim::{Happening, Intervention, Script, SimJob, World, simulate};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, HeadOfLine, Health, JobSpec, Node, NodeCapacity, NodeName, Retry,
-    RetryCause, Sharing, Span, Workspace,
+    RetryCause, Sharing, Span, Topology, Wiring, Workspace,
 };
 
 pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus: u64) -> Node {
@@ -18,6 +18,7 @@ pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus
         memory: Bytes(64 << 30),
         island: index / 4,
         health: Health::Ok,
+        wiring: Wiring::default(),
     };
     Node {
         name: NodeName(name.to_owned()),
@@ -27,6 +28,7 @@ pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus
         address: "127.0.0.1".to_owned(),
         labels: BTreeMap::new(),
         cordoned: None,
+        topology: Topology::default(),
         simulated: true,
     }
 }

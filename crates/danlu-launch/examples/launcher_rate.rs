@@ -120,6 +120,8 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         ranks: vec![RankPlan { rank: Rank(0), local_rank: 0 }],
         world_size: 1,
         devices: Vec::new(),
+        topology: Default::default(),
+        options: Default::default(),
         limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
         max_time: None,
         grace: Span::from_seconds(10),

@@ -12,14 +12,18 @@
 //!   worker survives, however it forked.
 //! - `status.json` says `Ended` only after that, and it is the last file written.
 
+mod binding;
 mod capture;
 mod children;
+mod compat;
 mod course;
 mod error;
 mod folders;
 mod gang;
+mod interface;
 mod journal;
 mod lines;
+mod port;
 mod rank;
 mod session;
 mod shared_memory;

@@ -19,5 +19,7 @@ pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
 pub use node::{Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
-pub use spec::{Framework, JobSpec, NodeSelection, RanksPerWorker, Retry, RetryCause};
+pub use spec::{
+    Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
+};
 pub use workspace::{Amounts, HeadOfLine, Sharing, Workspace};

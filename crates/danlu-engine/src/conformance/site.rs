@@ -187,6 +187,8 @@ impl Draft {
             ranks: (0..self.ranks).map(rank).collect(),
             world_size: self.workers * self.ranks,
             devices: self.devices.clone(),
+            topology: Default::default(),
+            options: Default::default(),
             limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
             max_time: None,
             grace: Span::from_seconds(30),

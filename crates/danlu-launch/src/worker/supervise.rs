@@ -70,6 +70,8 @@ impl Worker<'_> {
             // Orphans come to us, too; their end says nothing.
             if let Some(index) = pids.iter().position(|own| *own == pid) {
                 self.act(course.on_exit(index, exit, Instant::now()));
+            } else if self.server == Some(pid) {
+                self.act(course.on_server_exit(exit, Instant::now()));
             }
         }
         census.any_left

@@ -69,6 +69,8 @@ impl Bench {
             ranks: vec![RankPlan { rank: Rank(0), local_rank: 0 }],
             world_size: 1,
             devices: Vec::new(),
+            topology: Default::default(),
+            options: Default::default(),
             limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
             max_time: None,
             grace: Span::from_seconds(10),

@@ -7,4 +7,5 @@ mod gangs;
 mod harness;
 mod limits;
 mod output;
+mod platforms;
 mod sessions;

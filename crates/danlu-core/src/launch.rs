@@ -37,6 +37,10 @@ pub const GANG_FOLDER: &str = "gang";
 /// finds what is left of a worker whose launcher died.
 pub const RUN_FOLDER_VARIABLE: &str = "DANLU_RUN_DIR";
 
+/// `danlu.py`, by which a Python program reports on itself. An engine lays it down; launchers put it on `PYTHONPATH`.
+pub const PYTHON_HELPER: &str = include_str!("../../../python/danlu.py");
+pub const PYTHON_HELPER_NAME: &str = "danlu.py";
+
 /// How long workers wait for each other before they name the missing and give up.
 pub const GANG_TIMEOUT: Span = Span::from_seconds(120);
 
@@ -112,6 +116,9 @@ pub struct Folders {
     /// The packed code snapshot to unpack into the working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<PathBuf>,
+    /// Holds `danlu.py`, for the ranks' Python.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<PathBuf>,
     /// A datagram socket: a worker id sent there makes the server look at that worker's status now.
     pub hints: PathBuf,
 }
@@ -231,6 +238,11 @@ impl RunLayout {
         self.data.join("live")
     }
 
+    /// Where the engine keeps `danlu.py`.
+    pub fn python_folder(&self) -> PathBuf {
+        self.data.join("python")
+    }
+
     pub fn hints_socket(&self) -> PathBuf {
         self.data.join("hints.sock")
     }
@@ -285,6 +297,7 @@ pub fn launch_file(
             checkpoint: layout.checkpoint_folder(job.id),
             output: layout.output_folder(job.id),
             code: spec.code.as_deref().map(|digest| layout.code_archive(digest)),
+            python: Some(layout.python_folder()),
             hints: layout.hints_socket(),
         },
     })

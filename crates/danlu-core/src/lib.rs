@@ -8,6 +8,7 @@ pub mod launch;
 pub mod log;
 pub mod node;
 mod record;
+pub mod report;
 pub mod transition;
 pub mod view;
 

@@ -25,6 +25,7 @@ mod journal;
 mod lines;
 mod port;
 mod rank;
+mod reports;
 mod session;
 mod shared_memory;
 mod spool;

@@ -19,6 +19,7 @@ use danlu_core::launch::{
 use danlu_core::log::rank_log_name;
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
 use danlu_device::process;
+use danlu_types::Rank;
 use jiff::Timestamp;
 use nix::unistd::getpid;
 use tokio::sync::watch;
@@ -31,6 +32,7 @@ use crate::error::{Halt, LauncherError, StartError, chain};
 use crate::journal::Journal;
 use crate::port::Port;
 use crate::rank::{Surroundings, setup_arguments};
+use crate::reports::Reports;
 use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
@@ -58,6 +60,7 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     }
     let mut worker = Worker {
         launch: &launch,
+        reports: Reports::new(launch.folders.run.clone(), journal.clone()),
         journal,
         signals,
         children: Arc::default(),
@@ -92,6 +95,7 @@ struct Worker<'a> {
     /// Turned true when nobody is left to write into the pipes.
     finish: watch::Sender<bool>,
     sessions: Option<Sessions>,
+    reports: Reports,
     /// Held for as long as the launcher lives: rank 0 may listen there at any time.
     port: Option<Port>,
     /// What the code's own script set for all ranks.
@@ -213,7 +217,7 @@ impl Worker<'_> {
         let env = self.environment(first, rendezvous);
         let child = surroundings.start_logged(arguments, &env).map_err(StartError::Setup)?;
         let pid = pid_of(&child);
-        self.capture(rank_log_name(first.rank), child)
+        self.capture(rank_log_name(first.rank), child, None)
             .map_err(|source| StartError::Log { rank: first.rank, source })?;
         let mut course = Course::new(1, self.launch.grace.to_duration());
         self.supervise(&mut course, &[pid], deadline).await;
@@ -241,7 +245,7 @@ impl Worker<'_> {
         let child =
             surroundings.start_logged(&["-c", &self.launch.command], &env).map_err(StartError::Scheduler)?;
         self.server = Some(pid_of(&child));
-        self.capture(SCHEDULER_LOG.to_owned(), child).map_err(StartError::Scheduler)
+        self.capture(SCHEDULER_LOG.to_owned(), child, None).map_err(StartError::Scheduler)
     }
 
     async fn run_ranks(
@@ -270,7 +274,8 @@ impl Worker<'_> {
             let child =
                 binding::bound(processors, start).map_err(|source| StartError::Rank { rank, source })?;
             started.push(RankProcess { rank, pid: pid_of(&child) });
-            self.capture(rank_log_name(rank), child).map_err(|source| StartError::Log { rank, source })?;
+            self.capture(rank_log_name(rank), child, Some(rank))
+                .map_err(|source| StartError::Log { rank, source })?;
             first_env.get_or_insert(env);
         }
         let pids: Vec<i32> = started.iter().map(|process| process.pid).collect();
@@ -300,13 +305,20 @@ impl Worker<'_> {
     fn environment(&self, plan: &RankPlan, rendezvous: &Rendezvous) -> BTreeMap<String, String> {
         let mut env = rank_environment(self.launch, rendezvous, plan);
         env.extend(self.sourced.clone());
+        if let Some(helper) = &self.launch.folders.python {
+            // At the end: a module of the user's with the same name is the one that they mean.
+            let before = env.get("PYTHONPATH").cloned().or_else(|| std::env::var("PYTHONPATH").ok());
+            let before = before.filter(|path| !path.is_empty()).map(|path| path + ":").unwrap_or_default();
+            env.insert("PYTHONPATH".to_owned(), format!("{before}{}", helper.display()));
+        }
         env
     }
 
-    fn capture(&mut self, name: String, mut child: Child) -> io::Result<()> {
+    fn capture(&mut self, name: String, mut child: Child, rank: Option<Rank>) -> io::Result<()> {
         let spool = Spool::open(&PathBuf::from(&name))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let capture = Capture::new(spool, stdout, stderr, self.journal.clone(), name)?;
+        let listener = rank.map(|rank| (self.reports.clone(), rank));
+        let capture = Capture::new(spool, stdout, stderr, self.journal.clone(), name, listener)?;
         self.captures.push(tokio::spawn(capture.run(self.finish.subscribe())));
         Ok(())
     }
@@ -373,6 +385,8 @@ impl Worker<'_> {
         }
     }
 }
+
+pub(crate) use meet::write_whole;
 
 pub(crate) fn pid_of(child: &Child) -> i32 {
     i32::try_from(child.id()).expect("the kernel's process numbers are positive i32")

@@ -9,6 +9,7 @@ pub mod history;
 pub mod id;
 pub mod node;
 pub mod problem;
+pub mod progress;
 pub mod quantity;
 pub mod session;
 pub mod spec;
@@ -18,6 +19,7 @@ pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring}
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
 pub use node::{Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
+pub use progress::{Fraction, ProgressView};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,

@@ -10,4 +10,5 @@ mod builders;
 mod environment;
 mod life_table;
 mod properties;
+mod report;
 mod rules;

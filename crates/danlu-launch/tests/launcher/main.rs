@@ -8,4 +8,5 @@ mod harness;
 mod limits;
 mod output;
 mod platforms;
+mod reports;
 mod sessions;

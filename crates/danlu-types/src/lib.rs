@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod device;
+pub mod family;
 pub mod history;
 pub mod id;
 pub mod node;
@@ -16,6 +17,7 @@ pub mod spec;
 pub mod workspace;
 
 pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
+pub use family::Family;
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
 pub use node::{Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};

@@ -6,6 +6,7 @@
 mod binding;
 mod environment;
 mod options;
+mod rank_table;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub use environment::{
     scheduler_environment,
 };
 pub use options::LaunchOptions;
+pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
 
 use crate::job::{Attempt, Job, WorkerExit};
 

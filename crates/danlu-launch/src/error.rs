@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::launch::NoRankTable;
 use danlu_objects::ObjectsError;
 use danlu_types::Rank;
 use thiserror::Error;
@@ -53,6 +54,8 @@ pub(crate) enum StartError {
     Group(#[source] io::Error),
     #[error("cannot start rank {rank}")]
     Rank { rank: Rank, source: io::Error },
+    #[error("the ranks cannot be given the rank table that the job needs")]
+    RankTable(#[source] NoRankTable),
     #[error("cannot start the scheduler of MindSpore's cluster")]
     Scheduler(#[source] io::Error),
     #[error("cannot start the setup script")]

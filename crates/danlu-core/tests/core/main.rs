@@ -10,5 +10,6 @@ mod builders;
 mod environment;
 mod life_table;
 mod properties;
+mod rank_tables;
 mod report;
 mod rules;

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use danlu_core::launch::{Present, Rendezvous, mpi_hostfile, pod_env, rank_environment};
-use danlu_types::{Compat, Framework};
+use danlu_core::launch::{
+    Present, RANK_TABLE_FILE, Rendezvous, mpi_hostfile, pod_env, rank_environment, rank_table,
+};
+use danlu_core::ranktable::{INITIALIZING, Version, convert, render};
+use danlu_types::{Compat, DeviceKind, Framework};
 
 use super::Worker;
-use crate::error::StartError;
+use crate::error::{StartError, chain};
 use crate::{compat, folders, interface};
 
 impl Worker<'_> {
@@ -17,13 +20,14 @@ impl Worker<'_> {
         let first = workers.first().cloned();
         let (address, port) = first.map_or((launch.address.clone(), 0), |first| (first.address, first.port));
         let talks = launch.world_size > 1 || launch.devices.len() > 1;
+        let rank_table = self.make_rank_table(&workers)?;
         let rendezvous = Rendezvous {
             address,
             port,
             resume: folders::has_checkpoint(launch),
             workers,
             interface: talks.then(|| interface::of_address(&launch.address)).flatten(),
-            rank_table: None,
+            rank_table,
         };
         if launch.framework == Framework::Mpi {
             self.write_beside("hostfile", &mpi_hostfile(launch, &rendezvous))?;
@@ -35,8 +39,59 @@ impl Worker<'_> {
             && let Some(first) = launch.ranks.first()
         {
             self.write_beside("pod.env", &pod_env(&rank_environment(launch, &rendezvous, first)))?;
+            self.write_apulis_files(&rendezvous)?;
         }
         Ok(rendezvous)
+    }
+
+    /// The table of this world, in this worker's folder. Readers that look at the file's status see `initializing` until it
+    /// is whole.
+    fn make_rank_table(&self, workers: &[Present]) -> Result<Option<PathBuf>, StartError> {
+        let launch = self.launch;
+        let is_ascend = launch.devices.iter().any(|device| device.kind == DeviceKind::Ascend);
+        if !is_ascend || !launch.is_rank_per_device() {
+            return Ok(None);
+        }
+        self.write_beside(RANK_TABLE_FILE, INITIALIZING)?;
+        match rank_table(workers) {
+            Ok(Some(table)) => {
+                self.write_beside(RANK_TABLE_FILE, &render(&table))?;
+                Ok(Some(launch.folders.run.join(RANK_TABLE_FILE)))
+            }
+            Ok(None) => Ok(None),
+            Err(error) if launch.options.needs_rank_table() => Err(StartError::RankTable(error)),
+            Err(error) => {
+                self.journal.note(format_args!("no rank table is made: {}", chain(&error)));
+                Ok(None)
+            }
+        }
+    }
+
+    /// What Apulis leaves in a user's home for the programs of a job: the table in its two old forms, and the mark that all
+    /// is there.
+    fn write_apulis_files(&self, rendezvous: &Rendezvous) -> Result<(), StartError> {
+        let launch = self.launch;
+        let home = launch.env.get("HOME").cloned().or_else(|| std::env::var("HOME").ok());
+        let Some(home) = home.filter(|_| launch.world_worker() == 0) else { return Ok(()) };
+        let folder = Path::new(&home).join(".npu").join(launch.worker.job.to_string());
+        let make = || -> io::Result<()> {
+            fs::create_dir_all(&folder)?;
+            if let Ok(Some(table)) = rank_table(&rendezvous.workers) {
+                for (name, version) in
+                    [("hccl_ms.json", Version::BoardId), ("hccl_tf.json", Version::GroupList)]
+                {
+                    match convert(table.clone(), version) {
+                        Ok(table) => {
+                            let table = table.on_architecture(std::env::consts::ARCH);
+                            write_whole(&folder.join(name), &render(&table))?;
+                        }
+                        Err(error) => self.journal.note(format_args!("no `{name}` is made: {error}")),
+                    }
+                }
+            }
+            write_whole(&folder.join("setup_environment_done"), "")
+        };
+        make().map_err(|source| StartError::File { path: folder.clone(), source })
     }
 
     /// Into the run folder, whole or not at all.

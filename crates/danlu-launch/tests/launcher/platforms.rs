@@ -1,9 +1,14 @@
 //! What programs of certain frameworks and other platforms find.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use danlu_core::job::{Exit, FailureCause, WorkerExit};
-use danlu_types::{Compat, Cpus, Framework};
+use danlu_core::launch::LaunchFile;
+use danlu_types::{
+    Bytes, Compat, Cpus, Device, DeviceKind, Framework, Health, NodeName, Rank, RankTableUse, Wiring,
+    WorkerIndex,
+};
 
 use crate::harness::{Bench, Launched, is_gone};
 
@@ -92,4 +97,76 @@ fn ranks_of_a_worker_with_the_whole_machine_have_processors_of_their_own() {
     let (first, second) = (launched.lines(0), launched.lines(1));
     assert_ne!(first[0], second[0]);
     assert_eq!(first[1], (machine / 2).to_string());
+}
+
+fn ascend(index: u32, address: Option<&str>) -> Device {
+    Device {
+        index,
+        kind: DeviceKind::Ascend,
+        model: "910B3".to_owned(),
+        memory: Bytes(64 << 30),
+        island: 0,
+        health: Health::Ok,
+        wiring: Wiring { address: address.map(|text| text.parse().unwrap()), ..Wiring::default() },
+    }
+}
+
+/// One of two workers on nodes of their own, with one device each.
+fn on_ascend(bench: &Bench, index: u32, address: Option<&str>) -> LaunchFile {
+    let mut launch = bench.launch_file("cat $RANK_TABLE_FILE; echo rank $RANK_ID of $RANK_SIZE");
+    launch.worker.worker = WorkerIndex(index);
+    launch.node = NodeName(format!("node-{index}"));
+    launch.folders.run = launch.folders.attempt.join(index.to_string());
+    launch.gang.workers = 2;
+    launch.ranks[0].rank = Rank(index);
+    launch.world_size = 2;
+    launch.framework = Framework::Pytorch;
+    launch.devices = vec![ascend(index + 4, address)];
+    launch.options.rank_table = RankTableUse::Always;
+    launch
+}
+
+#[test]
+fn all_workers_make_the_same_rank_table() {
+    let bench = Bench::new();
+    let mut first = Launched::start(on_ascend(&bench, 0, Some("192.168.4.1")));
+    let mut second = Launched::start(on_ascend(&bench, 1, Some("192.168.5.2")));
+    assert_eq!((first.exit(), second.exit()), (WorkerExit::Succeeded, WorkerExit::Succeeded));
+    let (first, second) = (first.launch.folders.run.join("hccl.json"), second.lines(1));
+    let table = fs::read_to_string(&first).unwrap();
+    assert_eq!(second.last().unwrap(), "rank 1 of 2");
+    assert_eq!(second[..second.len() - 1].join("\n").trim(), table.trim());
+    for part in ["\"completed\"", "\"192.168.5.2\"", "\"node-1\""] {
+        assert!(table.contains(part), "{part} is not in {table}");
+    }
+    let file = fs::symlink_metadata(&first).unwrap();
+    assert!(file.is_file() && file.permissions().mode() & 0o777 == 0o644, "{file:?}");
+}
+
+#[test]
+fn a_device_without_an_address_is_named_with_its_node() {
+    let bench = Bench::new();
+    let mut first = Launched::start(on_ascend(&bench, 0, Some("192.168.4.1")));
+    let mut second = Launched::start(on_ascend(&bench, 1, None));
+    let (first, second) = (first.failure(), second.failure());
+    assert_eq!(first, second);
+    assert_eq!(first.cause, FailureCause::StartFailed);
+    assert!(first.detail.contains("node-1") && first.detail.contains("-i 5"), "{}", first.detail);
+    assert!(first.detail.contains("hccn"), "{}", first.detail);
+}
+
+#[test]
+fn apulis_finds_its_files_at_home() {
+    let bench = Bench::new();
+    let home = bench.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let mut launch =
+        bench.launch_file(". ./../pod.env; echo $DLWS_ROLE_NAME $POD_NAME; ls ~/.npu/$DLWS_JOB_ID");
+    launch.env.insert("HOME".to_owned(), home.display().to_string());
+    launch.devices = vec![ascend(0, Some("192.168.1.1"))];
+    launch.options.compat = vec![Compat::Apulis];
+    let (launched, exit) = Launched::run(launch);
+    assert_eq!(exit, WorkerExit::Succeeded, "{}", launched.journal());
+    let lines = launched.lines(0).join(" ");
+    assert_eq!(lines, "worker 1-worker0 hccl_ms.json hccl_tf.json setup_environment_done");
 }

@@ -162,6 +162,10 @@ pub enum FailureCause {
     /// The node went away.
     NodeLost,
     DeviceError,
+    /// A rank ended for a reason that every further attempt would meet again, such as a missing module.
+    ProgramError,
+    /// It printed nothing and its devices did nothing for longer than `hang_after`.
+    Hang,
 }
 
 /// How a process ended.
@@ -342,15 +346,18 @@ impl FailureCause {
             FailureCause::LauncherLost => "launcher_lost",
             FailureCause::NodeLost => "node_lost",
             FailureCause::DeviceError => "device_error",
+            FailureCause::ProgramError => "program_error",
+            FailureCause::Hang => "hang",
         }
     }
 
-    /// The word in `retry.on` that covers this cause; a time limit is never worth another attempt.
+    /// The word in `retry.on` that covers this cause; a time limit is never worth another attempt, nor is what would only
+    /// happen again. A job that hangs is ended only where its `on_hang` asks for another attempt, so no word is needed.
     pub fn retry_cause(self) -> Option<RetryCause> {
         match self {
             FailureCause::Exit | FailureCause::SetupFailed => Some(RetryCause::Exit),
             FailureCause::OutOfMemory => Some(RetryCause::OutOfMemory),
-            FailureCause::TimeLimit => None,
+            FailureCause::TimeLimit | FailureCause::ProgramError | FailureCause::Hang => None,
             FailureCause::StartFailed | FailureCause::GangTimeout => Some(RetryCause::StartFailed),
             FailureCause::LauncherLost | FailureCause::NodeLost => Some(RetryCause::NodeLost),
             FailureCause::DeviceError => Some(RetryCause::DeviceError),

@@ -351,7 +351,8 @@ fn lost_without_trace() -> crate::job::Failure {
 
 fn retries(job: &Job, cause: FailureCause) -> bool {
     let wanted = |cause: RetryCause| job.spec.retry.on.contains(&cause);
-    cause.retry_cause().is_some_and(wanted) && job.failures() <= job.spec.retry.limit
+    (cause == FailureCause::Hang || cause.retry_cause().is_some_and(wanted))
+        && job.failures() <= job.spec.retry.limit
 }
 
 fn back_off(failures: u32) -> SignedDuration {

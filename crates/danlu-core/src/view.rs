@@ -125,7 +125,8 @@ fn failure_sentence(failure: &Failure) -> String {
         None => format!("{who} ended"),
     };
     let sentence = match failure.cause {
-        FailureCause::Exit | FailureCause::DeviceError => ended,
+        FailureCause::Exit | FailureCause::DeviceError | FailureCause::ProgramError => ended,
+        FailureCause::Hang => "it hung".to_owned(),
         FailureCause::OutOfMemory => format!("{who} was killed for using more memory than the job asked for"),
         FailureCause::TimeLimit => "it ran longer than its `max_time`".to_owned(),
         FailureCause::StartFailed => "it could not be started".to_owned(),

@@ -1,5 +1,6 @@
 //! The life of one worker, from its launch file to its last status.
 
+mod diagnose;
 mod meet;
 mod supervise;
 
@@ -76,8 +77,9 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
         disk_is_full: false,
         running_since: None,
     };
-    let exit = worker.live().await.unwrap_or_else(WorkerExit::from);
+    let mut exit = worker.live().await.unwrap_or_else(WorkerExit::from);
     worker.clean_up().await;
+    worker.diagnose(&mut exit);
     let ended = LauncherPhase::Ended { running_since: worker.running_since, at: Timestamp::now(), exit };
     worker.status.write_at_last(&ended, &worker.journal).await.map_err(LauncherError::LastStatus)?;
     worker.status.poke();

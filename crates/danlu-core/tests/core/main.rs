@@ -7,6 +7,7 @@
 
 mod binding;
 mod builders;
+mod diagnoses;
 mod environment;
 mod life_table;
 mod properties;

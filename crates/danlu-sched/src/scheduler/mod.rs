@@ -387,7 +387,9 @@ fn blamed(job: &Job) -> Option<NodeName> {
         | FailureCause::OutOfMemory
         | FailureCause::TimeLimit
         | FailureCause::SetupFailed
-        | FailureCause::GangTimeout => return None,
+        | FailureCause::GangTimeout
+        | FailureCause::ProgramError
+        | FailureCause::Hang => return None,
     }
     Some(past.attempt.workers.get(worker.0 as usize)?.grant.node.clone())
 }

@@ -17,7 +17,7 @@ use super::{Assumptions, Trace, TraceError};
 use crate::simulation::between;
 use crate::story::{Happening, Intervention, Script, SimJob};
 
-const CAUSES: [FailureCause; 9] = [
+const CAUSES: [FailureCause; 11] = [
     FailureCause::Exit,
     FailureCause::OutOfMemory,
     FailureCause::TimeLimit,
@@ -27,6 +27,8 @@ const CAUSES: [FailureCause; 9] = [
     FailureCause::LauncherLost,
     FailureCause::NodeLost,
     FailureCause::DeviceError,
+    FailureCause::ProgramError,
+    FailureCause::Hang,
 ];
 
 /// Reads the lines; assumptions about checkpoints hold for jobs that name a `checkpoint`.

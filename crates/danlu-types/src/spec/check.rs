@@ -1,6 +1,6 @@
 //! What is wrong with a job's values, all of it at once, each with what would be accepted.
 
-use super::{HIGHEST_PRIORITY, JobSpec, LOWEST_PRIORITY, RanksPerWorker};
+use super::{HIGHEST_PRIORITY, JobSpec, LOWEST_PRIORITY, OnHang, RanksPerWorker};
 use crate::{Cpus, DeviceRequest, FieldError, Span};
 
 /// Fields of the job file that belong to parts of Danlu which this version does not have yet. They are refused like any
@@ -85,6 +85,10 @@ impl JobSpec {
         errors.text("command", &self.command, LONGEST_COMMAND);
         errors.range("priority", u32::from(self.priority), LOWEST_PRIORITY.into(), HIGHEST_PRIORITY.into());
         errors.range("retry.limit", self.retry.limit, 0, MOST_RETRIES);
+        if self.on_hang == OnHang::Restart && (self.hang_after.is_none() || self.retry.limit == 0) {
+            let message = "`restart` needs `hang_after`, and a `retry.limit` of 1 or more";
+            errors.add("on_hang", message.to_owned());
+        }
         if self.hang_after.is_some_and(|span| span < SHORTEST_HANG) {
             errors.add("hang_after", format!("is too short; the least is {SHORTEST_HANG}"));
         }

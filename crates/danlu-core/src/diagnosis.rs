@@ -1,0 +1,169 @@
+//! Why a rank failed, told from its last words.
+//!
+//! What is known stands in `diagnosis/table.txt`, one entry per line, and in `docs/reference/diagnosis.md` for readers. Here it
+//! is only looked up: nothing in the code knows any message.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use danlu_types::device::glob_matches;
+
+use crate::job::{Exit, FailureCause};
+
+const TABLE: &str = include_str!("diagnosis/table.txt");
+
+/// Lines are compared up to here.
+const LONGEST_LINE: usize = 2000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Another attempt would end the same way.
+    Program,
+    Device,
+    /// Another attempt may succeed.
+    Passing,
+    /// Another rank failed first.
+    Symptom,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub name: &'static str,
+    pub says: Says,
+    pub kind: Kind,
+    pub meaning: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    Text(&'static str),
+    Ended(Exit),
+}
+
+/// What became of a rank, and in which of its words it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    pub entry: Entry,
+    /// The line that says so; empty where it only ended.
+    pub line: String,
+}
+
+/// Each with what it says in small letters.
+static ENTRIES: LazyLock<Vec<(Entry, String)>> =
+    LazyLock::new(|| entries().map(with_small_letters).collect());
+
+fn with_small_letters(entry: Entry) -> (Entry, String) {
+    let text = match entry.says {
+        Says::Text(text) => text.to_lowercase(),
+        Says::Ended(_) => String::new(),
+    };
+    (entry, text)
+}
+
+/// `tail`: the rank's last lines, oldest first.
+pub fn diagnose<'a>(tail: impl Iterator<Item = &'a str>, exit: Option<Exit>) -> Option<Diagnosis> {
+    let lines: Vec<String> = tail.map(|line| line.chars().take(LONGEST_LINE).collect()).collect();
+    let lower: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
+    ENTRIES.iter().find_map(|(entry, text)| match entry.says {
+        Says::Ended(end) => (exit == Some(end)).then(|| Diagnosis { entry: *entry, line: String::new() }),
+        Says::Text(_) => {
+            let at = lower.iter().rposition(|line| holds(line, text))?;
+            Some(Diagnosis { entry: *entry, line: lines[at].trim().to_owned() })
+        }
+    })
+}
+
+/// Both are in small letters.
+fn holds(line: &str, text: &str) -> bool {
+    // Nearly no line holds the first word, and that is quick to see.
+    let first = text.split('*').next().unwrap_or_default();
+    line.contains(first) && (!text.contains('*') || glob_matches(&format!("*{text}*"), line))
+}
+
+impl Kind {
+    /// The cause under which a failure of this kind is filed.
+    pub fn cause(self) -> FailureCause {
+        match self {
+            Kind::Program => FailureCause::ProgramError,
+            Kind::Device => FailureCause::DeviceError,
+            Kind::Passing | Kind::Symptom => FailureCause::Exit,
+        }
+    }
+
+    /// For people.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Kind::Program => "another attempt would end the same way",
+            Kind::Device => "another attempt goes elsewhere",
+            Kind::Passing => "another attempt may succeed",
+            Kind::Symptom => "look at who failed first; another attempt may succeed",
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Program => "program",
+            Kind::Device => "device",
+            Kind::Passing => "passing",
+            Kind::Symptom => "symptom",
+        }
+    }
+}
+
+/// Entries that cannot be read are left out; a test sees to it that there are none.
+fn entries() -> impl Iterator<Item = Entry> {
+    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(read_entry)
+}
+
+fn read_entry(line: &'static str) -> Option<Entry> {
+    let fields: Vec<&str> = line.split(" | ").map(str::trim).collect();
+    let [name, says, kind, meaning] = fields[..] else { return None };
+    let kind = [Kind::Program, Kind::Device, Kind::Passing, Kind::Symptom]
+        .into_iter()
+        .find(|known| known.as_str() == kind)?;
+    let number = |text: &str| text.parse::<i32>().ok();
+    let says = match says.split_once(' ') {
+        Some(("exit", code)) if number(code).is_some() => Says::Ended(Exit::Code(number(code)?)),
+        Some(("signal", signal)) if number(signal).is_some() => Says::Ended(Exit::Signal(number(signal)?)),
+        _ => Says::Text(says),
+    };
+    Some(Entry { name, says, kind, meaning })
+}
+
+/// The table as a page.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Why a rank failed\n\n\
+         <!-- Written by a test of danlu-core from the table itself: `DANLU_BLESS=1 cargo test -p danlu-core` rewrites it. -->\n\n\
+         When a rank fails, its launcher looks for these in its last lines, in this order, and puts what it finds into the \
+         reason that `danlu show` prints, with the rank and the node. `program`: another attempt would end the same way, so \
+         `retry` makes none. `device`: it is retried elsewhere under `device_error`, and a device that keeps failing is taken out of \
+         service. `passing`: it is retried if `retry.on` names `exit`. `symptom`: the same, but another rank of the worker that \
+         has said more is blamed instead. `*` stands for anything. The table is \
+         [one line per entry](../../crates/danlu-core/src/diagnosis/table.txt); a new line is all it takes.\n\n\
+         | name | what the rank says | kind | what it means, and what to do |\n|---|---|---|---|\n",
+    );
+    for entry in entries() {
+        let says = match entry.says {
+            Says::Text(text) => format!("`{text}`"),
+            Says::Ended(Exit::Code(code)) => format!("nothing, and ends with code {code}"),
+            Says::Ended(Exit::Signal(signal)) => format!("nothing, and is killed by signal {signal}"),
+        };
+        let _ = writeln!(page, "| `{}` | {says} | {} | {} |", entry.name, entry.kind.as_str(), entry.meaning);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_an_entry_with_a_name_of_its_own() {
+        let lines = TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+        let names: BTreeSet<&str> = entries().map(|entry| entry.name).collect();
+        assert_eq!((entries().count(), names.len()), (lines, lines));
+    }
+}

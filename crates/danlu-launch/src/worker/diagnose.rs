@@ -1,0 +1,87 @@
+//! Why a worker failed, as far as its ranks' last words tell.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use danlu_core::diagnosis::{Diagnosis, Kind, diagnose};
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::log::{decode, rank_log_name};
+use danlu_types::Rank;
+
+use super::Worker;
+
+/// What a rank says at its end fits in here, with a long traceback of each of its threads.
+const TAIL_BYTES: u64 = 64 * 1024;
+const LONGEST_QUOTE: usize = 200;
+
+impl Worker<'_> {
+    /// After all that was printed is in the logs.
+    pub(super) fn diagnose(&self, exit: &mut WorkerExit) {
+        let WorkerExit::Failed(failure) = exit else { return };
+        let Some(rank) = failure.rank.filter(|_| failure.cause == FailureCause::Exit) else { return };
+        let own = self.last_words(rank).and_then(|tail| diagnose(tail.lines(), failure.exit));
+        if let Some((culprit, diagnosis)) = self.culprit(rank, own) {
+            if culprit != rank {
+                // How the other one ended is not known to have anything to do with it.
+                failure.rank = Some(culprit);
+                failure.exit = None;
+            }
+            self.fill_in(failure, &diagnosis);
+        } else if let Some((rank, name)) = self.reports.report().not_a_number {
+            failure.cause = FailureCause::ProgramError;
+            add(failure, format!("before, rank {rank} reported a {name} that is no number"));
+        }
+    }
+
+    /// Where the rank that failed first only suffered from another, and one of the others says why, that one is blamed.
+    fn culprit(&self, rank: Rank, own: Option<Diagnosis>) -> Option<(Rank, Diagnosis)> {
+        let own = own?;
+        if own.entry.kind != Kind::Symptom {
+            return Some((rank, own));
+        }
+        let others = self.launch.ranks.iter().map(|plan| plan.rank).filter(|other| *other != rank);
+        let mut causes = others.filter_map(|other| {
+            let found = diagnose(self.last_words(other)?.lines(), None)?;
+            (found.entry.kind != Kind::Symptom).then_some((other, found))
+        });
+        Some(causes.next().unwrap_or((rank, own)))
+    }
+
+    fn fill_in(&self, failure: &mut Failure, diagnosis: &Diagnosis) {
+        let Diagnosis { entry, line } = diagnosis;
+        failure.cause = entry.kind.cause();
+        let said = if line.is_empty() {
+            String::new()
+        } else {
+            format!("; it said `{}`", line.chars().take(LONGEST_QUOTE).collect::<String>())
+        };
+        add(failure, format!("on {}: {}; {}{said}", self.launch.node, entry.meaning, entry.kind.advice()));
+    }
+
+    fn last_words(&self, rank: Rank) -> Option<String> {
+        tail(Path::new(&rank_log_name(rank))).ok()
+    }
+}
+
+fn add(failure: &mut Failure, text: String) {
+    failure.detail = if failure.detail.is_empty() { text } else { format!("{}; {text}", failure.detail) };
+}
+
+/// The text of the last records of a log.
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+    let mut text = String::new();
+    for record in bytes.split(|byte| *byte == b'\n') {
+        // The first may be cut.
+        if let Some((_, _, line)) = decode(record) {
+            text.push_str(&String::from_utf8_lossy(line));
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    clone, completions, delete, devices, events, exec, history, hold, jobs, logs, nodes, release, run, show,
-    sim, stop, submit, up, version, why, workspaces,
+    clone, completions, delete, devices, events, exec, history, hold, jobs, launch, logs, nodes, release,
+    run, show, sim, stop, submit, up, version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -36,6 +36,12 @@ pub(crate) enum Command {
     /// Ctrl-C stops the job and gives it its grace; a second one kills it; a third one leaves it to the server and exits
     /// with 130.
     Run(run::Arguments),
+    /// Runs a training on this machine, without a server
+    ///
+    /// Sets what the ranks look for (`MASTER_ADDR`, `RANK`, the visible devices, …), binds them to the processors near their
+    /// devices, prints what they print with the rank before each line, and exits with the code of the first that fails.
+    /// Ctrl-C asks them to end; a second one kills them.
+    Launch(launch::Arguments),
     /// Lists jobs, newest first
     Jobs(jobs::Arguments),
     /// Shows one job: its attempts, workers and timeline

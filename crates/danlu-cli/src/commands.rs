@@ -10,6 +10,7 @@ mod follow;
 pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod jobs;
+pub(crate) mod launch;
 pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod reference;
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Up(arguments) => up::run(data, arguments),
         Command::Submit(arguments) => block_on(submit::run(client, arguments)),
         Command::Run(arguments) => block_on(run::run(client, arguments)),
+        Command::Launch(arguments) => launch::run(arguments),
         Command::Jobs(arguments) => block_on(jobs::run(client()?, arguments)),
         Command::Show(arguments) => block_on(show::run(client()?, arguments)),
         Command::Logs(arguments) => block_on(logs::run(client()?, arguments)),

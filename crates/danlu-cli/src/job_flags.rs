@@ -124,13 +124,11 @@ impl JobFlags {
         self.apply_command(draft);
     }
 
-    /// One word is a shell command line as it is; several are a program and its arguments.
     fn apply_command(&self, draft: &mut Draft) {
-        let command = match &self.command[..] {
-            [] => return,
-            [line] => line.clone(),
-            words => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
-        };
+        if self.command.is_empty() {
+            return;
+        }
+        let command = command_line(&self.command);
         draft.text_flag("--", "command", &command);
         // A command typed here is about the files that are here.
         if !draft.has("code")
@@ -139,6 +137,14 @@ impl JobFlags {
         {
             draft.text_flag("--", "working_directory", &folder.display().to_string());
         }
+    }
+}
+
+/// One word is a shell command line as it is; several are a program and its arguments.
+pub(crate) fn command_line(words: &[String]) -> String {
+    match words {
+        [line] => line.clone(),
+        words => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
     }
 }
 

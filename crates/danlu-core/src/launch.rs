@@ -240,6 +240,11 @@ impl RunLayout {
         self.data.join("live")
     }
 
+    /// What the node's devices did last: see [`crate::sample::NodeReadings`].
+    pub fn readings_file(&self, node: &NodeName) -> PathBuf {
+        self.data.join("readings").join(format!("{node}.json"))
+    }
+
     /// Where the engine keeps `danlu.py`.
     pub fn python_folder(&self) -> PathBuf {
         self.data.join("python")

@@ -11,6 +11,7 @@ pub mod node;
 pub mod ranktable;
 mod record;
 pub mod report;
+pub mod sample;
 pub mod transition;
 pub mod view;
 

@@ -4,7 +4,7 @@
 //! then stops, and goes on when writing works again.
 
 use std::future::pending;
-use std::io;
+use std::io::{self, Write};
 use std::process::{ChildStderr, ChildStdout};
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub(crate) struct Capture {
     name: String,
     /// Who listens to what a rank says of itself, and which rank it is; nobody to what is not a rank's.
     listener: Option<(Reports, Rank)>,
+    /// Also printed here, each line with this before it.
+    echo: Option<String>,
     /// Set while writes fail: how long to wait before the next.
     retry: Option<Duration>,
 }
@@ -48,11 +50,11 @@ struct Stream {
 impl Capture {
     pub(crate) fn new(
         spool: Spool,
-        stdout: Option<ChildStdout>,
-        stderr: Option<ChildStderr>,
+        (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
         journal: Journal,
         name: String,
         listener: Option<(Reports, Rank)>,
+        echo: Option<String>,
     ) -> io::Result<Self> {
         let stdout = stdout.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
         let stderr = stderr.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
@@ -60,7 +62,7 @@ impl Capture {
             Stream { kind: LogStream::Stdout, pipe: stdout, lines: Lines::default() },
             Stream { kind: LogStream::Stderr, pipe: stderr, lines: Lines::default() },
         ];
-        Ok(Capture { spool, streams, journal, name, listener, retry: None })
+        Ok(Capture { spool, streams, journal, name, listener, echo, retry: None })
     }
 
     /// Runs until both streams have ended, or `finish` turns true: then takes what is in the pipes and waits for no more,
@@ -104,6 +106,7 @@ impl Capture {
                     reports.on_line(*rank, text, at);
                 }
                 self.spool.record(at, stream.kind, text);
+                show(self.echo.as_deref(), stream.kind, text);
             });
         }
         while !self.spool.is_empty() {
@@ -139,6 +142,7 @@ impl Capture {
                         reports.on_line(*rank, text, at);
                     }
                     self.spool.record(at, *kind, text);
+                    show(self.echo.as_deref(), *kind, text);
                 });
                 return true;
             }
@@ -176,6 +180,16 @@ impl Capture {
         wait(self.retry).await;
         self.write();
     }
+}
+
+/// Whoever closed our output does not want to see it; the log has it.
+fn show(echo: Option<&str>, stream: LogStream, text: &[u8]) {
+    let Some(prefix) = echo else { return };
+    let line = [prefix.as_bytes(), text, b"\n"].concat();
+    let _ = match stream {
+        LogStream::Stdout => io::stdout().write_all(&line),
+        LogStream::Stderr | LogStream::Danlu => io::stderr().write_all(&line),
+    };
 }
 
 async fn readable(pipe: Option<&Receiver>) {

@@ -20,6 +20,7 @@ use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::oneshot;
 
 use crate::error::LauncherError;
+use crate::worker::Audience;
 
 /// Takes charge of orphans, and holds signals back until [`Signals::new`] can take them: an order to stop may come in
 /// our first millisecond. Before anything is started.
@@ -45,26 +46,31 @@ pub(crate) enum Wake {
 pub(crate) struct Signals {
     child: unix::Signal,
     terminate: unix::Signal,
-    /// Taken and never acted upon: the end of a terminal is not the worker's.
-    _ignored: [unix::Signal; 2],
+    /// Taken, and acted upon only where somebody watches: otherwise the end of a terminal is not the worker's.
+    terminal: [unix::Signal; 2],
+    audience: Audience,
 }
 
 impl Signals {
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(audience: Audience) -> io::Result<Self> {
         let signals = Signals {
             child: unix::signal(SignalKind::child())?,
             terminate: unix::signal(SignalKind::terminate())?,
-            _ignored: [unix::signal(SignalKind::hangup())?, unix::signal(SignalKind::interrupt())?],
+            terminal: [unix::signal(SignalKind::hangup())?, unix::signal(SignalKind::interrupt())?],
+            audience,
         };
         taken().thread_unblock()?;
         Ok(signals)
     }
 
     pub(crate) async fn next(&mut self) -> Wake {
+        let [hangup, interrupt] = &mut self.terminal;
         tokio::select! {
             biased;
             _ = self.child.recv() => Wake::Reap,
             _ = self.terminate.recv() => Wake::Order,
+            _ = hangup.recv(), if self.audience == Audience::Terminal => Wake::Order,
+            _ = interrupt.recv(), if self.audience == Audience::Terminal => Wake::Order,
         }
     }
 }

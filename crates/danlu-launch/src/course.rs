@@ -33,6 +33,8 @@ pub(crate) enum Why {
         index: usize,
         exit: Exit,
     },
+    /// It does nothing any more.
+    Hang,
     /// The process that serves the ranks, such as MindSpore's scheduler, failed.
     ServerFailed {
         exit: Exit,
@@ -81,6 +83,10 @@ impl Course {
 
     pub(crate) fn on_time_limit(&mut self, now: Instant) -> Action {
         if self.ending.is_some() { Action::Nothing } else { self.end(Why::TimeLimit, self.grace, now) }
+    }
+
+    pub(crate) fn on_hang(&mut self, now: Instant) -> Action {
+        if self.ending.is_some() { Action::Nothing } else { self.end(Why::Hang, self.grace, now) }
     }
 
     /// Time has passed.

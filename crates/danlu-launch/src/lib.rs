@@ -20,12 +20,14 @@ mod course;
 mod error;
 mod folders;
 mod gang;
+pub mod here;
 mod interface;
 mod journal;
 mod lines;
 mod port;
 mod rank;
 mod reports;
+mod sampling;
 mod session;
 mod shared_memory;
 mod spool;
@@ -35,15 +37,17 @@ mod worker;
 use std::path::Path;
 use std::process::ExitCode;
 
+use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LAUNCH_FILE, LaunchFile};
 
 use error::{LauncherError, chain};
 use journal::Journal;
+use worker::Audience;
 
 /// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.
 pub fn run(run_folder: &Path) -> ExitCode {
-    match run_to_the_end(run_folder) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run_to_the_end(run_folder, Audience::Nobody) {
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             // Standard error is the launcher's log or nothing at all; the journal is surer.
             Journal::new(run_folder).note(format_args!("launcher gave up: {}", chain(&error)));
@@ -52,7 +56,7 @@ pub fn run(run_folder: &Path) -> ExitCode {
     }
 }
 
-fn run_to_the_end(run_folder: &Path) -> Result<(), LauncherError> {
+fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, LauncherError> {
     // The paths of sockets may have 107 bytes at most; from inside the folder they are short.
     std::env::set_current_dir(run_folder).map_err(LauncherError::RunFolder)?;
     children::hold_signals()?;
@@ -63,5 +67,5 @@ fn run_to_the_end(run_folder: &Path) -> Result<(), LauncherError> {
         .enable_time()
         .build()
         .map_err(LauncherError::Runtime)?;
-    runtime.block_on(worker::run(launch))
+    runtime.block_on(worker::run(launch, audience))
 }

@@ -1,6 +1,7 @@
 //! The life of one worker, from its launch file to its last status.
 
-mod diagnose;
+mod before;
+mod failure;
 mod meet;
 mod supervise;
 
@@ -12,10 +13,10 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Exit, Failure, FailureCause, WorkerExit};
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
     LaunchFile, LauncherPhase, RankPlan, RankProcess, Rendezvous, STOP_FILE, StopOrder, bind_ranks,
-    rank_environment, scheduler_environment,
+    rank_environment,
 };
 use danlu_core::log::rank_log_name;
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
@@ -32,12 +33,13 @@ use crate::course::{Course, Why};
 use crate::error::{Halt, LauncherError, StartError, chain};
 use crate::journal::Journal;
 use crate::port::Port;
-use crate::rank::{Surroundings, setup_arguments};
+use crate::rank::Surroundings;
 use crate::reports::Reports;
+use crate::sampling::Sampling;
 use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
-use crate::{binding, compat, folders, gang, shared_memory};
+use crate::{binding, folders, gang, shared_memory};
 
 /// How often a status is tried again that the disk had no room for.
 const STATUS_RETRY: Duration = Duration::from_millis(250);
@@ -48,8 +50,15 @@ const WORTH_SAYING: Duration = Duration::from_millis(5);
 /// In the run folder: what MindSpore's scheduler prints.
 const SCHEDULER_LOG: &str = "scheduler.log";
 
-pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
-    let signals = Signals::new().map_err(LauncherError::Runtime)?;
+/// Where somebody watches, they see what the ranks print and can interrupt them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Nobody,
+    Terminal,
+}
+
+pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<WorkerExit, LauncherError> {
+    let signals = Signals::new(audience).map_err(LauncherError::Runtime)?;
     let journal = Journal::new(&launch.folders.run);
     let own = process::identity(getpid().as_raw()).ok_or_else(|| {
         LauncherError::Runtime(std::io::Error::other("`/proc` does not know this process: is it mounted?"))
@@ -61,6 +70,7 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     }
     let mut worker = Worker {
         launch: &launch,
+        audience,
         reports: Reports::new(launch.folders.run.clone(), journal.clone()),
         journal,
         signals,
@@ -70,6 +80,7 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
         captures: Vec::new(),
         finish: watch::Sender::new(false),
         sessions: None,
+        sampling: None,
         port: None,
         sourced: BTreeMap::new(),
         server: None,
@@ -80,14 +91,19 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     let mut exit = worker.live().await.unwrap_or_else(WorkerExit::from);
     worker.clean_up().await;
     worker.diagnose(&mut exit);
-    let ended = LauncherPhase::Ended { running_since: worker.running_since, at: Timestamp::now(), exit };
+    let ended = LauncherPhase::Ended {
+        running_since: worker.running_since,
+        at: Timestamp::now(),
+        exit: exit.clone(),
+    };
     worker.status.write_at_last(&ended, &worker.journal).await.map_err(LauncherError::LastStatus)?;
     worker.status.poke();
-    Ok(())
+    Ok(exit)
 }
 
 struct Worker<'a> {
     launch: &'a LaunchFile,
+    audience: Audience,
     journal: Journal,
     signals: Signals,
     children: Arc<Children>,
@@ -98,6 +114,8 @@ struct Worker<'a> {
     finish: watch::Sender<bool>,
     sessions: Option<Sessions>,
     reports: Reports,
+    /// From when the ranks run.
+    sampling: Option<Sampling>,
     /// Held for as long as the launcher lives: rank 0 may listen there at any time.
     port: Option<Port>,
     /// What the code's own script set for all ranks.
@@ -173,83 +191,6 @@ impl Worker<'_> {
         });
     }
 
-    /// ModelArts' script of the code, if there is one.
-    async fn pre_start(
-        &mut self,
-        surroundings: &Surroundings,
-        rendezvous: &Rendezvous,
-        deadline: Option<Instant>,
-    ) -> Result<(), Halt> {
-        let launch = self.launch;
-        let (true, Some(first)) =
-            (surroundings.working_directory.join(compat::PRE_START).is_file(), launch.ranks.first())
-        else {
-            return Ok(());
-        };
-        let script = compat::pre_start_script(launch);
-        let arguments = compat::pre_start_arguments(&script);
-        self.run_before(compat::PRE_START, &arguments, surroundings, rendezvous, deadline).await?;
-        let path = launch.folders.run.join(compat::SOURCED);
-        let environ = fs::read(&path).map_err(|source| StartError::File { path, source })?;
-        self.sourced = compat::sourced(&environ, &self.environment(first, rendezvous));
-        Ok(())
-    }
-
-    async fn set_up(
-        &mut self,
-        setup: &str,
-        surroundings: &Surroundings,
-        rendezvous: &Rendezvous,
-        deadline: Option<Instant>,
-    ) -> Result<(), Halt> {
-        let arguments = setup_arguments(&surroundings.working_directory, setup);
-        self.run_before(setup, &arguments, surroundings, rendezvous, deadline).await
-    }
-
-    /// Runs something once in this worker, to its end, with the environment and in the log of the first rank.
-    async fn run_before(
-        &mut self,
-        name: &str,
-        arguments: &[&str],
-        surroundings: &Surroundings,
-        rendezvous: &Rendezvous,
-        deadline: Option<Instant>,
-    ) -> Result<(), Halt> {
-        let Some(first) = self.launch.ranks.first() else { return Ok(()) };
-        let env = self.environment(first, rendezvous);
-        let child = surroundings.start_logged(arguments, &env).map_err(StartError::Setup)?;
-        let pid = pid_of(&child);
-        self.capture(rank_log_name(first.rank), child, None)
-            .map_err(|source| StartError::Log { rank: first.rank, source })?;
-        let mut course = Course::new(1, self.launch.grace.to_duration());
-        self.supervise(&mut course, &[pid], deadline).await;
-        match course.why() {
-            None => Ok(()),
-            Some(Why::Ordered) => Err(Halt::Stopped),
-            Some(Why::TimeLimit) => Err(Halt::Failed(self.time_limit())),
-            Some(Why::Failed { exit, .. } | Why::ServerFailed { exit }) => Err(Halt::Failed(Failure {
-                cause: FailureCause::SetupFailed,
-                rank: None,
-                exit: Some(exit),
-                detail: format!("`{name}` failed; what it printed is in the log of rank {}", first.rank),
-            })),
-        }
-    }
-
-    /// What serves the ranks of the first worker, with a log of its own.
-    fn start_server(
-        &mut self,
-        surroundings: &Surroundings,
-        rendezvous: &Rendezvous,
-    ) -> Result<(), StartError> {
-        let Some(mut env) = scheduler_environment(self.launch, rendezvous) else { return Ok(()) };
-        env.extend(self.sourced.clone());
-        let child =
-            surroundings.start_logged(&["-c", &self.launch.command], &env).map_err(StartError::Scheduler)?;
-        self.server = Some(pid_of(&child));
-        self.capture(SCHEDULER_LOG.to_owned(), child, None).map_err(StartError::Scheduler)
-    }
-
     async fn run_ranks(
         &mut self,
         surroundings: Surroundings,
@@ -288,12 +229,20 @@ impl Worker<'_> {
         let running = LauncherPhase::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 
+        self.reports.on_output();
+        self.sampling = Some(Sampling::new(launch));
         let mut course = Course::new(pids.len(), launch.grace.to_duration());
         self.supervise(&mut course, &pids, deadline).await;
         Ok(match course.why() {
             None => WorkerExit::Succeeded,
             Some(Why::Ordered) => WorkerExit::Stopped,
             Some(Why::TimeLimit) => WorkerExit::Failed(self.time_limit()),
+            Some(Why::Hang) => WorkerExit::Failed(Failure {
+                cause: FailureCause::Hang,
+                rank: None,
+                exit: None,
+                detail: self.hang_sentence(),
+            }),
             Some(Why::Failed { index, exit }) => WorkerExit::Failed(self.failure(index, exit)),
             Some(Why::ServerFailed { exit }) => WorkerExit::Failed(Failure {
                 cause: FailureCause::Exit,
@@ -318,9 +267,14 @@ impl Worker<'_> {
 
     fn capture(&mut self, name: String, mut child: Child, rank: Option<Rank>) -> io::Result<()> {
         let spool = Spool::open(&PathBuf::from(&name))?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let pipes = (child.stdout.take(), child.stderr.take());
         let listener = rank.map(|rank| (self.reports.clone(), rank));
-        let capture = Capture::new(spool, stdout, stderr, self.journal.clone(), name, listener)?;
+        let echo = match (self.audience, rank) {
+            (Audience::Nobody, _) => None,
+            (Audience::Terminal, Some(rank)) if self.launch.world_size > 1 => Some(format!("[{rank}] ")),
+            (Audience::Terminal, _) => Some(String::new()),
+        };
+        let capture = Capture::new(spool, pipes, self.journal.clone(), name, listener, echo)?;
         self.captures.push(tokio::spawn(capture.run(self.finish.subscribe())));
         Ok(())
     }
@@ -332,30 +286,6 @@ impl Worker<'_> {
             Ok(sessions) => self.sessions = Some(sessions),
             Err(error) => self.journal.note(format_args!("no sessions in this worker: {error}")),
         }
-    }
-
-    fn failure(&self, index: usize, exit: Exit) -> Failure {
-        let kills = self.group.oom_kills();
-        // A shell in between reports the death of its child as 128 + 9.
-        let killed = matches!(exit, Exit::Signal(9) | Exit::Code(137));
-        let limit = self.launch.limits.memory.map(|bytes| format!(" of {bytes}")).unwrap_or_default();
-        let (cause, detail) = match (kills, killed) {
-            (0, _) => (FailureCause::Exit, String::new()),
-            (_, true) => (FailureCause::OutOfMemory, format!("the worker used up its memory{limit}")),
-            (_, false) => (
-                FailureCause::Exit,
-                format!(
-                    "before, the kernel killed {kills} of its processes: the worker used up its memory{limit}"
-                ),
-            ),
-        };
-        let rank = self.launch.ranks.get(index).map(|plan| plan.rank);
-        Failure { cause, rank, exit: Some(exit), detail }
-    }
-
-    fn time_limit(&self) -> Failure {
-        let detail = self.launch.max_time.map(|limit| limit.to_string()).unwrap_or_default();
-        Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail }
     }
 
     /// Writes a status and asks the server to look at it; what finds no room on the disk is tried again later.

@@ -6,9 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use danlu_core::report::{Report, progress};
 use danlu_types::{AttemptNumber, JobId, ProgressView, WorkerId, WorkerIndex};
 
+/// Of the attempt that was seen last, what each worker said.
+type ByJob = HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, Report>)>;
+
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    jobs: Mutex<HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, Report>)>>,
+    jobs: Mutex<ByJob>,
 }
 
 impl Reports {
@@ -32,7 +35,7 @@ impl Reports {
         self.lock().retain(|job, _| is_live(*job));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, Report>)>> {
+    fn lock(&self) -> MutexGuard<'_, ByJob> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,3 +14,4 @@ mod properties;
 mod rank_tables;
 mod report;
 mod rules;
+mod samples;

@@ -4,6 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+use danlu_core::sample::Counters;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -85,6 +88,32 @@ impl WorkerGroup {
             .sum()
     }
 
+    /// What the group has used and uses; `None` for what its hierarchies do not count.
+    pub fn counters(&self) -> Counters {
+        let number = |file: &str| self.find(file)?.trim().parse::<u64>().ok();
+        let processor = self
+            .find("cpu.stat")
+            .and_then(|text| field(&text, "usage_usec"))
+            .map(Duration::from_micros)
+            .or_else(|| number("cpuacct.usage").map(Duration::from_nanos));
+        let disks = self.find("io.stat");
+        let sum = |key: &str| {
+            let words = disks.as_ref()?.split_ascii_whitespace();
+            Some(words.filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok()).sum())
+        };
+        Counters {
+            processor,
+            memory: number("memory.current").or_else(|| number("memory.usage_in_bytes")),
+            read: sum("rbytes="),
+            written: sum("wbytes="),
+            ..Counters::default()
+        }
+    }
+
+    fn find(&self, file: &str) -> Option<String> {
+        self.folders.iter().find_map(|folder| fs::read_to_string(folder.join(file)).ok())
+    }
+
     /// Removes the group; fails with `ResourceBusy` while a process is in it.
     pub fn remove(&self) -> io::Result<()> {
         for folder in &self.folders {
@@ -101,6 +130,10 @@ impl WorkerGroup {
         }
         Ok(())
     }
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 /// The folder and all folders below it, outer ones first.

@@ -4,12 +4,14 @@ use std::future::pending;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use danlu_types::OnHang;
 use nix::sys::signal::Signal;
 use tokio::time::sleep_until;
 
-use super::Worker;
+use super::{Audience, Worker};
 use crate::children::{Wake, signal_all};
 use crate::course::{Action, Course};
+use crate::sampling::Sampling;
 
 /// How often what was killed and is still there is killed again: it may have forked meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
@@ -24,6 +26,7 @@ impl Worker<'_> {
             let tick = course.next_tick();
             let status_due = self.unsaid.as_ref().map(|(_, due)| *due);
             let report_due = self.reports.due();
+            let sample_due = self.sampling.as_ref().map(Sampling::due).filter(|_| course.why().is_none());
             let time_limit = deadline.filter(|_| course.why().is_none());
             tokio::select! {
                 biased;
@@ -31,12 +34,16 @@ impl Worker<'_> {
                     Wake::Reap => any_left = self.reap(course, pids),
                     Wake::Order => {
                         // Without a file someone else wants us to end, such as a machine that shuts down.
-                        let grace = self.order().unwrap_or(self.launch.grace.to_duration());
+                        // Whoever asks twice at a terminal does not want to wait.
+                        let again = self.audience == Audience::Terminal && course.why().is_some();
+                        let own = if again { Duration::ZERO } else { self.launch.grace.to_duration() };
+                        let grace = self.order().unwrap_or(own);
                         self.act(course.on_order(grace, Instant::now()));
                     }
                 },
                 () = at(tick) => self.act(course.on_tick(Instant::now())),
                 () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
+                () = at(sample_due) => self.take_sample(course),
                 () = at(report_due) => self.pass_on_reports(),
                 () = at(status_due) => {
                     if let Some((phase, _)) = self.unsaid.take() {
@@ -64,6 +71,25 @@ impl Worker<'_> {
             // Whoever releases the worker tries again.
             let busy = error.kind() == ErrorKind::ResourceBusy;
             self.journal.note(format_args!("the cgroup is left behind (in use: {busy}): {error}"));
+        }
+    }
+
+    fn take_sample(&mut self, course: &mut Course) {
+        let silent_for = self.reports.last_output().elapsed();
+        let hangs = self
+            .sampling
+            .as_mut()
+            .is_some_and(|sampling| sampling.take(self.launch, &self.group, silent_for));
+        if !hangs {
+            return;
+        }
+        let sentence = self.hang_sentence();
+        match self.launch.options.on_hang {
+            OnHang::Notify => self.journal.note(format_args!("the worker seems to hang: {sentence}")),
+            OnHang::Restart => {
+                self.journal.note(format_args!("ending the worker, which hangs: {sentence}"));
+                self.act(course.on_hang(Instant::now()));
+            }
         }
     }
 

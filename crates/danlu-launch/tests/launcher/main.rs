@@ -11,3 +11,4 @@ mod output;
 mod platforms;
 mod reports;
 mod sessions;
+mod watching;

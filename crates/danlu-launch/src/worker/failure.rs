@@ -1,11 +1,11 @@
-//! Why a worker failed, as far as its ranks' last words tell.
+//! Why a worker failed: by how its ranks ended, and by their last words.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use danlu_core::diagnosis::{Diagnosis, Kind, diagnose};
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::job::{Exit, Failure, FailureCause, WorkerExit};
 use danlu_core::log::{decode, rank_log_name};
 use danlu_types::Rank;
 
@@ -16,11 +16,42 @@ const TAIL_BYTES: u64 = 64 * 1024;
 const LONGEST_QUOTE: usize = 200;
 
 impl Worker<'_> {
+    pub(super) fn failure(&self, index: usize, exit: Exit) -> Failure {
+        let kills = self.group.oom_kills();
+        // A shell in between reports the death of its child as 128 + 9.
+        let killed = matches!(exit, Exit::Signal(9) | Exit::Code(137));
+        let limit = self.launch.limits.memory.map(|bytes| format!(" of {bytes}")).unwrap_or_default();
+        let (cause, detail) = match (kills, killed) {
+            (0, _) => (FailureCause::Exit, String::new()),
+            (_, true) => (FailureCause::OutOfMemory, format!("the worker used up its memory{limit}")),
+            (_, false) => (
+                FailureCause::Exit,
+                format!(
+                    "before, the kernel killed {kills} of its processes: the worker used up its memory{limit}"
+                ),
+            ),
+        };
+        let rank = self.launch.ranks.get(index).map(|plan| plan.rank);
+        Failure { cause, rank, exit: Some(exit), detail }
+    }
+
+    pub(super) fn hang_sentence(&self) -> String {
+        let after = self.launch.options.hang_after.map(|span| span.to_string()).unwrap_or_default();
+        let idle =
+            if self.launch.devices.is_empty() { "used no processor" } else { "its devices did nothing" };
+        format!("on {} it printed nothing and {idle} for {after}", self.launch.node)
+    }
+
+    pub(super) fn time_limit(&self) -> Failure {
+        let detail = self.launch.max_time.map(|limit| limit.to_string()).unwrap_or_default();
+        Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail }
+    }
+
     /// After all that was printed is in the logs.
     pub(super) fn diagnose(&self, exit: &mut WorkerExit) {
         let WorkerExit::Failed(failure) = exit else { return };
         let Some(rank) = failure.rank.filter(|_| failure.cause == FailureCause::Exit) else { return };
-        let own = self.last_words(rank).and_then(|tail| diagnose(tail.lines(), failure.exit));
+        let own = last_words(rank).and_then(|tail| diagnose(tail.lines(), failure.exit));
         if let Some((culprit, diagnosis)) = self.culprit(rank, own) {
             if culprit != rank {
                 // How the other one ended is not known to have anything to do with it.
@@ -42,7 +73,7 @@ impl Worker<'_> {
         }
         let others = self.launch.ranks.iter().map(|plan| plan.rank).filter(|other| *other != rank);
         let mut causes = others.filter_map(|other| {
-            let found = diagnose(self.last_words(other)?.lines(), None)?;
+            let found = diagnose(last_words(other)?.lines(), None)?;
             (found.entry.kind != Kind::Symptom).then_some((other, found))
         });
         Some(causes.next().unwrap_or((rank, own)))
@@ -58,14 +89,14 @@ impl Worker<'_> {
         };
         add(failure, format!("on {}: {}; {}{said}", self.launch.node, entry.meaning, entry.kind.advice()));
     }
-
-    fn last_words(&self, rank: Rank) -> Option<String> {
-        tail(Path::new(&rank_log_name(rank))).ok()
-    }
 }
 
 fn add(failure: &mut Failure, text: String) {
     failure.detail = if failure.detail.is_empty() { text } else { format!("{}; {text}", failure.detail) };
+}
+
+fn last_words(rank: Rank) -> Option<String> {
+    tail(Path::new(&rank_log_name(rank))).ok()
 }
 
 /// The text of the last records of a log.

@@ -1,0 +1,208 @@
+//! `danlu launch`: a training on this machine with no server at all, instead of a hand-written `train.sh`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use danlu_device::inventory;
+use danlu_launch::here::{self, Party, Request};
+use danlu_types::{Bytes, Device, DeviceKind, Framework, Health, Node, Span, Wiring};
+
+use crate::failure::{Failure, USAGE};
+use crate::job_flags::command_line;
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Which devices of this machine: `0-7`, `0,2,4`, or with their kind, `ascend:0-7`; none when absent
+    #[arg(long, value_name = "DEVICES")]
+    devices: Option<String>,
+    /// How many processes: `per-device`, `per-worker` or a number [default: one per device]
+    #[arg(long, value_name = "RANKS")]
+    ranks: Option<String>,
+    /// Decides which environment the ranks get
+    #[arg(long, value_enum, default_value = "pytorch")]
+    framework: FrameworkName,
+    /// How many machines take part; each runs this command
+    #[arg(long, default_value_t = 1, value_name = "N", requires_if("2", "rendezvous"))]
+    nodes: u32,
+    /// Which of them this is, from 0
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    node_rank: u32,
+    /// An empty folder that all machines see, in which they meet
+    #[arg(long, value_name = "FOLDER")]
+    rendezvous: Option<PathBuf>,
+    /// The address by which the other machines reach this one [default: `127.0.0.1`]
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+    /// How long to wait for the other machines
+    #[arg(long, default_value = "10m", value_name = "TIME")]
+    wait: Span,
+    /// How long ranks may take to end after Ctrl-C, or after one of them failed
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    grace: Span,
+    /// Does not bind ranks to processors
+    #[arg(long)]
+    no_binding: bool,
+    /// What to run, once for each rank
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FrameworkName {
+    Pytorch,
+    Tensorflow,
+    Mindspore,
+    Mpi,
+    None,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let request = request(arguments, inventory::host())?;
+    // Kept after a failure, for its logs.
+    let run = tempfile::Builder::new()
+        .prefix("danlu-launch-")
+        .tempdir()
+        .map_err(|error| Failure::new("cannot make a folder for the run").caused_by(&error))?
+        .keep();
+    let ending =
+        here::run(&request, &run).map_err(|error| Failure::new("could not launch").caused_by(&error))?;
+    match ending.failure {
+        Some(failure) => {
+            output::say(format!("{failure}\nits logs are in {}", run.display()));
+        }
+        // Left behind, it would be in nobody's way but the disk's.
+        None => drop(std::fs::remove_dir_all(&run)),
+    }
+    Ok(ExitCode::from(u8::try_from(ending.code).unwrap_or(1)))
+}
+
+fn request(arguments: Arguments, mut node: Node) -> Result<Request, Failure> {
+    let wrong = |message: String| Failure::new(message).with_code(USAGE);
+    let working_directory = std::env::current_dir()
+        .map_err(|error| Failure::new("cannot tell the current folder").caused_by(&error))?;
+    let devices = match &arguments.devices {
+        Some(text) => pick_devices(text, &node).map_err(wrong)?,
+        None => Vec::new(),
+    };
+    let each = u32::try_from(devices.len()).unwrap_or(u32::MAX).max(1);
+    let ranks = match arguments.ranks.as_deref() {
+        None | Some("per-device") => each,
+        Some("per-worker") => 1,
+        Some(number) => number.parse().ok().filter(|count| (1..=1024).contains(count)).ok_or_else(|| {
+            wrong(format!("`--ranks {number}` is none of `per-device`, `per-worker` and 1 to 1024"))
+        })?,
+    };
+    if arguments.nodes == 0 || arguments.node_rank >= arguments.nodes {
+        let most = arguments.nodes.saturating_sub(1);
+        return Err(wrong(format!("`--node-rank {}` is not between 0 and {most}", arguments.node_rank)));
+    }
+    let party = match (arguments.nodes, arguments.rendezvous) {
+        (1, _) => None,
+        (_, None) => {
+            return Err(wrong("several machines need `--rendezvous FOLDER`, which all of them see".into()));
+        }
+        (nodes, Some(folder)) => Some(Party {
+            nodes,
+            node_rank: arguments.node_rank,
+            folder: std::path::absolute(&folder).unwrap_or(folder),
+            timeout: arguments.wait,
+        }),
+    };
+    if let Some(address) = arguments.address {
+        node.address = address;
+    }
+    let framework = match arguments.framework {
+        FrameworkName::Pytorch => Framework::Pytorch,
+        FrameworkName::Tensorflow => Framework::Tensorflow,
+        FrameworkName::Mindspore => Framework::Mindspore,
+        FrameworkName::Mpi => Framework::Mpi,
+        FrameworkName::None => Framework::None,
+    };
+    Ok(Request {
+        node,
+        devices,
+        framework,
+        ranks,
+        command: command_line(&arguments.command),
+        working_directory,
+        grace: arguments.grace,
+        binding: !arguments.no_binding,
+        party,
+    })
+}
+
+/// Those of the machine with these numbers. Where a kind is named, its word is taken for devices that were not found.
+fn pick_devices(text: &str, node: &Node) -> Result<Vec<Device>, String> {
+    let (kind, list) = match text.split_once(':') {
+        Some((kind, list)) => (Some(kind.parse::<DeviceKind>().map_err(|error| error.to_string())?), list),
+        None => (None, text),
+    };
+    let numbers = numbers(list).ok_or_else(|| {
+        format!("`--devices {text}` is no list of devices; write `0-7`, `0,2` or `ascend:0-7`")
+    })?;
+    numbers
+        .into_iter()
+        .map(|index| {
+            let is_it = |device: &&Device| device.index == index && kind.is_none_or(|kind| kind == device.kind);
+            match (node.devices.iter().find(is_it), kind) {
+                (Some(device), _) => Ok(device.clone()),
+                (None, Some(kind)) => Ok(unseen(index, kind)),
+                (None, None) => Err(format!(
+                    "this machine shows no device {index}; if it is there all the same, name its kind: `--devices ascend:{list}`"
+                )),
+            }
+        })
+        .collect()
+}
+
+fn unseen(index: u32, kind: DeviceKind) -> Device {
+    Device {
+        index,
+        kind,
+        model: String::new(),
+        memory: Bytes(0),
+        island: 0,
+        health: Health::Unknown,
+        wiring: Wiring::default(),
+    }
+}
+
+/// `0-3,6`, each once and ascending.
+fn numbers(list: &str) -> Option<Vec<u32>> {
+    let mut found = std::collections::BTreeSet::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last > 1023 {
+            return None;
+        }
+        found.extend(first..=last);
+    }
+    Some(found.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_lists_of_numbers() {
+        assert_eq!(numbers("0-3,6,2"), Some(vec![0, 1, 2, 3, 6]));
+        for wrong in ["", "3-1", "a", "0-99999"] {
+            assert_eq!(numbers(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_seen_needs_its_kind() {
+        let node = Node { devices: Vec::new(), ..inventory::host() };
+        assert!(pick_devices("0-1", &node).unwrap_err().contains("shows no device 0"));
+        let named = pick_devices("ascend:0-1", &node).unwrap();
+        assert_eq!(
+            named.iter().map(|device| (device.index, device.kind)).collect::<Vec<_>>(),
+            [(0, DeviceKind::Ascend), (1, DeviceKind::Ascend)]
+        );
+    }
+}

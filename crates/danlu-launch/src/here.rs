@@ -1,0 +1,155 @@
+//! The launcher without a server: one command, on this machine, watched by whoever started it.
+//!
+//! It is the launcher of a worker like any other, with a run folder of its own; only its output and its interruptions go to
+//! the terminal. Several machines meet in a folder that they share.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use danlu_core::job::{Exit, WorkerExit};
+use danlu_core::launch::{
+    Folders, GANG_FOLDER, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, Limits, PYTHON_HELPER,
+    PYTHON_HELPER_NAME, RankPlan,
+};
+use danlu_core::view::exit_sentence;
+use danlu_types::{AttemptNumber, Device, Framework, JobId, Node, Rank, Span, WorkerId, WorkerIndex};
+use thiserror::Error;
+
+use crate::error::chain;
+use crate::worker::Audience;
+
+/// What to run here.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// This machine.
+    pub node: Node,
+    pub devices: Vec<Device>,
+    pub framework: Framework,
+    /// Processes on this machine.
+    pub ranks: u32,
+    /// For `/bin/sh -c`.
+    pub command: String,
+    pub working_directory: PathBuf,
+    pub grace: Span,
+    /// Whether ranks are bound to processors.
+    pub binding: bool,
+    /// This machine among several; alone when absent.
+    pub party: Option<Party>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Party {
+    pub nodes: u32,
+    pub node_rank: u32,
+    /// A folder that all machines see.
+    pub folder: PathBuf,
+    /// How long to wait for the others.
+    pub timeout: Span,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// 0, the first failed rank's, 130 where it was interrupted, or 125 where nothing ran.
+    pub code: i32,
+    /// What went wrong, if something did.
+    pub failure: Option<String>,
+}
+
+#[derive(Debug, Error)]
+pub enum HereError {
+    #[error("cannot prepare the run folder `{}`", path.display())]
+    RunFolder { path: PathBuf, source: io::Error },
+    #[error(
+        "`{}` is there already: another run uses this folder, or did; give each run a folder of its own",
+        .0.display()
+    )]
+    FolderInUse(PathBuf),
+    #[error("the launcher gave up: {0}")]
+    Launcher(String),
+}
+
+const INTERRUPTED: i32 = 130;
+const NOTHING_RAN: i32 = 125;
+
+/// Runs it to its end, with an empty folder `run` for its files. The process must have one thread only.
+pub fn run(request: &Request, run: &Path) -> Result<Ending, HereError> {
+    let launch = launch_file(request, run);
+    let own = launch.folders.attempt.join(GANG_FOLDER).join(format!("worker-{}.json", launch.worker.worker));
+    if request.party.is_some() && own.exists() {
+        return Err(HereError::FolderInUse(own));
+    }
+    prepare(&launch, run).map_err(|source| HereError::RunFolder { path: run.to_owned(), source })?;
+    let exit =
+        crate::run_to_the_end(run, Audience::Terminal).map_err(|error| HereError::Launcher(chain(&error)));
+    if request.party.is_some() {
+        // Or the next run would take it for one of its own.
+        let _ = fs::remove_file(own);
+    }
+    Ok(ending(&exit?))
+}
+
+fn ending(exit: &WorkerExit) -> Ending {
+    let code = match exit {
+        WorkerExit::Succeeded => 0,
+        WorkerExit::Stopped => INTERRUPTED,
+        WorkerExit::Failed(failure) => failure.exit.map_or(NOTHING_RAN, Exit::shell_code),
+    };
+    let failure = matches!(exit, WorkerExit::Failed(_)).then(|| exit_sentence(exit));
+    Ending { code, failure }
+}
+
+fn prepare(launch: &LaunchFile, run: &Path) -> io::Result<()> {
+    fs::create_dir_all(run)?;
+    let python = run.join("python");
+    fs::create_dir_all(&python)?;
+    fs::write(python.join(PYTHON_HELPER_NAME), PYTHON_HELPER)?;
+    fs::write(run.join(LAUNCH_FILE), serde_json::to_vec(launch).map_err(io::Error::other)?)
+}
+
+fn launch_file(request: &Request, run: &Path) -> LaunchFile {
+    let party = request.party.as_ref();
+    let (nodes, node_rank) = party.map_or((1, 0), |party| (party.nodes, party.node_rank));
+    let ranks = (0..request.ranks)
+        .map(|local_rank| RankPlan { rank: Rank(node_rank * request.ranks + local_rank), local_rank })
+        .collect();
+    LaunchFile {
+        worker: WorkerId {
+            // No server gave it a number; this one is not used twice at a time.
+            job: JobId(u64::from(std::process::id())),
+            attempt: AttemptNumber(1),
+            worker: WorkerIndex(node_rank),
+        },
+        job_name: "launch".to_owned(),
+        owner: std::env::var("USER").unwrap_or_default(),
+        workspace: "default".to_owned(),
+        node: request.node.name.clone(),
+        address: request.node.address.clone(),
+        framework: request.framework,
+        command: request.command.clone(),
+        setup: None,
+        working_directory: Some(request.working_directory.clone()),
+        checkpoint: None,
+        env: BTreeMap::new(),
+        gang: Gang { workers: nodes, timeout: party.map_or(Span::from_seconds(0), |party| party.timeout) },
+        ranks,
+        world_size: nodes * request.ranks,
+        devices: request.devices.clone(),
+        topology: request.node.topology.clone(),
+        limits: Limits { cpus: request.node.capacity.cpus, memory: None, shared_memory: None },
+        options: LaunchOptions { binding: request.binding, ..LaunchOptions::default() },
+        max_time: None,
+        grace: request.grace,
+        folders: Folders {
+            run: run.to_owned(),
+            attempt: party.map_or_else(|| run.to_owned(), |party| party.folder.clone()),
+            checkpoint: run.join("checkpoint"),
+            output: request.working_directory.clone(),
+            code: None,
+            python: Some(run.join("python")),
+            hints: run.join("hints.sock"),
+        },
+    }
+}

@@ -1,0 +1,93 @@
+//! What runs before the ranks, and beside them.
+
+use std::fs;
+use std::time::Instant;
+
+use danlu_core::job::{Failure, FailureCause};
+use danlu_core::launch::{Rendezvous, scheduler_environment};
+use danlu_core::log::rank_log_name;
+
+use super::{SCHEDULER_LOG, Worker, pid_of};
+use crate::compat;
+use crate::course::{Course, Why};
+use crate::error::{Halt, StartError};
+use crate::rank::{Surroundings, setup_arguments};
+
+impl Worker<'_> {
+    /// ModelArts' script of the code, if there is one.
+    pub(super) async fn pre_start(
+        &mut self,
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+        deadline: Option<Instant>,
+    ) -> Result<(), Halt> {
+        let launch = self.launch;
+        let (true, Some(first)) =
+            (surroundings.working_directory.join(compat::PRE_START).is_file(), launch.ranks.first())
+        else {
+            return Ok(());
+        };
+        let script = compat::pre_start_script(launch);
+        let arguments = compat::pre_start_arguments(&script);
+        self.run_before(compat::PRE_START, &arguments, surroundings, rendezvous, deadline).await?;
+        let path = launch.folders.run.join(compat::SOURCED);
+        let environ = fs::read(&path).map_err(|source| StartError::File { path, source })?;
+        self.sourced = compat::sourced(&environ, &self.environment(first, rendezvous));
+        Ok(())
+    }
+
+    pub(super) async fn set_up(
+        &mut self,
+        setup: &str,
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+        deadline: Option<Instant>,
+    ) -> Result<(), Halt> {
+        let arguments = setup_arguments(&surroundings.working_directory, setup);
+        self.run_before(setup, &arguments, surroundings, rendezvous, deadline).await
+    }
+
+    /// Runs something once in this worker, to its end, with the environment and in the log of the first rank.
+    async fn run_before(
+        &mut self,
+        name: &str,
+        arguments: &[&str],
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+        deadline: Option<Instant>,
+    ) -> Result<(), Halt> {
+        let Some(first) = self.launch.ranks.first() else { return Ok(()) };
+        let env = self.environment(first, rendezvous);
+        let child = surroundings.start_logged(arguments, &env).map_err(StartError::Setup)?;
+        let pid = pid_of(&child);
+        self.capture(rank_log_name(first.rank), child, None)
+            .map_err(|source| StartError::Log { rank: first.rank, source })?;
+        let mut course = Course::new(1, self.launch.grace.to_duration());
+        self.supervise(&mut course, &[pid], deadline).await;
+        match course.why() {
+            None => Ok(()),
+            Some(Why::Ordered | Why::Hang) => Err(Halt::Stopped),
+            Some(Why::TimeLimit) => Err(Halt::Failed(self.time_limit())),
+            Some(Why::Failed { exit, .. } | Why::ServerFailed { exit }) => Err(Halt::Failed(Failure {
+                cause: FailureCause::SetupFailed,
+                rank: None,
+                exit: Some(exit),
+                detail: format!("`{name}` failed; what it printed is in the log of rank {}", first.rank),
+            })),
+        }
+    }
+
+    /// What serves the ranks of the first worker, with a log of its own.
+    pub(super) fn start_server(
+        &mut self,
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+    ) -> Result<(), StartError> {
+        let Some(mut env) = scheduler_environment(self.launch, rendezvous) else { return Ok(()) };
+        env.extend(self.sourced.clone());
+        let child =
+            surroundings.start_logged(&["-c", &self.launch.command], &env).map_err(StartError::Scheduler)?;
+        self.server = Some(pid_of(&child));
+        self.capture(SCHEDULER_LOG.to_owned(), child, None).map_err(StartError::Scheduler)
+    }
+}

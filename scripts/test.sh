@@ -18,7 +18,18 @@ step_deny() {
 }
 step_shell() { git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck -x; }
 step_clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
-step_examples() { python3 examples/check.py digits-stdlib; }
+step_examples() {
+  python3 -m unittest discover --quiet python
+  python3 examples/check.py digits-stdlib
+}
+# Trains with JAX and PyTorch under a real server. Not among the steps that run unasked: PyTorch alone is 3 GB.
+step_training() {
+  local jax torch
+  jax="$(scripts/venv.sh examples/digits/requirements.txt)"
+  torch="$(scripts/venv.sh examples/digits-torch/requirements.txt)"
+  DANLU_PYTHON_DIGITS="$jax/bin" DANLU_PYTHON_DIGITS_TORCH="$torch/bin" \
+    cargo test --locked --package danlu --test training -- --include-ignored
+}
 step_fresh() { cargo xtask fresh; }
 step_test() { DANLU_SKIPPED="$skipped" cargo test --workspace --locked --no-fail-fast; }
 
@@ -66,7 +77,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test fresh"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test fresh training"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

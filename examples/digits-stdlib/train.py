@@ -234,6 +234,7 @@ def save(weights, epoch):
     with open(unfinished, "w") as file:
         json.dump({"epoch": epoch, "weights": list(weights)}, file)
     os.replace(unfinished, os.path.join(folder, CHECKPOINT))  # A kill at any moment leaves the old one or the new one.
+    print(f"::danlu checkpoint step={epoch}", flush=True)
 
 
 if __name__ == "__main__":

@@ -175,6 +175,7 @@ def save(state, epoch):
     with open(unfinished, "wb") as file:
         np.savez(file, epoch=np.int32(epoch), **arrays)
     os.replace(unfinished, os.path.join(folder, CHECKPOINT))  # A kill at any moment leaves the old one or the new one.
+    print(f"::danlu checkpoint step={epoch}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+//! Real trainings on the real binary: data-parallel over workers and ranks, preempted midway, resumed from a checkpoint,
+//! and ending with the same loss as one process that nobody disturbs.
+
+use danlu_testkit::{TestServer, eventually, spec};
+use danlu_types::api::{JobOutcome, JobState};
+use danlu_types::{Cpus, Framework, JobId, JobSpec, RanksPerWorker, Span};
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+/// Sums in another order differ in the last digits; a wrong average, or a lost epoch, in the first.
+const TOLERANCE: f64 = 1e-4;
+
+struct Training {
+    example: &'static str,
+    python: &'static str,
+    framework: Framework,
+    /// Enough that it does not end by itself before it is preempted.
+    epochs: u32,
+    /// A folder with its Python, to go first on `PATH`.
+    path: Option<String>,
+}
+
+impl Training {
+    fn job(&self, workers: u32, ranks: u32) -> JobSpec {
+        let folder = format!("{}/../../examples/{}", env!("CARGO_MANIFEST_DIR"), self.example);
+        let system = std::env::var("PATH").expect("a PATH");
+        let path = self.path.as_ref().map_or(system.clone(), |own| format!("{own}:{system}"));
+        JobSpec {
+            workers,
+            ranks: Some(RanksPerWorker::Count(ranks)),
+            devices: format!("nvidia:{ranks}").parse().expect("a request for devices"),
+            framework: self.framework,
+            cpus: Cpus { milli: 500 },
+            command: format!("{} train.py --epochs={}", self.python, self.epochs),
+            working_directory: Some(folder),
+            checkpoint: Some("checkpoint".to_owned()),
+            preemptible: true,
+            env: [("PATH".to_owned(), path), ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())].into(),
+            grace: Span { milliseconds: 500 },
+            max_time: Some(Span::from_seconds(300)),
+            ..spec("")
+        }
+    }
+}
+
+async fn losses(server: &TestServer, id: JobId) -> Vec<f64> {
+    let lines = server.texts(id).await;
+    let loss = |line: &String| line.strip_prefix("::danlu metric loss=")?.split(' ').next()?.parse().ok();
+    lines.iter().filter_map(loss).collect()
+}
+
+/// Trains alone, then on 2 workers of 2 ranks that another job pushes out once they have saved something.
+async fn preempted_and_alone_end_alike(training: Training) {
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().expect("a temporary folder");
+    let rules = folder.path().join("workspaces.yaml");
+    std::fs::write(&rules, "minimum_run_time: 0s\n").expect("a file in it");
+    let flags = ["--simulate", "1x4:nvidia:A100", "--workspaces", rules.to_str().expect("a plain path")];
+    let server = TestServer::start_in(DANLU, &flags, folder, &[]).await;
+    let alone = server.run(&training.job(1, 1)).await;
+    assert_eq!(alone.outcome, Some(JobOutcome::Succeeded), "{:?}", server.texts(alone.id).await);
+    let expected = *losses(&server, alone.id).await.last().expect("a loss");
+
+    let shared = server.submit(&training.job(2, 2)).await;
+    eventually("a checkpoint", || async {
+        let job = server.job(shared).await;
+        assert_ne!(job.state, JobState::Ended, "it ended before anybody pushed it out: {}", job.reason.text);
+        job.progress.filter(|progress| progress.checkpoint_step >= Some(2)).map(drop)
+    })
+    .await;
+    let urgent = JobSpec { priority: 9, devices: "nvidia:4".parse().expect("devices"), ..spec("true") };
+    assert_eq!(server.run(&urgent).await.outcome, Some(JobOutcome::Succeeded));
+
+    let done = server.wait_for_end(shared).await;
+    let texts = server.texts(shared).await;
+    assert_eq!(done.outcome, Some(JobOutcome::Succeeded), "{texts:?}");
+    let reasons: Vec<&str> = done.attempts.iter().map(|attempt| attempt.reason.code.as_str()).collect();
+    assert_eq!(reasons, ["preempted", "succeeded"]);
+    assert!(texts.iter().any(|line| line.starts_with("resuming after epoch ")), "{texts:?}");
+    let found = *losses(&server, shared).await.last().expect("a loss");
+    assert!(((found - expected) / expected).abs() < TOLERANCE, "{found} instead of {expected}");
+}
+
+#[tokio::test]
+async fn a_training_without_any_library() {
+    let python = "python3";
+    let example = "digits-stdlib";
+    let training = Training { example, python, framework: Framework::None, epochs: 40, path: None };
+    preempted_and_alone_end_alike(training).await;
+}
+
+fn python_from(variable: &str) -> Option<String> {
+    Some(std::env::var(variable).unwrap_or_else(|_| panic!("`scripts/test.sh training` sets {variable}")))
+}
+
+#[tokio::test]
+#[ignore = "needs jax: `scripts/test.sh training`"]
+async fn a_training_with_jax() {
+    let path = python_from("DANLU_PYTHON_DIGITS");
+    let example = "digits";
+    let training = Training { example, python: "python", framework: Framework::None, epochs: 300, path };
+    preempted_and_alone_end_alike(training).await;
+}
+
+#[tokio::test]
+#[ignore = "needs PyTorch: `scripts/test.sh training`"]
+async fn a_training_with_pytorch() {
+    let path = python_from("DANLU_PYTHON_DIGITS_TORCH");
+    let example = "digits-torch";
+    let training = Training { example, python: "python", framework: Framework::Pytorch, epochs: 200, path };
+    preempted_and_alone_end_alike(training).await;
+}

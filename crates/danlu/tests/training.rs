@@ -29,7 +29,7 @@ impl Training {
             ranks: Some(RanksPerWorker::Count(ranks)),
             devices: format!("nvidia:{ranks}").parse().expect("a request for devices"),
             framework: self.framework,
-            cpus: Cpus { milli: 500 },
+            cpus: Cpus::whole(1),
             command: format!("{} train.py --epochs={}", self.python, self.epochs),
             working_directory: Some(folder),
             checkpoint: Some("checkpoint".to_owned()),
@@ -96,7 +96,7 @@ fn python_from(variable: &str) -> Option<String> {
 async fn a_training_with_jax() {
     let path = python_from("DANLU_PYTHON_DIGITS");
     let example = "digits";
-    let training = Training { example, python: "python", framework: Framework::None, epochs: 300, path };
+    let training = Training { example, python: "python", framework: Framework::None, epochs: 80, path };
     preempted_and_alone_end_alike(training).await;
 }
 
@@ -105,6 +105,6 @@ async fn a_training_with_jax() {
 async fn a_training_with_pytorch() {
     let path = python_from("DANLU_PYTHON_DIGITS_TORCH");
     let example = "digits-torch";
-    let training = Training { example, python: "python", framework: Framework::Pytorch, epochs: 200, path };
+    let training = Training { example, python: "python", framework: Framework::Pytorch, epochs: 80, path };
     preempted_and_alone_end_alike(training).await;
 }

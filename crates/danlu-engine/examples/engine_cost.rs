@@ -103,7 +103,7 @@ fn speak_for_launchers(data: &Path, workers: &[WorkerId]) -> Result<Vec<i32>> {
         let launcher = process::identity(pid).ok_or("a launcher is gone")?;
         let phase = LauncherPhase::Running { since: Timestamp::now(), ranks };
         let status = LauncherStatus { worker: *worker, launcher, phase };
-        fs::write(run.join(STATUS_FILE), serde_json::to_vec(&status)?)?;
+        fs::write(run.join(STATUS_FILE), status.to_line()?)?;
         pids.push(pid);
     }
     Ok(pids)

@@ -31,7 +31,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use danlu_core::job::{FailureCause, WorkerExit};
-use danlu_core::launch::{LAUNCH_FILE, STOP_FILE, StopOrder};
+use danlu_core::launch::{LAUNCH_FILE, STATUS_FILE, STOP_FILE, StopOrder};
 use danlu_device::process;
 use danlu_engine::{EngineError, Seen, Which};
 use danlu_types::{JobId, Span};
@@ -216,7 +216,7 @@ async fn scribbles_in_the_run_folder_are_no_status() {
     let run = site.layout().run_folder(draft.worker(0));
     let foreign = r#"{"worker":"9.9.9","launcher":{"pid":1,"start_ticks":1},"phase":"preparing"}"#;
     for scribble in ["", "{", "null", foreign] {
-        fs::write(run.join("status.json"), scribble).unwrap();
+        fs::write(run.join(STATUS_FILE), format!("{scribble}\n")).unwrap();
         assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "{scribble}");
         engine.signal(draft.worker(0), &STOP).await.unwrap();
     }

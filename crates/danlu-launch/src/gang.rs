@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause};
-use danlu_core::launch::{GANG_FOLDER, LaunchFile, Present};
+use danlu_core::launch::{LaunchFile, Present};
 use tokio::time::sleep;
 
 use crate::error::{Halt, StartError};
@@ -50,14 +50,14 @@ pub(crate) async fn assemble(
     if launch.gang.workers <= 1 {
         return Ok((reserved, own));
     }
-    let folder = launch.folders.attempt.join(GANG_FOLDER);
-    publish(&folder, launch.worker.worker.0, &own).map_err(StartError::Present)?;
+    let folder = &launch.folders.gang;
+    publish(folder, launch.worker.worker.0, &own).map_err(StartError::Present)?;
 
     let deadline = Instant::now() + launch.gang.timeout.to_duration();
     let mut missing: Vec<u32> = (0..launch.gang.workers).collect();
     let mut wait = FIRST_LOOK;
     loop {
-        missing.retain(|index| read(&folder, *index).is_none());
+        missing.retain(|index| read(folder, *index).is_none());
         if missing.is_empty() {
             break;
         }
@@ -69,7 +69,7 @@ pub(crate) async fn assemble(
             () = orders.stop() => return Err(Halt::Stopped),
         }
     }
-    let first = read(&folder, 0).unwrap_or(own);
+    let first = read(folder, 0).unwrap_or(own);
     Ok((reserved, first))
 }
 

@@ -58,6 +58,7 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
         group: WorkerGroup::default(),
         captures: Vec::new(),
         finish: watch::Sender::new(false),
+        inside: None,
         sessions: None,
         unsaid: None,
         disk_is_full: false,
@@ -81,6 +82,8 @@ struct Worker<'a> {
     captures: Vec<JoinHandle<()>>,
     /// Turned true when nobody is left to write into the pipes.
     finish: watch::Sender<bool>,
+    /// What sessions will find, until the first may come.
+    inside: Option<Inside>,
     sessions: Option<Sessions>,
     /// A status that is still to be written, and when.
     unsaid: Option<(LauncherPhase, Instant)>,
@@ -201,8 +204,8 @@ impl Worker<'_> {
         let pids: Vec<i32> = started.iter().map(|process| process.pid).collect();
         let since = Timestamp::now();
         self.running_since = Some(since);
-        // First the sessions: whoever reads that the worker runs may connect at once.
-        self.open_sessions(surroundings, first_env.unwrap_or_default());
+        let env = first_env.unwrap_or_default();
+        self.inside = Some(Inside { surroundings, env, children: Arc::clone(&self.children) });
         let running = LauncherPhase::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 
@@ -232,8 +235,8 @@ impl Worker<'_> {
     }
 
     /// A worker without a way in still works.
-    fn open_sessions(&mut self, surroundings: Surroundings, env: BTreeMap<String, String>) {
-        let inside = Inside { surroundings, env, children: Arc::clone(&self.children) };
+    fn open_sessions(&mut self) {
+        let Some(inside) = self.inside.take() else { return };
         match Sessions::open(inside) {
             Ok(sessions) => self.sessions = Some(sessions),
             Err(error) => self.journal.note(format_args!("no sessions in this worker: {error}")),
@@ -266,6 +269,8 @@ impl Worker<'_> {
 
     /// Writes a status and asks the server to look at it; what finds no room on the disk is tried again later.
     fn say(&mut self, phase: LauncherPhase) {
+        // First the sessions: whoever reads that the worker runs may connect at once.
+        self.open_sessions();
         match self.status.write(&phase) {
             Ok(()) => {
                 self.unsaid = None;

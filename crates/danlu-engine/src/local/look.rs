@@ -42,7 +42,8 @@ impl Workers {
 
     /// What the launcher last said, if that can be understood and is about this worker.
     pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
-        let status: Option<LauncherStatus> = files::read(&self.layout.run_folder(worker).join(STATUS_FILE))?;
+        let text = files::read_bytes(&self.layout.run_folder(worker).join(STATUS_FILE))?;
+        let status = text.as_deref().and_then(LauncherStatus::last_in);
         Ok(status.filter(|status| status.worker == worker))
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn open_engine(data: &Path, launcher: Vec<OsString>) -> Arc<dyn Engin
 
 pub(crate) fn status(site: &Site, worker: WorkerId) -> LauncherStatus {
     let path = site.layout().run_folder(worker).join(STATUS_FILE);
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    LauncherStatus::last_in(&fs::read(path).unwrap()).unwrap()
 }
 
 pub(crate) fn kill(pid: i32) {

@@ -76,3 +76,40 @@ async fn a_server_killed_again_and_again_starts_every_worker_exactly_once() {
         );
     }
 }
+
+fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_lost_nursery_loses_no_launcher_and_is_followed_by_another() {
+    let site = real_site();
+    let engine = site.engine();
+    let before = site.draft("exec sleep 600");
+    engine.launch(&before.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, before.worker(0)).await;
+    let nursery = parent_of(status(&site, before.worker(0)).launcher.pid);
+    assert_ne!(nursery, i32::try_from(std::process::id()).unwrap());
+    kill(nursery);
+    site.until("the nursery is gone", async || process::identity(nursery).is_none().then_some(())).await;
+
+    let after = site.draft("echo ran");
+    engine.launch(&after.launch_file(0)).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerExit::Succeeded);
+    assert!(matches!(site.seen(&*engine, before.worker(0)).await, Seen::Running { .. }));
+}
+
+#[tokio::test]
+async fn a_nursery_ends_with_its_engine_and_its_launchers_do_not() {
+    let site = real_site();
+    let engine = site.engine();
+    let draft = site.draft("exec sleep 600");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    let launcher = status(&site, draft.worker(0)).launcher;
+    let nursery = parent_of(launcher.pid);
+    drop(engine);
+    site.until("the nursery is gone", async || process::identity(nursery).is_none().then_some(())).await;
+    assert!(process::is_alive(launcher));
+}

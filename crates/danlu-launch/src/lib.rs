@@ -20,6 +20,7 @@ mod folders;
 mod gang;
 mod journal;
 mod lines;
+mod nursery;
 mod rank;
 mod session;
 mod shared_memory;
@@ -34,6 +35,8 @@ use danlu_core::launch::{LAUNCH_FILE, LaunchFile};
 
 use error::{LauncherError, chain};
 use journal::Journal;
+
+pub use nursery::serve;
 
 /// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.
 pub fn run(run_folder: &Path) -> ExitCode {

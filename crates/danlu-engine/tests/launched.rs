@@ -14,7 +14,7 @@ use std::process::Command;
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_device::process;
 use danlu_engine::{Seen, Which};
-use support::{example, kill, real_site, status};
+use support::{example, kill, parent_of, real_site, status};
 
 #[tokio::test]
 async fn a_lost_launcher_takes_its_daemons_along() {
@@ -75,11 +75,6 @@ async fn a_server_killed_again_and_again_starts_every_worker_exactly_once() {
             observation.worker
         );
     }
-}
-
-fn parent_of(pid: i32) -> i32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 #[tokio::test]

@@ -65,3 +65,8 @@ pub(crate) fn status(site: &Site, worker: WorkerId) -> LauncherStatus {
 pub(crate) fn kill(pid: i32) {
     nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
+
+pub(crate) fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}

@@ -1,6 +1,6 @@
 //! The lock that a launcher holds for as long as it lives.
 //!
-//! The engine takes the lock, then starts the launcher with the locked file as its standard input. A lock made by
+//! The engine takes the lock, then has the launcher started with the locked file as its standard input. A lock made by
 //! `flock` belongs to the open file, not to a process: the launcher holds it from its first moment to its last without
 //! knowing of it, and the kernel frees it however the launcher dies. So there is no moment at which a launcher runs and
 //! its lock is free, and a machine that was switched off finds every lock free.

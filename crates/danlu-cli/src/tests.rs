@@ -44,6 +44,7 @@ fn queued_job() -> JobView {
         ended_at: None,
         exit_code: None,
         generation: 1,
+        progress: None,
         spec,
         attempts: Vec::new(),
     }

@@ -1,8 +1,8 @@
 //! Jobs, amounts and times in words.
 
 use danlu_types::api::{JobOutcome, JobState, JobView, Reason};
-use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobSpec};
-use jiff::Timestamp;
+use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobSpec, ProgressView};
+use jiff::{SignedDuration, Timestamp};
 
 /// `queued: waiting for 8 Ascend 910B, 5 free`
 pub(crate) fn state_sentence(state: JobState, reason: &Reason) -> String {
@@ -95,6 +95,33 @@ pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
         2..60 => format!("{} ago", between(then, now)),
         _ => format!("{} ago", between(then, now).split(' ').next().unwrap_or_default()),
     }
+}
+
+/// "42 %, 4m left; checkpoint of step 300, 2m ago; loss 0.31".
+pub(crate) fn progress(progress: &ProgressView, now: Timestamp) -> String {
+    let mut parts = Vec::new();
+    if let Some(done) = progress.done {
+        let left = progress.left.map(|left| {
+            let end = Timestamp::UNIX_EPOCH
+                + SignedDuration::from_millis(i64::try_from(left.milliseconds).unwrap_or(0));
+            format!(", {} left", between(Timestamp::UNIX_EPOCH, end))
+        });
+        parts.push(format!("{done}{}", left.unwrap_or_default()));
+    }
+    if let Some(at) = progress.checkpoint_at {
+        let of = progress.checkpoint_step.map(|step| format!(" of step {step}")).unwrap_or_default();
+        parts.push(format!("checkpoint{of}, {}", ago(at, now)));
+    }
+    let metrics: Vec<String> =
+        progress.metrics.iter().take(6).map(|(name, value)| format!("{name} {value}")).collect();
+    if !metrics.is_empty() {
+        parts.push(metrics.join(", "));
+    }
+    if !progress.stragglers.is_empty() {
+        let ranks: Vec<String> = progress.stragglers.iter().map(ToString::to_string).collect();
+        parts.push(format!("behind the others: rank {}", ranks.join(", ")));
+    }
+    parts.join("; ")
 }
 
 /// In the machine's own time zone.

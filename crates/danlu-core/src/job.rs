@@ -65,6 +65,9 @@ pub struct Attempt {
     pub number: AttemptNumber,
     pub placed_at: Timestamp,
     pub workers: Vec<Worker>,
+    /// When the program last said that it had saved its work; what it did before is not lost with the attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_at: Option<Timestamp>,
     /// Set once the attempt is to end; written by the transition function only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,

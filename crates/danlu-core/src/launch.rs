@@ -3,18 +3,26 @@
 //! The engine writes [`LAUNCH_FILE`] once, and [`STOP_FILE`] when the worker is to end. The launcher adds lines to
 //! [`STATUS_FILE`], of which the last one counts. Neither side ever writes the other's file.
 
+mod binding;
 mod environment;
+mod options;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use danlu_types::{
-    AttemptNumber, Bytes, Cpus, Device, Framework, JobId, Node, NodeName, Rank, Span, WorkerId, WorkerIndex,
+    AttemptNumber, Bytes, Cpus, Device, Framework, JobId, Node, NodeName, Rank, Span, Topology, WorkerId,
+    WorkerIndex,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use environment::{Rendezvous, rank_environment};
+pub use binding::{bind_ranks, processor_list};
+pub use environment::{
+    MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, mpi_hostfile, pod_env, rank_environment,
+    scheduler_environment,
+};
+pub use options::LaunchOptions;
 
 use crate::job::{Attempt, Job, WorkerExit};
 
@@ -27,6 +35,10 @@ pub const SESSION_SOCKET: &str = "session.sock";
 /// Set for every process of a worker to its run folder, which no other worker on the machine has: by this an engine
 /// finds what is left of a worker whose launcher died.
 pub const RUN_FOLDER_VARIABLE: &str = "DANLU_RUN_DIR";
+
+/// `danlu.py`, by which a Python program reports on itself. An engine lays it down; launchers put it on `PYTHONPATH`.
+pub const PYTHON_HELPER: &str = include_str!("../../../python/danlu.py");
+pub const PYTHON_HELPER_NAME: &str = "danlu.py";
 
 /// How long workers wait for each other before they name the missing and give up.
 pub const GANG_TIMEOUT: Span = Span::from_seconds(120);
@@ -57,7 +69,12 @@ pub struct LaunchFile {
     pub world_size: u32,
     /// The devices this worker holds, in the order of their indices.
     pub devices: Vec<Device>,
+    /// What its machine says of itself: which processors are near which device.
+    #[serde(default, skip_serializing_if = "Topology::is_unknown")]
+    pub topology: Topology,
     pub limits: Limits,
+    #[serde(default, skip_serializing_if = "LaunchOptions::is_default")]
+    pub options: LaunchOptions,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Span>,
     pub grace: Span,
@@ -99,6 +116,9 @@ pub struct Folders {
     /// The packed code snapshot to unpack into the working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<PathBuf>,
+    /// Holds `danlu.py`, for the ranks' Python.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<PathBuf>,
     /// A datagram socket: a worker id sent there makes the server look at that worker's status now.
     pub hints: PathBuf,
 }
@@ -168,8 +188,38 @@ pub struct StopOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Present {
     pub address: String,
-    /// A port that was free on that worker's node.
+    /// Where its first rank is to listen, if it has the first rank of all; 0 otherwise.
     pub port: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub super_pod: Option<u32>,
+    /// Its Ascend devices: everyone makes the same rank table of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<Device>,
+}
+
+impl LaunchFile {
+    /// The number by which a rank counts in its world; the same as its own unless each worker is a world.
+    pub fn world_rank(&self, rank: &RankPlan) -> u32 {
+        if self.options.together { rank.rank.0 } else { rank.local_rank }
+    }
+
+    /// Workers of this one's world.
+    pub fn world_workers(&self) -> u32 {
+        if self.options.together { self.gang.workers } else { 1 }
+    }
+
+    /// This worker's place among them.
+    pub fn world_worker(&self) -> u32 {
+        if self.options.together { self.worker.worker.0 } else { 0 }
+    }
+
+    /// Whether each rank has a device of its own. If not, one process that sees all of them is to start others, as
+    /// torchrun and msrun do.
+    pub fn is_rank_per_device(&self) -> bool {
+        self.ranks.len() == self.devices.len()
+    }
 }
 
 /// Where an engine keeps the folders of a job's workers.
@@ -205,6 +255,11 @@ impl RunLayout {
     /// reading every folder that ever was.
     pub fn live_folder(&self) -> PathBuf {
         self.data.join("live")
+    }
+
+    /// Where the engine keeps `danlu.py`.
+    pub fn python_folder(&self) -> PathBuf {
+        self.data.join("python")
     }
 
     pub fn hints_socket(&self) -> PathBuf {
@@ -248,9 +303,11 @@ pub fn launch_file(
         env: spec.env.clone(),
         gang: Gang { workers: spec.workers, timeout: GANG_TIMEOUT },
         ranks,
-        world_size: spec.workers * per_worker,
+        world_size: if spec.together { spec.workers * per_worker } else { per_worker },
         devices: node.devices.iter().filter(held).cloned().collect(),
+        topology: node.topology.clone(),
         limits: Limits { cpus: spec.cpus, memory: spec.memory, shared_memory: spec.shared_memory },
+        options: LaunchOptions::of(spec),
         max_time: spec.max_time,
         grace: spec.grace,
         folders: Folders {
@@ -259,6 +316,7 @@ pub fn launch_file(
             checkpoint: layout.checkpoint_folder(job.id),
             output: layout.output_folder(job.id),
             code: spec.code.as_deref().map(|digest| layout.code_archive(digest)),
+            python: Some(layout.python_folder()),
             hints: layout.hints_socket(),
         },
     })

@@ -7,7 +7,9 @@ pub mod job;
 pub mod launch;
 pub mod log;
 pub mod node;
+pub mod ranktable;
 mod record;
+pub mod report;
 pub mod transition;
 pub mod view;
 

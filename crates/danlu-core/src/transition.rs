@@ -45,6 +45,10 @@ pub enum Event {
         attempt: AttemptNumber,
         worker: WorkerIndex,
     },
+    /// The program has saved its work.
+    Saved {
+        attempt: AttemptNumber,
+    },
     WorkerEnded {
         attempt: AttemptNumber,
         worker: WorkerIndex,
@@ -100,6 +104,7 @@ pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
         Event::Drain { node, by } => on_drain(job, node, &by, at),
         Event::Place { grants } => on_place(job, grants, at),
         Event::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
+        Event::Saved { attempt } => on_saved(job, attempt, at),
         Event::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
     }
 }
@@ -204,7 +209,7 @@ fn on_place(job: &Job, grants: Vec<Grant>, at: Timestamp) -> Step {
             let message = format!("attempt {number} placed on {}", places(&grants));
             let workers =
                 grants.into_iter().map(|grant| Worker { grant, state: WorkerState::Placed }).collect();
-            let attempt = Attempt { number, placed_at: at, workers, stop: None };
+            let attempt = Attempt { number, placed_at: at, workers, saved_at: None, stop: None };
             let records = vec![record(RecordKind::AttemptPlaced, Some(number), DANLU, message)];
             next(job, Life::Active(attempt), records)
         }
@@ -228,6 +233,16 @@ fn on_worker_running(job: &Job, number: AttemptNumber, index: WorkerIndex, at: T
             next(job, Life::Active(attempt), records)
         }
         Some(WorkerState::Running { .. } | WorkerState::Ended { .. }) | None => Step::Ignore,
+    }
+}
+
+/// Nothing for the job's history: a program may save every minute.
+fn on_saved(job: &Job, number: AttemptNumber, at: Timestamp) -> Step {
+    match live_attempt(job, number) {
+        Some(attempt) if attempt.saved_at < Some(at) => {
+            next(job, Life::Active(Attempt { saved_at: Some(at), ..attempt.clone() }), Vec::new())
+        }
+        _ => Step::Ignore,
     }
 }
 

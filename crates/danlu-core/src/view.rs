@@ -39,6 +39,7 @@ pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
         ended_at: job.ended_at(),
         exit_code: exit_code(job),
         generation: job.generation,
+        progress: None,
         spec: (*job.spec).clone(),
         attempts,
     }

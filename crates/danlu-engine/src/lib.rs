@@ -10,6 +10,7 @@ pub mod local;
 use async_trait::async_trait;
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LaunchFile, StopOrder};
+use danlu_core::report::Report;
 use danlu_types::{Node, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -60,6 +61,8 @@ pub enum Seen {
     Preparing,
     Running {
         since: Timestamp,
+        /// What its program has said of itself.
+        report: Option<Box<Report>>,
     },
     Ended {
         running_since: Option<Timestamp>,

@@ -34,7 +34,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_core::launch::{
+    LaunchFile, LauncherPhase, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, SESSION_SOCKET, StopOrder,
+};
 use danlu_device::cgroup::Groups;
 use danlu_device::simulate::SimulateError;
 use danlu_types::{Node, WorkerId};
@@ -92,6 +94,10 @@ impl LocalEngine {
         }
         let layout = RunLayout { data };
         files::make_folder(&layout.live_folder()).map_err(failed("make the folder of live workers"))?;
+        let python = layout.python_folder();
+        files::make_folder(&python)
+            .and_then(|()| files::replace(&python, PYTHON_HELPER_NAME, PYTHON_HELPER.as_bytes()))
+            .map_err(failed("lay down `danlu.py`"))?;
         let hints = Arc::new(Hints::default());
         let socket = layout.hints_socket();
         let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();

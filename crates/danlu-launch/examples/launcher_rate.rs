@@ -12,11 +12,13 @@ use std::time::Instant;
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
-    Folders, Gang, LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, Limits, RankPlan, RunLayout,
-    STATUS_FILE,
+    Folders, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, LauncherPhase, LauncherStatus, Limits, RankPlan,
+    RunLayout, STATUS_FILE,
 };
 use danlu_core::log::{decode, rank_log_name};
-use danlu_types::{AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, WorkerId, WorkerIndex};
+use danlu_types::{
+    AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, Topology, WorkerId, WorkerIndex,
+};
 use jiff::Timestamp;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -119,6 +121,8 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         ranks: vec![RankPlan { rank: Rank(0), local_rank: 0 }],
         world_size: 1,
         devices: Vec::new(),
+        topology: Topology::default(),
+        options: LaunchOptions::default(),
         limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
         max_time: None,
         grace: Span::from_seconds(10),
@@ -128,6 +132,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
             checkpoint: layout.checkpoint_folder(worker.job),
             output: layout.output_folder(worker.job),
             code: None,
+            python: None,
             hints: layout.hints_socket(),
         },
     }

@@ -8,6 +8,7 @@ use std::io;
 use std::process::{ChildStderr, ChildStdout};
 use std::time::Duration;
 
+use danlu_types::Rank;
 use danlu_types::api::LogStream;
 use jiff::Timestamp;
 use tokio::net::unix::pipe::Receiver;
@@ -16,6 +17,7 @@ use tokio::time::sleep;
 
 use crate::journal::Journal;
 use crate::lines::Lines;
+use crate::reports::Reports;
 use crate::spool::{Spool, Written};
 
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -29,6 +31,8 @@ pub(crate) struct Capture {
     journal: Journal,
     /// What the journal calls this log.
     name: String,
+    /// Who listens to what a rank says of itself, and which rank it is; nobody to what is not a rank's.
+    listener: Option<(Reports, Rank)>,
     /// Set while writes fail: how long to wait before the next.
     retry: Option<Duration>,
 }
@@ -48,6 +52,7 @@ impl Capture {
         stderr: Option<ChildStderr>,
         journal: Journal,
         name: String,
+        listener: Option<(Reports, Rank)>,
     ) -> io::Result<Self> {
         let stdout = stdout.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
         let stderr = stderr.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
@@ -55,7 +60,7 @@ impl Capture {
             Stream { kind: LogStream::Stdout, pipe: stdout, lines: Lines::default() },
             Stream { kind: LogStream::Stderr, pipe: stderr, lines: Lines::default() },
         ];
-        Ok(Capture { spool, streams, journal, name, retry: None })
+        Ok(Capture { spool, streams, journal, name, listener, retry: None })
     }
 
     /// Runs until both streams have ended, or `finish` turns true: then takes what is in the pipes and waits for no more,
@@ -93,7 +98,13 @@ impl Capture {
         }
         let at = Timestamp::now();
         for stream in &mut self.streams {
-            stream.lines.finish(|text| self.spool.record(at, stream.kind, text));
+            let heard = self.listener.as_ref().filter(|_| stream.kind == LogStream::Stdout);
+            stream.lines.finish(|text| {
+                if let Some((reports, rank)) = heard {
+                    reports.on_line(*rank, text, at);
+                }
+                self.spool.record(at, stream.kind, text);
+            });
         }
         while !self.spool.is_empty() {
             self.write();
@@ -118,7 +129,17 @@ impl Capture {
             Ok(0) => *pipe = None,
             Ok(bytes) => {
                 let at = Timestamp::now();
-                lines.push(&chunk[..bytes], |text| self.spool.record(at, *kind, text));
+                let listener = self.listener.as_ref();
+                if let Some((reports, _)) = listener {
+                    reports.on_output();
+                }
+                let heard = listener.filter(|_| *kind == LogStream::Stdout);
+                lines.push(&chunk[..bytes], |text| {
+                    if let Some((reports, rank)) = heard {
+                        reports.on_line(*rank, text, at);
+                    }
+                    self.spool.record(at, *kind, text);
+                });
                 return true;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

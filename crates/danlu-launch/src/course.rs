@@ -33,6 +33,10 @@ pub(crate) enum Why {
         index: usize,
         exit: Exit,
     },
+    /// The process that serves the ranks, such as MindSpore's scheduler, failed.
+    ServerFailed {
+        exit: Exit,
+    },
 }
 
 /// What to do to all processes of the worker.
@@ -55,6 +59,14 @@ impl Course {
             return Action::Nothing;
         }
         self.end(Why::Failed { index, exit }, self.grace, now)
+    }
+
+    /// A process has ended that is none of those counted. Its good end means nothing: it may be done before they are.
+    pub(crate) fn on_server_exit(&mut self, exit: Exit, now: Instant) -> Action {
+        if exit == Exit::Code(0) || self.ending.is_some() {
+            return Action::Nothing;
+        }
+        self.end(Why::ServerFailed { exit }, self.grace, now)
     }
 
     pub(crate) fn on_order(&mut self, grace: Duration, now: Instant) -> Action {
@@ -159,6 +171,17 @@ mod tests {
         let mut course = Course::new(1, GRACE);
         assert_eq!(course.on_exit(0, Exit::Code(1), Instant::now()), Action::Nothing);
         assert!(course.is_over() && !course.waits_for_leftovers());
+    }
+
+    #[test]
+    fn ranks_do_not_outlive_the_failure_of_who_serves_them() {
+        let start = Instant::now();
+        let mut course = Course::new(2, GRACE);
+        assert_eq!(course.on_server_exit(OK, start), Action::Nothing);
+        let exit = Exit::Signal(11);
+        assert_eq!(course.on_server_exit(exit, start), Action::Terminate);
+        assert_eq!(course.on_exit(0, Exit::Signal(15), start), Action::Nothing);
+        assert_eq!(course.why(), Some(Why::ServerFailed { exit }));
     }
 
     #[test]

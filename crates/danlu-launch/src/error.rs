@@ -31,6 +31,8 @@ pub(crate) enum LauncherError {
 pub(crate) enum StartError {
     #[error("cannot make the folder `{}`", path.display())]
     Folder { path: PathBuf, source: io::Error },
+    #[error("cannot write `{}`", path.display())]
+    File { path: PathBuf, source: io::Error },
     #[error("the working directory `{}` is not a folder of this machine", .0.display())]
     WorkingDirectory(PathBuf),
     #[error("the checkpoint `{}` is not a path below the working directory", .0.display())]
@@ -51,6 +53,8 @@ pub(crate) enum StartError {
     Group(#[source] io::Error),
     #[error("cannot start rank {rank}")]
     Rank { rank: Rank, source: io::Error },
+    #[error("cannot start the scheduler of MindSpore's cluster")]
+    Scheduler(#[source] io::Error),
     #[error("cannot start the setup script")]
     Setup(#[source] io::Error),
 }

@@ -1,67 +1,59 @@
 //! How the workers of an attempt find each other: each says that it is here and waits for the others.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause};
 use danlu_core::launch::{LaunchFile, Present};
+use danlu_types::DeviceKind;
 use tokio::time::sleep;
 
 use crate::error::{Halt, StartError};
+use crate::port::Port;
 use crate::worker::Orders;
 
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 const SLOWEST_LOOK: Duration = Duration::from_millis(50);
 
-/// A port that is ours until it is let go, right before the ranks start.
-///
-/// One race remains: between then and the bind of rank 0, another process may be given the same port by the kernel. The
-/// time is some milliseconds and a port just let go is the last to be given again, so a framework's own retry covers it;
-/// only a rank that inherits the socket could close the gap, and no framework takes one.
-#[derive(Debug)]
-pub(crate) struct Reserved {
-    _listener: TcpListener,
-    pub(crate) port: u16,
-}
-
-impl Reserved {
-    fn new(address: &str) -> io::Result<Self> {
-        let any = match address.parse::<IpAddr>() {
-            Ok(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        };
-        // The standard library sets SO_REUSEADDR, so that nothing lingers when this is closed.
-        let listener = TcpListener::bind((any, 0))?;
-        let port = listener.local_addr()?.port();
-        Ok(Reserved { _listener: listener, port })
-    }
-}
-
-/// Where rank 0 will listen, once all workers are there.
+/// All workers of this one's world, once they are there, and the port that is held for rank 0 if that is ours.
 pub(crate) async fn assemble(
     launch: &LaunchFile,
     orders: &mut Orders<'_>,
-) -> Result<(Reserved, Present), Halt> {
-    let reserved = Reserved::new(&launch.address).map_err(StartError::Port)?;
-    let own = Present { address: launch.address.clone(), port: reserved.port };
-    if launch.gang.workers <= 1 {
-        return Ok((reserved, own));
+) -> Result<(Option<Port>, Vec<Present>), Halt> {
+    let first = launch.world_worker() == 0;
+    // The launcher's number tells attempts of one job apart.
+    let seed = launch.worker.job.0.wrapping_mul(61) ^ u64::from(std::process::id());
+    let port = first.then(|| Port::reserve(&launch.address, seed)).transpose().map_err(StartError::Port)?;
+    let ascend = launch.devices.iter().filter(|device| device.kind == DeviceKind::Ascend);
+    let own = Present {
+        address: launch.address.clone(),
+        port: port.as_ref().map_or(0, |port| port.number),
+        node: Some(launch.node.clone()),
+        super_pod: launch.topology.super_pod,
+        devices: ascend.cloned().collect(),
+    };
+    if launch.world_workers() <= 1 {
+        return Ok((port, vec![own]));
     }
     let folder = &launch.folders.gang;
     publish(folder, launch.worker.worker.0, &own).map_err(StartError::Present)?;
 
     let deadline = Instant::now() + launch.gang.timeout.to_duration();
-    let mut missing: Vec<u32> = (0..launch.gang.workers).collect();
+    let mut present: BTreeMap<u32, Present> = BTreeMap::new();
     let mut wait = FIRST_LOOK;
     loop {
-        missing.retain(|index| read(folder, *index).is_none());
-        if missing.is_empty() {
-            break;
+        let workers = 0..launch.gang.workers;
+        let missing: Vec<u32> = workers.filter(|index| !present.contains_key(index)).collect();
+        present.extend(missing.iter().filter_map(|index| Some((*index, read(folder, *index)?))));
+        if present.len() == launch.gang.workers as usize {
+            return Ok((port, present.into_values().collect()));
         }
         if Instant::now() >= deadline {
+            let missing: Vec<u32> =
+                missing.into_iter().filter(|index| !present.contains_key(index)).collect();
             return Err(Halt::Failed(gave_up(launch, &missing)));
         }
         tokio::select! {
@@ -69,8 +61,6 @@ pub(crate) async fn assemble(
             () = orders.stop() => return Err(Halt::Stopped),
         }
     }
-    let first = read(folder, 0).unwrap_or(own);
-    Ok((reserved, first))
 }
 
 fn publish(folder: &Path, index: u32, present: &Present) -> io::Result<()> {

@@ -12,16 +12,21 @@
 //!   worker survives, however it forked.
 //! - `status.jsonl` says `Ended` only after that, and it is the last file written.
 
+mod binding;
 mod capture;
 mod children;
+mod compat;
 mod course;
 mod error;
 mod folders;
 mod gang;
+mod interface;
 mod journal;
 mod lines;
 mod nursery;
+mod port;
 mod rank;
+mod reports;
 mod session;
 mod shared_memory;
 mod spool;

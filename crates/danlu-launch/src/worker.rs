@@ -1,9 +1,11 @@
 //! The life of one worker, from its launch file to its last status.
 
+mod meet;
 mod supervise;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
@@ -11,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use danlu_core::job::{Exit, Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
-    LaunchFile, LauncherPhase, RankPlan, RankProcess, Rendezvous, STOP_FILE, StopOrder, rank_environment,
+    LaunchFile, LauncherPhase, RankPlan, RankProcess, Rendezvous, STOP_FILE, StopOrder, bind_ranks,
+    rank_environment, scheduler_environment,
 };
 use danlu_core::log::rank_log_name;
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
 use danlu_device::process;
+use danlu_types::Rank;
 use jiff::Timestamp;
 use nix::unistd::getpid;
 use tokio::sync::watch;
@@ -26,17 +30,22 @@ use crate::children::{Children, Signals, Wake};
 use crate::course::{Course, Why};
 use crate::error::{Halt, LauncherError, StartError, chain};
 use crate::journal::Journal;
+use crate::port::Port;
 use crate::rank::{Surroundings, setup_arguments};
+use crate::reports::Reports;
 use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
-use crate::{folders, gang, shared_memory};
+use crate::{binding, compat, folders, gang, shared_memory};
 
 /// How often a status is tried again that the disk had no room for.
 const STATUS_RETRY: Duration = Duration::from_millis(250);
 /// A worker that ends within this time is not worth two words: its end says when it ran, and the server has half the work
 /// with jobs of a moment.
 const WORTH_SAYING: Duration = Duration::from_millis(5);
+
+/// In the run folder: what MindSpore's scheduler prints.
+const SCHEDULER_LOG: &str = "scheduler.log";
 
 pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     let signals = Signals::new().map_err(LauncherError::Runtime)?;
@@ -51,6 +60,7 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
     }
     let mut worker = Worker {
         launch: &launch,
+        reports: Reports::new(launch.folders.run.clone(), journal.clone()),
         journal,
         signals,
         children: Arc::default(),
@@ -60,6 +70,9 @@ pub(crate) async fn run(launch: LaunchFile) -> Result<(), LauncherError> {
         finish: watch::Sender::new(false),
         inside: None,
         sessions: None,
+        port: None,
+        sourced: BTreeMap::new(),
+        server: None,
         unsaid: None,
         disk_is_full: false,
         running_since: None,
@@ -85,6 +98,13 @@ struct Worker<'a> {
     /// What sessions will find, until the first may come.
     inside: Option<Inside>,
     sessions: Option<Sessions>,
+    reports: Reports,
+    /// Held for as long as the launcher lives: rank 0 may listen there at any time.
+    port: Option<Port>,
+    /// What the code's own script set for all ranks.
+    sourced: BTreeMap<String, String>,
+    /// A process that serves the ranks and is none of them.
+    server: Option<i32>,
     /// A status that is still to be written, and when.
     unsaid: Option<(LauncherPhase, Instant)>,
     /// A status could not be written; said once.
@@ -122,22 +142,22 @@ impl Worker<'_> {
             self.journal.note(format_args!("shared memory is not limited to {size}: {error}"));
         }
         let mut orders = Orders { signals: &mut self.signals, children: &self.children };
-        let (reserved, first) = gang::assemble(launch, &mut orders).await?;
-        let resume = folders::has_checkpoint(launch);
-        let rendezvous = Rendezvous { address: first.address, port: first.port, resume };
+        let (port, workers) = gang::assemble(launch, &mut orders).await?;
+        self.port = port;
+        let rendezvous = self.meet(workers, &working_directory)?;
         let surroundings = Surroundings {
             working_directory: Arc::from(working_directory),
             join: self.group.join_files().map_err(StartError::Group)?,
         };
 
         let deadline = launch.max_time.map(|limit| Instant::now() + limit.to_duration());
+        self.pre_start(&surroundings, &rendezvous, deadline).await?;
         if let Some(setup) = &launch.setup {
             self.set_up(setup, &surroundings, &rendezvous, deadline).await?;
         }
         if self.order().is_some() {
             return Err(Halt::Stopped);
         }
-        drop(reserved);
         self.run_ranks(surroundings, &rendezvous, deadline).await
     }
 
@@ -154,6 +174,28 @@ impl Worker<'_> {
         });
     }
 
+    /// ModelArts' script of the code, if there is one.
+    async fn pre_start(
+        &mut self,
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+        deadline: Option<Instant>,
+    ) -> Result<(), Halt> {
+        let launch = self.launch;
+        let (true, Some(first)) =
+            (surroundings.working_directory.join(compat::PRE_START).is_file(), launch.ranks.first())
+        else {
+            return Ok(());
+        };
+        let script = compat::pre_start_script(launch);
+        let arguments = compat::pre_start_arguments(&script);
+        self.run_before(compat::PRE_START, &arguments, surroundings, rendezvous, deadline).await?;
+        let path = launch.folders.run.join(compat::SOURCED);
+        let environ = fs::read(&path).map_err(|source| StartError::File { path, source })?;
+        self.sourced = compat::sourced(&environ, &self.environment(first, rendezvous));
+        Ok(())
+    }
+
     async fn set_up(
         &mut self,
         setup: &str,
@@ -161,25 +203,52 @@ impl Worker<'_> {
         rendezvous: &Rendezvous,
         deadline: Option<Instant>,
     ) -> Result<(), Halt> {
+        let arguments = setup_arguments(&surroundings.working_directory, setup);
+        self.run_before(setup, &arguments, surroundings, rendezvous, deadline).await
+    }
+
+    /// Runs something once in this worker, to its end, with the environment and in the log of the first rank.
+    async fn run_before(
+        &mut self,
+        name: &str,
+        arguments: &[&str],
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+        deadline: Option<Instant>,
+    ) -> Result<(), Halt> {
         let Some(first) = self.launch.ranks.first() else { return Ok(()) };
         let env = self.environment(first, rendezvous);
-        let arguments = setup_arguments(&surroundings.working_directory, setup);
-        let child = surroundings.start_logged(&arguments, &env).map_err(StartError::Setup)?;
+        let child = surroundings.start_logged(arguments, &env).map_err(StartError::Setup)?;
         let pid = pid_of(&child);
-        self.capture(first, child)?;
+        self.capture(rank_log_name(first.rank), child, None)
+            .map_err(|source| StartError::Log { rank: first.rank, source })?;
         let mut course = Course::new(1, self.launch.grace.to_duration());
         self.supervise(&mut course, &[pid], deadline).await;
         match course.why() {
             None => Ok(()),
             Some(Why::Ordered) => Err(Halt::Stopped),
             Some(Why::TimeLimit) => Err(Halt::Failed(self.time_limit())),
-            Some(Why::Failed { exit, .. }) => Err(Halt::Failed(Failure {
+            Some(Why::Failed { exit, .. } | Why::ServerFailed { exit }) => Err(Halt::Failed(Failure {
                 cause: FailureCause::SetupFailed,
                 rank: None,
                 exit: Some(exit),
-                detail: format!("`{setup}` failed; what it printed is in the log of rank {}", first.rank),
+                detail: format!("`{name}` failed; what it printed is in the log of rank {}", first.rank),
             })),
         }
+    }
+
+    /// What serves the ranks of the first worker, with a log of its own.
+    fn start_server(
+        &mut self,
+        surroundings: &Surroundings,
+        rendezvous: &Rendezvous,
+    ) -> Result<(), StartError> {
+        let Some(mut env) = scheduler_environment(self.launch, rendezvous) else { return Ok(()) };
+        env.extend(self.sourced.clone());
+        let child =
+            surroundings.start_logged(&["-c", &self.launch.command], &env).map_err(StartError::Scheduler)?;
+        self.server = Some(pid_of(&child));
+        self.capture(SCHEDULER_LOG.to_owned(), child, None).map_err(StartError::Scheduler)
     }
 
     async fn run_ranks(
@@ -191,14 +260,25 @@ impl Worker<'_> {
         let launch = self.launch;
         let mut started = Vec::with_capacity(launch.ranks.len());
         let mut first_env = None;
-        for plan in &launch.ranks {
+        self.start_server(&surroundings, rendezvous)?;
+        let bindings = bind_ranks(launch, &binding::allowed());
+        for (index, plan) in launch.ranks.iter().enumerate() {
             let rank = plan.rank;
-            let env = self.environment(plan, rendezvous);
-            let child = surroundings
-                .start_logged(&["-c", &launch.command], &env)
-                .map_err(|source| StartError::Rank { rank, source })?;
+            let mut env = self.environment(plan, rendezvous);
+            let processors = bindings.as_ref().and_then(|bindings| bindings.get(index));
+            if let Some(processors) = processors.filter(|_| !launch.env.contains_key("OMP_NUM_THREADS")) {
+                let threads = env.entry("OMP_NUM_THREADS".to_owned()).or_default();
+                // More threads than processors wait for each other.
+                if threads.parse().is_ok_and(|threads: usize| threads > processors.len()) {
+                    *threads = processors.len().to_string();
+                }
+            }
+            let start = || surroundings.start_logged(&["-c", &launch.command], &env);
+            let child =
+                binding::bound(processors, start).map_err(|source| StartError::Rank { rank, source })?;
             started.push(RankProcess { rank, pid: pid_of(&child) });
-            self.capture(plan, child)?;
+            self.capture(rank_log_name(rank), child, Some(rank))
+                .map_err(|source| StartError::Log { rank, source })?;
             first_env.get_or_insert(env);
         }
         let pids: Vec<i32> = started.iter().map(|process| process.pid).collect();
@@ -216,20 +296,32 @@ impl Worker<'_> {
             Some(Why::Ordered) => WorkerExit::Stopped,
             Some(Why::TimeLimit) => WorkerExit::Failed(self.time_limit()),
             Some(Why::Failed { index, exit }) => WorkerExit::Failed(self.failure(index, exit)),
+            Some(Why::ServerFailed { exit }) => WorkerExit::Failed(Failure {
+                cause: FailureCause::Exit,
+                rank: None,
+                exit: Some(exit),
+                detail: format!("MindSpore's scheduler failed; what it printed is in `{SCHEDULER_LOG}`"),
+            }),
         })
     }
 
     fn environment(&self, plan: &RankPlan, rendezvous: &Rendezvous) -> BTreeMap<String, String> {
-        rank_environment(self.launch, rendezvous, plan)
+        let mut env = rank_environment(self.launch, rendezvous, plan);
+        env.extend(self.sourced.clone());
+        if let Some(helper) = &self.launch.folders.python {
+            // At the end: a module of the user's with the same name is the one that they mean.
+            let before = env.get("PYTHONPATH").cloned().or_else(|| std::env::var("PYTHONPATH").ok());
+            let before = before.filter(|path| !path.is_empty()).map(|path| path + ":").unwrap_or_default();
+            env.insert("PYTHONPATH".to_owned(), format!("{before}{}", helper.display()));
+        }
+        env
     }
 
-    fn capture(&mut self, plan: &RankPlan, mut child: Child) -> Result<(), StartError> {
-        let name = rank_log_name(plan.rank);
-        let mut open = || {
-            let spool = Spool::open(&PathBuf::from(&name))?;
-            Capture::new(spool, child.stdout.take(), child.stderr.take(), self.journal.clone(), name.clone())
-        };
-        let capture = open().map_err(|source| StartError::Log { rank: plan.rank, source })?;
+    fn capture(&mut self, name: String, mut child: Child, rank: Option<Rank>) -> io::Result<()> {
+        let spool = Spool::open(&PathBuf::from(&name))?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let listener = rank.map(|rank| (self.reports.clone(), rank));
+        let capture = Capture::new(spool, stdout, stderr, self.journal.clone(), name, listener)?;
         self.captures.push(tokio::spawn(capture.run(self.finish.subscribe())));
         Ok(())
     }
@@ -298,6 +390,8 @@ impl Worker<'_> {
         }
     }
 }
+
+pub(crate) use meet::write_whole;
 
 pub(crate) fn pid_of(child: &Child) -> i32 {
     i32::try_from(child.id()).expect("the kernel's process numbers are positive i32")

@@ -17,6 +17,7 @@ use crate::book::Book;
 use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::planner::Planner;
+use crate::reports::Reports;
 use crate::wake::Wake;
 
 /// Until accounts exist there is one person: whoever can read the token file.
@@ -40,6 +41,7 @@ pub(crate) struct App {
     pub(crate) keep_ended: Option<Span>,
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
+    pub(crate) reports: Reports,
 }
 
 impl App {
@@ -52,14 +54,19 @@ impl App {
     pub(crate) async fn views(&self, jobs: &[Job]) -> Vec<JobView> {
         let waits = |job: &Job| job.state() == JobState::Queued;
         if !jobs.iter().any(waits) {
-            return jobs.iter().map(|job| job_view(job, None)).collect();
+            return jobs.iter().map(|job| self.with_progress(job, job_view(job, None))).collect();
         }
         let mut scheduler = self.planner.lock().await;
         let mut view = |job: &Job| {
             let why = scheduler.wait_reason(job.id).filter(|_| waits(job));
-            job_view(job, why.map(|why| why.reason(&job.spec)))
+            self.with_progress(job, job_view(job, why.map(|why| why.reason(&job.spec))))
         };
         jobs.iter().map(&mut view).collect()
+    }
+
+    fn with_progress(&self, job: &Job, view: JobView) -> JobView {
+        let progress = job.active().and_then(|attempt| self.reports.of(job.id, attempt.number));
+        JobView { progress, ..view }
     }
 
     pub(crate) async fn submit(&self, spec: JobSpec, key: Option<String>) -> Result<Arc<Job>, Problem> {

@@ -12,6 +12,7 @@ mod ledger;
 mod nodes;
 mod planner;
 mod reconcile;
+mod reports;
 mod serve;
 mod sharing;
 mod wake;

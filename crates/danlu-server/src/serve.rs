@@ -24,6 +24,7 @@ use crate::folder::DataFolder;
 use crate::ledger::Ledger;
 use crate::nodes::NodeNotes;
 use crate::planner::Planner;
+use crate::reports::Reports;
 use crate::sharing::SharingSource;
 use crate::wake::Wake;
 
@@ -151,7 +152,21 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
-    Ok(App { store, engine, book, ledger, wake, layout, code, line_counts, keep_ended, planner, nodes })
+    let reports = Reports::default();
+    Ok(App {
+        store,
+        engine,
+        book,
+        ledger,
+        wake,
+        layout,
+        code,
+        line_counts,
+        keep_ended,
+        planner,
+        nodes,
+        reports,
+    })
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

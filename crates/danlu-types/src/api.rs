@@ -12,7 +12,7 @@ pub use cluster::{
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
 
-use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, Rank, WorkerIndex};
+use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};
 
 /// The word for where a job is in its life. Few states; the reason says the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -104,6 +104,9 @@ pub struct JobView {
     pub exit_code: Option<i32>,
     /// Grows with every change; hints carry it.
     pub generation: u64,
+    /// What its program says of itself while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressView>,
     pub spec: JobSpec,
     pub attempts: Vec<AttemptView>,
 }

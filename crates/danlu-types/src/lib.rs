@@ -5,19 +5,25 @@
 
 pub mod api;
 pub mod device;
+pub mod family;
 pub mod history;
 pub mod id;
 pub mod node;
 pub mod problem;
+pub mod progress;
 pub mod quantity;
 pub mod session;
 pub mod spec;
 pub mod workspace;
 
 pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
+pub use family::Family;
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
 pub use node::{Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
+pub use progress::{Fraction, ProgressView};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
-pub use spec::{Framework, JobSpec, NodeSelection, RanksPerWorker, Retry, RetryCause};
+pub use spec::{
+    Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
+};
 pub use workspace::{Amounts, HeadOfLine, Sharing, Workspace};

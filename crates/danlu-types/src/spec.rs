@@ -5,6 +5,7 @@
 
 mod check;
 mod flexible;
+mod launching;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use utoipa::ToSchema;
 pub use check::FIELDS_OF_LATER_VERSIONS;
 pub(crate) use check::is_name;
 pub use flexible::Parameter;
+pub use launching::{Compat, OnHang, RankTableUse};
 
 use crate::{Bytes, Cpus, DeviceRequest, Span};
 
@@ -58,6 +60,19 @@ pub struct JobSpec {
     /// Processes in each worker; by default one per device for frameworks, one for `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RanksPerWorker>,
+    /// Whether the workers are one world. `false`: each counts its ranks from 0 and meets nobody, as in AIS-Bench's
+    /// single-server mode.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub together: bool,
+    /// Whether ranks are bound to the processors nearest to their devices.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub binding: bool,
+    /// `always`: ranks on Ascend get a rank table, or the job does not start.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rank_table: RankTableUse,
+    /// Other platforms whose variables and folders the program expects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compat: Vec<Compat>,
     /// Run by `/bin/sh -c`, once for each rank.
     pub command: String,
     /// The digest of an uploaded code snapshot, `sha256:…`; `danlu submit` replaces a folder's path by it.
@@ -89,6 +104,11 @@ pub struct JobSpec {
     /// How long a program may take to end after it was asked to (SIGTERM) before it is killed.
     #[serde(default = "default_grace")]
     pub grace: Span,
+    /// A worker hangs when it has printed nothing for this long and its devices did nothing either; never when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang_after: Option<Span>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_hang: OnHang,
     #[serde(default)]
     pub retry: Retry,
     /// Free words for filters: `labels: { project: ocr }`.
@@ -182,6 +202,10 @@ impl JobSpec {
             shared_memory: None,
             framework: Framework::None,
             ranks: None,
+            together: true,
+            binding: true,
+            rank_table: RankTableUse::Auto,
+            compat: Vec::new(),
             command: command.into(),
             code: None,
             working_directory: None,
@@ -193,6 +217,8 @@ impl JobSpec {
             checkpoint: None,
             max_time: None,
             grace: default_grace(),
+            hang_after: None,
+            on_hang: OnHang::Notify,
             retry: Retry::default(),
             labels: BTreeMap::new(),
         }
@@ -218,7 +244,7 @@ impl JobSpec {
         match self.ranks {
             Some(RanksPerWorker::Count(count)) => count,
             Some(RanksPerWorker::PerWorker) => 1,
-            None if self.framework == Framework::None => 1,
+            None if self.framework == Framework::None || self.compat.contains(&Compat::Dlc) => 1,
             Some(RanksPerWorker::PerDevice) | None => devices.max(1),
         }
     }
@@ -264,6 +290,19 @@ fn default_image() -> String {
 
 fn one() -> u32 {
     1
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn one_cpu() -> Cpus {

@@ -74,7 +74,10 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
 pub(crate) fn jobs_table(jobs: &[JobView], now: Timestamp) -> Table {
     let mut table = table::new(["id", "name", "state", "resources", "waited", "ran", "age"]);
     for job in jobs {
-        let state = words::state_sentence(job.state, &job.reason);
+        let mut state = words::state_sentence(job.state, &job.reason);
+        if let Some(done) = job.progress.as_ref().and_then(|progress| progress.done) {
+            state = format!("{state}, {done}");
+        }
         table.add_row([
             Cell::new(job.id),
             Cell::new(output::printable(&job.name)),

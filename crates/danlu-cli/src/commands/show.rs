@@ -82,6 +82,9 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
         ("priority", format!("{}{}", job.priority, if spec.preemptible { ", preemptible" } else { "" })),
         ("command", spec.full_command()),
     ];
+    if let Some(progress) = &job.progress {
+        facts.insert(1, ("progress", words::progress(progress, now)));
+    }
     facts.extend(spec.code.clone().map(|code| ("code", code)));
     facts.extend(spec.working_directory.clone().map(|folder| ("folder", folder)));
     facts.extend(spec.max_time.map(|time| ("max time", time.to_string())));

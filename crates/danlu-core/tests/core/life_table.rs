@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply};
 use danlu_types::api::JobState;
-use danlu_types::{JobId, JobSpec, NodeName, Retry, RetryCause};
+use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause};
 
 use crate::builders::{after, at, ended, face, failed, grants, running, stop, submitted};
 
@@ -81,7 +81,8 @@ const WISHES: [(&str, MakeEvent); 7] = [
     ("place", |_| Event::Place { grants: grants(2) }),
 ];
 
-const NEWS: [(&str, MakeEvent); 6] = [
+const NEWS: [(&str, MakeEvent); 7] = [
+    ("its work is saved", |job| Event::Saved { attempt: AttemptNumber(attempt(job)) }),
     ("worker 1 runs", |job| running(attempt(job), 1)),
     ("worker 1 succeeded", |job| ended(attempt(job), 1, WorkerExit::Succeeded)),
     ("worker 1 failed", |job| ended(attempt(job), 1, failed(FailureCause::Exit))),

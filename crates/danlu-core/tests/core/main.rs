@@ -5,8 +5,10 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod binding;
 mod builders;
 mod environment;
 mod life_table;
 mod properties;
+mod report;
 mod rules;

@@ -22,6 +22,7 @@ enum Try {
     Drain,
     Place { workers_too_few: bool },
     Running { worker: u32, stale: bool },
+    Saved { stale: bool },
     Ended { worker: u32, stale: bool, exit: WorkerExit },
 }
 
@@ -74,6 +75,7 @@ fn a_try() -> impl Strategy<Value = Try> {
         1 => Just(Try::Drain),
         6 => prop::bool::weighted(0.1).prop_map(|workers_too_few| Try::Place { workers_too_few }),
         6 => (0..4u32, stale()).prop_map(|(worker, stale)| Try::Running { worker, stale }),
+        2 => stale().prop_map(|stale| Try::Saved { stale }),
         12 => (0..4u32, stale(), an_exit())
             .prop_map(|(worker, stale, exit)| Try::Ended { worker, stale, exit }),
     ]
@@ -116,6 +118,7 @@ fn event_of(job: &Job, attempted: Try) -> Event {
         Try::Running { worker, stale } => {
             Event::WorkerRunning { attempt: attempt(stale), worker: WorkerIndex(worker) }
         }
+        Try::Saved { stale } => Event::Saved { attempt: attempt(stale) },
         Try::Ended { worker, stale, exit } => {
             Event::WorkerEnded { attempt: attempt(stale), worker: WorkerIndex(worker), exit }
         }

@@ -72,6 +72,7 @@ fn name(event: &Event) -> String {
         Event::Drain { node, .. } => format!("drain node {node}"),
         Event::Place { grants } => format!("place on {} node(s)", grants.len()),
         Event::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
+        Event::Saved { attempt } => format!("attempt {attempt} has saved its work"),
         Event::WorkerEnded { attempt, worker, exit } => {
             format!("worker {attempt}.{worker} ends: {}", view::exit_sentence(exit))
         }

@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
-    Folders, GANG_TIMEOUT, Gang, LaunchFile, LauncherStatus, Limits, RankPlan, RunLayout, STATUS_FILE,
+    Folders, GANG_TIMEOUT, Gang, LaunchFile, LaunchOptions, LauncherStatus, Limits, RankPlan, RunLayout,
+    STATUS_FILE,
 };
 use danlu_core::log;
 use danlu_device::cgroup::{self, Groups};
 use danlu_device::process;
 use danlu_types::api::LogStream;
 use danlu_types::{
-    AttemptNumber, Cpus, Device, Framework, JobId, NodeName, Rank, Span, WorkerId, WorkerIndex,
+    AttemptNumber, Cpus, Device, Framework, JobId, NodeName, Rank, Span, Topology, WorkerId, WorkerIndex,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -187,6 +188,8 @@ impl Draft {
             ranks: (0..self.ranks).map(rank).collect(),
             world_size: self.workers * self.ranks,
             devices: self.devices.clone(),
+            topology: Topology::default(),
+            options: LaunchOptions::default(),
             limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
             max_time: None,
             grace: Span::from_seconds(30),
@@ -196,6 +199,7 @@ impl Draft {
                 checkpoint: layout.checkpoint_folder(worker.job),
                 output: layout.output_folder(worker.job),
                 code: None,
+                python: None,
                 hints: layout.hints_socket(),
             },
         }

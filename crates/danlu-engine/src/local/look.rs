@@ -8,6 +8,7 @@ use danlu_core::launch::{
     LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE, STOP_FILE, StopOrder,
 };
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
+use danlu_core::report::REPORT_FILE;
 use danlu_device::process;
 use danlu_types::WorkerId;
 use jiff::Timestamp;
@@ -49,7 +50,11 @@ impl Workers {
 
     pub(super) fn observe(&self, worker: WorkerId) -> io::Result<Seen> {
         let _guard = self.guard(worker);
-        self.look(worker)
+        let mut seen = self.look(worker)?;
+        if let Seen::Running { report, .. } = &mut seen {
+            *report = files::read(&self.layout.run_folder(worker).join(REPORT_FILE))?.map(Box::new);
+        }
+        Ok(seen)
     }
 
     /// Writes the order, then wakes the launcher. In this order, and with a launcher that writes its first status
@@ -196,7 +201,7 @@ fn ended(phase: &LauncherPhase) -> Option<Seen> {
 /// What to say of a worker that has not ended.
 fn last_word(status: Option<&LauncherStatus>) -> Seen {
     match status.map(|status| &status.phase) {
-        Some(LauncherPhase::Running { since, .. }) => Seen::Running { since: *since },
+        Some(LauncherPhase::Running { since, .. }) => Seen::Running { since: *since, report: None },
         Some(LauncherPhase::Preparing | LauncherPhase::Ended { .. }) | None => Seen::Preparing,
     }
 }

@@ -23,6 +23,7 @@ impl Worker<'_> {
         while !course.is_over() || (course.waits_for_leftovers() && any_left) {
             let tick = course.next_tick();
             let status_due = self.unsaid.as_ref().map(|(_, due)| *due);
+            let report_due = self.reports.due();
             let time_limit = deadline.filter(|_| course.why().is_none());
             tokio::select! {
                 biased;
@@ -36,6 +37,7 @@ impl Worker<'_> {
                 },
                 () = at(tick) => self.act(course.on_tick(Instant::now())),
                 () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
+                () = at(report_due) => self.pass_on_reports(),
                 () = at(status_due) => {
                     if let Some((phase, _)) = self.unsaid.take() {
                         self.say(phase);
@@ -57,10 +59,18 @@ impl Worker<'_> {
                 self.journal.note("a log's writer broke: its last lines may be missing");
             }
         }
+        self.reports.write();
         if let Err(error) = self.group.remove() {
             // Whoever releases the worker tries again.
             let busy = error.kind() == ErrorKind::ResourceBusy;
             self.journal.note(format_args!("the cgroup is left behind (in use: {busy}): {error}"));
+        }
+    }
+
+    /// What the program says of itself, and a word to the server that there is something new.
+    fn pass_on_reports(&self) {
+        if self.reports.write() && self.unsaid.is_none() {
+            self.status.poke();
         }
     }
 
@@ -70,6 +80,8 @@ impl Worker<'_> {
             // Orphans come to us, too; their end says nothing.
             if let Some(index) = pids.iter().position(|own| *own == pid) {
                 self.act(course.on_exit(index, exit, Instant::now()));
+            } else if self.server == Some(pid) {
+                self.act(course.on_server_exit(exit, Instant::now()));
             }
         }
         census.any_left

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, WorkerExit};
 use danlu_core::launch::{
-    Folders, Gang, LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, Limits, RankPlan, STATUS_FILE,
-    STOP_FILE, StopOrder,
+    Folders, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, LauncherPhase, LauncherStatus, Limits, RankPlan,
+    STATUS_FILE, STOP_FILE, StopOrder,
 };
 use danlu_core::log::decode;
 use danlu_device::cgroup::{self, Groups};
 use danlu_types::api::LogStream;
-use danlu_types::{AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, WorkerId, WorkerIndex};
+use danlu_types::{
+    AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, Topology, WorkerId, WorkerIndex,
+};
 use jiff::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -69,6 +71,8 @@ impl Bench {
             ranks: vec![RankPlan { rank: Rank(0), local_rank: 0 }],
             world_size: 1,
             devices: Vec::new(),
+            topology: Topology::default(),
+            options: LaunchOptions::default(),
             limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
             max_time: None,
             grace: Span::from_seconds(10),
@@ -78,6 +82,7 @@ impl Bench {
                 checkpoint: data.join("runs/1/checkpoint"),
                 output: data.join("runs/1/output"),
                 code: None,
+                python: None,
                 hints: data.join("hints.sock"),
             },
         }

@@ -7,4 +7,6 @@ mod gangs;
 mod harness;
 mod limits;
 mod output;
+mod platforms;
+mod reports;
 mod sessions;

@@ -280,7 +280,11 @@ impl Scheduler {
         if let Some(running) = self.running.get(job.id)
             && running.placed_at == attempt.placed_at
         {
-            if running.stopping != stopping {
+            if running.saved_at != attempt.saved_at {
+                let running = Running { saved_at: attempt.saved_at, ..running.clone() };
+                self.running.insert(job.id, running);
+            }
+            if let Some(running) = self.running.get(job.id).filter(|running| running.stopping != stopping) {
                 let mut running = Running { stopping, ..running.clone() };
                 let asked_at = stopping.map_or(running.placed_at, |stopping| stopping.since);
                 running.expected_end = running.end_expected_at(asked_at);
@@ -303,6 +307,7 @@ impl Scheduler {
             priority: job.spec.priority,
             preemptible: job.spec.preemptible,
             placed_at: attempt.placed_at,
+            saved_at: attempt.saved_at,
             grants,
             placement,
             usage,

@@ -20,6 +20,8 @@ pub(crate) struct Running {
     pub(crate) priority: u8,
     pub(crate) preemptible: bool,
     pub(crate) placed_at: Timestamp,
+    /// When it last saved its work.
+    pub(crate) saved_at: Option<Timestamp>,
     /// What it holds as the engine names it: a node that went away may come back, and it still holds its part then.
     pub(crate) grants: Arc<[Grant]>,
     /// The same on the nodes that are here.
@@ -71,7 +73,7 @@ impl Running {
     /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices).
     pub(crate) fn work_at_stake(&self, now: Timestamp) -> u128 {
         let main = self.usage.get(self.usage.main_resource());
-        u128::from(main) * u128::from(milliseconds(self.placed_at, now))
+        u128::from(main) * u128::from(milliseconds(self.saved_at.unwrap_or(self.placed_at), now))
     }
 
     /// When it should have ended, going by nine in ten of its like. One that outlives its estimate is given as long again: the longer a job has run, the longer

@@ -19,8 +19,8 @@ use std::fmt::Write;
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_core::{Event, Grant};
 use danlu_types::{
-    Amounts, Cpus, DeviceRequest, HeadOfLine, Health, JobId, JobSpec, Node, RetryCause, Sharing, Span,
-    Workspace,
+    Amounts, AttemptNumber, Cpus, DeviceRequest, HeadOfLine, Health, JobId, JobSpec, Node, RetryCause,
+    Sharing, Span, Workspace,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -97,6 +97,10 @@ impl Run {
             }
             ["hold", id] => self.world.apply(job(id), Event::Hold { by: "ada".to_owned() }),
             ["release", id] => self.world.apply(job(id), Event::Release { by: "ada".to_owned() }),
+            ["saved", id] => {
+                let attempt = self.world.jobs[&job(id)].next_attempt().0 - 1;
+                self.world.apply(job(id), Event::Saved { attempt: AttemptNumber(attempt) });
+            }
             ["end", id] => self.world.end(job(id), &WorkerExit::Succeeded),
             ["stopped", id] => self.world.end(job(id), &WorkerExit::Stopped),
             ["fail", id, cause] => self.world.fail(job(id), 0, cause_of(cause)),

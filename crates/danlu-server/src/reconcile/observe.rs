@@ -8,10 +8,12 @@ use danlu_core::{Event, WorkerState};
 use danlu_engine::{Observation, Seen, Which};
 use danlu_types::{JobId, Span, WorkerId};
 use futures::StreamExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
 use crate::ledger::Answer;
+
+const SAVED_ENOUGH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What is to be done about one observation.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +43,7 @@ pub(crate) async fn reconcile_all(app: &App) {
     };
     observations.extend(missing(app, &observations));
     reconcile(app, observations).await;
+    app.reports.keep(|job| app.book.job(job).is_some_and(|job| job.active().is_some()));
 }
 
 /// Workers that run by the book and of which the engine knows nothing.
@@ -66,6 +69,9 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
     let mut release = Vec::new();
     for observation in observations {
         let worker = observation.worker;
+        if let Seen::Running { report: Some(report), .. } = &observation.seen {
+            app.reports.take(worker, (**report).clone());
+        }
         match judge(app, &observation, Timestamp::now()) {
             Verdict::Nothing => {}
             Verdict::Tell(told) => {
@@ -115,7 +121,15 @@ fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {
         (Seen::Ended { at, exit, .. }, WorkerState::Running { .. }) => {
             Verdict::Tell(vec![(Event::WorkerEnded { attempt, worker, exit: exit.clone() }, *at)])
         }
-        (Seen::Running { since }, WorkerState::Placed) => Verdict::Tell(vec![running(*since)]),
+        (Seen::Running { since, .. }, WorkerState::Placed) => Verdict::Tell(vec![running(*since)]),
+        (Seen::Running { report: Some(report), .. }, WorkerState::Running { .. }) => {
+            match (&report.checkpoint, live.and_then(|live| live.saved_at)) {
+                (Some(saved), known) if is_news(saved.at, known) => {
+                    Verdict::Tell(vec![(Event::Saved { attempt }, saved.at)])
+                }
+                _ => Verdict::Nothing,
+            }
+        }
         (Seen::Unknown, WorkerState::Running { .. }) => {
             let detail = "the engine has forgotten it".to_owned();
             let failure = Failure { cause: FailureCause::NodeLost, rank: None, exit: None, detail };
@@ -127,6 +141,11 @@ fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {
         (Seen::Running { .. } | Seen::Preparing, _)
         | (Seen::Unknown, WorkerState::Placed | WorkerState::Ended { .. }) => Verdict::Nothing,
     }
+}
+
+/// What a job would lose is known to the second or two; a program that saves all the time need not be written down so often.
+fn is_news(saved_at: Timestamp, known: Option<Timestamp>) -> bool {
+    known.is_none_or(|known| saved_at.duration_since(known) >= SAVED_ENOUGH)
 }
 
 async fn release_worker(app: &App, worker: WorkerId) {

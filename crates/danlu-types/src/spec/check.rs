@@ -1,15 +1,14 @@
 //! What is wrong with a job's values, all of it at once, each with what would be accepted.
 
 use super::{HIGHEST_PRIORITY, JobSpec, LOWEST_PRIORITY, RanksPerWorker};
-use crate::{Cpus, DeviceRequest, FieldError};
+use crate::{Cpus, DeviceRequest, FieldError, Span};
 
 /// Fields of the job file that belong to parts of Danlu which this version does not have yet. They are refused like any
 /// unknown field, but with this sentence instead of "unknown".
-pub const FIELDS_OF_LATER_VERSIONS: [(&str, &str); 4] = [
+pub const FIELDS_OF_LATER_VERSIONS: [(&str, &str); 3] = [
     ("inputs", "staging of inputs is not in this version; name paths of this machine in `command` or `env`"),
     ("outputs", "staging of outputs is not in this version; write to `$DANLU_OUTPUT_DIR`"),
     ("endpoints", "endpoints are not in this version; use `danlu exec -it JOB` for a terminal"),
-    ("compat", "other platforms' environments are not in this version"),
 ];
 
 const LONGEST_NAME: usize = 63;
@@ -22,6 +21,8 @@ const MOST_NODE_LABELS: usize = 32;
 const MOST_ENTRIES: usize = 1000;
 const LONGEST_VALUE: usize = 32 * 1024;
 const MOST_RETRIES: u32 = 1000;
+/// No sample could tell anything of a shorter time.
+const SHORTEST_HANG: Span = Span::from_seconds(1);
 
 impl JobSpec {
     fn check_devices(&self, errors: &mut Errors) {
@@ -84,6 +85,9 @@ impl JobSpec {
         errors.text("command", &self.command, LONGEST_COMMAND);
         errors.range("priority", u32::from(self.priority), LOWEST_PRIORITY.into(), HIGHEST_PRIORITY.into());
         errors.range("retry.limit", self.retry.limit, 0, MOST_RETRIES);
+        if self.hang_after.is_some_and(|span| span < SHORTEST_HANG) {
+            errors.add("hang_after", format!("is too short; the least is {SHORTEST_HANG}"));
+        }
         for (field, path) in [("setup", &self.setup), ("checkpoint", &self.checkpoint)] {
             if let Some(path) = path {
                 errors.relative_path(field, path);

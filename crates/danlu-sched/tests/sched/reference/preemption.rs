@@ -105,7 +105,8 @@ impl Pass<'_> {
     /// What would be lost with it.
     fn work(&self, job: JobId) -> u128 {
         let held = self.held(&self.jobs[&job]);
-        let ran = self.now.duration_since(self.jobs[&job].active().unwrap().placed_at).as_millis();
+        let attempt = self.jobs[&job].active().unwrap();
+        let ran = self.now.duration_since(attempt.saved_at.unwrap_or(attempt.placed_at)).as_millis();
         u128::from(held.0[held.main()]) * u128::try_from(ran).unwrap()
     }
 

@@ -142,6 +142,23 @@ fn a_larger_priority_takes_from_a_smaller_one_of_its_workspace() {
 }
 
 #[test]
+fn who_has_just_saved_its_work_is_taken_before_who_would_lose_more() {
+    assert_transcript!(
+        "
+        node a 4 nvidia:A100
+        job 1 devices nvidia:2 priority 3 preemptible yes
+        plan
+        job 2 devices nvidia:2 priority 3 preemptible yes
+        plan at 5m
+        # Job 2 ran for less, but job 1 has saved what it did.
+        saved 1 at 9m
+        job 3 devices nvidia:2 priority 5
+        plan at 10m
+        "
+    );
+}
+
+#[test]
 fn a_larger_priority_also_takes_when_the_limit_is_what_it_lacks() {
     assert_transcript!(
         "

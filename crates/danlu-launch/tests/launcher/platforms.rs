@@ -1,0 +1,95 @@
+//! What programs of certain frameworks and other platforms find.
+
+use std::fs;
+
+use danlu_core::job::{Exit, FailureCause, WorkerExit};
+use danlu_types::{Compat, Cpus, Framework};
+
+use crate::harness::{Bench, Launched, is_gone};
+
+#[test]
+fn mindspores_scheduler_is_one_process_more_and_ends_with_the_ranks() {
+    let bench = Bench::new();
+    let fifo = bench.fifo("scheduler");
+    let command = format!(
+        "if [ $MS_ROLE = MS_SCHED ]; then echo serving ${{RANK-nobody}}; echo $$ > {0}; exec sleep 1000; fi; \
+         [ $RANK = 1 ] || cat {0}",
+        fifo.display()
+    );
+    let mut launch = bench.launch_file_of_ranks(2, &command);
+    launch.framework = Framework::Mindspore;
+    let (launched, exit) = Launched::run(launch);
+    assert_eq!(exit, WorkerExit::Succeeded);
+    let scheduler: i32 = launched.lines(0)[0].parse().unwrap();
+    assert!(is_gone(scheduler));
+    let log = fs::read_to_string(launched.launch.folders.run.join("scheduler.log")).unwrap();
+    assert!(log.contains("serving nobody"), "{log}");
+}
+
+#[test]
+fn ranks_do_not_wait_for_a_scheduler_that_is_gone() {
+    let bench = Bench::new();
+    let mut launch =
+        bench.launch_file_of_ranks(2, "if [ $MS_ROLE = MS_SCHED ]; then exit 9; fi; exec sleep 1000");
+    launch.framework = Framework::Mindspore;
+    let failure = Launched::start(launch).failure();
+    assert_eq!((failure.cause, failure.exit), (FailureCause::Exit, Some(Exit::Code(9))));
+    assert!(failure.detail.contains("scheduler"), "{}", failure.detail);
+}
+
+#[test]
+fn modelarts_script_runs_once_and_its_exports_reach_every_rank() {
+    let bench = Bench::new();
+    let work = bench.path().join("code");
+    fs::create_dir(&work).unwrap();
+    let script = "echo once >> times\nexport ASCEND_HOME=/opt/ascend RANK=99\n[[ -n $BASH_VERSION ]]";
+    fs::write(work.join("ma-pre-start.sh"), script).unwrap();
+    let command =
+        r#"echo "$RANK $ASCEND_HOME $(cat times) $(ls $MA_MOUNT_PATH)"; touch $DLS_TRAIN_URL/model"#;
+    let mut launch = bench.launch_file_of_ranks(2, command);
+    launch.working_directory = Some(work);
+    launch.options.compat = vec![Compat::Modelarts];
+    let output = launch.folders.output.clone();
+    let (launched, exit) = Launched::run(launch);
+    assert_eq!(exit, WorkerExit::Succeeded, "{:?}", launched.lines(0));
+    assert_eq!(launched.lines(1).join(" "), "1 /opt/ascend once inputs log outputs user-job-dir");
+    assert!(output.join("train_url_0/model").exists());
+}
+
+#[test]
+fn a_script_of_modelarts_that_fails_is_named() {
+    let bench = Bench::new();
+    let work = bench.path().join("code");
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("ma-pre-start.sh"), "echo no such wheel; return 3").unwrap();
+    let mut launch = bench.launch_file("true");
+    launch.working_directory = Some(work);
+    let failure = Launched::start(launch).failure();
+    assert_eq!((failure.cause, failure.exit), (FailureCause::SetupFailed, Some(Exit::Code(3))));
+    assert!(failure.detail.contains("`ma-pre-start.sh`"), "{}", failure.detail);
+}
+
+#[test]
+fn a_host_file_lists_the_workers() {
+    let bench = Bench::new();
+    let mut launch = bench.launch_file_of_ranks(4, "cat $DANLU_HOSTFILE");
+    launch.framework = Framework::Mpi;
+    let (launched, _) = Launched::run(launch);
+    assert_eq!(launched.lines(3), ["127.0.0.1 slots=4"]);
+}
+
+#[test]
+fn ranks_of_a_worker_with_the_whole_machine_have_processors_of_their_own() {
+    let bench = Bench::new();
+    let machine = std::thread::available_parallelism().unwrap().get();
+    if machine < 2 {
+        return;
+    }
+    let command = "grep Cpus_allowed_list /proc/self/status | cut -f2; echo $OMP_NUM_THREADS";
+    let mut launch = bench.launch_file_of_ranks(2, command);
+    launch.limits.cpus = Cpus::whole(machine as u64);
+    let (launched, _) = Launched::run(launch);
+    let (first, second) = (launched.lines(0), launched.lines(1));
+    assert_ne!(first[0], second[0]);
+    assert_eq!(first[1], (machine / 2).to_string());
+}

@@ -1,0 +1,106 @@
+"""Tell Danlu how a training goes, from any Python program, with nothing to install.
+
+Danlu puts this file on the PYTHONPATH of every rank:
+
+    import danlu
+
+    start = danlu.resume_path("model.pt")       # None at the first attempt
+    for step in range(first, last):
+        ...
+        danlu.metric(step=step, loss=loss)
+        danlu.progress(step, last)
+        if danlu.stopping():                    # asked to make room: save, and leave
+            save(danlu.checkpoint_path("model.pt"))
+            danlu.checkpoint(step=step)
+            sys.exit(0)
+
+All it does is to print lines such as `::danlu progress 0.42`, so a program may as well print them itself. Without Danlu
+the lines are harmless.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+__all__ = [
+    "attempt",
+    "checkpoint",
+    "checkpoint_path",
+    "metric",
+    "progress",
+    "rank",
+    "resume_path",
+    "stopping",
+    "world_size",
+]
+
+_stop = threading.Event()
+_listening = False
+
+
+def progress(done, total=None):
+    """How far the program is: a fraction between 0 and 1, or `done` of `total` steps."""
+    fraction = done / total if total else done
+    _say(f"progress {min(max(float(fraction), 0.0), 1.0):.6f}")
+
+
+def checkpoint(step=None):
+    """A checkpoint has been saved: what was done until now is not lost if the job is stopped."""
+    _say("checkpoint" if step is None else f"checkpoint step={int(step)}")
+
+
+def metric(step=None, **values):
+    """Values for the charts: metric(step=12, loss=0.31)."""
+    words = [f"{name}={float(value)!r}" for name, value in values.items()]
+    if step is not None:
+        words.append(f"step={int(step)}")
+    _say("metric " + " ".join(words))
+
+
+def rank():
+    """This process among all of the job."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def world_size():
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def attempt():
+    """1 at first, more after each preemption or failure."""
+    return int(os.environ.get("DANLU_ATTEMPT", "1"))
+
+
+def checkpoint_path(name=""):
+    """Where to save what the next attempt is to find. The job needs a `checkpoint` in its file."""
+    return os.path.join(os.environ.get("DANLU_CHECKPOINT_DIR", "checkpoint"), name)
+
+
+def resume_path(name=""):
+    """What an earlier attempt saved under this name; None where there is nothing."""
+    folder = os.environ.get("DANLU_RESUME_DIR")
+    path = os.path.join(folder, name) if folder else None
+    return path if path and os.path.exists(path) else None
+
+
+def stopping():
+    """Whether the job has been asked to end (SIGTERM). The first call begins to listen; call it from the main thread."""
+    global _listening
+    if not _listening:
+        before = signal.getsignal(signal.SIGTERM)
+
+        def on_stop(number, frame):
+            _stop.set()
+            if callable(before):
+                before(number, frame)
+
+        signal.signal(signal.SIGTERM, on_stop)
+        _listening = True
+    return _stop.is_set()
+
+
+def _say(text):
+    # One write for one line: ranks may share a pipe.
+    sys.stdout.write(f"::danlu {text}\n")
+    sys.stdout.flush()

@@ -1,7 +1,7 @@
 //! What passes between an engine and a launcher: the files of a run folder, and the environment of a rank.
 //!
-//! The engine writes [`LAUNCH_FILE`] once, and [`STOP_FILE`] when the worker is to end. The launcher writes
-//! [`STATUS_FILE`], always by renaming a finished file over it. Neither side ever writes the other's file.
+//! The engine writes [`LAUNCH_FILE`] once, and [`STOP_FILE`] when the worker is to end. The launcher adds lines to
+//! [`STATUS_FILE`], of which the last one counts. Neither side ever writes the other's file.
 
 mod binding;
 mod environment;
@@ -30,11 +30,10 @@ use crate::job::{Attempt, Job, WorkerExit};
 
 pub const LAUNCH_FILE: &str = "launch.json";
 pub const STOP_FILE: &str = "stop.json";
-pub const STATUS_FILE: &str = "status.json";
+/// One [`LauncherStatus`] per line.
+pub const STATUS_FILE: &str = "status.jsonl";
 /// The launcher's socket for sessions, in the run folder.
 pub const SESSION_SOCKET: &str = "session.sock";
-/// Where the workers of an attempt find each other: `worker-<index>.json` holding a [`Present`], one per worker.
-pub const GANG_FOLDER: &str = "gang";
 /// Set for every process of a worker to its run folder, which no other worker on the machine has: by this an engine
 /// finds what is left of a worker whose launcher died.
 pub const RUN_FOLDER_VARIABLE: &str = "DANLU_RUN_DIR";
@@ -109,8 +108,9 @@ pub struct Limits {
 pub struct Folders {
     /// This worker's own: files of this module, logs, `work/`, `tmp/`.
     pub run: PathBuf,
-    /// Shared by the attempt's workers: [`GANG_FOLDER`].
-    pub attempt: PathBuf,
+    /// Where the attempt's workers find each other: `worker-<index>.json` holding a [`Present`], one per worker. Made by
+    /// the first that comes, and only for workers that have others to find.
+    pub gang: PathBuf,
     /// Shared by the job's attempts: what `checkpoint` names lives here.
     pub checkpoint: PathBuf,
     /// Shared by the job's attempts: `$DANLU_OUTPUT_DIR`.
@@ -131,6 +131,23 @@ pub struct LauncherStatus {
     pub worker: WorkerId,
     pub launcher: ProcessIdentity,
     pub phase: LauncherPhase,
+}
+
+impl LauncherStatus {
+    /// The text to add to [`STATUS_FILE`]. It begins with a line feed too: half a line that a full disk left is no part
+    /// of the next one.
+    pub fn to_line(&self) -> serde_json::Result<Vec<u8>> {
+        let mut line = vec![b'\n'];
+        serde_json::to_writer(&mut line, self)?;
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    /// The last status in the text of a [`STATUS_FILE`]; what is no whole line of one is passed over.
+    pub fn last_in(text: &[u8]) -> Option<Self> {
+        let whole = &text[..text.iter().rposition(|byte| *byte == b'\n')?];
+        whole.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
+    }
 }
 
 /// A process, told apart from a later one with the same number by the time it started.
@@ -218,12 +235,14 @@ impl RunLayout {
         self.data.join("runs").join(job.to_string())
     }
 
-    pub fn attempt_folder(&self, job: JobId, attempt: AttemptNumber) -> PathBuf {
-        self.job_folder(job).join(attempt.to_string())
+    /// Next to each other and not one folder per attempt: making a folder is among the dearest things that are done for
+    /// a worker.
+    pub fn run_folder(&self, worker: WorkerId) -> PathBuf {
+        self.job_folder(worker.job).join(format!("{}.{}", worker.attempt, worker.worker))
     }
 
-    pub fn run_folder(&self, worker: WorkerId) -> PathBuf {
-        self.attempt_folder(worker.job, worker.attempt).join(worker.worker.to_string())
+    pub fn gang_folder(&self, job: JobId, attempt: AttemptNumber) -> PathBuf {
+        self.job_folder(job).join(format!("{attempt}.gang"))
     }
 
     pub fn checkpoint_folder(&self, job: JobId) -> PathBuf {
@@ -300,7 +319,7 @@ pub fn launch_file(
         grace: spec.grace,
         folders: Folders {
             run: layout.run_folder(worker),
-            attempt: layout.attempt_folder(job.id, attempt.number),
+            gang: layout.gang_folder(job.id, attempt.number),
             checkpoint: layout.checkpoint_folder(job.id),
             output: layout.output_folder(job.id),
             code: spec.code.as_deref().map(|digest| layout.code_archive(digest)),
@@ -308,4 +327,28 @@ pub fn launch_file(
             hints: layout.hints_socket(),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_line_is_the_status() {
+        let status = |phase| LauncherStatus {
+            worker: "7.1.0".parse().unwrap(),
+            launcher: ProcessIdentity { pid: 12, start_ticks: 34 },
+            phase,
+        };
+        let running = status(LauncherPhase::Running { since: Timestamp::UNIX_EPOCH, ranks: Vec::new() });
+        let mut text = status(LauncherPhase::Preparing).to_line().unwrap();
+        // A full disk took a part of a line; then there was room again.
+        text.extend_from_slice(br#"{"worker":"7.1.0","laun"#);
+        assert_eq!(LauncherStatus::last_in(&text), Some(status(LauncherPhase::Preparing)));
+        text.extend_from_slice(&running.to_line().unwrap());
+        assert_eq!(LauncherStatus::last_in(&text), Some(running));
+        for nothing in [&b""[..], b"\n", b"{", b"null\n{}\n"] {
+            assert_eq!(LauncherStatus::last_in(nothing), None);
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub fn rank_log_name(rank: danlu_types::Rank) -> String {
 }
 
 pub const LAUNCHER_LOG: &str = "launcher.log";
+/// How the note of a launcher's start begins in its log; its process number follows.
+pub const LAUNCHER_STARTED: &str = "launcher started as process ";
 
 /// Appends one record to `buffer`, including its line feed.
 pub fn encode(buffer: &mut Vec<u8>, at: Timestamp, stream: LogStream, text: &[u8]) {

@@ -1,6 +1,6 @@
 //! The first and the last moment of a child: what it does between fork and exec, and how its parent hears of its end.
 //!
-//! This is the only unsafe code of the project. What runs between fork and exec is plain system calls on values made
+//! What runs between fork and exec is plain system calls on values made
 //! before the fork: no allocation, no lock, nothing that another thread of the parent could hold.
 
 #![expect(
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
-use nix::unistd::{Pid, getpid, getppid, setpgid, setsid};
+use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid, setsid};
 
 /// The place of a child among its parent's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +89,21 @@ pub fn reap_any() -> Reaped {
             _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             _ => return Reaped::NoChildren,
         }
+    }
+}
+
+/// Copies this process: returns the copy's number, and `None` in the copy.
+///
+/// # Panics
+/// Where this process has more than one thread: the copy would have only the caller's, and whatever lock another one held
+/// would be held for ever.
+pub fn fork() -> io::Result<Option<i32>> {
+    let threads = std::fs::read_dir("/proc/self/task")?.count();
+    assert_eq!(threads, 1, "a process with several threads must not be copied");
+    // SAFETY: there is no other thread, so nothing is left half done in the copy.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(Some(child.as_raw())),
+        ForkResult::Child => Ok(None),
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use danlu_core::launch::{LauncherPhase, LauncherStatus, RankProcess, RunLayout, STATUS_FILE, StopOrder};
 use danlu_device::process;
 use danlu_engine::conformance::Draft;
-use danlu_engine::local::{LocalEngine, LocalOptions};
+use danlu_engine::local::{Launchers, LocalEngine, LocalOptions};
 use danlu_engine::{Engine, Seen, Which};
 use danlu_types::{JobId, Rank, Span, WorkerId};
 use jiff::Timestamp;
@@ -75,7 +75,11 @@ async fn main() -> Result<()> {
 }
 
 fn open(data: &Path, launcher: impl Into<Vec<OsString>>) -> Result<LocalEngine> {
-    let options = LocalOptions { data: data.to_owned(), launcher: launcher.into(), nodes: Vec::new() };
+    let options = LocalOptions {
+        data: data.to_owned(),
+        launchers: Launchers::Programs(launcher.into()),
+        nodes: Vec::new(),
+    };
     Ok(LocalEngine::new(options)?)
 }
 
@@ -103,7 +107,7 @@ fn speak_for_launchers(data: &Path, workers: &[WorkerId]) -> Result<Vec<i32>> {
         let launcher = process::identity(pid).ok_or("a launcher is gone")?;
         let phase = LauncherPhase::Running { since: Timestamp::now(), ranks };
         let status = LauncherStatus { worker: *worker, launcher, phase };
-        fs::write(run.join(STATUS_FILE), serde_json::to_vec(&status)?)?;
+        fs::write(run.join(STATUS_FILE), status.to_line()?)?;
         pids.push(pid);
     }
     Ok(pids)

@@ -1,4 +1,4 @@
-//! The launcher as a program, for this crate's tests with the real one; `cargo test` builds it beside them.
+//! The launcher as a program (given a run folder) or as a nursery (given nothing), for this crate's tests with the real one; `cargo test` builds it beside them.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -6,6 +6,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(run_folder) => danlu_launch::run(Path::new(&run_folder)),
-        None => ExitCode::from(2),
+        None => danlu_launch::serve(),
     }
 }

@@ -24,6 +24,7 @@ mod files;
 mod hints;
 mod hold;
 mod look;
+mod nursery;
 mod start;
 mod sweep;
 
@@ -44,13 +45,14 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::{Connection, Engine, EngineError, Observation, Which};
 use hints::Hints;
+use nursery::Nursery;
+use start::StartedBy;
 
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
     /// An absolute path; the folder is made if need be.
     pub data: PathBuf,
-    /// The launcher's program and leading arguments; a worker's run folder is added.
-    pub launcher: Vec<OsString>,
+    pub launchers: Launchers,
     /// What to offer: `danlu_device::inventory::host`, or what `danlu_device::simulate` made up.
     pub nodes: Vec<Node>,
 }
@@ -61,6 +63,15 @@ pub fn offered_nodes(simulate: Option<&str>) -> Result<Vec<Node>, SimulateError>
         Some(text) => danlu_device::simulate::parse(text),
         None => Ok(vec![danlu_device::inventory::host()]),
     }
+}
+
+/// How launchers come to be: the program and its leading arguments.
+#[derive(Debug, Clone)]
+pub enum Launchers {
+    /// A program that becomes a launcher whenever it is asked to (`danlu_launch::serve`): what a server uses.
+    Nursery(Vec<OsString>),
+    /// A program for each worker; its run folder is added to the arguments. It need not be one of ours.
+    Programs(Vec<OsString>),
 }
 
 #[derive(Debug)]
@@ -75,11 +86,10 @@ impl LocalEngine {
     /// Opens the engine on a data folder and listens for hints; what runs there already is found by `observe`. Must be
     /// called within a tokio runtime.
     pub fn new(options: LocalOptions) -> Result<Self, EngineError> {
-        let LocalOptions { data, launcher, nodes } = options;
+        let LocalOptions { data, launchers, nodes } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
-        if !data.is_absolute() || launcher.is_empty() {
-            let source =
-                io::Error::new(ErrorKind::InvalidInput, "a path is not absolute, or no launcher is named");
+        if !data.is_absolute() {
+            let source = io::Error::new(ErrorKind::InvalidInput, "its data folder is not an absolute path");
             return Err(failed("set up the local engine")(source));
         }
         let layout = RunLayout { data };
@@ -93,9 +103,13 @@ impl LocalEngine {
         let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let listener = hints::listen(&layout.data, name, Arc::clone(&hints))
             .map_err(failed("listen for launchers' hints"))?;
+        let launchers = match launchers {
+            Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, Arc::clone(&hints))),
+            Launchers::Programs(program) => StartedBy::Program(program),
+        };
         let workers = Workers {
             layout,
-            launcher,
+            launchers,
             groups: Groups::detect(),
             guards: std::array::from_fn(|_| Mutex::default()),
             hints: Arc::clone(&hints),
@@ -212,7 +226,7 @@ impl Engine for LocalEngine {
 #[derive(Debug)]
 struct Workers {
     layout: RunLayout,
-    launcher: Vec<OsString>,
+    launchers: StartedBy,
     groups: Groups,
     /// Shared by workers that fall together: a guard each would have to be kept for each worker that ever was.
     guards: [Mutex<()>; 64],

@@ -34,7 +34,9 @@ def tell(phase):
     with open("/proc/self/stat") as stat:
         ticks = int(stat.read().rsplit(")", 1)[1].split()[19])
     launcher = {"pid": os.getpid(), "start_ticks": ticks}
-    put(os.path.join(run, "status.json"), {"worker": launch["worker"], "launcher": launcher, "phase": phase})
+    status = {"worker": launch["worker"], "launcher": launcher, "phase": phase}
+    with open(os.path.join(run, "status.jsonl"), "a") as file:
+        file.write(json.dumps(status) + "\n")
     folder = os.open(os.path.dirname(launch["folders"]["hints"]), os.O_RDONLY)
     try:
         hints = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -104,7 +106,7 @@ def end(exit):
 
 
 tell("preparing")
-gang = os.path.join(launch["folders"]["attempt"], "gang")
+gang = launch["folders"]["gang"]
 os.makedirs(gang, exist_ok=True)
 os.makedirs(launch["folders"]["output"], exist_ok=True)
 os.makedirs(os.path.join(run, "work"), exist_ok=True)

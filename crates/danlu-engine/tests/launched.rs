@@ -14,7 +14,7 @@ use std::process::Command;
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_device::process;
 use danlu_engine::{Seen, Which};
-use support::{example, kill, real_site, status};
+use support::{example, kill, parent_of, real_site, status};
 
 #[tokio::test]
 async fn a_lost_launcher_takes_its_daemons_along() {
@@ -75,4 +75,36 @@ async fn a_server_killed_again_and_again_starts_every_worker_exactly_once() {
             observation.worker
         );
     }
+}
+
+#[tokio::test]
+async fn a_lost_nursery_loses_no_launcher_and_is_followed_by_another() {
+    let site = real_site();
+    let engine = site.engine();
+    let before = site.draft("exec sleep 600");
+    engine.launch(&before.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, before.worker(0)).await;
+    let nursery = parent_of(status(&site, before.worker(0)).launcher.pid);
+    assert_ne!(nursery, i32::try_from(std::process::id()).unwrap());
+    kill(nursery);
+    site.until("the nursery is gone", async || process::identity(nursery).is_none().then_some(())).await;
+
+    let after = site.draft("echo ran");
+    engine.launch(&after.launch_file(0)).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerExit::Succeeded);
+    assert!(matches!(site.seen(&*engine, before.worker(0)).await, Seen::Running { .. }));
+}
+
+#[tokio::test]
+async fn a_nursery_ends_with_its_engine_and_its_launchers_do_not() {
+    let site = real_site();
+    let engine = site.engine();
+    let draft = site.draft("exec sleep 600");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    let launcher = status(&site, draft.worker(0)).launcher;
+    let nursery = parent_of(launcher.pid);
+    drop(engine);
+    site.until("the nursery is gone", async || process::identity(nursery).is_none().then_some(())).await;
+    assert!(process::is_alive(launcher));
 }

@@ -31,8 +31,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use danlu_core::job::{FailureCause, WorkerExit};
-use danlu_core::launch::{LAUNCH_FILE, STOP_FILE, StopOrder};
+use danlu_core::launch::{LAUNCH_FILE, STATUS_FILE, STOP_FILE, StopOrder};
 use danlu_device::process;
+use danlu_engine::local::Launchers;
 use danlu_engine::{EngineError, Seen, Which};
 use danlu_types::{JobId, Span};
 use support::{fake_site, kill, open_engine, site_with, status};
@@ -92,7 +93,7 @@ async fn a_launcher_lost_while_stopping_was_stopped() {
 
 #[tokio::test]
 async fn a_later_order_counts_only_if_it_is_shorter() {
-    let site = site_with(["sleep".into(), "600".into()]);
+    let site = site_with(Launchers::Programs(vec!["sleep".into(), "600".into()]));
     let engine = site.engine();
     let draft = site.draft("");
     // `sleep` refuses the run folder as an argument and ends; what matters here is the file.
@@ -109,7 +110,7 @@ async fn a_later_order_counts_only_if_it_is_shorter() {
 #[tokio::test]
 async fn a_launcher_that_never_speaks_is_lost_with_its_last_words_and_not_started_again() {
     let script = "echo started >> \"$0/starts\"; echo no such library >&2; exit 3";
-    let site = site_with(["sh".into(), "-c".into(), script.into()]);
+    let site = site_with(Launchers::Programs(vec!["sh".into(), "-c".into(), script.into()]));
     let engine = site.engine();
     let draft = site.draft("");
     for _ in 0..3 {
@@ -209,14 +210,14 @@ async fn a_child_that_got_the_lock_does_not_keep_a_dead_launcher_alive() {
 
 #[tokio::test]
 async fn scribbles_in_the_run_folder_are_no_status() {
-    let site = site_with(["sh".into(), "-c".into(), "exec sleep 600".into()]);
+    let site = site_with(Launchers::Programs(vec!["sh".into(), "-c".into(), "exec sleep 600".into()]));
     let engine = site.engine();
     let draft = site.draft("");
     engine.launch(&draft.launch_file(0)).await.unwrap();
     let run = site.layout().run_folder(draft.worker(0));
     let foreign = r#"{"worker":"9.9.9","launcher":{"pid":1,"start_ticks":1},"phase":"preparing"}"#;
     for scribble in ["", "{", "null", foreign] {
-        fs::write(run.join("status.json"), scribble).unwrap();
+        fs::write(run.join(STATUS_FILE), format!("{scribble}\n")).unwrap();
         assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "{scribble}");
         engine.signal(draft.worker(0), &STOP).await.unwrap();
     }
@@ -245,7 +246,7 @@ async fn a_full_disk_is_a_transient_error_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_missing_launcher_is_an_error_and_the_worker_can_be_launched_later() {
-    let site = site_with(["/nowhere/danlu".into()]);
+    let site = site_with(Launchers::Programs(vec!["/nowhere/danlu".into()]));
     let engine = site.engine();
     let draft = site.draft("echo ran");
     let error = engine.launch(&draft.launch_file(0)).await.unwrap_err();
@@ -256,7 +257,7 @@ async fn a_missing_launcher_is_an_error_and_the_worker_can_be_launched_later() {
     assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown);
     drop(engine);
 
-    let engine = open_engine(&site.layout().data, support::fake_launcher());
+    let engine = open_engine(&site.layout().data, Launchers::Programs(support::fake_launcher()));
     engine.launch(&draft.launch_file(0)).await.unwrap();
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
 }
@@ -276,7 +277,7 @@ async fn a_released_run_folder_is_not_used_again() {
 
 #[tokio::test]
 async fn launchers_leave_no_zombies() {
-    let site = site_with(["true".into()]);
+    let site = site_with(Launchers::Programs(vec!["true".into()]));
     let engine = site.engine();
     let drafts: Vec<_> = (0..20).map(|_| site.draft("")).collect();
     for draft in &drafts {
@@ -297,7 +298,7 @@ async fn launchers_leave_no_zombies() {
 #[tokio::test]
 async fn launchers_do_not_get_the_servers_own_settings() {
     let script = "tr '\\0' '\\n' < /proc/self/environ > \"$0/environ\"; echo > \"$0/written\"";
-    let site = site_with(["sh".into(), "-c".into(), script.into()]);
+    let site = site_with(Launchers::Programs(vec!["sh".into(), "-c".into(), script.into()]));
     let engine = site.engine();
     let draft = site.draft("");
     engine.launch(&draft.launch_file(0)).await.unwrap();

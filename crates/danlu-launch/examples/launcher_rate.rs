@@ -87,8 +87,7 @@ fn write(launch: &LaunchFile) {
 }
 
 fn check(launch: &LaunchFile) {
-    let status: LauncherStatus =
-        serde_json::from_slice(&fs::read(launch.folders.run.join(STATUS_FILE)).unwrap()).unwrap();
+    let status = LauncherStatus::last_in(&fs::read(launch.folders.run.join(STATUS_FILE)).unwrap()).unwrap();
     assert!(matches!(status.phase, LauncherPhase::Ended { exit: WorkerExit::Succeeded, .. }), "{status:?}");
 }
 
@@ -129,7 +128,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         grace: Span::from_seconds(10),
         folders: Folders {
             run: layout.run_folder(worker),
-            attempt: layout.attempt_folder(worker.job, worker.attempt),
+            gang: layout.gang_folder(worker.job, worker.attempt),
             checkpoint: layout.checkpoint_folder(worker.job),
             output: layout.output_folder(worker.job),
             code: None,

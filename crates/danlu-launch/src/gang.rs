@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause};
-use danlu_core::launch::{GANG_FOLDER, LaunchFile, Present};
+use danlu_core::launch::{LaunchFile, Present};
 use danlu_types::DeviceKind;
 use tokio::time::sleep;
 
@@ -38,8 +38,8 @@ pub(crate) async fn assemble(
     if launch.world_workers() <= 1 {
         return Ok((port, vec![own]));
     }
-    let folder = launch.folders.attempt.join(GANG_FOLDER);
-    publish(&folder, launch.worker.worker.0, &own).map_err(StartError::Present)?;
+    let folder = &launch.folders.gang;
+    publish(folder, launch.worker.worker.0, &own).map_err(StartError::Present)?;
 
     let deadline = Instant::now() + launch.gang.timeout.to_duration();
     let mut present: BTreeMap<u32, Present> = BTreeMap::new();
@@ -47,7 +47,7 @@ pub(crate) async fn assemble(
     loop {
         let workers = 0..launch.gang.workers;
         let missing: Vec<u32> = workers.filter(|index| !present.contains_key(index)).collect();
-        present.extend(missing.iter().filter_map(|index| Some((*index, read(&folder, *index)?))));
+        present.extend(missing.iter().filter_map(|index| Some((*index, read(folder, *index)?))));
         if present.len() == launch.gang.workers as usize {
             return Ok((port, present.into_values().collect()));
         }

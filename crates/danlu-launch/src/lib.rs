@@ -1,7 +1,7 @@
 //! The launcher: one process around each worker.
 //!
 //! It reads `launch.json` in its run folder, prepares what the ranks need, starts them, writes down what they print,
-//! ends them when told to, and says in `status.json` what became of them. It needs no server while it runs: everything
+//! ends them when told to, and says in `status.jsonl` what became of them. It needs no server while it runs: everything
 //! it says is a file first, and a hint to the server only afterwards.
 //!
 //! Invariants:
@@ -10,7 +10,7 @@
 //!   blocking pool.
 //! - Every descendant is ours to reap: the launcher is a subreaper, so "no children left" means that nothing of the
 //!   worker survives, however it forked.
-//! - `status.json` says `Ended` only after that, and it is the last file written.
+//! - `status.jsonl` says `Ended` only after that, and it is the last file written.
 
 mod binding;
 mod capture;
@@ -24,6 +24,7 @@ pub mod here;
 mod interface;
 mod journal;
 mod lines;
+mod nursery;
 mod port;
 mod rank;
 mod reports;
@@ -43,6 +44,8 @@ use danlu_core::launch::{LAUNCH_FILE, LaunchFile};
 use error::{LauncherError, chain};
 use journal::Journal;
 use worker::Audience;
+
+pub use nursery::serve;
 
 /// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.
 pub fn run(run_folder: &Path) -> ExitCode {

@@ -1,7 +1,7 @@
-//! What the launcher says of itself: `status.json`, and a hint to the server to look at it.
+//! What the launcher says of itself: `status.jsonl`, and a hint to the server to look at it.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use danlu_core::launch::{LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE};
 use danlu_types::WorkerId;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use tokio::time::sleep;
 
 use crate::journal::Journal;
 
-const FRESH: &str = "status.json.new";
 /// `sun_path` has 108 bytes, and the last one is a zero.
 const LONGEST_SOCKET_PATH: usize = 107;
 const FIRST_RETRY: Duration = Duration::from_millis(20);
@@ -33,23 +31,18 @@ impl<'a> Status<'a> {
         Status { worker, launcher, hints }
     }
 
-    /// Replaces the file. There is no fsync: after a crash of the machine nothing runs, whatever the file says.
+    /// Adds a line. There is no fsync: after a crash of the machine nothing runs, whatever the file says.
     ///
-    /// The old file changes places with the new one instead of being deleted: ext4 looks at every inode that was deleted
-    /// in the last seconds whenever it wants a new one, which at hundreds of workers per second costs more than all else
-    /// that a launcher does. What is left behind is the status before the last.
+    /// One file that grows, instead of a new one that takes the place of the old: ext4 looks at every inode that was
+    /// deleted in the last seconds whenever it wants a new one, which at hundreds of workers per second costs more than all
+    /// else that a launcher does.
     pub(crate) fn write(&self, phase: &LauncherPhase) -> io::Result<()> {
         let status = LauncherStatus { worker: self.worker, launcher: self.launcher, phase: phase.clone() };
-        let text = serde_json::to_vec(&status).map_err(io::Error::other)?;
-        fs::write(FRESH, text)?;
-        match renameat2(AT_FDCWD, FRESH, AT_FDCWD, STATUS_FILE, RenameFlags::RENAME_EXCHANGE) {
-            Ok(()) => Ok(()),
-            // There is none yet, or the file system cannot exchange.
-            Err(_) => fs::rename(FRESH, STATUS_FILE),
-        }
+        let line = status.to_line().map_err(io::Error::other)?;
+        OpenOptions::new().append(true).create(true).open(STATUS_FILE)?.write_all(&line)
     }
 
-    /// Replaces the file however long it takes: nobody else knows what became of the worker. Gives up only when the run
+    /// Adds a line however long it takes: nobody else knows what became of the worker. Gives up only when the run
     /// folder is gone, because then nobody asks.
     pub(crate) async fn write_at_last(&self, phase: &LauncherPhase, journal: &Journal) -> io::Result<()> {
         let mut wait = FIRST_RETRY;

@@ -79,6 +79,7 @@ pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<Worker
         group: WorkerGroup::default(),
         captures: Vec::new(),
         finish: watch::Sender::new(false),
+        inside: None,
         sessions: None,
         sampling: None,
         port: None,
@@ -112,6 +113,8 @@ struct Worker<'a> {
     captures: Vec<JoinHandle<()>>,
     /// Turned true when nobody is left to write into the pipes.
     finish: watch::Sender<bool>,
+    /// What sessions will find, until the first may come.
+    inside: Option<Inside>,
     sessions: Option<Sessions>,
     reports: Reports,
     /// From when the ranks run.
@@ -224,8 +227,8 @@ impl Worker<'_> {
         let pids: Vec<i32> = started.iter().map(|process| process.pid).collect();
         let since = Timestamp::now();
         self.running_since = Some(since);
-        // First the sessions: whoever reads that the worker runs may connect at once.
-        self.open_sessions(surroundings, first_env.unwrap_or_default());
+        let env = first_env.unwrap_or_default();
+        self.inside = Some(Inside { surroundings, env, children: Arc::clone(&self.children) });
         let running = LauncherPhase::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 
@@ -280,8 +283,8 @@ impl Worker<'_> {
     }
 
     /// A worker without a way in still works.
-    fn open_sessions(&mut self, surroundings: Surroundings, env: BTreeMap<String, String>) {
-        let inside = Inside { surroundings, env, children: Arc::clone(&self.children) };
+    fn open_sessions(&mut self) {
+        let Some(inside) = self.inside.take() else { return };
         match Sessions::open(inside) {
             Ok(sessions) => self.sessions = Some(sessions),
             Err(error) => self.journal.note(format_args!("no sessions in this worker: {error}")),
@@ -290,6 +293,8 @@ impl Worker<'_> {
 
     /// Writes a status and asks the server to look at it; what finds no room on the disk is tried again later.
     fn say(&mut self, phase: LauncherPhase) {
+        // First the sessions: whoever reads that the worker runs may connect at once.
+        self.open_sessions();
         match self.status.write(&phase) {
             Ok(()) => {
                 self.unsaid = None;

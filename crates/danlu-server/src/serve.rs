@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
 use danlu_engine::Engine;
-use danlu_engine::local::{self, LocalEngine, LocalOptions};
+use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
@@ -42,8 +42,8 @@ pub struct ServeOptions {
     pub simulate: Option<String>,
     /// Where the workspaces are read from, at start and at SIGHUP; without one, nothing is guaranteed or limited.
     pub sharing: Option<Arc<dyn SharingSource>>,
-    /// The program, with its first arguments, that runs a worker's launcher.
-    pub launcher: Vec<OsString>,
+    /// The program, with its arguments, whose copies become the launchers of workers (`danlu_launch::serve`).
+    pub nursery: Vec<OsString>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
 }
@@ -123,7 +123,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let store = danlu_store::open(&url).await.context("could not open the database")?;
     let engine = LocalEngine::new(LocalOptions {
         data: folder.path.clone(),
-        launcher: options.launcher.clone(),
+        launchers: Launchers::Nursery(options.nursery.clone()),
         nodes,
     })
     .context("could not prepare the local engine")?;

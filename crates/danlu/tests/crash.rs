@@ -225,8 +225,9 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
 }
 
 fn launcher_pid(server: &TestServer, job: &JobView) -> Option<i32> {
-    let path = server.data().join(format!("runs/{}/1/0/status.json", job.id));
-    let status: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+    let path = server.data().join(format!("runs/{}/1.0/status.jsonl", job.id));
+    let text = std::fs::read_to_string(path).ok()?;
+    let status: serde_json::Value = serde_json::from_str(text.lines().last()?).ok()?;
     i32::try_from(status["launcher"]["pid"].as_i64()?).ok()
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         database: arguments.database,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
-        launcher: vec![program.into_os_string(), OsString::from("launch-worker")],
+        nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {

@@ -62,7 +62,7 @@ pub async fn a_gang_starts_together_or_not_at_all(site: &Site) {
     let engine = site.engine();
     let draft = Draft { workers: 2, ranks: 2, ..site.draft("echo $RANK/$WORLD_SIZE") };
     engine.launch(&draft.launch_file(0)).await.expect("a worker can be launched");
-    let gang = site.layout().attempt_folder(draft.job, draft.worker(0).attempt).join("gang/worker-0.json");
+    let gang = site.layout().gang_folder(draft.job, draft.worker(0).attempt).join("worker-0.json");
     site.until("the first worker is present", async || gang.exists().then_some(())).await;
     assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "it waits for the second");
 

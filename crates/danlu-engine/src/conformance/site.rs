@@ -60,7 +60,7 @@ impl Drop for Site {
         let workers = live.filter_map(|entry| entry.file_name().to_str()?.parse::<WorkerId>().ok());
         for worker in workers {
             let status = fs::read(self.layout.run_folder(worker).join(STATUS_FILE)).unwrap_or_default();
-            let Ok(status) = serde_json::from_slice::<LauncherStatus>(&status) else { continue };
+            let Some(status) = LauncherStatus::last_in(&status) else { continue };
             if status.launcher.pid > 1 && process::is_alive(status.launcher) {
                 let _ = kill(Pid::from_raw(status.launcher.pid), Signal::SIGKILL);
             }
@@ -195,7 +195,7 @@ impl Draft {
             grace: Span::from_seconds(30),
             folders: Folders {
                 run: layout.run_folder(worker),
-                attempt: layout.attempt_folder(worker.job, worker.attempt),
+                gang: layout.gang_folder(worker.job, worker.attempt),
                 checkpoint: layout.checkpoint_folder(worker.job),
                 output: layout.output_folder(worker.job),
                 code: None,

@@ -41,6 +41,11 @@ pub(super) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()>
 /// Reads a value; `None` where there is no file, or where what is there is not such a value: programs of the job can
 /// write in their run folder, and what they scribble must not stop the engine.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    Ok(read_bytes(path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// Reads a small file; `None` where there is none.
+pub(super) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -50,7 +55,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     };
     let mut bytes = Vec::new();
     file.take(LONGEST_FILE).read_to_end(&mut bytes)?;
-    Ok(serde_json::from_slice(&bytes).ok())
+    Ok(Some(bytes))
 }
 
 /// Makes a marker, which may be there already; what it holds does not matter.

@@ -1,6 +1,6 @@
 //! The lock that a launcher holds for as long as it lives.
 //!
-//! The engine takes the lock, then starts the launcher with the locked file as its standard input. A lock made by
+//! The engine takes the lock, then has the launcher started with the locked file as its standard input. A lock made by
 //! `flock` belongs to the open file, not to a process: the launcher holds it from its first moment to its last without
 //! knowing of it, and the kernel frees it however the launcher dies. So there is no moment at which a launcher runs and
 //! its lock is free, and a machine that was switched off finds every lock free.
@@ -19,12 +19,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use danlu_core::log::{LAUNCHER_LOG, encode};
+use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, encode};
 use danlu_types::api::LogStream;
 use jiff::Timestamp;
-
-/// How the note of a start begins. A launcher that dies at once may have written its last words before it.
-pub(super) const STARTED: &str = "launcher started as process ";
 
 /// What an attempt to take a worker's lock came to.
 #[derive(Debug)]
@@ -80,11 +77,17 @@ impl Taken {
         self.file.try_clone()
     }
 
-    /// Leaves the lock to the launcher that was just started with [`Taken::for_launcher`].
+    /// Leaves the lock to whoever has [`Taken::for_launcher`] now and starts the launcher.
+    pub(super) fn leave(mut self) {
+        self.handed_over = true;
+    }
+
+    /// Leaves the lock to the launcher that was just started with [`Taken::for_launcher`]. It may have died at once, and
+    /// written its last words before our note.
     pub(super) fn hand_over(mut self, pid: u32) {
         self.handed_over = true;
         let mut line = Vec::new();
-        encode(&mut line, Timestamp::now(), LogStream::Danlu, format!("{STARTED}{pid}").as_bytes());
+        encode(&mut line, Timestamp::now(), LogStream::Danlu, format!("{LAUNCHER_STARTED}{pid}").as_bytes());
         if let Err(error) = self.file.write_all(&line) {
             // Costs nothing unless that launcher dies before its first status: then it is started once more.
             tracing::warn!(launcher.pid = pid, %error, "could not note the start of a launcher");

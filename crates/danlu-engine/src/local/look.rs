@@ -7,7 +7,7 @@ use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
     LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE, STOP_FILE, StopOrder,
 };
-use danlu_core::log::{LAUNCHER_LOG, decode};
+use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
 use danlu_core::report::REPORT_FILE;
 use danlu_device::process;
 use danlu_types::WorkerId;
@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::hold::{Hold, STARTED, Taken};
+use super::hold::{Hold, Taken};
 use super::{Workers, files};
 use crate::Seen;
 
@@ -43,7 +43,8 @@ impl Workers {
 
     /// What the launcher last said, if that can be understood and is about this worker.
     pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
-        let status: Option<LauncherStatus> = files::read(&self.layout.run_folder(worker).join(STATUS_FILE))?;
+        let text = files::read_bytes(&self.layout.run_folder(worker).join(STATUS_FILE))?;
+        let status = text.as_deref().and_then(LauncherStatus::last_in);
         Ok(status.filter(|status| status.worker == worker))
     }
 
@@ -182,7 +183,7 @@ impl Workers {
         let log = fs::read(self.layout.run_folder(worker).join(LAUNCHER_LOG)).unwrap_or_default();
         let mut words =
             log.split(|byte| *byte == b'\n').map(|line| decode(line).map_or(line, |(_, _, text)| text));
-        let own = |text: &&[u8]| !text.is_empty() && !text.starts_with(STARTED.as_bytes());
+        let own = |text: &&[u8]| !text.is_empty() && !text.starts_with(LAUNCHER_STARTED.as_bytes());
         let text = words.rfind(own).unwrap_or_default();
         String::from_utf8_lossy(text).chars().take(LONGEST_DETAIL).collect()
     }

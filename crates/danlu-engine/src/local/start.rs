@@ -1,5 +1,6 @@
-//! Starting a launcher, once.
+//! Starting a launcher, once: in a nursery, or as a program.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,6 +11,7 @@ use danlu_core::launch::LAUNCH_FILE;
 use danlu_types::WorkerId;
 
 use super::hold::{Hold, Taken};
+use super::nursery::Nursery;
 use super::{Workers, files};
 
 impl Workers {
@@ -44,7 +46,29 @@ impl Workers {
     }
 
     fn start(&self, worker: WorkerId, run: &Path, lock: Taken) -> io::Result<()> {
-        let command = self.command(run, &lock)?;
+        match &self.launchers {
+            StartedBy::Nursery(nursery) => {
+                nursery.launch(worker, run, &lock)?;
+                lock.leave();
+                Ok(())
+            }
+            StartedBy::Program(program) => self.start_program(program, worker, run, lock),
+        }
+    }
+
+    fn start_program(
+        &self,
+        program: &[OsString],
+        worker: WorkerId,
+        run: &Path,
+        lock: Taken,
+    ) -> io::Result<()> {
+        let mut command = detached(program)?;
+        command
+            .arg(run)
+            .stdin(Stdio::from(lock.for_launcher()?))
+            .stdout(Stdio::from(lock.for_launcher()?))
+            .stderr(Stdio::from(lock.for_launcher()?));
         let mut launcher = tokio::process::Command::from(command).spawn()?;
         // Gone already where it ended within the last microseconds; then it was started all the same.
         lock.hand_over(launcher.id().unwrap_or_default());
@@ -56,27 +80,31 @@ impl Workers {
         });
         Ok(())
     }
+}
 
-    fn command(&self, run: &Path, lock: &Taken) -> io::Result<Command> {
-        let (program, arguments) = self.launcher.split_first().ok_or(ErrorKind::InvalidInput)?;
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .arg(run)
-            .current_dir("/")
-            .stdin(Stdio::from(lock.for_launcher()?))
-            .stdout(Stdio::from(lock.for_launcher()?))
-            .stderr(Stdio::from(lock.for_launcher()?))
-            // Out of the reach of the terminal's Ctrl-C. A session of its own would also spare it the hangup when the
-            // terminal closes, which the launcher ignores instead: `setsid` here means code between fork and exec,
-            // which makes every start copy the server's page tables.
-            .process_group(0);
-        // Ours configure the server and may be secret (a database's address); ranks inherit what launchers have.
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("DANLU_") {
-                command.env_remove(name);
-            }
+/// How the launchers of an engine come to be.
+#[derive(Debug)]
+pub(super) enum StartedBy {
+    Nursery(Nursery),
+    Program(Vec<OsString>),
+}
+
+/// A program that outlives the terminal it was started from, and knows nothing of the server's configuration.
+pub(super) fn detached(program: &[OsString]) -> io::Result<Command> {
+    let (program, arguments) = program.split_first().ok_or(ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir("/")
+        // Out of the reach of the terminal's Ctrl-C. A session of its own would also spare it the hangup when the
+        // terminal closes, which the launcher ignores instead: `setsid` here means code between fork and exec,
+        // which makes every start copy the server's page tables.
+        .process_group(0);
+    // Ours configure the server and may be secret (a database's address); ranks inherit what launchers have.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("DANLU_") {
+            command.env_remove(name);
         }
-        Ok(command)
     }
+    Ok(command)
 }

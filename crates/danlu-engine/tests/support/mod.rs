@@ -11,17 +11,17 @@ use std::sync::Arc;
 use danlu_core::launch::{LauncherStatus, STATUS_FILE};
 use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
-use danlu_engine::local::{LocalEngine, LocalOptions};
+use danlu_engine::local::{Launchers, LocalEngine, LocalOptions};
 use danlu_types::WorkerId;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 pub(crate) fn fake_site() -> Site {
-    site_with(fake_launcher())
+    site_with(Launchers::Programs(fake_launcher()))
 }
 
 pub(crate) fn real_site() -> Site {
-    site_with([example("engine_launcher").into()])
+    site_with(Launchers::Nursery(vec![example("engine_launcher").into()]))
 }
 
 /// One of this crate's examples, which cargo builds beside the tests.
@@ -41,28 +41,32 @@ pub(crate) fn fake_launcher() -> Vec<OsString> {
 }
 
 /// A site of its own, removed with it. The folder's name is longer than a socket's address may be.
-pub(crate) fn site_with(launcher: impl Into<Vec<OsString>>) -> Site {
-    let launcher = launcher.into();
+pub(crate) fn site_with(launchers: Launchers) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("long".repeat(30));
     fs::create_dir(&data).unwrap();
     let inside = data.clone();
     Site::new(data, move || {
         let _kept_until_the_site_goes = &folder;
-        open_engine(&inside, launcher.clone())
+        open_engine(&inside, launchers.clone())
     })
 }
 
-pub(crate) fn open_engine(data: &Path, launcher: Vec<OsString>) -> Arc<dyn Engine> {
-    let options = LocalOptions { data: data.to_owned(), launcher, nodes: Vec::new() };
+pub(crate) fn open_engine(data: &Path, launchers: Launchers) -> Arc<dyn Engine> {
+    let options = LocalOptions { data: data.to_owned(), launchers, nodes: Vec::new() };
     Arc::new(LocalEngine::new(options).unwrap())
 }
 
 pub(crate) fn status(site: &Site, worker: WorkerId) -> LauncherStatus {
     let path = site.layout().run_folder(worker).join(STATUS_FILE);
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    LauncherStatus::last_in(&fs::read(path).unwrap()).unwrap()
 }
 
 pub(crate) fn kill(pid: i32) {
     nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}
+
+pub(crate) fn parent_of(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -148,7 +148,7 @@ fn a_checkpoint_outlives_its_attempt() {
     let (first, _) = Launched::run(launch.clone());
     assert_eq!(first.lines(0), ["resume="]);
     launch.worker.attempt.0 = 2;
-    launch.folders.run = bench.path().join("runs/1/2/0");
+    launch.folders.run = bench.path().join("runs/1/2.0");
     launch.command = "cat $DANLU_RESUME_DIR/step ckpt/step".to_owned();
     let (second, _) = Launched::run(launch);
     assert_eq!(second.lines(0), ["7", "7"]);

@@ -9,7 +9,7 @@ use crate::harness::{Bench, Launched, eventually};
 fn member(bench: &Bench, index: u32, workers: u32) -> LaunchFile {
     let mut launch = bench.launch_file("echo $RANK at $MASTER_ADDR:$MASTER_PORT");
     launch.worker.worker = WorkerIndex(index);
-    launch.folders.run = launch.folders.attempt.join(index.to_string());
+    launch.folders.run = bench.path().join(format!("runs/1/1.{index}"));
     launch.gang.workers = workers;
     launch.ranks[0].rank = Rank(index);
     launch.world_size = workers;
@@ -42,7 +42,7 @@ fn a_gang_that_does_not_assemble_names_the_missing() {
 fn a_worker_that_waits_for_others_can_be_stopped() {
     let bench = Bench::new();
     let mut launched = Launched::start(member(&bench, 0, 2));
-    let present = launched.launch.folders.attempt.join("gang/worker-0.json");
+    let present = launched.launch.folders.gang.join("worker-0.json");
     eventually("the first worker", || present.exists().then_some(()));
     launched.order_stop(Span::from_seconds(1));
     assert_eq!(launched.exit(), WorkerExit::Stopped);

@@ -77,8 +77,8 @@ impl Bench {
             max_time: None,
             grace: Span::from_seconds(10),
             folders: Folders {
-                run: data.join("runs/1/1/0"),
-                attempt: data.join("runs/1/1"),
+                run: data.join("runs/1/1.0"),
+                gang: data.join("runs/1/1.gang"),
                 checkpoint: data.join("runs/1/checkpoint"),
                 output: data.join("runs/1/output"),
                 code: None,
@@ -150,7 +150,7 @@ impl Launched {
 
     pub(crate) fn status(&self) -> Option<LauncherStatus> {
         let text = fs::read(self.launch.folders.run.join(STATUS_FILE)).ok()?;
-        Some(serde_json::from_slice(&text).expect("a status that is there can be read"))
+        LauncherStatus::last_in(&text)
     }
 
     /// Waits for the launcher's end.

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{StopOrder, launch_file};
@@ -19,12 +20,16 @@ use crate::app::App;
 /// the engine's calls are idempotent.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    launched: HashSet<WorkerId>,
+    /// When each worker that has not been seen to run was last launched.
+    launched: HashMap<WorkerId, Instant>,
     signalled: HashMap<WorkerId, Span>,
 }
 
 /// Launches are short, but not so short that a gang of a thousand should be started one by one.
 const LAUNCHES_AT_ONCE: usize = 4;
+/// A worker that was launched and does not run after this time is launched again: an engine that lost it on the way starts
+/// it, one that has it does nothing.
+const LAUNCH_AGAIN: Duration = Duration::from_secs(1);
 
 pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
     let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
@@ -35,12 +40,13 @@ pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
         for index in indices(attempt, |state| *state == WorkerState::Placed) {
             let worker = job.worker_id(attempt.number, index);
             live.insert(worker);
-            if attempt.stop.is_none() && !memory.launched.contains(&worker) {
+            let is_recent = |at: &Instant| at.elapsed() < LAUNCH_AGAIN;
+            if attempt.stop.is_none() && !memory.launched.get(&worker).is_some_and(is_recent) {
                 due.push((job.clone(), worker));
             }
         }
     }
-    memory.launched.retain(|worker| live.contains(worker));
+    memory.launched.retain(|worker, _| live.contains(worker));
     let results: Vec<(WorkerId, Launched)> = futures::stream::iter(due)
         .map(|(job, worker)| async move { (worker, launch(app, &job, worker).await) })
         .buffer_unordered(LAUNCHES_AT_ONCE)
@@ -53,12 +59,12 @@ pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
             Launched::Yes => {}
             Launched::Never(event) => failed.push((worker.job, event, Timestamp::now())),
         }
-        memory.launched.insert(worker);
+        memory.launched.insert(worker, Instant::now());
     }
     // What could not be written now is found again, because the worker is still placed and unknown to the engine.
     for (result, worker) in app.ledger.apply_all(failed.clone()).await.into_iter().zip(failed) {
         if result.is_err() {
-            memory.launched.retain(|launched| launched.job != worker.0);
+            memory.launched.retain(|launched, _| launched.job != worker.0);
         }
     }
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use danlu_core::job::{Exit, WorkerExit};
 use danlu_core::launch::{
-    Folders, GANG_FOLDER, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, Limits, PYTHON_HELPER,
-    PYTHON_HELPER_NAME, RankPlan,
+    Folders, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, Limits, PYTHON_HELPER, PYTHON_HELPER_NAME,
+    RankPlan,
 };
 use danlu_core::view::exit_sentence;
 use danlu_types::{AttemptNumber, Device, Framework, JobId, Node, Rank, Span, WorkerId, WorkerIndex};
@@ -77,7 +77,7 @@ const NOTHING_RAN: i32 = 125;
 /// Runs it to its end, with an empty folder `run` for its files. The process must have one thread only.
 pub fn run(request: &Request, run: &Path) -> Result<Ending, HereError> {
     let launch = launch_file(request, run);
-    let own = launch.folders.attempt.join(GANG_FOLDER).join(format!("worker-{}.json", launch.worker.worker));
+    let own = launch.folders.gang.join(format!("worker-{}.json", launch.worker.worker));
     if request.party.is_some() && own.exists() {
         return Err(HereError::FolderInUse(own));
     }
@@ -144,7 +144,7 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
         grace: request.grace,
         folders: Folders {
             run: run.to_owned(),
-            attempt: party.map_or_else(|| run.to_owned(), |party| party.folder.clone()),
+            gang: party.map_or_else(|| run.to_owned(), |party| party.folder.clone()),
             checkpoint: run.join("checkpoint"),
             output: request.working_directory.clone(),
             code: None,

@@ -116,7 +116,7 @@ fn on_ascend(bench: &Bench, index: u32, address: Option<&str>) -> LaunchFile {
     let mut launch = bench.launch_file("cat $RANK_TABLE_FILE; echo rank $RANK_ID of $RANK_SIZE");
     launch.worker.worker = WorkerIndex(index);
     launch.node = NodeName(format!("node-{index}"));
-    launch.folders.run = launch.folders.attempt.join(index.to_string());
+    launch.folders.run = bench.path().join(format!("runs/1/1/{index}"));
     launch.gang.workers = 2;
     launch.ranks[0].rank = Rank(index);
     launch.world_size = 2;

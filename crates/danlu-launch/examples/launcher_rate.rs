@@ -1,5 +1,5 @@
-//! Measures the launcher: how many trivial workers pass per second, how soon the first line comes, how much memory it
-//! takes. Run in release: `cargo run --release -p danlu-launch --example launcher_rate [WORKERS] [AT_A_TIME] [LAUNCHER]`.
+//! Measures the launcher: how many trivial workers pass per second, how soon the first line comes, of one rank and of the
+//! last of eight, how much memory it takes, and what its samples cost. Run in release: `cargo run --release -p danlu-launch --example launcher_rate [WORKERS] [AT_A_TIME] [LAUNCHER]`.
 //! LAUNCHER is a program to which a run folder is given; by default the example `launch-worker` beside this one.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring tool: figures out, failures loud")]
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
@@ -16,12 +16,15 @@ use danlu_core::launch::{
     RunLayout, STATUS_FILE,
 };
 use danlu_core::log::{decode, rank_log_name};
+use danlu_core::sample::SAMPLES_FILE;
 use danlu_types::{
     AttemptNumber, Cpus, Framework, JobId, NodeName, Rank, Span, Topology, WorkerId, WorkerIndex,
 };
 use jiff::Timestamp;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike;
+use nix::unistd::Pid;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -44,6 +47,11 @@ fn main() {
         (0..200).map(|index| first_line(&program, data.path(), workers + 1 + index)).collect();
     delays.sort_unstable();
     println!("start to first line: median {} µs, slowest of 200 {} µs", delays[100], delays[199]);
+    let mut delays: Vec<i64> =
+        (0..50).map(|index| line_of_last_rank(&program, data.path(), workers + 1000 + index)).collect();
+    delays.sort_unstable();
+    println!("start to first line of rank 7 of 8: median {} µs, slowest of 50 {} µs", delays[25], delays[49]);
+    watched(&program, data.path(), workers + 2000);
     let memory_kib = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
     println!("memory of the largest process: {memory_kib} KiB");
 }
@@ -99,6 +107,54 @@ fn first_line(program: &Path, data: &Path, job: u64) -> i64 {
     let log = fs::read(launch.folders.run.join(rank_log_name(Rank(0)))).unwrap();
     let (at, ..) = decode(log.strip_suffix(b"\n").unwrap()).unwrap();
     i64::try_from(at.duration_since(begun).as_micros()).unwrap()
+}
+
+/// All of eight ranks start, and the last one's line is read.
+fn line_of_last_rank(program: &Path, data: &Path, job: u64) -> i64 {
+    let launch = of_eight(launch_file(data, job, "echo here"));
+    write(&launch);
+    let begun = Timestamp::now();
+    assert!(start(program, &launch).wait().unwrap().success());
+    let log = fs::read(launch.folders.run.join(rank_log_name(Rank(7)))).unwrap();
+    let (at, ..) = decode(log.strip_suffix(b"\n").unwrap()).unwrap();
+    i64::try_from(at.duration_since(begun).as_micros()).unwrap()
+}
+
+/// What a launcher takes of a processor while eight ranks run and it takes a sample every half second, ten times as often as
+/// it does by itself.
+fn watched(program: &Path, data: &Path, job: u64) {
+    const SECONDS: u64 = 10;
+    let mut launch = of_eight(launch_file(data, job, "exec sleep 1000"));
+    launch.options.hang_after = Some(Span::from_seconds(1));
+    write(&launch);
+    let mut launcher = start(program, &launch);
+    let pid = launcher.id();
+    std::thread::sleep(Duration::from_secs(2));
+    let before = nanoseconds_run(pid);
+    std::thread::sleep(Duration::from_secs(SECONDS));
+    let used = nanoseconds_run(pid) - before;
+    let samples = fs::read_to_string(launch.folders.run.join(SAMPLES_FILE)).unwrap().lines().count() as u64;
+    let memory = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let memory = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().to_owned();
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGTERM).unwrap();
+    launcher.wait().unwrap();
+    let each = used as f64 / (samples as f64 * SECONDS as f64 / (SECONDS + 2) as f64);
+    println!(
+        "a sample: {:.0} µs, so {:.4} % of a processor at one every 5 s; the launcher of 8 ranks takes {memory}",
+        each / 1e3,
+        each / 5e9 * 100.0
+    );
+}
+
+fn nanoseconds_run(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+fn of_eight(mut launch: LaunchFile) -> LaunchFile {
+    launch.ranks = (0..8).map(|rank| RankPlan { rank: Rank(rank), local_rank: rank }).collect();
+    launch.world_size = 8;
+    launch
 }
 
 fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {

@@ -1,11 +1,14 @@
 //! Real trainings on the real binary: data-parallel over workers and ranks, preempted midway, resumed from a checkpoint,
 //! and ending with the same loss as one process that nobody disturbs.
 
-use danlu_testkit::{TestServer, eventually, spec};
-use danlu_types::api::{JobOutcome, JobState};
+use std::time::{Duration, Instant};
+
+use danlu_testkit::{TestServer, spec};
+use danlu_types::api::{JobOutcome, JobState, JobView};
 use danlu_types::{Cpus, Framework, JobId, JobSpec, RanksPerWorker, Span};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+const PATIENCE: Duration = Duration::from_mins(5);
 /// Sums in another order differ in the last digits; a wrong average, or a lost epoch, in the first.
 const TOLERANCE: f64 = 1e-4;
 
@@ -48,6 +51,23 @@ async fn losses(server: &TestServer, id: JobId) -> Vec<f64> {
     lines.iter().filter_map(loss).collect()
 }
 
+/// Longer than the testkit's own patience: four ranks that import PyTorch on a busy machine take a minute for that alone.
+async fn look(server: &TestServer, id: JobId, mut is_there: impl FnMut(&JobView) -> bool) -> JobView {
+    let begun = Instant::now();
+    loop {
+        let job = server.job(id).await;
+        if is_there(&job) {
+            return job;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for job {id}, which is {}", job.reason.text);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn ended(server: &TestServer, id: JobId) -> JobView {
+    look(server, id, |job| job.state == JobState::Ended).await
+}
+
 /// Trains alone, then on 2 workers of 2 ranks that another job pushes out once they have saved something.
 async fn preempted_and_alone_end_alike(training: Training) {
     let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().expect("a temporary folder");
@@ -55,21 +75,21 @@ async fn preempted_and_alone_end_alike(training: Training) {
     std::fs::write(&rules, "minimum_run_time: 0s\n").expect("a file in it");
     let flags = ["--simulate", "1x4:nvidia:A100", "--workspaces", rules.to_str().expect("a plain path")];
     let server = TestServer::start_in(DANLU, &flags, folder, &[]).await;
-    let alone = server.run(&training.job(1, 1)).await;
+    let alone = ended(&server, server.submit(&training.job(1, 1)).await).await;
     assert_eq!(alone.outcome, Some(JobOutcome::Succeeded), "{:?}", server.texts(alone.id).await);
     let expected = *losses(&server, alone.id).await.last().expect("a loss");
 
     let shared = server.submit(&training.job(2, 2)).await;
-    eventually("a checkpoint", || async {
-        let job = server.job(shared).await;
+    look(&server, shared, |job| {
         assert_ne!(job.state, JobState::Ended, "it ended before anybody pushed it out: {}", job.reason.text);
-        job.progress.filter(|progress| progress.checkpoint_step >= Some(2)).map(drop)
+        job.progress.as_ref().is_some_and(|progress| progress.checkpoint_step >= Some(2))
     })
     .await;
     let urgent = JobSpec { priority: 9, devices: "nvidia:4".parse().expect("devices"), ..spec("true") };
-    assert_eq!(server.run(&urgent).await.outcome, Some(JobOutcome::Succeeded));
+    let urgent = server.submit(&urgent).await;
+    assert_eq!(ended(&server, urgent).await.outcome, Some(JobOutcome::Succeeded));
 
-    let done = server.wait_for_end(shared).await;
+    let done = ended(&server, shared).await;
     let texts = server.texts(shared).await;
     assert_eq!(done.outcome, Some(JobOutcome::Succeeded), "{texts:?}");
     let reasons: Vec<&str> = done.attempts.iter().map(|attempt| attempt.reason.code.as_str()).collect();

@@ -191,7 +191,9 @@ impl Accounts {
         if let Some(resource) = account.limit.exceeded_by(&account.used.plus(asked), asked) {
             return Err(OverQuota::Workspace(resource));
         }
-        if let Some(resource) = account.per_user.exceeded_by(&self.used_by(id, user).plus(asked), asked) {
+        if !account.per_user.is_empty()
+            && let Some(resource) = account.per_user.exceeded_by(&self.used_by(id, user).plus(asked), asked)
+        {
             return Err(OverQuota::User(resource));
         }
         if self.lending && preemptible {

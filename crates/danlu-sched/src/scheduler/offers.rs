@@ -111,9 +111,9 @@ impl Scheduler {
         let Some(waiting) = self.queue.get(job.id).cloned() else { return false };
         let changed = Job { spec: Arc::new(spec.clone()), ..job.clone() };
         self.receive(&changed, Some(waiting.handicap));
-        let (kept, verdicts) = (self.kept.clone(), std::mem::take(&mut self.verdicts));
+        let (kept, findings) = (self.kept.clone(), std::mem::take(&mut self.findings));
         let starts = self.would_start(job.id, now);
-        (self.kept, self.verdicts) = (kept, verdicts);
+        (self.kept, self.findings) = (kept, findings);
         self.queue.insert(job.id, waiting);
         starts
     }

@@ -1,6 +1,7 @@
 //! Who holds what, since when, and when each should end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use danlu_core::Grant;
@@ -152,11 +153,6 @@ impl Runnings {
         Some(running)
     }
 
-    /// By expected end.
-    pub(crate) fn by_end(&self) -> impl Iterator<Item = (Timestamp, JobId, &Running)> {
-        self.ends.iter().map(|(end, job)| (*end, *job, &self.jobs[job]))
-    }
-
     /// Jobs for which others are being stopped, with those others.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (JobId, &BTreeSet<JobId>)> {
         self.claims.iter().map(|(job, victims)| (*job, victims))
@@ -191,6 +187,45 @@ impl Runnings {
                 running.expected_end = running.end_expected_at(now);
                 self.ends.insert((running.expected_end, job));
             }
+        }
+    }
+}
+
+/// Running jobs in the order in which they should end: as many as somebody asks for.
+#[derive(Debug)]
+pub(crate) enum Ends {
+    /// As expected of each, after this one.
+    Expected(Option<(Timestamp, JobId)>),
+    Given(std::vec::IntoIter<(Timestamp, JobId)>),
+}
+
+impl Ends {
+    pub(crate) fn as_expected() -> Self {
+        Ends::Expected(None)
+    }
+
+    /// If each took as long as half of its like.
+    pub(crate) fn typical(running: &Runnings, now: Timestamp) -> Self {
+        let mut ends: Vec<(Timestamp, JobId)> =
+            running.iter().map(|(job, running)| (running.typical_end_at(now), job)).collect();
+        ends.sort_unstable();
+        Ends::Given(ends.into_iter())
+    }
+
+    /// The next that is none of these.
+    pub(crate) fn next(
+        &mut self,
+        running: &Runnings,
+        besides: &BTreeSet<JobId>,
+    ) -> Option<(Timestamp, JobId)> {
+        match self {
+            Ends::Expected(last) => {
+                let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+                let mut later = running.ends.range((from, Bound::Unbounded));
+                *last = later.find(|(_, job)| !besides.contains(job)).copied().or(*last);
+                last.filter(|last| Bound::Excluded(*last) != from)
+            }
+            Ends::Given(ends) => ends.find(|(_, job)| !besides.contains(job)),
         }
     }
 }

@@ -26,6 +26,7 @@ use self::mix::Mix;
 pub(crate) use self::moves::{Known, Moves};
 use self::moves::{Move, NO_WAY, Patterns};
 use self::price::{Demand, Prices, Sums};
+pub(crate) use self::sample::mixed;
 use self::sample::{LANES, Sample, Smallest, Step};
 use self::tier::Tiers;
 use super::board::{Board, Need};

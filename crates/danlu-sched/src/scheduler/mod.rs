@@ -41,7 +41,7 @@ use self::queue::{Class, Place, Queue, Waiting};
 use self::reserve::Kept;
 use self::running::{Running, Runnings};
 use self::usage::Usage;
-use crate::fleet::{Fleet, Placement, ShapeId};
+use crate::fleet::{Fleet, Placement, ShapeId, Totals};
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -105,7 +105,7 @@ struct Findings {
 impl Scheduler {
     pub fn new(nodes: &[Node], sharing: Sharing) -> Self {
         let fleet = Fleet::new(nodes);
-        let accounts = Accounts::new(&sharing, capacity(&fleet));
+        let accounts = Accounts::new(&sharing, usage(&fleet.capacity()), usage(&fleet.in_service()));
         Scheduler {
             fleet,
             sharing,
@@ -196,7 +196,8 @@ impl Scheduler {
 
     /// Inventories and rules change seldom: everything is filed anew, which keeps one way of counting instead of two.
     fn move_to(&mut self, mut fleet: Fleet) {
-        let mut accounts = self.accounts.renewed(&self.sharing, capacity(&fleet));
+        let mut accounts =
+            self.accounts.renewed(&self.sharing, usage(&fleet.capacity()), usage(&fleet.in_service()));
         let (mut queue, mut running) = (Queue::default(), Runnings::default());
         for (job, old) in self.running.iter() {
             let placement = fleet.placement(&old.grants);
@@ -233,7 +234,6 @@ impl Scheduler {
     }
 }
 
-fn capacity(fleet: &Fleet) -> Usage {
-    let totals = fleet.capacity();
+fn usage(totals: &Totals) -> Usage {
     Usage::new(totals.devices_milli, totals.milli_cpus, totals.bytes)
 }

@@ -58,6 +58,8 @@ pub(crate) struct Runnings {
     preemptible: BTreeMap<(AccountId, u8), usize>,
 }
 
+/// What a start costs: to come up, to read data, to compile.
+const RESTART: Span = Span::from_seconds(60);
 /// No estimate is shorter: it is doubled until it lies ahead.
 const SHORTEST: Span = Span::from_seconds(1);
 
@@ -69,10 +71,13 @@ impl Running {
         if is_known && ends_soon { self.expected_end } else { now }
     }
 
-    /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices).
+    /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices), with what it
+    /// takes to start again. Without that, twenty devices that began a second ago would be cheaper than one that began
+    /// half a minute ago; and twenty that are taken for one leave their workspace short of its guarantee, so that it takes
+    /// them back at once.
     pub(crate) fn work_at_stake(&self, now: Timestamp) -> u128 {
         let main = self.usage.get(self.usage.main_resource());
-        u128::from(main) * u128::from(milliseconds(self.placed_at, now))
+        u128::from(main) * u128::from(milliseconds(self.placed_at, now) + RESTART.milliseconds)
     }
 
     /// When it should have ended, going by nine in ten of its like. One that outlives its estimate is given as long again: the longer a job has run, the longer

@@ -106,7 +106,8 @@ impl Pass<'_> {
     fn work(&self, job: JobId) -> u128 {
         let held = self.held(&self.jobs[&job]);
         let ran = self.now.duration_since(self.jobs[&job].active().unwrap().placed_at).as_millis();
-        u128::from(held.0[held.main()]) * u128::try_from(ran).unwrap()
+        // And a minute to start again.
+        u128::from(held.0[held.main()]) * (u128::try_from(ran).unwrap() + 60_000)
     }
 
     /// Lets the cheapest go until the job fits, and takes those back without whom it fits too.

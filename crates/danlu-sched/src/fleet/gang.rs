@@ -32,9 +32,10 @@ impl Fleet {
         let scope = self.scope(id, alternative, wish)?;
         let mark = self.mark();
         let placed = if workers == 1 {
-            self.best(id, alternative, &scope, 1).and_then(|slot| self.fill(id, alternative, slot, 1))
+            let open = self.open(id, alternative, &scope);
+            self.best(id, alternative, &open, 1).and_then(|slot| self.fill(id, alternative, slot, 1))
         } else {
-            self.place_gang(id, alternative, scope, workers)
+            self.place_gang(id, alternative, &scope, workers)
         };
         let Some((slot, parts)) = placed else {
             self.undo(mark);
@@ -81,22 +82,24 @@ impl Fleet {
         &mut self,
         id: ShapeId,
         alternative: usize,
-        mut scope: Scope<'_>,
+        scope: &Scope<'_>,
         workers: u32,
     ) -> Option<(usize, Vec<Part>)> {
         let mut parts = Vec::with_capacity(workers as usize);
         let mut first = None;
+        let mut open = self.open(id, alternative, scope);
         while let Some(missing) =
             workers.checked_sub(u32::try_from(parts.len()).ok()?).filter(|missing| *missing > 0)
         {
-            let most = largest(&self.layout, self.view(id, alternative), &scope);
-            let slot = self.best(id, alternative, &scope, most.min(missing))?;
+            let view = self.view(id, alternative);
+            let most = open.iter().map(|&at| view.rooms[at]).max()?;
+            let slot = self.best(id, alternative, &open, most.min(missing))?;
             let view = self.view(id, alternative);
             let room = view.rooms[slot];
             if first.is_none() {
                 first = Some(slot);
                 let pool = view.pool(&self.layout.slots[slot]);
-                scope.pools.iter_mut().enumerate().for_each(|(at, open)| *open &= at == pool);
+                open.retain(|&at| view.pool(&self.layout.slots[at]) == pool);
             }
             let (_, filled) = self.fill(id, alternative, slot, room.min(missing))?;
             parts.extend(filled);
@@ -105,17 +108,23 @@ impl Fleet {
         Some((first?, parts))
     }
 
-    /// The best slot with room for so many workers; of equals the first.
-    fn best(&mut self, id: ShapeId, alternative: usize, scope: &Scope<'_>, workers: u32) -> Option<usize> {
+    /// Slots with room among which it may choose.
+    fn open(&self, id: ShapeId, alternative: usize, scope: &Scope<'_>) -> Vec<usize> {
+        let view = self.view(id, alternative);
+        let slots = self.layout.slots.iter().zip(&view.rooms).enumerate();
+        slots
+            .filter(|(_, (slot, room))| **room > 0 && scope.admits(&self.layout, view, slot))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// The best of these slots with room for so many workers; of equals the first.
+    fn best(&mut self, id: ShapeId, alternative: usize, open: &[usize], workers: u32) -> Option<usize> {
         let view = self.shapes[id.ordinal()].views[alternative].as_deref_mut()?;
         view.appraise(&self.layout, &self.state, &mut self.value);
-        let open: Vec<usize> = (0..self.layout.slots.len())
-            .filter(|&at| {
-                view.rooms[at] >= workers.max(1) && scope.admits(&self.layout, view, &self.layout.slots[at])
-            })
-            .collect();
         loop {
-            let best = *open.iter().min_by_key(|at| (std::cmp::Reverse(view.scores[**at]), **at))?;
+            let roomy = open.iter().filter(|at| view.rooms[**at] >= workers.max(1));
+            let best = *roomy.min_by_key(|at| (std::cmp::Reverse(view.scores[**at]), **at))?;
             if !view.settle(&self.layout, &self.state, &mut self.value, best) {
                 return Some(best);
             }

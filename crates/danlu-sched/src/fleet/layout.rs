@@ -135,6 +135,16 @@ impl Layout {
         }
     }
 
+    pub(crate) fn devices_by_model(&self) -> Vec<u64> {
+        let mut devices = vec![0; self.models.len()];
+        for slot in &self.slots {
+            if let Some(model) = slot.model {
+                devices[model] += slot.positions.len() as u64;
+            }
+        }
+        devices
+    }
+
     /// Whether a worker of this shape could be on this slot, as far as that never changes; `ask` is one of its
     /// alternatives.
     pub(crate) fn accepts(&self, slot: &Slot, shape: &Shape, ask: &DeviceAsk) -> bool {

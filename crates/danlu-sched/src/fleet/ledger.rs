@@ -2,7 +2,7 @@
 
 use danlu_core::Grant;
 use danlu_types::api::Supply;
-use danlu_types::{Bytes, Cpus, DeviceKind};
+use danlu_types::{Bytes, Cpus, Device, DeviceKind, Node};
 
 use super::layout::{Layout, Slot};
 use super::view::View;
@@ -27,11 +27,20 @@ impl Totals {
 impl Fleet {
     /// Everything the nodes have, whether it works and takes jobs or not.
     pub fn capacity(&self) -> Totals {
+        self.totals(|_| true, |_| true)
+    }
+
+    /// What works and takes jobs, whether it is held or not.
+    pub fn in_service(&self) -> Totals {
+        self.totals(|node| node.cordoned.is_none(), Device::usable)
+    }
+
+    fn totals(&self, has_node: impl Fn(&Node) -> bool, has_device: impl Fn(&Device) -> bool) -> Totals {
         let mut totals = Totals::default();
-        for node in &self.layout.nodes {
+        for node in self.layout.nodes.iter().filter(|node| has_node(node)) {
             totals.milli_cpus += node.capacity.cpus.milli;
             totals.bytes = totals.bytes.saturating_add(node.capacity.memory.0);
-            for device in &node.devices {
+            for device in node.devices.iter().filter(|device| has_device(device)) {
                 totals.devices_milli[device.kind as usize] += 1000;
             }
         }

@@ -101,7 +101,7 @@ impl Wish<'_> {
 }
 
 impl ShapeId {
-    fn ordinal(self) -> usize {
+    pub(crate) fn ordinal(self) -> usize {
         self.0 as usize
     }
 }
@@ -211,7 +211,7 @@ impl Fleet {
 
     /// Undoes what was taken and given back since. What was learned stays learned.
     pub fn undo(&mut self, mark: Mark) {
-        self.state.undo(&self.layout, mark, |_, _| {});
+        self.state.undo(&self.layout, mark);
     }
 
     /// Keeps what was taken and given back since. A mark that is neither undone nor released costs memory.
@@ -274,30 +274,82 @@ mod tests {
     use super::*;
     use crate::shape::DeviceAsk;
 
+    fn ask(milli: u32, workers: u32, cpus: u64, gibibytes: u64) -> Shape {
+        Shape {
+            workers,
+            alternatives: vec![DeviceAsk {
+                kind: Some(DeviceKind::Nvidia),
+                models: Vec::new(),
+                count: DeviceCount::from_milli(milli).unwrap(),
+            }],
+            cpus: Cpus { milli: cpus },
+            memory: Bytes(gibibytes << 30),
+            architecture: None,
+            labels: BTreeMap::new(),
+            same_rack: false,
+        }
+    }
+
+    struct Dice(u64);
+
+    impl Dice {
+        fn roll(&mut self, sides: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % sides
+        }
+
+        fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+            from[usize::try_from(self.roll(from.len() as u64)).unwrap()]
+        }
+    }
+
+    /// Trials within trials: some are undone, some kept, and shapes are asked about at any time.
+    #[test]
+    fn a_fleet_that_forgets_its_caches_counts_the_same_rooms_through_trials() {
+        let mut fleet = Fleet::new(&crate::cluster::test_nodes(12));
+        let mut dice = Dice(3);
+        let (mut held, mut marks) = (Vec::new(), Vec::new());
+        for _ in 0..2000 {
+            let shape = ask(dice.pick(&[250, 500, 1000, 2000, 4000]), 1, 500 * (1 + dice.roll(8)), 1);
+            let shape = fleet.shape(&shape);
+            match dice.roll(6) {
+                0 | 1 => held.extend(fleet.place(shape, &Wish::NONE)),
+                2 if !held.is_empty() => {
+                    let which = usize::try_from(dice.roll(held.len() as u64)).unwrap();
+                    let placement = held.swap_remove(which);
+                    fleet.give_back(&placement);
+                }
+                3 => marks.push((fleet.mark(), held.clone())),
+                4 if dice.roll(2) == 0 => {
+                    if let Some((mark, before)) = marks.pop() {
+                        fleet.undo(mark);
+                        held = before;
+                    }
+                }
+                4 => {
+                    if let Some((mark, _)) = marks.pop() {
+                        fleet.release(mark);
+                    }
+                }
+                _ => {
+                    let mut other = fleet.clone();
+                    other.forget_caches();
+                    assert_eq!(fleet.room(shape, &Wish::NONE), other.room(shape, &Wish::NONE));
+                }
+            }
+        }
+    }
+
     /// What is kept to save time changes nothing else.
     #[test]
     fn a_fleet_that_forgets_its_caches_places_the_same() {
         let nodes = crate::cluster::test_nodes(12);
         let (mut one, mut other) = (Fleet::new(&nodes), Fleet::new(&nodes));
-        let mut dice = 7_u64;
+        let mut dice = Dice(7);
         for _ in 0..300 {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let roll = |sides: u64, from: u32| (dice >> from) % sides;
-            let counts = [250, 500, 1000, 1000, 2000, 4000];
-            let milli = counts[usize::try_from(roll(6, 33)).unwrap()];
-            let shape = Shape {
-                workers: 1 + u32::try_from(roll(2, 40)).unwrap(),
-                alternatives: vec![DeviceAsk {
-                    kind: Some(DeviceKind::Nvidia),
-                    models: Vec::new(),
-                    count: DeviceCount::from_milli(milli).unwrap(),
-                }],
-                cpus: Cpus { milli: 500 * (1 + roll(8, 50)) },
-                memory: Bytes((1 + roll(4, 55)) << 30),
-                architecture: None,
-                labels: BTreeMap::new(),
-                same_rack: false,
-            };
+            let milli = dice.pick(&[250, 500, 1000, 1000, 2000, 4000]);
+            let workers = 1 + u32::try_from(dice.roll(2)).unwrap();
+            let shape = ask(milli, workers, 500 * (1 + dice.roll(8)), 1 + dice.roll(4));
             let (first, second) = (one.shape(&shape), other.shape(&shape));
             one.learn(first);
             other.learn(second);

@@ -6,7 +6,7 @@
 
 use super::board::Need;
 use super::layout::{Layout, Slot};
-use super::state::State;
+use super::state::{Follower, State};
 use super::value::{Known, Moves, Value, print_of};
 use crate::shape::{DeviceAsk, Shape};
 
@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub(crate) scores: Vec<i32>,
     /// What each slot was counted with.
     versions: Vec<u64>,
+    /// The same of what it was before: most changes are trials that are undone, again and again.
+    before: Vec<(u64, u32)>,
     /// Room on each model, or on everything where no device is asked for: a gang runs on one of them.
     pub(crate) pools: Vec<u64>,
     /// Room on each model within each rack.
@@ -36,7 +38,7 @@ pub(crate) struct View {
     /// Slots whose moves nobody asked for since they changed.
     unseen: Vec<usize>,
     levels: Vec<u16>,
-    moment: Option<u64>,
+    follower: Follower,
     epoch: Option<u64>,
     round: u64,
 }
@@ -65,6 +67,7 @@ impl View {
             rooms: vec![0; slots],
             scores: vec![NO_ROOM; slots],
             versions: vec![NEVER; slots],
+            before: vec![(NEVER, 0); slots],
             pools: vec![0; if by_processors { 1 } else { layout.models.len() }],
             bunches: vec![0; if by_processors { layout.racks } else { layout.bunches }],
             peaks: vec![(NO_ROOM, true); slots.div_ceil(RUN)],
@@ -73,7 +76,7 @@ impl View {
             asked: 0,
             unseen: Vec::new(),
             levels: Vec::new(),
-            moment: None,
+            follower: Follower::default(),
             epoch: None,
             round: 0,
         }
@@ -91,11 +94,8 @@ impl View {
 
     /// Counts again the rooms of what changed.
     pub(crate) fn refresh(&mut self, layout: &Layout, state: &State) {
-        let moment = state.moment();
-        if self.moment == Some(moment) {
-            return;
-        }
-        match self.moment.and_then(|moment| state.changed_since(moment)) {
+        let mut follower = std::mem::take(&mut self.follower);
+        match follower.catch_up(state) {
             Some(nodes) if nodes.len() < layout.nodes.len() => {
                 for &node in nodes {
                     for slot in layout.of_node[node as usize].clone() {
@@ -109,7 +109,7 @@ impl View {
                 }
             }
         }
-        self.moment = Some(moment);
+        self.follower = follower;
     }
 
     fn count(&mut self, layout: &Layout, state: &State, at: usize) {
@@ -118,11 +118,17 @@ impl View {
         if !self.accepted[at] || self.versions[at] == version {
             return;
         }
+        let before = std::mem::replace(&mut self.before[at], (self.versions[at], self.rooms[at]));
         self.versions[at] = version;
-        let mut levels = std::mem::take(&mut self.levels);
-        state.levels(layout, slot, &mut levels);
-        let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
-        self.levels = levels;
+        let room = if before.0 == version {
+            before.1
+        } else {
+            let mut levels = std::mem::take(&mut self.levels);
+            state.levels(layout, slot, &mut levels);
+            let room = self.room(slot, &levels, state.milli_cpus[slot.node], state.bytes[slot.node]);
+            self.levels = levels;
+            room
+        };
         let (pool, bunch) = (self.pool(slot), self.bunch(layout, slot));
         for total in [&mut self.pools[pool], &mut self.bunches[bunch]] {
             *total = *total - u64::from(self.rooms[at]) + u64::from(room);
@@ -147,11 +153,16 @@ impl View {
             let models = (0..layout.models.len()).map(Some).chain([None]);
             self.model_prices = models.map(|model| value.model_price(model, self.need)).collect();
             self.epoch = Some(value.epoch);
-            for at in 0..layout.slots.len() {
-                match self.moves[at].known {
-                    Known::NoRoom | Known::Unseen => {}
-                    _ if anew => self.appraise_slot(layout, state, value, at),
-                    _ => self.reckon(layout, value, at),
+            for run in 0..self.peaks.len() {
+                if self.peaks[run] == (NO_ROOM, false) {
+                    continue;
+                }
+                for at in RUN * run..(RUN * (run + 1)).min(layout.slots.len()) {
+                    match self.moves[at].known {
+                        Known::NoRoom | Known::Unseen => {}
+                        _ if anew => self.appraise_slot(layout, state, value, at),
+                        _ => self.reckon(layout, value, at),
+                    }
                 }
             }
         }

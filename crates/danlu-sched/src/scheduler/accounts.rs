@@ -1,7 +1,7 @@
 //! What workspaces and their people use, and what they may.
 //!
 //! Lending rests on one sum: of each resource, the guarantees (or the firm use, where that is more) of all workspaces
-//! together must fit the cluster. *Firm* is what cannot be taken back: the use of jobs that are not preemptible. As long
+//! together must fit what of the cluster works and takes jobs. *Firm* is what cannot be taken back: the use of jobs that are not preemptible. As long
 //! as that sum fits, every guarantee can be made good by preempting borrowers. Without lending all use counts as firm.
 
 use std::cmp::Ordering;
@@ -21,6 +21,8 @@ pub(crate) struct Accounts {
     names: BTreeMap<String, AccountId>,
     lending: bool,
     pub(crate) capacity: Usage,
+    /// The part of it that works and takes jobs: guarantees are made good from nothing else.
+    in_service: Usage,
     /// The sum over all workspaces of the larger of guarantee and firm use.
     promised: Usage,
     /// The sum over all workspaces of firm use.
@@ -85,12 +87,13 @@ impl Ord for Share {
 }
 
 impl Accounts {
-    pub(crate) fn new(sharing: &Sharing, capacity: Usage) -> Self {
+    pub(crate) fn new(sharing: &Sharing, capacity: Usage, in_service: Usage) -> Self {
         let mut accounts = Accounts {
             list: Vec::new(),
             names: BTreeMap::new(),
             lending: sharing.lending,
             capacity,
+            in_service,
             promised: Usage::default(),
             firm: Usage::default(),
         };
@@ -101,8 +104,9 @@ impl Accounts {
     }
 
     /// The same workspaces under other rules, unused; they keep their positions.
-    pub(crate) fn renewed(&self, sharing: &Sharing, capacity: Usage) -> Self {
-        let mut accounts = Accounts::new(&Sharing { workspaces: BTreeMap::new(), ..*sharing }, capacity);
+    pub(crate) fn renewed(&self, sharing: &Sharing, capacity: Usage, in_service: Usage) -> Self {
+        let nobody = Sharing { workspaces: BTreeMap::new(), ..*sharing };
+        let mut accounts = Accounts::new(&nobody, capacity, in_service);
         let unspoken_of = Workspace::default();
         for Account { name, .. } in &self.list {
             accounts.open(name, sharing.workspaces.get(name).unwrap_or(&unspoken_of));
@@ -191,7 +195,9 @@ impl Accounts {
         if let Some(resource) = account.limit.exceeded_by(&account.used.plus(asked), asked) {
             return Err(OverQuota::Workspace(resource));
         }
-        if let Some(resource) = account.per_user.exceeded_by(&self.used_by(id, user).plus(asked), asked) {
+        if !account.per_user.is_empty()
+            && let Some(resource) = account.per_user.exceeded_by(&self.used_by(id, user).plus(asked), asked)
+        {
             return Err(OverQuota::User(resource));
         }
         if self.lending && preemptible {
@@ -206,7 +212,7 @@ impl Accounts {
             asked.get(*resource) > 0
                 && idle.get(*resource) > 0
                 && firm.get(*resource) > account.guaranteed.get(*resource)
-                && promised.get(*resource) > self.capacity.get(*resource)
+                && promised.get(*resource) > self.in_service.get(*resource)
         });
         lent.map_or(Ok(()), |resource| Err(OverQuota::Guaranteed(resource)))
     }

@@ -33,11 +33,11 @@ impl Refusal {
 
 impl Pass<'_> {
     /// What a job may start as now, on these kinds of devices.
-    pub(super) fn allowed(&mut self, class: &Class, job: JobId, kinds: KindSet) -> Result<ShapeId, Refusal> {
+    pub(super) fn allowed(&mut self, class: &Class, kinds: KindSet) -> Result<ShapeId, Refusal> {
         let wished = self.wished(class, kinds);
         // What exceeds a limit by itself will never do, and is no reason to wait.
         let possible = self.scheduler.within_bounds(class.account, wished, class.preemptible);
-        let within = self.within_quota(class, possible.unwrap_or(wished), job).map_err(Refusal::Quota)?;
+        let within = self.within_quota(class, possible.unwrap_or(wished)).map_err(Refusal::Quota)?;
         let end = after(self.now, class.expected());
         let own = self.reserved.iter().filter(|reserved| reserved.is_of(class.account) && end > reserved.at);
         narrowed(&mut self.scheduler.fleet, within, KindSet::ALL, |usage| {
@@ -49,14 +49,10 @@ impl Pass<'_> {
     }
 
     /// What quotas alone would let it start as.
-    pub(super) fn within_quota(
-        &mut self,
-        class: &Class,
-        shape: ShapeId,
-        job: JobId,
-    ) -> Result<ShapeId, OverQuota> {
+    pub(super) fn within_quota(&mut self, class: &Class, shape: ShapeId) -> Result<ShapeId, OverQuota> {
         let scheduler = &mut *self.scheduler;
-        let owner = scheduler.queue.get(job).map_or("", |waiting| &*waiting.owner);
+        // Where people have no limits of their own, whose it is makes no difference.
+        let owner = class.user.as_deref().unwrap_or_default();
         narrowed(&mut scheduler.fleet, shape, KindSet::ALL, |usage| {
             scheduler.accounts.check(class.account, owner, usage, class.preemptible)
         })

@@ -26,21 +26,21 @@ impl Pass<'_> {
             .collect();
         claimants.sort_unstable_by_key(|(place, _)| *place);
         for (Place { job, .. }, class) in claimants {
-            if let Ok(shape) = self.within_quota(&class, class.shape, job)
+            if let Ok(shape) = self.within_quota(&class, class.shape)
                 && let Some(placement) = self.place(&class, shape)
             {
                 self.start(&class, job, &placement);
                 continue;
             }
             let victims: Vec<JobId> = self.scheduler.running.victims_of(job).collect();
-            if let Some(placement) = self.place_without(&class, job, &victims) {
+            if let Some(placement) = self.place_without(&class, &victims) {
                 self.settle_claim(&class, job, &placement);
             }
         }
     }
 
     /// Where the job would go when these have ended.
-    fn place_without(&mut self, class: &Class, job: JobId, victims: &[JobId]) -> Option<Placement> {
+    fn place_without(&mut self, class: &Class, victims: &[JobId]) -> Option<Placement> {
         if victims.is_empty() {
             return None;
         }
@@ -48,7 +48,7 @@ impl Pass<'_> {
         for victim in victims {
             self.let_go(*victim);
         }
-        let shape = self.within_quota(class, class.shape, job).ok();
+        let shape = self.within_quota(class, class.shape).ok();
         let placement = shape.and_then(|shape| self.place(class, shape));
         for victim in victims {
             self.book_again(*victim);
@@ -71,7 +71,7 @@ impl Pass<'_> {
         }));
         self.enter(entry);
         self.settled.insert(job);
-        self.scheduler.verdicts.insert(class.clone(), Verdict::Preempting);
+        self.scheduler.findings.verdicts.insert(class.clone(), Verdict::Preempting);
     }
 
     /// Tries what would be without a running job.

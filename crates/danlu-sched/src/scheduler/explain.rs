@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::history::Witness;
 use super::pass::Pass;
 use super::queue::Waiting;
-use super::running::after;
+use super::running::{Ends, after};
 use super::why::amount;
 use super::{Scheduler, WaitReason};
 use crate::fleet::{NodeId, Part};
@@ -36,7 +36,7 @@ impl Scheduler {
             offers: Vec::new(),
         };
         if let Life::Queued { .. } = job.life {
-            let (kept, verdicts) = (self.kept.clone(), std::mem::take(&mut self.verdicts));
+            let (kept, findings) = (self.kept.clone(), std::mem::take(&mut self.findings));
             let is_guest = self.queue.get(job.id).is_none();
             if is_guest {
                 self.receive(job, None);
@@ -45,7 +45,7 @@ impl Scheduler {
             if is_guest {
                 self.queue.remove(job.id);
             }
-            (self.kept, self.verdicts) = (kept, verdicts);
+            (self.kept, self.findings) = (kept, findings);
         }
         explanation.text = words::paragraph(&explanation, job, now);
         explanation
@@ -64,7 +64,7 @@ impl Scheduler {
         explanation.quota = self.quota_use(&waiting, &reason);
         explanation.holders = self.holders_of(&waiting, now);
         if !matches!(reason, WaitReason::NoSuchDevices | WaitReason::BackOff { .. }) {
-            explanation.estimate = self.start_estimate(job.id, &waiting, now);
+            explanation.estimate = self.start_estimate(&waiting, now);
         }
         explanation.offers = self.offers(job, &waiting, now);
     }
@@ -175,14 +175,11 @@ impl Scheduler {
 
     /// Earliest: running jobs end when half of their like have, and nobody else waits. Latest: they take as long as nine
     /// in ten of their like, and everybody ahead in the workspace runs first, sharing what the cluster has.
-    fn start_estimate(&mut self, job: JobId, waiting: &Waiting, now: Timestamp) -> Option<StartEstimate> {
-        let mut typical: Vec<(Timestamp, JobId)> =
-            self.running.iter().map(|(job, running)| (running.typical_end_at(now), job)).collect();
-        typical.sort_unstable();
-        let most = self.running.by_end().map(|(end, job, _)| (end, job)).collect();
+    fn start_estimate(&mut self, waiting: &Waiting, now: Timestamp) -> Option<StartEstimate> {
+        let typical = Ends::typical(&self.running, now);
         let mut pass = Pass::new(self, now);
-        let earliest = pass.opening(&waiting.class, job, typical.into())?;
-        let latest = pass.opening(&waiting.class, job, most)?;
+        let earliest = pass.opening(&waiting.class, typical)?;
+        let latest = pass.opening(&waiting.class, Ends::as_expected())?;
         let waits_for = |witness: Witness| {
             let ended = latest.ended.iter().filter_map(|job| self.running.get(*job));
             ended.filter(|running| running.estimate.witness == witness).count()

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
 use super::pass::Pass;
-use super::queue::{CPU_ONLY, Class, Place, Pools};
+use super::queue::{CPU_ONLY, Class, First, Place, Pools};
 use super::wait::Verdict;
-use crate::fleet::KindSet;
+use crate::fleet::{Fleet, KindSet, ShapeId, Wish};
 
 /// Under `balance`, one more of those behind the head may be tried for each such time that the head has waited.
 const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
@@ -19,9 +19,9 @@ const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) open: BTreeSet<Candidate>,
-    /// Those without room, while nobody could be made to give them any: all that may become of one is a head, so they are
-    /// looked at only until there is one.
-    hopeless: BTreeMap<Pools, Vec<Candidate>>,
+    /// Of those without room, while nobody could be made to give them any, the first that was not looked at: all that may
+    /// become of one is a head, so they are looked at only until there is one.
+    hopeless: BTreeMap<Pools, Candidate>,
     heads: Vec<Head>,
     /// How many were tried behind a head.
     tried: u32,
@@ -34,6 +34,23 @@ pub(super) struct Candidate {
     pub(super) class: Arc<Class>,
     /// Whether there was room for it when the sweep began.
     pub(super) had_room: bool,
+}
+
+/// Whether there was room for each shape when the sweep began; many classes share one.
+#[derive(Debug, Default)]
+pub(super) struct Rooms(Vec<Option<bool>>);
+
+impl Rooms {
+    pub(super) fn look(&mut self, fleet: &mut Fleet, shape: ShapeId) -> bool {
+        if self.0.len() <= shape.ordinal() {
+            self.0.resize(shape.ordinal() + 1, None);
+        }
+        *self.0[shape.ordinal()].get_or_insert_with(|| fleet.fits(shape, &Wish::NONE))
+    }
+
+    fn has_room(&self, shape: ShapeId) -> bool {
+        self.0.get(shape.ordinal()).copied().flatten() == Some(true)
+    }
 }
 
 #[derive(Debug)]
@@ -50,26 +67,35 @@ impl Line {
         self.hopeless.clear();
     }
 
-    pub(super) fn add_hopeless(&mut self, candidate: Candidate) {
-        self.hopeless.entry(candidate.class.pools).or_default().push(candidate);
-    }
-
-    /// Those of the hopeless that were not looked at.
-    pub(super) fn given_up(&mut self) -> impl Iterator<Item = Arc<Class>> {
-        std::mem::take(&mut self.hopeless).into_values().flatten().map(|candidate| candidate.class)
-    }
-
-    /// Lets the first of the hopeless be looked at where there is no head.
-    pub(super) fn open_hopeless(&mut self) {
-        let headed = self.heads.iter().fold(0, |headed, head| headed | head.pools);
-        for (_, candidates) in self.hopeless.iter_mut().filter(|(pools, _)| **pools & !headed != 0) {
-            let first = (0..candidates.len()).min_by_key(|at| candidates[*at].place);
-            self.open.extend(first.map(|at| candidates.swap_remove(at)));
-        }
+    /// They are added in their order.
+    pub(super) fn add_hopeless(&mut self, place: Place, first: &First) {
+        self.hopeless.entry(first.pools).or_insert_with(|| Candidate {
+            place,
+            class: first.class.clone(),
+            had_room: false,
+        });
     }
 }
 
 impl Pass<'_> {
+    /// Lets the first of the hopeless be looked at where there is no head.
+    pub(super) fn open_hopeless(&mut self, account: AccountId) {
+        let Some(line) = self.lines.get_mut(&account) else { return };
+        let headed = line.heads.iter().fold(0, |headed, head| headed | head.pools);
+        let free: Vec<Pools> = line.hopeless.keys().copied().filter(|pools| pools & !headed != 0).collect();
+        for pools in free {
+            let Some(candidate) = line.hopeless.remove(&pools) else { continue };
+            let next =
+                self.scheduler.queue.firsts_from(account, candidate.place).skip(1).find(|(_, first)| {
+                    first.pools == pools && !first.is_wary && !self.rooms.has_room(first.shape)
+                });
+            if let Some((place, first)) = next {
+                line.add_hopeless(place, first);
+            }
+            line.open.insert(candidate);
+        }
+    }
+
     /// The device kinds on which a job may be tried; its verdict if the head of its line keeps it from being tried.
     pub(super) fn open_kinds(
         &mut self,

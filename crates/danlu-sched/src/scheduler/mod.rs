@@ -9,6 +9,7 @@ mod allow;
 mod check;
 mod claim;
 mod explain;
+mod filing;
 mod future;
 mod history;
 mod line;
@@ -22,27 +23,25 @@ mod usage;
 mod wait;
 mod why;
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use danlu_core::job::{StopReason, Verdict, Waiting as Why};
-use danlu_core::{Attempt, FailureCause, Grant, Job, Life};
-use danlu_types::{HeadOfLine, JobId, JobSpec, Node, NodeName, Sharing, Span};
-use jiff::{SignedDuration, Timestamp};
+use danlu_core::{Grant, Job, Life};
+use danlu_types::{JobId, Node, Sharing};
+use jiff::Timestamp;
 
 pub use history::{Estimate, Witness};
 pub use usage::Resource;
 pub use wait::{ReasonCode, WaitReason};
 
 use self::accounts::Accounts;
+use self::filing::{avoided, due};
 use self::history::History;
 use self::queue::{Class, Place, Queue, Waiting};
 use self::reserve::Kept;
-use self::running::{Running, Runnings, Stopping, after};
+use self::running::{Running, Runnings};
 use self::usage::Usage;
-use crate::fleet::{Fleet, NodeId, ShapeId};
-use crate::shape::Shape;
+use crate::fleet::{Fleet, Placement, ShapeId, Totals};
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -87,20 +86,26 @@ pub struct Scheduler {
     history: History,
     /// Reservations of the last pass: computing one takes a look at many running jobs, and it changes seldom.
     kept: BTreeMap<reserve::LineKey, Kept>,
-    /// Why classes did not start in the last pass; those without an entry found no room.
-    verdicts: BTreeMap<Arc<Class>, wait::Verdict>,
+    reserves_anew: bool,
+    findings: Findings,
     owners: BTreeMap<String, Arc<str>>,
     /// Whether a shape fits what works now, were it idle.
     possible: BTreeMap<ShapeId, bool>,
 }
 
-/// How long a job keeps away from a node that failed it.
-const AVOID_FOR: SignedDuration = SignedDuration::from_mins(10);
+/// What the last pass found, for whoever asks why a job waits.
+#[derive(Debug, Default)]
+struct Findings {
+    /// Why classes did not start; those without an entry found no room.
+    verdicts: BTreeMap<Arc<Class>, wait::Verdict>,
+    /// What was taken out of the fleet for whom, the claims of preemption first.
+    withheld: Vec<(JobId, Placement)>,
+}
 
 impl Scheduler {
     pub fn new(nodes: &[Node], sharing: Sharing) -> Self {
         let fleet = Fleet::new(nodes);
-        let accounts = Accounts::new(&sharing, capacity(&fleet));
+        let accounts = Accounts::new(&sharing, usage(&fleet.capacity()), usage(&fleet.in_service()));
         Scheduler {
             fleet,
             sharing,
@@ -109,17 +114,19 @@ impl Scheduler {
             running: Runnings::default(),
             history: History::default(),
             kept: BTreeMap::new(),
-            verdicts: BTreeMap::new(),
+            reserves_anew: false,
+            findings: Findings::default(),
             owners: BTreeMap::new(),
             possible: BTreeMap::new(),
         }
     }
 
-    /// Places jobs where they fit most tightly, whatever arrived before: what it says then depends on the jobs' states
-    /// alone.
+    /// Places jobs where they fit most tightly, whatever arrived before, and keeps no reservation from one pass to the
+    /// next: what it says then depends on the jobs' states alone.
     #[must_use]
     pub fn that_expects_nothing(mut self) -> Self {
         self.fleet.expect_nothing();
+        self.reserves_anew = true;
         self
     }
 
@@ -189,7 +196,8 @@ impl Scheduler {
 
     /// Inventories and rules change seldom: everything is filed anew, which keeps one way of counting instead of two.
     fn move_to(&mut self, mut fleet: Fleet) {
-        let mut accounts = self.accounts.renewed(&self.sharing, capacity(&fleet));
+        let mut accounts =
+            self.accounts.renewed(&self.sharing, usage(&fleet.capacity()), usage(&fleet.in_service()));
         let (mut queue, mut running) = (Queue::default(), Runnings::default());
         for (job, old) in self.running.iter() {
             let placement = fleet.placement(&old.grants);
@@ -209,138 +217,8 @@ impl Scheduler {
         }
         self.kept.clear();
         self.possible.clear();
-        self.verdicts.clear();
+        self.findings = Findings::default();
         (self.fleet, self.accounts, self.queue, self.running) = (fleet, accounts, queue, running);
-    }
-
-    /// What a job's turn was put off by when it was first seen; `None` if it is new here.
-    fn handicap_of(&self, job: JobId) -> Option<Span> {
-        let waiting = self.queue.get(job).map(|waiting| waiting.handicap);
-        waiting.or_else(|| self.running.get(job).map(|running| running.handicap))
-    }
-
-    /// Puts a job into the queue.
-    fn receive(&mut self, job: &Job, handicap: Option<Span>) -> ShapeId {
-        let shape = self.fleet.shape(&Shape::of(&job.spec));
-        let waiting = self.waiting(job, shape, handicap);
-        self.queue.insert(job.id, waiting);
-        shape
-    }
-
-    fn waiting(&mut self, job: &Job, shape: ShapeId, handicap: Option<Span>) -> Waiting {
-        let account = self.accounts.id(&job.spec.workspace);
-        let owner = self.owner(&job.owner);
-        let estimate = self.estimate(job);
-        let (since, not_before, made_room_for) = match &job.life {
-            Life::Queued { since, why: Why::Retry { not_before, .. } } => (*since, Some(*not_before), None),
-            Life::Queued { since, why: Why::Preempted { for_job, .. } } => (*since, None, Some(*for_job)),
-            Life::Queued { since, .. } => (*since, None, None),
-            _ => (job.submitted_at, None, None),
-        };
-        let handicap = handicap.unwrap_or_else(|| estimate.handicap());
-        let due = due(job.submitted_at, self.accounts.get(account).head_of_line, handicap);
-        let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
-        let blamed = blamed(job);
-        let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
-        let avoid_until = blamed.is_some().then(|| since.saturating_add(AVOID_FOR).unwrap_or(Timestamp::MAX));
-        let class = Class {
-            account,
-            shape,
-            pools: queue::pools_of(self.fleet.shape_of(shape)),
-            preemptible: job.spec.preemptible,
-            length: Class::length_of(estimate.typical),
-            user,
-            avoid,
-        };
-        Waiting {
-            place: Place { priority: Reverse(job.spec.priority), due, job: job.id },
-            class: Arc::new(class),
-            owner,
-            submitted_at: job.submitted_at,
-            handicap,
-            since,
-            not_before,
-            made_room_for,
-            blamed,
-            avoid_until,
-            estimate,
-        }
-    }
-
-    fn activate(&mut self, job: &Job, attempt: &Attempt, handicap: Option<Span>) {
-        let stopping = attempt.stop.as_ref().map(|stop| Stopping {
-            for_job: match stop.why {
-                StopReason::Preempted { for_job } => Some(for_job),
-                _ => None,
-            },
-            since: stop.since,
-            grace: stop.grace,
-        });
-        let grants: Arc<[Grant]> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
-        if let Some(running) = self.running.get(job.id)
-            && running.placed_at == attempt.placed_at
-        {
-            if running.saved_at != attempt.saved_at {
-                let running = Running { saved_at: attempt.saved_at, ..running.clone() };
-                self.running.insert(job.id, running);
-            }
-            if let Some(running) = self.running.get(job.id).filter(|running| running.stopping != stopping) {
-                let mut running = Running { stopping, ..running.clone() };
-                let asked_at = stopping.map_or(running.placed_at, |stopping| stopping.since);
-                running.expected_end = running.end_expected_at(asked_at);
-                self.running.insert(job.id, running);
-            }
-            return;
-        }
-        self.release(job.id);
-        let account = self.accounts.id(&job.spec.workspace);
-        let owner = self.owner(&job.owner);
-        let estimate = self.estimate(job);
-        let placement = self.fleet.placement(&grants);
-        let usage = Usage::of_placement(&placement);
-        self.fleet.take(&placement);
-        self.accounts.add(account, &owner, &usage, job.spec.preemptible);
-        let mut running = Running {
-            account,
-            owner,
-            name: job.spec.name.as_str().into(),
-            priority: job.spec.priority,
-            preemptible: job.spec.preemptible,
-            placed_at: attempt.placed_at,
-            saved_at: attempt.saved_at,
-            grants,
-            placement,
-            usage,
-            expected_end: attempt.placed_at,
-            latest_end: job.spec.max_time.map(|limit| after(attempt.placed_at, limit)),
-            handicap: handicap.unwrap_or_else(|| estimate.handicap()),
-            estimate,
-            stopping,
-            grace: job.spec.grace,
-        };
-        running.expected_end = running.end_expected_at(running.placed_at);
-        self.running.insert(job.id, running);
-    }
-
-    /// Takes back what a job holds.
-    fn release(&mut self, job: JobId) -> Option<()> {
-        let running = self.running.remove(job)?;
-        self.fleet.give_back(&running.placement);
-        self.accounts.remove(running.account, &running.owner, &running.usage, running.preemptible);
-        Some(())
-    }
-
-    fn remember(&mut self, job: &Job, at: Timestamp) {
-        let last = job.past.last().and_then(|past| past.attempt.running_since());
-        let Some(since) = last.filter(|since| *since <= at) else { return };
-        let ran = Span { milliseconds: running::milliseconds(since, at) };
-        let account = self.accounts.id(&job.spec.workspace);
-        self.history.record(account, &job.owner, &job.spec.name, size(&job.spec), ran);
-    }
-
-    fn estimate(&mut self, job: &Job) -> Estimate {
-        let account = self.accounts.id(&job.spec.workspace);
-        self.history.estimate(account, &job.owner, &job.spec.name, size(&job.spec), job.spec.max_time)
     }
 
     /// Whether a shape fits what works now, if nobody held anything of it.
@@ -354,59 +232,8 @@ impl Scheduler {
         let shape = self.within_bounds(class.account, class.shape, class.preemptible);
         shape.is_some_and(|shape| self.is_possible(shape))
     }
-
-    fn owner(&mut self, name: &str) -> Arc<str> {
-        if let Some(owner) = self.owners.get(name) {
-            return owner.clone();
-        }
-        let owner: Arc<str> = name.into();
-        self.owners.insert(name.to_owned(), owner.clone());
-        owner
-    }
 }
 
-/// When a job's turn comes: at its submission, put off by its handicap unless the workspace insists on the order of
-/// submission.
-fn due(submitted_at: Timestamp, policy: HeadOfLine, handicap: Span) -> Timestamp {
-    match policy {
-        HeadOfLine::Strict | HeadOfLine::Balance => submitted_at,
-        HeadOfLine::Backfill | HeadOfLine::Skip => after(submitted_at, handicap),
-    }
-}
-
-/// The node that failed the last attempt, if a node did.
-fn blamed(job: &Job) -> Option<NodeName> {
-    let past = job.past.last()?;
-    let Verdict::Failed { worker, failure } = &past.verdict else { return None };
-    match failure.cause {
-        FailureCause::NodeLost
-        | FailureCause::LauncherLost
-        | FailureCause::DeviceError
-        | FailureCause::StartFailed => {}
-        FailureCause::Exit
-        | FailureCause::OutOfMemory
-        | FailureCause::TimeLimit
-        | FailureCause::SetupFailed
-        | FailureCause::GangTimeout
-        | FailureCause::ProgramError
-        | FailureCause::Hang => return None,
-    }
-    Some(past.attempt.workers.get(worker.0 as usize)?.grant.node.clone())
-}
-
-/// The node to keep away from, if others could take the job.
-fn avoided(fleet: &mut Fleet, blamed: Option<&NodeName>, shape: ShapeId) -> Vec<NodeId> {
-    let avoid: Vec<NodeId> = blamed.and_then(|name| fleet.node(name)).into_iter().collect();
-    if avoid.is_empty() || fleet.could_fit_when_idle(shape, &avoid) { avoid } else { Vec::new() }
-}
-
-fn capacity(fleet: &Fleet) -> Usage {
-    let totals = fleet.capacity();
+fn usage(totals: &Totals) -> Usage {
     Usage::new(totals.devices_milli, totals.milli_cpus, totals.bytes)
-}
-
-/// How many devices a job is about, in thousandths; for the history only.
-fn size(spec: &JobSpec) -> u64 {
-    let most = spec.alternatives().iter().map(|request| request.count.milli()).max().unwrap_or(0);
-    u64::from(most) * u64::from(spec.workers)
 }

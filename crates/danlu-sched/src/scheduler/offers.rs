@@ -1,11 +1,11 @@
-//! Changes of a waiting job that would start it now. Each is planned before it is offered.
+//! Changes with which a waiting job would start now, stopped and submitted again. Each is planned before it is offered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use danlu_core::Job;
 use danlu_types::api::Offer;
-use danlu_types::{DeviceCount, DeviceRequest, JobSpec, Span};
+use danlu_types::{DeviceCount, DeviceRequest, JobId, JobSpec, Span};
 use jiff::Timestamp;
 
 use super::Scheduler;
@@ -16,6 +16,8 @@ use crate::shape::Shape;
 
 /// Of each sort of change the best is enough, and nobody reads more than a handful.
 const MOST_OFFERS: usize = 5;
+/// A job that is submitted now comes after all others.
+const NEWEST: JobId = JobId(u64::MAX);
 /// Workspaces that are tried.
 const MOST_WORKSPACES: usize = 8;
 
@@ -101,7 +103,8 @@ impl Scheduler {
         Some(offer("workspace", &workspace, text))
     }
 
-    /// Plans with the job changed, and puts everything back.
+    /// Plans with the job stopped and one submitted in its stead, and puts everything back: that is what people are told to
+    /// do, and the new one stands behind everybody of its priority who is as long.
     fn starts_as(&mut self, job: &Job, spec: &JobSpec, now: Timestamp) -> bool {
         let shape = self.fleet.shape(&Shape::of(spec));
         // Most changes fall at this first hurdle, which costs a thousandth of a plan.
@@ -109,11 +112,13 @@ impl Scheduler {
             return false;
         }
         let Some(waiting) = self.queue.get(job.id).cloned() else { return false };
-        let changed = Job { spec: Arc::new(spec.clone()), ..job.clone() };
-        self.receive(&changed, Some(waiting.handicap));
-        let (kept, verdicts) = (self.kept.clone(), std::mem::take(&mut self.verdicts));
-        let starts = self.would_start(job.id, now);
-        (self.kept, self.verdicts) = (kept, verdicts);
+        self.queue.remove(job.id);
+        let new = Job::submitted(NEWEST, job.owner.clone(), Arc::new(spec.clone()), now);
+        self.receive(&new, None);
+        let (kept, findings) = (self.kept.clone(), std::mem::take(&mut self.findings));
+        let starts = self.would_start(NEWEST, now);
+        (self.kept, self.findings) = (kept, findings);
+        self.queue.remove(NEWEST);
         self.queue.insert(job.id, waiting);
         starts
     }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::accounts::{AccountId, OverQuota, Right, Share};
 use super::allow::Refusal;
-use super::line::{Candidate, Line};
+use super::line::{Candidate, Line, Rooms};
 use super::queue::{Class, Place};
 use super::reserve::{Promise, Reserved};
 use super::running::after;
@@ -44,6 +44,8 @@ pub(super) struct Pass<'s> {
     /// What was found out about jobs alike to a class but for their lengths. Room only shrinks in the course of the first
     /// sweep, so that it holds for the rest of it, unless somebody could be made to give way.
     blocked: BTreeMap<(AccountId, ShapeId, bool), Verdict>,
+    /// Where there was room when the sweep began.
+    pub(super) rooms: Rooms,
 }
 
 /// A job's use of its workspace's quota.
@@ -74,7 +76,10 @@ impl Scheduler {
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         self.queue.wake(now);
         self.running.put_off_overdue(now);
-        self.verdicts.clear();
+        self.findings.verdicts.clear();
+        if self.reserves_anew {
+            self.kept.clear();
+        }
         let mark = self.fleet.mark();
         let mut pass = Pass::new(self, now);
         pass.claims();
@@ -105,6 +110,7 @@ impl<'s> Pass<'s> {
             leaving,
             looks_left: super::preempt::MOST_LOOKS,
             blocked: BTreeMap::new(),
+            rooms: Rooms::default(),
         }
     }
 
@@ -130,20 +136,14 @@ impl<'s> Pass<'s> {
                 }
                 Outcome::Blocked(verdict) => {
                     if let Sweep::Everybody = sweep {
-                        self.scheduler.verdicts.insert(class.clone(), verdict);
+                        self.scheduler.findings.verdicts.insert(class.clone(), verdict);
                     }
                 }
             }
-            if !candidate.had_room
-                && let Some(line) = self.lines.get_mut(&account)
-            {
-                line.open_hopeless();
+            if !candidate.had_room {
+                self.open_hopeless(account);
             }
             turns.extend(self.turn(account).map(Reverse));
-        }
-        for class in self.lines.values_mut().flat_map(Line::given_up) {
-            let verdict = Verdict::NoRoom { shape: class.shape };
-            self.scheduler.verdicts.insert(class, verdict);
         }
     }
 
@@ -154,38 +154,44 @@ impl<'s> Pass<'s> {
 
     /// The first of each class; in the second sweep only where there is room.
     fn open_lines(&mut self, sweep: Sweep) {
-        let scheduler = &mut *self.scheduler;
-        let nobody_gives_way = scheduler.running.preemptible().next().is_none();
-        // Many classes share a shape.
-        let mut rooms: BTreeMap<ShapeId, bool> = BTreeMap::new();
-        for (class, place) in scheduler.queue.classes() {
-            if matches!(sweep, Sweep::EndingBy(at) if after(self.now, class.expected()) > at) {
-                continue;
-            }
-            let wish = Wish { avoid: &class.avoid, kinds: KindSet::ALL };
-            let had_room = if class.avoid.is_empty() {
-                *rooms.entry(class.shape).or_insert_with(|| scheduler.fleet.fits(class.shape, &wish))
-            } else {
-                scheduler.fleet.fits(class.shape, &wish)
-            };
-            if !had_room && matches!(sweep, Sweep::EndingBy(_)) {
-                continue;
-            }
-            let policy = scheduler.accounts.get(class.account).head_of_line;
+        let Scheduler { fleet, queue, running, accounts, .. } = &mut *self.scheduler;
+        let nobody_gives_way = running.preemptible().next().is_none();
+        let ends_by = match sweep {
+            Sweep::Everybody => None,
+            Sweep::EndingBy(at) => Some(longest_until(self.now, at)),
+        };
+        self.rooms = Rooms::default();
+        for (account, firsts) in queue.firsts() {
+            let policy = accounts.get(account).head_of_line;
             let passes_heads = matches!(policy, HeadOfLine::Backfill | HeadOfLine::Skip);
-            let line = self.lines.entry(class.account).or_default();
-            let candidate = Candidate { place, class: class.clone(), had_room };
-            if !had_room && nobody_gives_way && passes_heads {
-                line.add_hopeless(candidate);
-            } else {
-                line.open.insert(candidate);
+            let line = self.lines.entry(account).or_default();
+            for (&place, first) in firsts {
+                if ends_by.is_some_and(|longest| longest.is_none_or(|longest| first.length > longest)) {
+                    continue;
+                }
+                let had_room = if first.is_wary {
+                    fleet.fits(first.shape, &Wish { avoid: &first.class.avoid, kinds: KindSet::ALL })
+                } else {
+                    self.rooms.look(fleet, first.shape)
+                };
+                if !had_room && ends_by.is_some() {
+                    continue;
+                }
+                if !had_room && nobody_gives_way && passes_heads && !first.is_wary {
+                    line.add_hopeless(place, first);
+                } else {
+                    line.open.insert(Candidate { place, class: first.class.clone(), had_room });
+                }
             }
         }
-        self.lines.values_mut().for_each(Line::open_hopeless);
+        let accounts: Vec<AccountId> = self.lines.keys().copied().collect();
+        for account in accounts {
+            self.open_hopeless(account);
+        }
     }
 
     fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
-        let Candidate { place, class, had_room } = candidate;
+        let Candidate { place, class, .. } = candidate;
         let (account, job) = (class.account, place.job);
         let pools = class.pools;
         let policy = self.scheduler.accounts.get(account).head_of_line;
@@ -193,7 +199,7 @@ impl<'s> Pass<'s> {
             Ok(kinds) => kinds,
             Err(verdict) => return Outcome::Blocked(verdict),
         };
-        let allowed = self.allowed(class, job, kinds);
+        let allowed = self.allowed(class, kinds);
         let is_ordinary = matches!(sweep, Sweep::Everybody)
             && class.avoid.is_empty()
             && self.scheduler.running.preemptible().next().is_none();
@@ -224,7 +230,6 @@ impl<'s> Pass<'s> {
         }
         let verdict = match allowed {
             Err(refusal) => refusal.verdict(),
-            Ok(shape) if *had_room => self.no_room(class, job, shape),
             Ok(shape) => Verdict::NoRoom { shape },
         };
         // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
@@ -315,6 +320,11 @@ impl<'s> Pass<'s> {
         self.plan.next_wake = wakes.into_iter().flatten().min();
         self.plan
     }
+}
+
+/// The longest class whose jobs should end by a time if they started now.
+fn longest_until(now: Timestamp, at: Timestamp) -> Option<u8> {
+    (0..=Class::LONGEST).rev().find(|length| after(now, Class::span_of(*length)) <= at)
 }
 
 impl Scheduler {

@@ -219,7 +219,7 @@ impl Pass<'_> {
         candidates: &[JobId],
         victims: &mut BTreeSet<JobId>,
     ) -> bool {
-        while let Err(over) = self.within_quota(search.class, search.shape, search.place.job) {
+        while let Err(over) = self.within_quota(search.class, search.shape) {
             let (resource, is_user) = match over {
                 OverQuota::Workspace(resource) | OverQuota::Guaranteed(resource) => (resource, false),
                 OverQuota::User(resource) => (resource, true),
@@ -354,7 +354,7 @@ impl Pass<'_> {
 
     /// What the job could start as, were those gone that have been let go.
     fn room_for(&mut self, search: &Search<'_>) -> Option<ShapeId> {
-        let shape = self.within_quota(search.class, search.shape, search.place.job).ok()?;
+        let shape = self.within_quota(search.class, search.shape).ok()?;
         let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
         self.scheduler.fleet.fits(shape, &wish).then_some(shape)
     }

@@ -65,10 +65,23 @@ pub(crate) struct Class {
     pub(crate) avoid: Vec<NodeId>,
 }
 
+/// The first of a class, with what a pass asks of everybody.
+#[derive(Debug, Clone)]
+pub(crate) struct First {
+    pub(crate) class: Arc<Class>,
+    pub(crate) shape: ShapeId,
+    pub(crate) pools: Pools,
+    pub(crate) length: u8,
+    /// Whether its class keeps away from some node.
+    pub(crate) is_wary: bool,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     jobs: BTreeMap<JobId, Waiting>,
     classes: BTreeMap<Arc<Class>, BTreeSet<Place>>,
+    /// By workspace, the first of each class.
+    firsts: BTreeMap<AccountId, BTreeMap<Place, First>>,
     /// Jobs whose back-off may not be over yet; they are in no class.
     asleep: BTreeSet<(Timestamp, JobId)>,
     /// Jobs that keep away from some node, by the end of that.
@@ -92,12 +105,18 @@ pub(crate) fn pools_of(shape: &Shape) -> Pools {
 impl Class {
     /// How long a job of this class is taken to run if it started now.
     pub(crate) fn expected(&self) -> Span {
-        Span::from_seconds(1u64 << self.length.min(40))
+        Class::span_of(self.length)
+    }
+
+    pub(crate) const LONGEST: u8 = 40;
+
+    pub(crate) fn span_of(length: u8) -> Span {
+        Span::from_seconds(1u64 << length.min(Class::LONGEST))
     }
 
     pub(crate) fn length_of(span: Span) -> u8 {
         let seconds = span.milliseconds.div_ceil(1000).max(1).next_power_of_two();
-        u8::try_from(seconds.trailing_zeros()).unwrap_or(40)
+        u8::try_from(seconds.trailing_zeros()).unwrap_or(Class::LONGEST)
     }
 }
 
@@ -141,10 +160,13 @@ impl Queue {
             return;
         }
         if let Some(places) = self.classes.get_mut(&waiting.class) {
+            let was = places.first().copied();
             places.remove(&waiting.place);
-            if places.is_empty() {
+            let is = places.first().copied();
+            if is.is_none() {
                 self.classes.remove(&waiting.class);
             }
+            self.move_first(&waiting.class, was, is);
         }
     }
 
@@ -191,9 +213,19 @@ impl Queue {
         first(&self.asleep).into_iter().chain(first(&self.wary)).min()
     }
 
-    /// Classes with whoever is first in each.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = (&Arc<Class>, Place)> {
-        self.classes.iter().filter_map(|(class, places)| Some((class, *places.first()?)))
+    /// By workspace, the first of each class, in their order.
+    pub(crate) fn firsts(&self) -> impl Iterator<Item = (AccountId, &BTreeMap<Place, First>)> {
+        self.firsts.iter().map(|(account, firsts)| (*account, firsts))
+    }
+
+    /// Those of one workspace from a place on.
+    pub(crate) fn firsts_from(
+        &self,
+        account: AccountId,
+        place: Place,
+    ) -> impl Iterator<Item = (Place, &First)> {
+        let firsts = self.firsts.get(&account).into_iter();
+        firsts.flat_map(move |firsts| firsts.range(place..)).map(|(place, first)| (*place, first))
     }
 
     /// How many jobs of each class of a workspace are before a place and wait for some of the same devices.
@@ -219,6 +251,25 @@ impl Queue {
     }
 
     fn join(&mut self, waiting: &Waiting) {
-        self.classes.entry(waiting.class.clone()).or_default().insert(waiting.place);
+        let places = self.classes.entry(waiting.class.clone()).or_default();
+        let was = places.first().copied();
+        places.insert(waiting.place);
+        let is = places.first().copied();
+        self.move_first(&waiting.class, was, is);
+    }
+
+    fn move_first(&mut self, class: &Arc<Class>, was: Option<Place>, is: Option<Place>) {
+        if was == is {
+            return;
+        }
+        let firsts = self.firsts.entry(class.account).or_default();
+        if let Some(was) = was {
+            firsts.remove(&was);
+        }
+        if let Some(is) = is {
+            let Class { shape, pools, length, .. } = **class;
+            let is_wary = !class.avoid.is_empty();
+            firsts.insert(is, First { class: class.clone(), shape, pools, length, is_wary });
+        }
     }
 }

@@ -4,21 +4,19 @@
 //! of it already is withheld from those who would still run then. It is a promise about expectations, not about the
 //! world: a job that outlives its estimate moves it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
-use super::Reservation;
 use super::accounts::AccountId;
 use super::allow::exceeds;
 use super::future::Future;
 use super::pass::{Entry, Pass};
-use super::queue::{Class, Place, Pools};
-use super::running::after;
+use super::queue::{Class, Place, Pools, Waiting};
+use super::running::{Ends, after};
 use super::usage::{Resource, Usage};
-use super::wait::Verdict;
+use super::{Reservation, Scheduler};
 use crate::fleet::{KindSet, Part, Placement, ShapeId, Wish};
 
 /// A workspace and the kinds of devices its head waits for.
@@ -113,6 +111,31 @@ impl Reserved {
     }
 }
 
+impl Scheduler {
+    /// For whom is kept what a job would need, if that is what it lacks.
+    pub(super) fn kept_from(&mut self, waiting: &Waiting, shape: ShapeId) -> Option<JobId> {
+        let job = waiting.place.job;
+        let still_waits =
+            |(for_job, _): &&(JobId, Placement)| *for_job != job && self.queue.get(*for_job).is_some();
+        let kept: Vec<(JobId, Placement)> =
+            self.findings.withheld.iter().filter(still_waits).cloned().collect();
+        let wish = Wish { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
+        let mark = self.fleet.mark();
+        let withheld: Vec<(JobId, Placement)> =
+            kept.iter().map(|(for_job, placement)| (*for_job, self.fleet.withhold(placement))).collect();
+        let found = if self.fleet.fits(shape, &wish) {
+            None
+        } else {
+            withheld.into_iter().find_map(|(for_job, withheld)| {
+                self.fleet.give_back(&withheld);
+                self.fleet.fits(shape, &wish).then_some(for_job)
+            })
+        };
+        self.fleet.undo(mark);
+        found
+    }
+}
+
 impl Pass<'_> {
     /// Finds out when the head can start, and keeps what it needs.
     pub(super) fn reserve(&mut self, account: AccountId, class: &Arc<Class>, place: Place, pools: Pools) {
@@ -158,19 +181,13 @@ impl Pass<'_> {
     }
 
     fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
-        let ends = self.scheduler.running.by_end().map(|(end, job, _)| (end, job)).collect();
-        let Opening { at, placement, spare, .. } = self.opening(class, job, ends)?;
+        let Opening { at, placement, spare, .. } = self.opening(class, Ends::as_expected())?;
         let used = self.scheduler.accounts.get(class.account).used;
         Some(Kept { job, at, computed_at: self.now, placement, spare, used })
     }
 
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
-    pub(super) fn opening(
-        &mut self,
-        class: &Class,
-        job: JobId,
-        mut ends: VecDeque<(Timestamp, JobId)>,
-    ) -> Option<Opening> {
+    pub(super) fn opening(&mut self, class: &Class, mut ends: Ends) -> Option<Opening> {
         let mark = self.scheduler.fleet.mark();
         let mut future = Future::new(self.promises());
         for victim in self.victims.clone() {
@@ -178,25 +195,23 @@ impl Pass<'_> {
             future.collect(&mut self.scheduler.fleet, None);
         }
         let mut ended: Vec<JobId> = Vec::new();
-        if !self.victims.is_empty() {
-            ends.retain(|(_, job)| !self.victims.contains(job));
-        }
+        let mut next_end = ends.next(&self.scheduler.running, &self.victims);
         let graces = self.victims.iter().filter_map(|victim| self.scheduler.running.get(*victim));
         let mut at = graces.map(|victim| after(self.now, victim.grace)).fold(self.now, Timestamp::max);
         let found = loop {
-            if let Ok(shape) = self.within_quota(class, class.shape, job)
+            if let Ok(shape) = self.within_quota(class, class.shape)
                 && let Some(placement) = self.place(class, shape)
             {
                 break Some(placement);
             }
-            let next_end = ends.front().map(|(end, _)| *end);
             match future.next() {
-                Some(time) if next_end.is_none_or(|end| time < end) => {
+                Some(time) if next_end.is_none_or(|(end, _)| time < end) => {
                     at = time.max(at);
                     future.step(self.scheduler);
                 }
                 _ => {
-                    let Some((end, next)) = ends.pop_front() else { break None };
+                    let Some((end, next)) = next_end else { break None };
+                    next_end = ends.next(&self.scheduler.running, &self.victims);
                     at = end.max(at);
                     self.let_go(next);
                     ended.push(next);
@@ -256,29 +271,6 @@ impl Pass<'_> {
         }
     }
 
-    /// For whom is kept what a job would need, if that is what it lacks.
-    pub(super) fn no_room(&mut self, class: &Class, job: JobId, shape: ShapeId) -> Verdict {
-        let kept: Vec<(JobId, Placement)> = self
-            .promises
-            .iter()
-            .filter(|promise| !promise.is_whole())
-            .map(|promise| (promise.job, promise.withheld.clone()))
-            .chain(self.reserved.iter().map(|reserved| (reserved.job, reserved.withheld.clone())))
-            .filter(|(for_job, _)| *for_job != job)
-            .collect();
-        let mark = self.scheduler.fleet.mark();
-        let mut verdict = Verdict::NoRoom { shape };
-        for (for_job, withheld) in kept {
-            self.scheduler.fleet.give_back(&withheld);
-            if self.scheduler.fleet.fits(shape, &Wish { avoid: &class.avoid, kinds: KindSet::ALL }) {
-                verdict = Verdict::Reserved { for_job };
-                break;
-            }
-        }
-        self.scheduler.fleet.undo(mark);
-        verdict
-    }
-
     /// A head that starts after all, on what is kept for another, needs its own reservation no more.
     pub(super) fn drop_reservation(&mut self, job: JobId) {
         for reserved in self.reserved.iter_mut().filter(|reserved| reserved.job == job) {
@@ -290,7 +282,10 @@ impl Pass<'_> {
     /// Those of heads that started after all are kept too, so that planning again finds the same.
     pub(super) fn keep_reservations(&mut self) {
         self.scheduler.kept.clear();
-        for Reserved { job, at, key, kept, .. } in std::mem::take(&mut self.reserved) {
+        let claims = self.promises.iter().filter(|promise| !promise.is_whole());
+        self.scheduler.findings.withheld = claims.map(|claim| (claim.job, claim.withheld.clone())).collect();
+        for Reserved { job, at, key, kept, withheld, .. } in std::mem::take(&mut self.reserved) {
+            self.scheduler.findings.withheld.push((job, withheld));
             if !self.settled.contains(&job) {
                 let grants = self.scheduler.fleet.grants(&kept.placement);
                 self.plan.reservations.push(Reservation { job, at, grants });

@@ -1,6 +1,7 @@
 //! Who holds what, since when, and when each should end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use danlu_core::Grant;
@@ -59,6 +60,8 @@ pub(crate) struct Runnings {
     preemptible: BTreeMap<(AccountId, u8), usize>,
 }
 
+/// What a start costs: to come up, to read data, to compile.
+const RESTART: Span = Span::from_seconds(60);
 /// No estimate is shorter: it is doubled until it lies ahead.
 const SHORTEST: Span = Span::from_seconds(1);
 
@@ -70,10 +73,13 @@ impl Running {
         if is_known && ends_soon { self.expected_end } else { now }
     }
 
-    /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices).
+    /// Device time that would be lost with it, in device-milliseconds (core-milliseconds without devices), with what it
+    /// takes to start again. Without that, twenty devices that began a second ago would be cheaper than one that began
+    /// half a minute ago; and twenty that are taken for one leave their workspace short of its guarantee, so that it takes
+    /// them back at once.
     pub(crate) fn work_at_stake(&self, now: Timestamp) -> u128 {
         let main = self.usage.get(self.usage.main_resource());
-        u128::from(main) * u128::from(milliseconds(self.saved_at.unwrap_or(self.placed_at), now))
+        u128::from(main) * u128::from(milliseconds(self.saved_at.unwrap_or(self.placed_at), now) + RESTART.milliseconds)
     }
 
     /// When it should have ended, going by nine in ten of its like. One that outlives its estimate is given as long again: the longer a job has run, the longer
@@ -154,11 +160,6 @@ impl Runnings {
         Some(running)
     }
 
-    /// By expected end.
-    pub(crate) fn by_end(&self) -> impl Iterator<Item = (Timestamp, JobId, &Running)> {
-        self.ends.iter().map(|(end, job)| (*end, *job, &self.jobs[job]))
-    }
-
     /// Jobs for which others are being stopped, with those others.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (JobId, &BTreeSet<JobId>)> {
         self.claims.iter().map(|(job, victims)| (*job, victims))
@@ -193,6 +194,45 @@ impl Runnings {
                 running.expected_end = running.end_expected_at(now);
                 self.ends.insert((running.expected_end, job));
             }
+        }
+    }
+}
+
+/// Running jobs in the order in which they should end: as many as somebody asks for.
+#[derive(Debug)]
+pub(crate) enum Ends {
+    /// As expected of each, after this one.
+    Expected(Option<(Timestamp, JobId)>),
+    Given(std::vec::IntoIter<(Timestamp, JobId)>),
+}
+
+impl Ends {
+    pub(crate) fn as_expected() -> Self {
+        Ends::Expected(None)
+    }
+
+    /// If each took as long as half of its like.
+    pub(crate) fn typical(running: &Runnings, now: Timestamp) -> Self {
+        let mut ends: Vec<(Timestamp, JobId)> =
+            running.iter().map(|(job, running)| (running.typical_end_at(now), job)).collect();
+        ends.sort_unstable();
+        Ends::Given(ends.into_iter())
+    }
+
+    /// The next that is none of these.
+    pub(crate) fn next(
+        &mut self,
+        running: &Runnings,
+        besides: &BTreeSet<JobId>,
+    ) -> Option<(Timestamp, JobId)> {
+        match self {
+            Ends::Expected(last) => {
+                let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+                let mut later = running.ends.range((from, Bound::Unbounded));
+                *last = later.find(|(_, job)| !besides.contains(job)).copied().or(*last);
+                last.filter(|last| Bound::Excluded(*last) != from)
+            }
+            Ends::Given(ends) => ends.find(|(_, job)| !besides.contains(job)),
         }
     }
 }

@@ -34,21 +34,24 @@ impl Scheduler {
         if !self.is_possible(waiting.class.shape) {
             return WaitReason::NoSuchDevices;
         }
-        match self.verdicts.get(&waiting.class).copied() {
+        match self.findings.verdicts.get(&waiting.class).copied() {
             Some(Verdict::Behind { head }) if head != job => WaitReason::BehindOthers { head },
             Some(Verdict::Reserved { for_job }) if for_job != job => WaitReason::Reserved { for_job },
             Some(Verdict::OverQuota(over)) => self.over_quota(waiting, over),
-            Some(Verdict::NoRoom { shape }) => {
-                let reason = self.shortage(waiting, shape);
-                // Nothing is missing but what those have left already who make room for somebody else.
-                let claimant = self.running.claims().map(|(claimant, _)| claimant).next();
-                match (reason, claimant) {
-                    (WaitReason::NotYetConsidered, Some(for_job)) => WaitReason::Reserved { for_job },
-                    (reason, _) => reason,
-                }
-            }
-            _ => self.shortage(waiting, waiting.class.shape),
+            Some(Verdict::NoRoom { shape }) => self.no_room(waiting, shape),
+            Some(_) => self.shortage(waiting, waiting.class.shape),
+            None => self.no_room(waiting, waiting.class.shape),
         }
+    }
+
+    fn no_room(&mut self, waiting: &Waiting, shape: ShapeId) -> WaitReason {
+        let reason = self.shortage(waiting, shape);
+        if reason != WaitReason::NotYetConsidered {
+            return reason;
+        }
+        // Nothing is missing but what is kept for somebody.
+        let for_job = self.kept_from(waiting, shape);
+        for_job.map_or(reason, |for_job| WaitReason::Reserved { for_job })
     }
 
     fn shortage(&mut self, waiting: &Waiting, shape: ShapeId) -> WaitReason {

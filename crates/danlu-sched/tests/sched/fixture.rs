@@ -9,7 +9,7 @@
 //! plan [at 40s]                            (and do what it says)
 //! end 1 · stopped 1 · fail 1 node_lost · hold 2 · release 2
 //! break a:3 · mend a:3 · lose b · cordon a · uncordon a
-//! why 2 · check devices ascend:16
+//! why 2 · offers 2 · check devices ascend:16
 //! ```
 //!
 //! Every command may end in `at TIME`, counted from the start of the fixture; the clock stays there.
@@ -106,6 +106,7 @@ impl Run {
             ["fail", id, cause] => self.world.fail(job(id), 0, cause_of(cause)),
             ["plan"] => self.plan(),
             ["why", id] => self.why(job(id)),
+            ["offers", id] => self.offers(job(id)),
             ["check", ref rest @ ..] => match self.world.scheduler.check(&read_spec(rest).1) {
                 Ok(()) => self.out.push_str("    accepted\n"),
                 Err(error) => writeln!(self.out, "    refused: `{}` {}", error.field, error.message).unwrap(),
@@ -113,6 +114,16 @@ impl Run {
             _ => panic!("not a command: {line}"),
         }
         self.world.refresh();
+    }
+
+    fn offers(&mut self, job: JobId) {
+        let explanation = self.world.scheduler.explain(&self.world.jobs[&job], self.world.now);
+        for offer in &explanation.offers {
+            writeln!(self.out, "    offered {:?}: {}", offer.set, offer.text).unwrap();
+        }
+        if explanation.offers.is_empty() {
+            self.out.push_str("    nothing is offered\n");
+        }
     }
 
     fn node(&mut self, name: &str) -> &mut Node {

@@ -256,6 +256,25 @@ proptest! {
     }
 
     #[test]
+    fn a_pass_that_follows_others_says_what_a_new_scheduler_says(
+        case in prop_oneof![a_case(false), a_case(true)]
+    ) {
+        let mut world = case.world();
+        world.scheduler = world.scheduler.that_expects_nothing();
+        for step in &case.steps {
+            step.take(&mut world);
+            let mut fresh = Scheduler::new(&world.nodes, world.sharing.clone()).that_expects_nothing();
+            world.jobs.values().for_each(|job| fresh.file(job));
+            let plan = world.scheduler.plan(world.now);
+            prop_assert_eq!(&plan, &fresh.plan(world.now));
+            for (job, reason) in world.reasons() {
+                prop_assert_eq!(reason, fresh.wait_reason(job));
+            }
+            world.carry_out(&plan);
+        }
+    }
+
+    #[test]
     fn plans_depend_on_states_and_not_on_the_order_in_which_they_were_filed(
         case in prop_oneof![a_case(false), a_case(true)]
     ) {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{Attribute, Cell, CellAlignment, Table};
-use danlu_sim::trace::{Assumptions, Trace, TraceError, history, kueue, philly, simple};
+use danlu_sim::trace::{Assumptions, Trace, TraceError, history, kueue, openb, philly, simple};
 use danlu_sim::{Comparison, Faults, Row, Run, Simulation, World, html};
 use danlu_types::{HeadOfLine, Span};
 use indicatif::ProgressBar;
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// So many times the preset's nodes
     #[arg(long, value_name = "FACTOR", requires = "preset", value_parser = factor)]
     scale: Option<f64>,
+    /// The machines of the preset `openb`: CSV with the columns `sn`, `cpu_milli`, `memory_mib`, `gpu` and `model`
+    #[arg(long, value_name = "FILE", requires = "preset")]
+    machines: Option<PathBuf>,
     /// The machines, as `danlu up --simulate` takes them; with a leading `+`, in addition to the trace's
     #[arg(long, value_name = "NODES")]
     nodes: Option<String>,
@@ -76,6 +79,8 @@ enum Preset {
     Philly,
     /// The same, with nodes of its own for each virtual cluster
     PhillyPartitioned,
+    /// A list of pods of Alibaba's openb trace (CSV) in time, on the nodes of `--machines`
+    Openb,
     /// The 15,000 jobs of Kueue's baseline performance test; reads nothing
     Kueue,
 }
@@ -148,10 +153,16 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
         return Ok(kueue::generate());
     }
     let Some(path) = &arguments.trace else {
-        return Err(Failure::new("the preset `philly` replays a file").with_code(USAGE).hint(
-            "name the trace's CSV file with the columns timestamp, duration, num_gpus, gpu_time and cluster",
-        ));
+        let hint = if arguments.preset == Some(Preset::Openb) {
+            "name one of the trace's lists of pods, such as openb_pod_list_default.csv"
+        } else {
+            "name the trace's CSV file with the columns timestamp, duration, num_gpus, gpu_time and cluster"
+        };
+        return Err(Failure::new("this preset replays a file").with_code(USAGE).hint(hint));
     };
+    if arguments.machines.is_some() && arguments.preset != Some(Preset::Openb) {
+        return Err(Failure::new("only the preset `openb` takes `--machines`").with_code(USAGE));
+    }
     let name = path.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy());
     let mut input = open(path)?;
     let failed = |error: TraceError| Failure::new(error.to_string()).caused_by(&error);
@@ -161,6 +172,15 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
             let mut trace = philly::read(&name, input, scale, &assumptions).map_err(failed)?;
             philly::partition(&mut trace);
             Ok(trace)
+        }
+        Some(Preset::Openb) => {
+            let nodes = match &arguments.machines {
+                Some(machines) => {
+                    openb::read_nodes(&machines.display().to_string(), open(machines)?).map_err(failed)?
+                }
+                None => Vec::new(),
+            };
+            openb::read(&name, input, openb::scaled(&nodes, scale), &assumptions).map_err(failed)
         }
         Some(Preset::Kueue) | None => {
             let begin = input.fill_buf().map_err(|error| {

@@ -227,7 +227,7 @@ impl Value {
             rollout::left_over(&self.steps[model], &levels[..few], cpus, memory)
         } else {
             let on = (content.slot.board, model);
-            rollout::left_over_by_rules(on, (&self.sample, &self.mix), &levels, (cpus, memory))
+            rollout::left_over_by_rules(on, (&self.samples[model], &self.mix), &levels, (cpus, memory))
         };
         self.levels = levels;
         if self.left_overs.len() >= MOST_REMEMBERED {

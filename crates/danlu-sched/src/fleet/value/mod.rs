@@ -26,6 +26,7 @@ use self::mix::Mix;
 pub(crate) use self::moves::{Known, Moves};
 use self::moves::{Move, NO_WAY, Patterns};
 use self::price::{Demand, Prices, Sums};
+pub(crate) use self::sample::mixed;
 use self::sample::{LANES, Sample, Smallest, Step};
 use self::tier::Tiers;
 use super::board::{Board, Need};
@@ -59,8 +60,9 @@ const SEED: u64 = 2023;
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     mix: Mix,
-    sample: Sample,
-    /// The sample as each model sees it.
+    /// By model.
+    samples: Vec<Sample>,
+    /// Each as a node sees it.
     steps: Vec<Vec<Step>>,
     smallest: Vec<Smallest>,
     next_sample: u64,
@@ -94,7 +96,7 @@ impl Value {
     pub(crate) fn new(layout: &Layout) -> Self {
         Value {
             mix: Mix::default(),
-            sample: Sample::default(),
+            samples: Vec::new(),
             steps: Vec::new(),
             smallest: Vec::new(),
             next_sample: FIRST_SAMPLE,
@@ -165,10 +167,13 @@ impl Value {
         if seen >= self.next_sample {
             let growth = if seen < LATE { EARLY_GROWTH } else { LATE_GROWTH };
             self.next_sample = (seen * growth).div_ceil(10);
-            self.sample = Sample::draw(&self.mix, SEED);
+            let devices = layout.devices_by_model();
             let models = 0..layout.models.len();
-            self.steps = models.clone().map(|model| self.sample.seen_by(&self.mix, model)).collect();
-            self.smallest = models.map(|model| Smallest::of(&self.sample, &self.mix, model)).collect();
+            self.samples =
+                models.clone().map(|model| Sample::draw(&self.mix, model, &devices, SEED)).collect();
+            let samples = || models.clone().zip(&self.samples);
+            self.steps = samples().map(|(model, sample)| sample.seen_by(&self.mix, model)).collect();
+            self.smallest = samples().map(|(model, sample)| Smallest::of(sample, &self.mix, model)).collect();
             self.left_overs.clear();
         } else if !is_large {
             if seen >= self.next_demand {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::super::layout::Layout;
-use super::super::state::State;
+use super::super::state::{Follower, State};
 use super::brief::Briefs;
 use super::mix::{Mix, ONE_ARRIVAL};
 use super::sample::LANES;
@@ -43,26 +43,28 @@ pub(crate) struct Sums {
     free: Vec<u64>,
     /// By tier.
     blocks: [i64; TIERS],
-    moment: Option<u64>,
+    follower: Follower,
 }
 
 impl Sums {
     pub(crate) fn forget(&mut self) {
-        self.moment = None;
+        self.follower.forget();
     }
 
     /// Counts anew what changed.
     pub(crate) fn refresh(&mut self, layout: &Layout, state: &State, briefs: &mut Briefs, tiers: &Tiers) {
-        let changed = self.moment.and_then(|moment| state.changed_since(moment));
-        self.moment = Some(state.moment());
+        let mut follower = std::mem::take(&mut self.follower);
+        let changed = follower.catch_up(state);
         if let Some(nodes) = changed {
             for &node in nodes {
                 for at in layout.of_node[node as usize].clone() {
                     self.count(layout, state, briefs, tiers, at);
                 }
             }
+            self.follower = follower;
             return;
         }
+        self.follower = follower;
         self.counted = vec![(0, [0; TIERS]); layout.slots.len()];
         self.free = vec![0; layout.models.len()];
         self.blocks = [0; TIERS];

@@ -1,7 +1,7 @@
 //! A fixed sample of what may arrive next: sequences of workers drawn from the mix.
 
 use super::super::board::Need;
-use super::mix::Mix;
+use super::mix::{Arrival, Mix};
 
 /// Sequences, one per lane.
 pub(crate) const LANES: usize = 32;
@@ -55,9 +55,26 @@ impl Sample {
     /// The mix, ordered so that neighbours are alike, is cut into as many strata as there are lanes. Each step has one
     /// worker of each stratum, each lane has no stratum twice (a Latin rectangle), and all draws together step through
     /// the mix evenly. This is worth more than twice as many random draws.
-    pub(crate) fn draw(mix: &Mix, seed: u64) -> Self {
+    ///
+    /// `devices` says how many there are of each model. Who insists on a model of which there is little comes to each of
+    /// its nodes the more often, and who takes any model the less: each weighs as much as its share of the devices it
+    /// would take.
+    pub(crate) fn draw(mix: &Mix, model: usize, devices: &[u64], seed: u64) -> Self {
         let mut random = Random(seed);
-        let mut drawn = even_draws(mix, LANES * STEPS);
+        let all: u64 = devices.iter().sum();
+        let weight = |arrival: &Arrival| {
+            let suitable =
+                || devices.iter().zip(&arrival.models).filter(|(_, takes)| **takes).map(|(count, _)| count);
+            match arrival.need.devices {
+                0 => u128::from(arrival.weight) * 1000,
+                _ if arrival.takes(model) => {
+                    u128::from(arrival.weight) * 1000 * u128::from(all)
+                        / u128::from(suitable().sum::<u64>().max(1))
+                }
+                _ => 0,
+            }
+        };
+        let mut drawn = even_draws(mix, weight, LANES * STEPS);
         for stratum in drawn.chunks_exact_mut(STEPS) {
             random.shuffle(stratum);
         }
@@ -99,8 +116,9 @@ impl Sample {
 }
 
 /// Numbers of shapes at even distances in the mix.
-fn even_draws(mix: &Mix, draws: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..mix.arrivals.len()).filter(|&at| mix.arrivals[at].weight > 0).collect();
+fn even_draws(mix: &Mix, weight: impl Fn(&Arrival) -> u128, draws: usize) -> Vec<usize> {
+    let weights: Vec<u128> = mix.arrivals.iter().map(weight).collect();
+    let mut order: Vec<usize> = (0..weights.len()).filter(|&at| weights[at] > 0).collect();
     order.sort_by(|&one, &other| {
         let key = |at: usize| {
             let arrival = &mix.arrivals[at];
@@ -108,14 +126,14 @@ fn even_draws(mix: &Mix, draws: usize) -> Vec<usize> {
         };
         key(one).cmp(&key(other))
     });
-    let total: u128 = order.iter().map(|&at| u128::from(mix.arrivals[at].weight)).sum();
+    let total: u128 = order.iter().map(|&at| weights[at]).sum();
     let (mut at, mut below) = (0, 0);
     (0..draws as u128)
         .map(|draw| {
             // The middle of each part: (draw + ½) / draws of the total.
             let quantile = (2 * draw + 1) * total / (2 * draws as u128);
-            while at + 1 < order.len() && below + u128::from(mix.arrivals[order[at]].weight) <= quantile {
-                below += u128::from(mix.arrivals[order[at]].weight);
+            while at + 1 < order.len() && below + weights[order[at]] <= quantile {
+                below += weights[order[at]];
                 at += 1;
             }
             order.get(at).copied().unwrap_or(0)
@@ -179,4 +197,29 @@ pub(crate) fn mixed(number: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_insists_on_a_scarce_model_is_expected_there_more_often_and_nowhere_else() {
+        let arrival = |weight: u64, models: [bool; 2]| Arrival {
+            weight,
+            milli_cpus: 1000,
+            bytes: 0,
+            need: Need { devices: 1, share: 1000, alone: true },
+            models: models.to_vec(),
+        };
+        let arrivals = vec![arrival(9, [true, true]), arrival(1, [false, true])];
+        let mix = Mix { arrivals, total: 10, ..Mix::default() };
+        let insisting = |model: usize| {
+            let sample = Sample::draw(&mix, model, &[90, 10], 1);
+            sample.steps.iter().flatten().filter(|&&drawn| drawn == 1).count()
+        };
+        // A tenth of all, for a tenth of the devices: as many as of those who go anywhere, 9 to 10.
+        assert_eq!(insisting(1), LANES * STEPS * 10 / 19);
+        assert_eq!(insisting(0), 0);
+    }
 }

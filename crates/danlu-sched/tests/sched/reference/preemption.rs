@@ -107,7 +107,8 @@ impl Pass<'_> {
         let held = self.held(&self.jobs[&job]);
         let attempt = self.jobs[&job].active().unwrap();
         let ran = self.now.duration_since(attempt.saved_at.unwrap_or(attempt.placed_at)).as_millis();
-        u128::from(held.0[held.main()]) * u128::try_from(ran).unwrap()
+        // And a minute to start again.
+        u128::from(held.0[held.main()]) * (u128::try_from(ran).unwrap() + 60_000)
     }
 
     /// Lets the cheapest go until the job fits, and takes those back without whom it fits too.

@@ -97,6 +97,18 @@ impl Pass<'_> {
         all
     }
 
+    /// What works and takes jobs.
+    fn in_service(&self) -> [u64; 4] {
+        let mut all = [0; 4];
+        for node in self.nodes.iter().filter(|node| node.cordoned.is_none()) {
+            let devices = node.devices.iter().filter(|device| device.usable());
+            devices.for_each(|device| all[device.kind as usize] += 1000);
+            all[2] += node.capacity.cpus.milli;
+            all[3] += node.capacity.memory.0;
+        }
+        all
+    }
+
     /// Those within their guarantee by how much of it they use, then borrowers by how much they borrow.
     pub(super) fn share(&self, workspace: &str) -> f64 {
         let (used, guaranteed, capacity) =
@@ -142,7 +154,7 @@ impl Pass<'_> {
         others.sort_unstable();
         others.dedup();
         others.retain(|name| **name != job.spec.workspace);
-        let capacity = self.capacity();
+        let capacity = self.in_service();
         (0..4).filter(|_| self.is_firm(job)).find(|&of| {
             let promised = |name: &&String| self.guaranteed(name)[of].max(self.firm(name)[of]);
             let theirs: u64 = others.iter().map(promised).sum();

@@ -155,3 +155,23 @@ fn of_two_workspaces_without_guarantee_the_one_that_uses_less_goes_first() {
         "
     );
 }
+
+/// Stopped and submitted again it would stand behind job 3, which takes what is free.
+#[test]
+fn nothing_is_offered_that_only_the_present_place_would_allow() {
+    assert_transcript!(
+        "
+        node a 4 nvidia:A100
+        workspace red policy strict
+        job 1 workspace red devices nvidia:2
+        plan
+        job 2 workspace red devices nvidia:4
+        job 3 workspace red devices nvidia:2
+        plan
+        offers 2
+        # Once nobody stands behind it, nothing is lost by going to the back.
+        hold 3
+        offers 2
+        "
+    );
+}

@@ -308,3 +308,22 @@ fn rings_are_respected_when_victims_are_chosen() {
         "
     );
 }
+
+/// Issue 3: taken for one device, the eight would come back for their guarantee at once.
+#[test]
+fn a_large_job_that_has_just_begun_is_not_taken_for_a_small_one() {
+    assert_transcript!(
+        "
+        node a 9 nvidia:A100
+        workspace red guaranteed nvidia=8
+        workspace blue guaranteed nvidia=1
+        minimum-run 0s
+        job 1 workspace red devices nvidia:1 preemptible yes
+        plan
+        job 2 workspace red devices nvidia:8 preemptible yes
+        plan at 30s
+        job 3 workspace blue devices nvidia:1
+        plan at 32s
+        "
+    );
+}

@@ -207,3 +207,27 @@ fn an_alternative_that_will_never_do_is_no_reason_to_wait() {
         "
     );
 }
+
+#[test]
+fn what_is_broken_or_cordoned_makes_good_no_guarantee() {
+    assert_transcript!(
+        "
+        node a 4 nvidia:A100
+        node b 4 nvidia:A100
+        workspace red guaranteed nvidia=4
+        # Four are guaranteed to nobody, as long as all eight work.
+        break a:0
+        job 1 workspace blue devices nvidia:4
+        job 2 workspace blue devices nvidia:3
+        plan
+        mend a:0
+        plan
+        end 2
+        cordon b
+        job 3 workspace blue devices nvidia:1
+        plan
+        uncordon b
+        plan
+        "
+    );
+}

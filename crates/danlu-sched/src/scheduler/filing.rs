@@ -1,0 +1,202 @@
+//! What follows from the state a job is in: its place in the queue, or what it holds.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use danlu_core::job::{StopReason, Verdict, Waiting as Why};
+use danlu_core::{Attempt, FailureCause, Grant, Job, Life};
+use danlu_types::{HeadOfLine, JobId, JobSpec, NodeName, Span};
+use jiff::{SignedDuration, Timestamp};
+
+use super::Scheduler;
+use super::history::Estimate;
+use super::queue::{self, Class, Place, Waiting};
+use super::running::{self, Running, Stopping, after};
+use super::usage::Usage;
+use crate::fleet::{Fleet, NodeId, ShapeId};
+use crate::shape::Shape;
+
+/// How long a job keeps away from a node that failed it.
+const AVOID_FOR: SignedDuration = SignedDuration::from_mins(10);
+
+impl Scheduler {
+    /// What a job's turn was put off by when it was first seen; `None` if it is new here.
+    pub(super) fn handicap_of(&self, job: JobId) -> Option<Span> {
+        let waiting = self.queue.get(job).map(|waiting| waiting.handicap);
+        waiting.or_else(|| self.running.get(job).map(|running| running.handicap))
+    }
+
+    /// Puts a job into the queue.
+    pub(super) fn receive(&mut self, job: &Job, handicap: Option<Span>) -> ShapeId {
+        let shape = self.fleet.shape(&Shape::of(&job.spec));
+        let waiting = self.waiting(job, shape, handicap);
+        self.queue.insert(job.id, waiting);
+        shape
+    }
+
+    pub(super) fn waiting(&mut self, job: &Job, shape: ShapeId, handicap: Option<Span>) -> Waiting {
+        let account = self.accounts.id(&job.spec.workspace);
+        let owner = self.owner(&job.owner);
+        let estimate = self.estimate(job);
+        let (since, not_before, made_room_for) = match &job.life {
+            Life::Queued { since, why: Why::Retry { not_before, .. } } => (*since, Some(*not_before), None),
+            Life::Queued { since, why: Why::Preempted { for_job, .. } } => (*since, None, Some(*for_job)),
+            Life::Queued { since, .. } => (*since, None, None),
+            _ => (job.submitted_at, None, None),
+        };
+        let handicap = handicap.unwrap_or_else(|| estimate.handicap());
+        let due = due(job.submitted_at, self.accounts.get(account).head_of_line, handicap);
+        let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
+        let blamed = blamed(job);
+        let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
+        let avoid_until = blamed.is_some().then(|| since.saturating_add(AVOID_FOR).unwrap_or(Timestamp::MAX));
+        let class = Class {
+            account,
+            shape,
+            pools: queue::pools_of(self.fleet.shape_of(shape)),
+            preemptible: job.spec.preemptible,
+            length: Class::length_of(estimate.typical),
+            user,
+            avoid,
+        };
+        Waiting {
+            place: Place { priority: Reverse(job.spec.priority), due, job: job.id },
+            class: Arc::new(class),
+            owner,
+            submitted_at: job.submitted_at,
+            handicap,
+            since,
+            not_before,
+            made_room_for,
+            blamed,
+            avoid_until,
+            estimate,
+        }
+    }
+
+    pub(super) fn activate(&mut self, job: &Job, attempt: &Attempt, handicap: Option<Span>) {
+        let stopping = attempt.stop.as_ref().map(|stop| Stopping {
+            for_job: match stop.why {
+                StopReason::Preempted { for_job } => Some(for_job),
+                _ => None,
+            },
+            since: stop.since,
+            grace: stop.grace,
+        });
+        let grants: Arc<[Grant]> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
+        if let Some(running) = self.running.get(job.id)
+            && running.placed_at == attempt.placed_at
+        {
+            if running.saved_at != attempt.saved_at {
+                let running = Running { saved_at: attempt.saved_at, ..running.clone() };
+                self.running.insert(job.id, running);
+            }
+            if let Some(running) = self.running.get(job.id).filter(|running| running.stopping != stopping) {
+                let mut running = Running { stopping, ..running.clone() };
+                let asked_at = stopping.map_or(running.placed_at, |stopping| stopping.since);
+                running.expected_end = running.end_expected_at(asked_at);
+                self.running.insert(job.id, running);
+            }
+            return;
+        }
+        self.release(job.id);
+        let account = self.accounts.id(&job.spec.workspace);
+        let owner = self.owner(&job.owner);
+        let estimate = self.estimate(job);
+        let placement = self.fleet.placement(&grants);
+        let usage = Usage::of_placement(&placement);
+        self.fleet.take(&placement);
+        self.accounts.add(account, &owner, &usage, job.spec.preemptible);
+        let mut running = Running {
+            account,
+            owner,
+            name: job.spec.name.as_str().into(),
+            priority: job.spec.priority,
+            preemptible: job.spec.preemptible,
+            placed_at: attempt.placed_at,
+            saved_at: attempt.saved_at,
+            grants,
+            placement,
+            usage,
+            expected_end: attempt.placed_at,
+            latest_end: job.spec.max_time.map(|limit| after(attempt.placed_at, limit)),
+            handicap: handicap.unwrap_or_else(|| estimate.handicap()),
+            estimate,
+            stopping,
+            grace: job.spec.grace,
+        };
+        running.expected_end = running.end_expected_at(running.placed_at);
+        self.running.insert(job.id, running);
+    }
+
+    /// Takes back what a job holds.
+    pub(super) fn release(&mut self, job: JobId) -> Option<()> {
+        let running = self.running.remove(job)?;
+        self.fleet.give_back(&running.placement);
+        self.accounts.remove(running.account, &running.owner, &running.usage, running.preemptible);
+        Some(())
+    }
+
+    pub(super) fn remember(&mut self, job: &Job, at: Timestamp) {
+        let last = job.past.last().and_then(|past| past.attempt.running_since());
+        let Some(since) = last.filter(|since| *since <= at) else { return };
+        let ran = Span { milliseconds: running::milliseconds(since, at) };
+        let account = self.accounts.id(&job.spec.workspace);
+        self.history.record(account, &job.owner, &job.spec.name, size(&job.spec), ran);
+    }
+
+    pub(super) fn estimate(&mut self, job: &Job) -> Estimate {
+        let account = self.accounts.id(&job.spec.workspace);
+        self.history.estimate(account, &job.owner, &job.spec.name, size(&job.spec), job.spec.max_time)
+    }
+
+    fn owner(&mut self, name: &str) -> Arc<str> {
+        if let Some(owner) = self.owners.get(name) {
+            return owner.clone();
+        }
+        let owner: Arc<str> = name.into();
+        self.owners.insert(name.to_owned(), owner.clone());
+        owner
+    }
+}
+
+/// When a job's turn comes: at its submission, put off by its handicap unless the workspace insists on the order of
+/// submission.
+pub(super) fn due(submitted_at: Timestamp, policy: HeadOfLine, handicap: Span) -> Timestamp {
+    match policy {
+        HeadOfLine::Strict | HeadOfLine::Balance => submitted_at,
+        HeadOfLine::Backfill | HeadOfLine::Skip => after(submitted_at, handicap),
+    }
+}
+
+/// The node that failed the last attempt, if a node did.
+fn blamed(job: &Job) -> Option<NodeName> {
+    let past = job.past.last()?;
+    let Verdict::Failed { worker, failure } = &past.verdict else { return None };
+    match failure.cause {
+        FailureCause::NodeLost
+        | FailureCause::LauncherLost
+        | FailureCause::DeviceError
+        | FailureCause::StartFailed => {}
+        FailureCause::Exit
+        | FailureCause::OutOfMemory
+        | FailureCause::TimeLimit
+        | FailureCause::SetupFailed
+        | FailureCause::GangTimeout
+        | FailureCause::ProgramError
+        | FailureCause::Hang => return None,
+    }
+    Some(past.attempt.workers.get(worker.0 as usize)?.grant.node.clone())
+}
+
+/// The node to keep away from, if others could take the job.
+pub(super) fn avoided(fleet: &mut Fleet, blamed: Option<&NodeName>, shape: ShapeId) -> Vec<NodeId> {
+    let avoid: Vec<NodeId> = blamed.and_then(|name| fleet.node(name)).into_iter().collect();
+    if avoid.is_empty() || fleet.could_fit_when_idle(shape, &avoid) { avoid } else { Vec::new() }
+}
+
+/// How many devices a job is about, in thousandths; for the history only.
+fn size(spec: &JobSpec) -> u64 {
+    let most = spec.alternatives().iter().map(|request| request.count.milli()).max().unwrap_or(0);
+    u64::from(most) * u64::from(spec.workers)
+}

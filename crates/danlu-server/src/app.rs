@@ -103,7 +103,8 @@ impl App {
         }
         let relation = self.directory.to_workspace(&asker.person, &spec.workspace);
         require(asker, relation, Action::SubmitJob, Action::SeeMembers, || {
-            let message = format!("`{}` has no workspace `{}` to submit to", asker.person.name, spec.workspace);
+            let message =
+                format!("`{}` has no workspace `{}` to submit to", asker.person.name, spec.workspace);
             Problem::invalid_fields(vec![FieldError::new("workspace", message)])
                 .with_hint("`danlu whoami` lists yours; an owner of the workspace can put you into it")
         })?;
@@ -124,7 +125,12 @@ impl App {
     }
 
     /// The job, if the asker may do this to it.
-    pub(crate) async fn job_for(&self, asker: &Asker, id: JobId, action: Action) -> Result<Arc<Job>, Problem> {
+    pub(crate) async fn job_for(
+        &self,
+        asker: &Asker,
+        id: JobId,
+        action: Action,
+    ) -> Result<Arc<Job>, Problem> {
         let job = self.job(id).await?;
         let relation = self.directory.to_job(&asker.person, &job);
         require(asker, relation, action, Action::SeeJob, || no_such_job(id))?;

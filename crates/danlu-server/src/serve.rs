@@ -92,7 +92,10 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
         }
     };
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(shutdown).await.context("the HTTP server failed")?;
+    axum::serve(listener, service)
+        .with_graceful_shutdown(shutdown)
+        .await
+        .context("the HTTP server failed")?;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();

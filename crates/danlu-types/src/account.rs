@@ -32,7 +32,8 @@ impl FromStr for AccountName {
 
     fn from_str(text: &str) -> Result<Self, AccountNameError> {
         let starts = text.starts_with(|first: char| first.is_ascii_lowercase());
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+        let allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
         if starts && text.len() <= LONGEST_NAME && text.bytes().all(allowed) {
             Ok(AccountName(text.to_owned()))
         } else {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership, NewAccount, NewPassword,
-    NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
+    NewAccount, NewPassword, NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
 };
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,

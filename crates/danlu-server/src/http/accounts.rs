@@ -10,8 +10,8 @@ use danlu_core::policy::Action;
 use danlu_store::AuditFilter;
 use danlu_types::account::AccountName;
 use danlu_types::api::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount, NewPassword,
-    NewRole, NewToken, Page, SignIn, TokenView, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
+    NewPassword, NewRole, NewToken, Page, SignIn, TokenView, Whoami,
 };
 use danlu_types::{Problem, ProblemCode};
 use serde::Deserialize;
@@ -109,7 +109,10 @@ pub(crate) async fn whoami(State(context): State<Context>, asker: Asker) -> Resu
 
 /// List accounts
 #[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = Page<AccountView>)))]
-pub(crate) async fn list(State(context): State<Context>, asker: Asker) -> Result<Json<Page<AccountView>>, Failure> {
+pub(crate) async fn list_accounts(
+    State(context): State<Context>,
+    asker: Asker,
+) -> Result<Json<Page<AccountView>>, Failure> {
     require_of_platform(&asker, Action::RunAccounts)?;
     Ok(Json(Page { items: context.app.directory.accounts(), next: None }))
 }
@@ -119,7 +122,7 @@ pub(crate) async fn list(State(context): State<Context>, asker: Asker) -> Result
 /// Without a password, the answer has a secret by which its owner sets one.
 #[utoipa::path(post, path = "/accounts", tag = "accounts", request_body = NewAccount, responses(
     (status = 201, body = Invitation), (status = 409, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn create(
+pub(crate) async fn create_account(
     State(context): State<Context>,
     asker: Asker,
     Body(new): Body<NewAccount>,
@@ -131,7 +134,7 @@ pub(crate) async fn create(
 /// Show an account
 #[utoipa::path(get, path = "/accounts/{name}", tag = "accounts", params(("name" = String, Path)), responses(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn show(
+pub(crate) async fn show_account(
     State(context): State<Context>,
     asker: Asker,
     Path(name): Path<AccountName>,
@@ -143,7 +146,7 @@ pub(crate) async fn show(
 #[utoipa::path(patch, path = "/accounts/{name}", tag = "accounts", params(("name" = String, Path)),
     request_body = AccountChange, responses(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn change(
+pub(crate) async fn change_account(
     State(context): State<Context>,
     asker: Asker,
     Path(name): Path<AccountName>,
@@ -164,7 +167,7 @@ pub(crate) struct DeleteQuery {
 /// Delete an account, with its tokens and its roles
 #[utoipa::path(delete, path = "/accounts/{name}", tag = "accounts", params(("name" = String, Path), DeleteQuery),
     responses((status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn delete(
+pub(crate) async fn delete_account(
     State(context): State<Context>,
     asker: Asker,
     Path(name): Path<AccountName>,
@@ -173,7 +176,14 @@ pub(crate) async fn delete(
     require_of_platform(&asker, Action::RunAccounts)?;
     context.app.directory.delete_account(&asker, &name).await?;
     if query.stop_jobs {
-        let own = context.app.book.read().jobs().filter(|job| job.owner == name.as_str()).map(|job| job.id).collect();
+        let own = context
+            .app
+            .book
+            .read()
+            .jobs()
+            .filter(|job| job.owner == name.as_str())
+            .map(|job| job.id)
+            .collect();
         let own: Vec<_> = own;
         for id in own {
             // One that has just ended needs no stopping.

@@ -98,8 +98,12 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
-    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
+    let pairs =
+        headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
+    pairs
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, _)| *name == SESSION_COOKIE)
+        .map(|(_, value)| value)
 }
 
 /// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.
@@ -107,8 +111,10 @@ fn is_from_console(request: &Request) -> bool {
     let headers = request.headers();
     let text = |name: &axum::http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST);
-    let same_origin = text(&ORIGIN).is_none_or(|origin| origin.split_once("://").map(|(_, rest)| rest) == host);
+    let same_origin =
+        text(&ORIGIN).is_none_or(|origin| origin.split_once("://").map(|(_, rest)| rest) == host);
     let is_upgrade = headers.contains_key("upgrade");
     let is_harmless = matches!(*request.method(), Method::GET | Method::HEAD) && !is_upgrade;
-    is_harmless || (same_origin && (headers.contains_key(CONSOLE_HEADER) || (is_upgrade && text(&ORIGIN).is_some())))
+    is_harmless
+        || (same_origin && (headers.contains_key(CONSOLE_HEADER) || (is_upgrade && text(&ORIGIN).is_some())))
 }

@@ -9,7 +9,8 @@ use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use danlu_core::policy::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
-    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page, WorkspaceView,
+    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page,
+    WorkspaceView,
 };
 use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;

@@ -66,7 +66,9 @@ impl Directory {
             guesses.by_name.failed(name, now);
             guesses.by_address.failed(from, now);
             return Err(Problem::new(ProblemCode::Unauthenticated, "no account with this name and password")
-                .with_hint("a new account works once it was approved; an administrator can reset a password"));
+                .with_hint(
+                    "a new account works once it was approved; an administrator can reset a password",
+                ));
         };
         self.guesses().by_name.succeeded(&name);
 
@@ -194,7 +196,8 @@ impl Directory {
         }
         let by = asker.name();
         let subject = name.to_string();
-        let deed = Deed { by: &by, from: asker.from, action: "account.change", subject, before, after: json(&view) };
+        let deed =
+            Deed { by: &by, from: asker.from, action: "account.change", subject, before, after: json(&view) };
         self.write(rows, deed).await.map_err(store_problem)?;
         Ok(view)
     }
@@ -222,7 +225,11 @@ impl Directory {
     }
 
     /// A link by which the owner of an account sets a new password; earlier links end.
-    pub(crate) async fn password_link(&self, asker: &Asker, name: &AccountName) -> Result<Invitation, Problem> {
+    pub(crate) async fn password_link(
+        &self,
+        asker: &Asker,
+        name: &AccountName,
+    ) -> Result<Invitation, Problem> {
         let _one_at_a_time = self.changing.lock().await;
         let view = self.view(name)?;
         let (secret, token) = link_to(name);
@@ -230,8 +237,14 @@ impl Directory {
         rows.push(token_row(&secret, &token));
         let by = asker.name();
         let subject = name.to_string();
-        let deed =
-            Deed { by: &by, from: asker.from, action: "account.password_link", subject, before: None, after: None };
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "account.password_link",
+            subject,
+            before: None,
+            after: None,
+        };
         self.write(rows, deed).await.map_err(store_problem)?;
         Ok(Invitation { account: view, password_link: Some(secret) })
     }
@@ -256,7 +269,8 @@ impl Directory {
             let lasts = token.expires_at.is_none_or(|end| end > Timestamp::now());
             token.kind == TokenKind::PasswordLink && token.account == *name && lasts
         };
-        let by_link = new.link.as_deref().is_some_and(|link| self.register().token(link).is_some_and(is_link));
+        let by_link =
+            new.link.as_deref().is_some_and(|link| self.register().token(link).is_some_and(is_link));
         let stored = self.register().account(name).and_then(|account| account.password.clone());
         let current = new.current.unwrap_or_default();
         let allowed = by_link || blocking(move || password::matches(&current, stored.as_deref())).await?;
@@ -280,7 +294,8 @@ impl Directory {
         self.require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
-        let mut tokens: Vec<_> = register.tokens_of(name).map(|(_, token)| register.token_view(token)).collect();
+        let mut tokens: Vec<_> =
+            register.tokens_of(name).map(|(_, token)| register.token_view(token)).collect();
         tokens.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         Ok(tokens)
     }
@@ -289,7 +304,10 @@ impl Directory {
     pub(crate) async fn make_token(&self, asker: &Asker, new: NewToken) -> Result<MadeToken, Problem> {
         let name = asker.person.name.clone();
         self.require_of_account(asker, &name, Action::ChangeAccount)?;
-        if new.name.is_empty() || new.name.chars().count() > LONGEST_TEXT || new.name.contains(char::is_control) {
+        if new.name.is_empty()
+            || new.name.chars().count() > LONGEST_TEXT
+            || new.name.contains(char::is_control)
+        {
             let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
             return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
         }
@@ -299,7 +317,8 @@ impl Directory {
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
         }
         let now = Timestamp::now();
-        let lasts = new.lasts.map(|span| SignedDuration::try_from(span.to_duration()).unwrap_or(SignedDuration::MAX));
+        let lasts =
+            new.lasts.map(|span| SignedDuration::try_from(span.to_duration()).unwrap_or(SignedDuration::MAX));
         let token = Token {
             id: new_id(),
             account: name,
@@ -313,7 +332,14 @@ impl Directory {
         let view = self.register().token_view(&token);
         let by = asker.name();
         let subject = token.account.to_string();
-        let deed = Deed { by: &by, from: asker.from, action: "token.create", subject, before: None, after: json(&view) };
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "token.create",
+            subject,
+            before: None,
+            after: json(&view),
+        };
         self.write(vec![token_row(&secret, &token)], deed).await.map_err(store_problem)?;
         Ok(MadeToken { token: view, secret })
     }
@@ -326,7 +352,10 @@ impl Directory {
         let _one_at_a_time = self.changing.lock().await;
         let rows = self.register().revocations(name, |token| token.id == id && id != super::LOCAL_TOKEN);
         if rows.is_empty() {
-            return Err(Problem::new(ProblemCode::NotFound, format!("`{name}` has no token `{id}` to revoke")));
+            return Err(Problem::new(
+                ProblemCode::NotFound,
+                format!("`{name}` has no token `{id}` to revoke"),
+            ));
         }
         let by = asker.name();
         let subject = name.to_string();

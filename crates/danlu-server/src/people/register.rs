@@ -72,7 +72,11 @@ pub(crate) fn token_row(secret: &str, token: &Token) -> DirectoryRow {
     row(TOKEN, hash(secret), Some(token))
 }
 
-pub(crate) fn member_row(workspace: &str, account: &AccountName, role: Option<WorkspaceRole>) -> DirectoryRow {
+pub(crate) fn member_row(
+    workspace: &str,
+    account: &AccountName,
+    role: Option<WorkspaceRole>,
+) -> DirectoryRow {
     // An account's name holds no slash, so the last one parts the two.
     row(MEMBER, format!("{workspace}/{account}"), role.map(|role| Member { role }).as_ref())
 }
@@ -163,7 +167,11 @@ impl Register {
     }
 
     /// Rows that take away these tokens of an account.
-    pub(crate) fn revocations(&self, account: &AccountName, which: impl Fn(&Token) -> bool) -> Vec<DirectoryRow> {
+    pub(crate) fn revocations(
+        &self,
+        account: &AccountName,
+        which: impl Fn(&Token) -> bool,
+    ) -> Vec<DirectoryRow> {
         let gone = self.tokens_of(account).filter(|(_, token)| which(token));
         gone.map(|(key, _)| row::<Token>(TOKEN, key.clone(), None)).collect()
     }

@@ -24,7 +24,8 @@ use sqlx::{Connection as _, Pool};
 
 use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, push_placeholder};
 use crate::{
-    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store, StoreError,
+    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
+    StoreError,
 };
 
 pub(crate) use migrate::migrate;

@@ -104,7 +104,10 @@ pub(crate) async fn stale_updates_are_left_out_and_named(database: &Database) {
     // The same write again has become stale itself, and its records are not written twice.
     let again = store.commit(Batch { inserts: vec![], updates: vec![good] }).await.unwrap();
     assert_eq!(again.stale, [JobId(2)]);
-    let history = store.events_list(&EventFilter { job: Some(JobId(2)), visible: None, after: 0, limit: 10 }).await.unwrap();
+    let history = store
+        .events_list(&EventFilter { job: Some(JobId(2)), visible: None, after: 0, limit: 10 })
+        .await
+        .unwrap();
     let kinds: Vec<_> = history.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["job_submitted", "job_held"]);
 }
@@ -132,7 +135,10 @@ pub(crate) async fn a_submission_key_is_taken_once_in_a_batch(database: &Databas
     assert_eq!(committed.duplicates, [(JobId(3), JobId(1))]);
     assert_eq!(ids(&store.jobs_live().await.unwrap()), [1, 2, 4, 5]);
     assert_eq!(store.submission_find("a").await.unwrap(), Some(JobId(1)));
-    let history = store.events_list(&EventFilter { job: Some(JobId(3)), visible: None, after: 0, limit: 10 }).await.unwrap();
+    let history = store
+        .events_list(&EventFilter { job: Some(JobId(3)), visible: None, after: 0, limit: 10 })
+        .await
+        .unwrap();
     assert_eq!(history, []);
 }
 
@@ -245,7 +251,8 @@ pub(crate) async fn notes_of_nodes_are_kept_and_told_in_history(database: &Datab
     drop(store);
     let store = database.open().await;
     assert_eq!(store.node_notes().await.unwrap(), BTreeMap::from([(NodeName("a".to_owned()), worn)]));
-    let history = store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 10 }).await.unwrap();
+    let history =
+        store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 10 }).await.unwrap();
     let jobs: Vec<Option<JobId>> = history.iter().map(|event| event.job).collect();
     assert_eq!(jobs, [Some(JobId(1)), None, None, None, None]);
     assert_eq!(history.iter().map(|event| event.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
@@ -308,7 +315,8 @@ pub(crate) async fn fifty_committers_at_once_lose_nothing(database: &Database) {
     let (held, keyed): (Vec<_>, Vec<_>) = live.iter().partition(|job| job.state() == JobState::Held);
     assert_eq!(ids(held), (1..=200).collect::<Vec<_>>());
     assert_eq!(keyed.len(), 4, "one job for each key");
-    let history = store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 1000 }).await.unwrap();
+    let history =
+        store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 1000 }).await.unwrap();
     assert_eq!(history.len(), 200 + 200 + 4);
 }
 

@@ -9,7 +9,8 @@ use crate::database::Database;
 use crate::jobs::{inserts, job_with, time};
 
 fn change(by: &str, key: &str, value: Option<&str>) -> DirectoryChange {
-    let row = DirectoryRow { kind: "account".to_owned(), key: key.to_owned(), value: value.map(str::to_owned) };
+    let row =
+        DirectoryRow { kind: "account".to_owned(), key: key.to_owned(), value: value.map(str::to_owned) };
     let audit = AuditEntry {
         number: 0,
         at: time(1),
@@ -26,10 +27,12 @@ fn change(by: &str, key: &str, value: Option<&str>) -> DirectoryChange {
 
 pub(crate) async fn people_are_kept_replaced_and_taken_away(database: &Database) {
     let store = database.open().await;
-    for (key, value) in [("ada", Some("1")), ("grace", Some("\u{0}丹")), ("ada", Some("2")), ("grace", None)] {
+    for (key, value) in [("ada", Some("1")), ("grace", Some("\u{0}丹")), ("ada", Some("2")), ("grace", None)]
+    {
         store.directory_change(&change("root", key, value)).await.unwrap();
     }
-    let left = DirectoryRow { kind: "account".to_owned(), key: "ada".to_owned(), value: Some("2".to_owned()) };
+    let left =
+        DirectoryRow { kind: "account".to_owned(), key: "ada".to_owned(), value: Some("2".to_owned()) };
     assert_eq!(store.directory().await.unwrap(), [left.clone()]);
     assert_eq!(database.open().await.directory().await.unwrap(), [left]);
 }
@@ -53,7 +56,13 @@ pub(crate) async fn the_audit_is_sealed_whoever_writes_at_once(database: &Databa
 
     let of_one = AuditFilter { subject: Some("p3".to_owned()), ..all.clone() };
     assert_eq!(store.audit_list(&of_one).await.unwrap().len(), 1);
-    assert!(store.audit_list(&AuditFilter { by: Some("ada".to_owned()), ..all.clone() }).await.unwrap().is_empty());
+    assert!(
+        store
+            .audit_list(&AuditFilter { by: Some("ada".to_owned()), ..all.clone() })
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(store.audit_list(&AuditFilter { after: 18, ..all }).await.unwrap().len(), 2);
 }
 

@@ -366,3 +366,48 @@ async fn accounts_survive_a_restart() {
     assert_eq!(value(&members)["items"].as_array().unwrap().len(), 4);
     assert_eq!(site.sign_in("vera", PASSWORD).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_signs_in_and_out() {
+    let site = Site::new(&[]).await;
+    let home = tempfile::tempdir().unwrap();
+    let run = async |arguments: &[&str], typed: &str| {
+        use tokio::io::AsyncWriteExt as _;
+        let mut program = tokio::process::Command::new(DANLU)
+            .args(arguments)
+            .env("XDG_CONFIG_HOME", home.path())
+            .env("HOME", home.path())
+            .env_remove("DANLU_DATA")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        program.stdin.take().unwrap().write_all(typed.as_bytes()).await.unwrap();
+        let output = program.wait_with_output().await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, said) = run(&["login", "ada", "--server", &site.address], "wrong\n").await;
+    assert!(code == Some(1) && said.contains("no account with this name and password"), "{said}");
+    let (code, _, said) = run(&["login", "ada", "--server", &site.address], &format!("{PASSWORD}\n")).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (_, whoami, _) = run(&["whoami"], "").await;
+    assert_eq!(whoami, "ada\nowner of the workspace `ada`, member of `default`\nmember of `lab`\n");
+    let (code, token, _) = run(&["tokens", "add", "nightly", "--scope", "read"], "").await;
+    assert!(code == Some(0) && token.starts_with("danlu_"), "{token}");
+    let (code, _, said) = run(&["admin", "user", "list"], "").await;
+    assert!(code == Some(1) && said.contains("`ada` may not do this"), "{said}");
+    assert_eq!(run(&["logout"], "").await.0, Some(0));
+    assert_eq!(run(&["whoami"], "").await.0, Some(4));
+
+    let data = site.server.data().display().to_string();
+    let (code, seal, said) = run(&["--data", &data, "admin", "audit", "--verify"], "").await;
+    assert!(code == Some(0) && seal.trim().len() == 64, "{said}");
+    let (_, secret, _) = run(&["--data", &data, "admin", "user", "add", "nina"], "").await;
+    let set = ["--data", &data, "password", "nina", "--link", secret.trim()];
+    assert_eq!(run(&set, &format!("{PASSWORD}\n")).await.0, Some(0));
+    let (code, _, said) = run(&set, &format!("{PASSWORD}\n")).await;
+    assert!(code == Some(1) && said.contains("a link works once"), "{said}");
+    assert_eq!(site.sign_in("nina", PASSWORD).await.status, 200);
+}

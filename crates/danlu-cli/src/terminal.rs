@@ -1,6 +1,6 @@
 //! The terminal in raw mode, given back as it was on every way out.
 
-use std::io::{self, Stdin};
+use std::io::{self, IsTerminal as _, Stdin};
 
 use danlu_types::session::TerminalSize;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
@@ -39,8 +39,6 @@ pub(crate) fn size() -> TerminalSize {
 
 /// A line that is not shown while it is typed; from a pipe, its first line.
 pub(crate) fn ask_secret(prompt: &str) -> io::Result<String> {
-    use std::io::IsTerminal as _;
-
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return read_line(&mut stdin.lock());
@@ -53,11 +51,11 @@ pub(crate) fn ask_secret(prompt: &str) -> io::Result<String> {
     let line = read_line(&mut stdin.lock());
     tcsetattr(&stdin, SetArg::TCSADRAIN, &before)?;
     anstream::eprintln!();
-    return line;
+    line
+}
 
-    fn read_line(from: &mut impl io::BufRead) -> io::Result<String> {
-        let mut line = String::new();
-        from.read_line(&mut line)?;
-        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-    }
+fn read_line(from: &mut impl io::BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    from.read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -1,5 +1,7 @@
 //! Plain HTTP, byte by byte: for requests that no well-behaved client would send.
 
+use std::fmt::Write as _;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -25,15 +27,15 @@ pub async fn send(address: &str, method: &str, path: &str, headers: &[(&str, &st
     let mut stream = TcpStream::connect(address.trim_start_matches("http://")).await.expect("a server");
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        let _ = write!(head, "{name}: {value}\r\n");
     }
-    head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+    let _ = write!(head, "content-length: {}\r\n\r\n", body.len());
     let mut bytes = head.into_bytes();
     bytes.extend_from_slice(body);
     // The server may answer and hang up before it has read ten megabytes.
     let _ = stream.write_all(&bytes).await;
     let mut answer = Vec::new();
-    let mut part = [0; 16 << 10];
+    let mut part = vec![0; 16 << 10];
     loop {
         match stream.read(&mut part).await {
             Ok(0) | Err(_) => break,

@@ -1,35 +1,31 @@
-//! What people do with accounts: sign in, make, change, delete, give tokens and roles.
+//! What people do with accounts: sign in, make, change, delete.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use danlu_core::policy::{self, Action};
 use danlu_store::DirectoryRow;
-use danlu_types::account::{AccountName, Registration, Scope, Standing, WorkspaceRole};
+use danlu_types::account::{AccountName, Registration, Scope, Standing};
 use danlu_types::api::{
-    AccountChange, AccountView, Invitation, MadeToken, MemberView, NewAccount, NewPassword, NewToken, SignIn,
-    TokenKind, TokenView, Whoami,
+    AccountChange, AccountView, Invitation, NewAccount, NewPassword, SignIn, TokenKind, Whoami,
 };
-use danlu_types::spec::is_name;
 use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
-use super::register::{Account, Token, account_row, member_row, no_account_row, token_row};
+use super::register::{Account, Token, account_row, no_account_row, token_row};
 use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, new_secret, password, require};
 use crate::app::store_problem;
 
 const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(24 * 7);
 const LINK_LASTS: SignedDuration = SignedDuration::from_hours(48);
-const LONGEST_TEXT: usize = 200;
-/// More would be a mistake in a script.
-const MOST_TOKENS: usize = 100;
+pub(super) const LONGEST_TEXT: usize = 200;
 
 impl Directory {
     pub(crate) fn whoami(&self, asker: &Asker) -> Result<Whoami, Problem> {
         Ok(Whoami { account: self.view(&asker.person.name)?, scope: asker.person.scope })
     }
 
-    fn view(&self, name: &AccountName) -> Result<AccountView, Problem> {
+    pub(super) fn view(&self, name: &AccountName) -> Result<AccountView, Problem> {
         let register = self.register();
         register.account(name).map(|account| register.account_view(account)).ok_or_else(|| no_account(name))
     }
@@ -40,13 +36,8 @@ impl Directory {
     }
 
     pub(crate) fn account(&self, asker: &Asker, name: &AccountName) -> Result<AccountView, Problem> {
-        self.require_of_account(asker, name, Action::SeeAccount)?;
+        require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)
-    }
-
-    fn require_of_account(&self, asker: &Asker, name: &AccountName, action: Action) -> Result<(), Problem> {
-        let relation = policy::to_account(&asker.person, name);
-        require(asker, relation, action, Action::SeeAccount, || no_account(name))
     }
 
     /// The secret of a new session. Says the same, and takes as long, whatever is wrong.
@@ -167,9 +158,9 @@ impl Directory {
         name: &AccountName,
         change: AccountChange,
     ) -> Result<AccountView, Problem> {
-        self.require_of_account(asker, name, Action::ChangeAccount)?;
+        require_of_account(asker, name, Action::ChangeAccount)?;
         if change.admin.is_some() || change.standing.is_some() {
-            self.require_of_account(asker, name, Action::RunAccounts)?;
+            require_of_account(asker, name, Action::RunAccounts)?;
             if name.as_str() == LOCAL_ADMIN {
                 let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and stays what it is");
                 return Err(Problem::new(ProblemCode::WrongState, detail));
@@ -289,126 +280,11 @@ impl Directory {
             Deed { by: name.as_str(), from, action: "account.password", subject, before: None, after: None };
         self.write(rows, deed).await.map_err(store_problem)
     }
+}
 
-    pub(crate) fn tokens(&self, asker: &Asker, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
-        self.require_of_account(asker, name, Action::SeeAccount)?;
-        self.view(name)?;
-        let register = self.register();
-        let mut tokens: Vec<_> =
-            register.tokens_of(name).map(|(_, token)| register.token_view(token)).collect();
-        tokens.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-        Ok(tokens)
-    }
-
-    /// A token for the asker's programs, that may do no more than the one that asks.
-    pub(crate) async fn make_token(&self, asker: &Asker, new: NewToken) -> Result<MadeToken, Problem> {
-        let name = asker.person.name.clone();
-        self.require_of_account(asker, &name, Action::ChangeAccount)?;
-        if new.name.is_empty()
-            || new.name.chars().count() > LONGEST_TEXT
-            || new.name.contains(char::is_control)
-        {
-            let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
-            return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
-        }
-        let _one_at_a_time = self.changing.lock().await;
-        if self.register().tokens_of(&name).count() >= MOST_TOKENS {
-            let detail = format!("`{name}` has {MOST_TOKENS} tokens already");
-            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
-        }
-        let now = Timestamp::now();
-        let lasts =
-            new.lasts.map(|span| SignedDuration::try_from(span.to_duration()).unwrap_or(SignedDuration::MAX));
-        let token = Token {
-            id: new_id(),
-            account: name,
-            kind: TokenKind::Api,
-            name: new.name,
-            scope: new.scope,
-            created_at: now,
-            expires_at: lasts.map(|lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX)),
-        };
-        let secret = new_secret();
-        let view = self.register().token_view(&token);
-        let by = asker.name();
-        let subject = token.account.to_string();
-        let deed = Deed {
-            by: &by,
-            from: asker.from,
-            action: "token.create",
-            subject,
-            before: None,
-            after: json(&view),
-        };
-        self.write(vec![token_row(&secret, &token)], deed).await.map_err(store_problem)?;
-        Ok(MadeToken { token: view, secret })
-    }
-
-    pub(crate) async fn revoke(&self, asker: &Asker, name: &AccountName, id: &str) -> Result<(), Problem> {
-        // Whoever may look may also end the session that they look with.
-        let own = asker.person.name == *name && asker.token == id;
-        let action = if own { Action::SeeAccount } else { Action::ChangeAccount };
-        self.require_of_account(asker, name, action)?;
-        let _one_at_a_time = self.changing.lock().await;
-        let rows = self.register().revocations(name, |token| token.id == id && id != super::LOCAL_TOKEN);
-        if rows.is_empty() {
-            return Err(Problem::new(
-                ProblemCode::NotFound,
-                format!("`{name}` has no token `{id}` to revoke"),
-            ));
-        }
-        let by = asker.name();
-        let subject = name.to_string();
-        let before = Some(serde_json::json!({ "token": id }));
-        let deed = Deed { by: &by, from: asker.from, action: "token.revoke", subject, before, after: None };
-        self.write(rows, deed).await.map_err(store_problem)
-    }
-
-    pub(crate) fn members(&self, asker: &Asker, workspace: &str) -> Result<Vec<MemberView>, Problem> {
-        self.require_of_workspace(asker, workspace, Action::SeeMembers)?;
-        Ok(self.register().members(workspace))
-    }
-
-    fn require_of_workspace(&self, asker: &Asker, workspace: &str, action: Action) -> Result<(), Problem> {
-        let relation = self.to_workspace(&asker.person, workspace);
-        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))
-    }
-
-    /// Gives somebody a role, or takes it away.
-    pub(crate) async fn set_role(
-        &self,
-        asker: &Asker,
-        workspace: &str,
-        name: &AccountName,
-        role: Option<WorkspaceRole>,
-    ) -> Result<(), Problem> {
-        self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
-        if !is_name(workspace) {
-            return Err(no_workspace(workspace));
-        }
-        let _one_at_a_time = self.changing.lock().await;
-        let before = {
-            let register = self.register();
-            if register.account(name).is_none() {
-                return Err(no_account(name));
-            }
-            register.members(workspace).into_iter().find(|member| member.account == *name)
-        };
-        if role.is_none() && before.is_none() {
-            let detail = format!("`{name}` was not put into `{workspace}`");
-            return Err(Problem::new(ProblemCode::NotFound, detail));
-        }
-        let by = asker.name();
-        let deed = Deed {
-            by: &by,
-            from: asker.from,
-            action: "member.change",
-            subject: workspace.to_owned(),
-            before: before.as_ref().and_then(json),
-            after: role.and_then(|role| json(&MemberView { account: name.clone(), role })),
-        };
-        self.write(vec![member_row(workspace, name, role)], deed).await.map_err(store_problem)
-    }
+pub(super) fn require_of_account(asker: &Asker, name: &AccountName, action: Action) -> Result<(), Problem> {
+    let relation = policy::to_account(&asker.person, name);
+    require(asker, relation, action, Action::SeeAccount, || no_account(name))
 }
 
 fn link_to(name: &AccountName) -> (String, Token) {
@@ -425,7 +301,7 @@ fn link_to(name: &AccountName) -> (String, Token) {
     (new_secret(), token)
 }
 
-fn new_id() -> String {
+pub(super) fn new_id() -> String {
     use rand::Rng;
     format!("{:012x}", rand::rng().random::<u64>() >> 16)
 }
@@ -450,11 +326,6 @@ fn check_text(field: &str, text: Option<&str>) -> Result<(), Problem> {
     Err(Problem::invalid_fields(vec![FieldError::new(field, message)]))
 }
 
-fn no_account(name: &AccountName) -> Problem {
+pub(super) fn no_account(name: &AccountName) -> Problem {
     Problem::new(ProblemCode::NotFound, format!("there is no account `{name}`"))
-}
-
-fn no_workspace(name: &str) -> Problem {
-    let name: String = name.chars().take(63).collect();
-    Problem::new(ProblemCode::NotFound, format!("there is no workspace `{name}`"))
 }

@@ -4,6 +4,7 @@
 //! and only then seen.
 
 mod cases;
+mod grants;
 mod password;
 mod register;
 mod throttle;

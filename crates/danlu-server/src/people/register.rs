@@ -1,6 +1,7 @@
 //! What is known of people, in memory: rows go in as they are stored, at start and after each change.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 
 use danlu_core::policy::Person;
 use danlu_store::DirectoryRow;
@@ -52,7 +53,10 @@ const MEMBER: &str = "member";
 
 /// What is kept of a secret: enough to know it again, too little to use it.
 pub(crate) fn hash(secret: &str) -> String {
-    Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(secret.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
@@ -133,19 +137,12 @@ impl Register {
     fn file_member(&mut self, row: &DirectoryRow) -> Option<()> {
         let (workspace, account) = row.key.rsplit_once('/')?;
         let account = account.parse().ok()?;
+        let members = self.members.entry(workspace.to_owned()).or_default();
         match &row.value {
-            Some(value) => {
-                let member: Member = serde_json::from_str(value).ok()?;
-                self.members.entry(workspace.to_owned()).or_default().insert(account, member.role);
-            }
-            None => {
-                let members = self.members.get_mut(workspace)?;
-                members.remove(&account);
-                if members.is_empty() {
-                    self.members.remove(workspace);
-                }
-            }
-        }
+            Some(value) => members.insert(account, serde_json::from_str::<Member>(value).ok()?.role),
+            None => members.remove(&account),
+        };
+        self.members.retain(|_, members| !members.is_empty());
         Some(())
     }
 

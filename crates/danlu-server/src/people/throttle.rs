@@ -8,9 +8,9 @@ use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 const FREE_TRIES: u32 = 5;
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// A count that nothing was added to for this long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
+const FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
 /// Beyond it, the oldest counts make room: memory is not what a guesser may take.
 const MOST_COUNTED: usize = 10_000;
 

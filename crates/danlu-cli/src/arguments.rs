@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    clone, completions, delete, devices, events, exec, history, hold, jobs, launch, logs, nodes, release,
-    run, show, sim, stop, submit, up, version, why, workspaces,
+    admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
+    members, nodes, release, run, show, sim, stop, submit, tokens, up, version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Why(why::Arguments),
     /// Lists workspaces, with what they may use and what they use
     Workspaces(workspaces::Arguments),
+    /// Shows who is in a workspace, and changes it
+    Members(members::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
     /// Lists accelerators, with who holds them, or puts one back into service
@@ -74,6 +76,18 @@ pub(crate) enum Command {
     History(history::Arguments),
     /// Simulates clusters: what other quotas, policies or machines would have done
     Sim(sim::Arguments),
+    /// Signs in at a server, for all commands that follow
+    Login(login::Arguments),
+    /// Signs out
+    Logout,
+    /// Prints who you are to the server, and what you are in which workspace
+    Whoami(login::WhoamiArguments),
+    /// Sets your password
+    Password(login::PasswordArguments),
+    /// Lists, makes and revokes tokens for your programs
+    Tokens(tokens::Arguments),
+    /// Runs accounts, and reads what was done by whom
+    Admin(admin::Arguments),
     /// Prints the versions of this program and of the server
     Version(version::Arguments),
     /// Prints a completion script for a shell

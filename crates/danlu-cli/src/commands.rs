@@ -1,5 +1,6 @@
 //! One file for each command; this one says who runs what.
 
+pub(crate) mod admin;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod delete;
@@ -11,7 +12,9 @@ pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod jobs;
 pub(crate) mod launch;
+pub(crate) mod login;
 pub(crate) mod logs;
+pub(crate) mod members;
 pub(crate) mod nodes;
 pub(crate) mod reference;
 pub(crate) mod release;
@@ -20,6 +23,7 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod stop;
 pub(crate) mod submit;
+pub(crate) mod tokens;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod why;
@@ -53,6 +57,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Delete(arguments) => block_on(delete::run(client()?, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
+        Command::Members(arguments) => block_on(members::run(client()?, arguments)),
+        Command::Login(arguments) => block_on(login::login(data, arguments)),
+        Command::Logout => block_on(login::logout(client()?)),
+        Command::Whoami(arguments) => block_on(login::whoami(client()?, arguments)),
+        Command::Password(arguments) => block_on(login::password(client, arguments)),
+        Command::Tokens(arguments) => block_on(tokens::run(client()?, arguments)),
+        Command::Admin(arguments) => block_on(admin::run(client()?, arguments)),
         Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
         Command::Devices(arguments) => block_on(devices::run(client()?, arguments)),
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),

@@ -215,12 +215,20 @@ impl Client {
         self.answer(self.http.get(format!("{}/{name}", self.address()))).await
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.answer(self.request(Method::GET, path)).await
     }
 
-    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+    pub(crate) async fn answer<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<T, ClientError> {
         read_json(self.send(request.timeout(ANSWER_TIMEOUT)).await?).await
+    }
+
+    /// For what is answered with nothing.
+    pub(crate) async fn done(&self, request: RequestBuilder) -> Result<(), ClientError> {
+        self.send(request.timeout(ANSWER_TIMEOUT)).await.map(drop)
     }
 
     /// Sends, and turns what is not a success into an error.
@@ -243,7 +251,7 @@ impl Client {
 }
 
 /// A name as one segment of a path, whatever was typed.
-fn segment(name: &str) -> String {
+pub(crate) fn segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~');
     let dotted = |byte: u8| byte == b'.' && name.bytes().any(plain);
     let spell =

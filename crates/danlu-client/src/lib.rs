@@ -8,11 +8,12 @@ mod client;
 mod discover;
 mod error;
 mod follow;
+mod people;
 mod session;
 pub mod sse;
 
 pub use client::Client;
-pub use discover::{ServerFile, data_folder, default_data_folder};
+pub use discover::{Profile, ServerFile, data_folder, default_data_folder};
 pub use error::ClientError;
 pub use follow::{Followed, HintStream, LogFollow};
 pub use session::{SessionReceiver, SessionSender};

@@ -3,11 +3,13 @@
 //! Everything here is a plain function of values: no clock, no randomness, no input or output. Time and ids are
 //! parameters, so the simulator runs this very code under virtual time.
 
+pub mod audit;
 pub mod diagnosis;
 pub mod job;
 pub mod launch;
 pub mod log;
 pub mod node;
+pub mod policy;
 pub mod ranktable;
 mod record;
 pub mod report;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use danlu_core::launch::RunLayout;
+use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_core::{Event, Job};
 use danlu_engine::Engine;
@@ -16,12 +17,10 @@ use jiff::Timestamp;
 use crate::book::Book;
 use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
+use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::wake::Wake;
-
-/// Until accounts exist there is one person: whoever can read the token file.
-pub(crate) const LOCAL_ADMIN: &str = "admin";
 
 const TRY_AGAIN: &str =
     "nothing was changed; check the database and the disk of the data folder, then try again";
@@ -42,6 +41,7 @@ pub(crate) struct App {
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
+    pub(crate) directory: Directory,
 }
 
 impl App {
@@ -69,33 +69,45 @@ impl App {
         JobView { progress, ..view }
     }
 
-    pub(crate) async fn submit(&self, spec: JobSpec, key: Option<String>) -> Result<Arc<Job>, Problem> {
-        self.check(&spec)?;
+    pub(crate) async fn submit(
+        &self,
+        asker: &Asker,
+        spec: JobSpec,
+        key: Option<String>,
+    ) -> Result<Arc<Job>, Problem> {
+        self.check(asker, &spec)?;
         // Taken now, it could not start, and nobody would be told why.
         if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
-        match self.ledger.submit(spec, LOCAL_ADMIN.to_owned(), key).await {
-            Ok(Answer::SubmittedBefore(id)) => self.job(id).await,
+        match self.ledger.submit(spec, asker.name(), key).await {
+            Ok(Answer::SubmittedBefore(id)) => self.job_for(asker, id, Action::SeeJob).await,
             other => done(other),
         }
     }
 
     /// What would happen to a job if it were submitted now.
-    pub(crate) async fn dry_run(&self, spec: JobSpec) -> Result<Explanation, Problem> {
-        self.check(&spec)?;
+    pub(crate) async fn dry_run(&self, asker: &Asker, spec: JobSpec) -> Result<Explanation, Problem> {
+        self.check(asker, &spec)?;
         // The largest id: behind everybody else of its priority, as a new job would be.
         let now = Timestamp::now();
-        let job = Job::submitted(JobId(u64::MAX), LOCAL_ADMIN.to_owned(), Arc::new(spec), now);
+        let job = Job::submitted(JobId(u64::MAX), asker.name(), Arc::new(spec), now);
         Ok(Explanation { job: JobId(0), ..self.explain_job(job, now).await? })
     }
 
-    /// Refuses what is wrong in itself, and what nothing here could ever run.
-    fn check(&self, spec: &JobSpec) -> Result<(), Problem> {
+    /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run.
+    fn check(&self, asker: &Asker, spec: &JobSpec) -> Result<(), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
         }
+        let relation = self.directory.to_workspace(&asker.person, &spec.workspace);
+        require(asker, relation, Action::SubmitJob, Action::SeeMembers, || {
+            let message =
+                format!("`{}` has no workspace `{}` to submit to", asker.person.name, spec.workspace);
+            Problem::invalid_fields(vec![FieldError::new("workspace", message)])
+                .with_hint("`danlu whoami` lists yours; an owner of the workspace can put you into it")
+        })?;
         if let Err(impossible) = self.planner.check(spec) {
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
@@ -112,7 +124,20 @@ impl App {
         }
     }
 
-    pub(crate) async fn job(&self, id: JobId) -> Result<Arc<Job>, Problem> {
+    /// The job, if the asker may do this to it.
+    pub(crate) async fn job_for(
+        &self,
+        asker: &Asker,
+        id: JobId,
+        action: Action,
+    ) -> Result<Arc<Job>, Problem> {
+        let job = self.job(id).await?;
+        let relation = self.directory.to_job(&asker.person, &job);
+        require(asker, relation, action, Action::SeeJob, || no_such_job(id))?;
+        Ok(job)
+    }
+
+    async fn job(&self, id: JobId) -> Result<Arc<Job>, Problem> {
         if let Some(job) = self.book.job(id) {
             return Ok(job);
         }
@@ -134,8 +159,8 @@ impl App {
         }
     }
 
-    pub(crate) async fn delete(&self, id: JobId) -> Result<(), Problem> {
-        let job = self.job(id).await?;
+    pub(crate) async fn delete(&self, asker: &Asker, id: JobId) -> Result<(), Problem> {
+        let job = self.job_for(asker, id, Action::ChangeJob).await?;
         if job.ended_at().is_none() {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
                 .with_hint(format!("stop it first: `danlu stop {id}`")));
@@ -158,8 +183,8 @@ impl App {
         Ok(count)
     }
 
-    pub(crate) async fn explain(&self, id: JobId) -> Result<Explanation, Problem> {
-        let job = self.job(id).await?;
+    pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
+        let job = self.job_for(asker, id, Action::SeeJob).await?;
         self.explain_job(Job::clone(&job), Timestamp::now()).await
     }
 

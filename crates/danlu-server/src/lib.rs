@@ -10,6 +10,7 @@ mod folder;
 mod http;
 mod ledger;
 mod nodes;
+mod people;
 mod planner;
 mod reconcile;
 mod reports;

@@ -12,7 +12,7 @@ use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{Bytes, Cpus, DeviceCount, FieldError, Node, NodeName, Problem, ProblemCode};
 use jiff::Timestamp;
 
-use crate::app::{App, LOCAL_ADMIN, store_problem};
+use crate::app::{App, store_problem};
 
 const LONGEST_REASON: usize = 500;
 
@@ -129,21 +129,21 @@ impl App {
     }
 
     /// Has nothing new start on a node. What runs there, runs on.
-    pub(crate) async fn cordon(&self, name: &NodeName, why: &str) -> Result<NodeView, Problem> {
+    pub(crate) async fn cordon(&self, by: &str, name: &NodeName, why: &str) -> Result<NodeView, Problem> {
         let why = why.trim();
         if why.is_empty() || why.len() > LONGEST_REASON || why.contains(char::is_control) {
             let message = format!("must be a line of 1 to {LONGEST_REASON} bytes, such as `new fans`");
             return Err(Problem::invalid_fields(vec![FieldError::new("why", message)]));
         }
-        self.note(name, LOCAL_ADMIN, RecordKind::NodeCordoned, format!("cordoned {name}: {why}"), |note| {
+        self.note(name, by, RecordKind::NodeCordoned, format!("cordoned {name}: {why}"), |note| {
             note.cordoned = Some(why.to_owned());
         })
         .await?;
         self.node_view(name)
     }
 
-    pub(crate) async fn uncordon(&self, name: &NodeName) -> Result<NodeView, Problem> {
-        self.note(name, LOCAL_ADMIN, RecordKind::NodeUncordoned, format!("uncordoned {name}"), |note| {
+    pub(crate) async fn uncordon(&self, by: &str, name: &NodeName) -> Result<NodeView, Problem> {
+        self.note(name, by, RecordKind::NodeUncordoned, format!("uncordoned {name}"), |note| {
             note.cordoned = None;
         })
         .await?;
@@ -151,8 +151,8 @@ impl App {
     }
 
     /// Cordons a node and has its preemptible jobs leave it; the others run to their end.
-    pub(crate) async fn drain(&self, name: &NodeName, why: &str) -> Result<DrainView, Problem> {
-        self.cordon(name, why).await?;
+    pub(crate) async fn drain(&self, by: &str, name: &NodeName, why: &str) -> Result<DrainView, Problem> {
+        self.cordon(by, name, why).await?;
         let here: Vec<Arc<Job>> = {
             let pages = self.book.read();
             let on_node = |job: &&Arc<Job>| {
@@ -162,7 +162,7 @@ impl App {
             pages.active().filter(on_node).cloned().collect()
         };
         let (leaving, staying): (Vec<_>, Vec<_>) = here.iter().partition(|job| job.spec.preemptible);
-        let event = || Event::Drain { node: name.clone(), by: LOCAL_ADMIN.to_owned() };
+        let event = || Event::Drain { node: name.clone(), by: by.to_owned() };
         let events = leaving.iter().map(|job| (job.id, event(), Timestamp::now())).collect();
         for answer in self.ledger.apply_all(events).await {
             crate::app::done(answer)?;
@@ -180,7 +180,7 @@ impl App {
     }
 
     /// Gives a device out again that was taken out of service.
-    pub(crate) async fn restore_device(&self, name: &NodeName, index: u32) -> Result<(), Problem> {
+    pub(crate) async fn restore_device(&self, by: &str, name: &NodeName, index: u32) -> Result<(), Problem> {
         let device = self.devices().into_iter().find(|view| view.node == *name && view.device.index == index);
         let Some(device) = device else {
             let detail = format!("there is no device {index} of a node `{name}`");
@@ -191,7 +191,7 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, detail));
         }
         let message = format!("put device {index} of {name} back into service");
-        self.note(name, LOCAL_ADMIN, RecordKind::DeviceRestored, message, |note| {
+        self.note(name, by, RecordKind::DeviceRestored, message, |note| {
             note.out_of_service.remove(&index);
             note.restored.insert(index, Timestamp::now());
         })

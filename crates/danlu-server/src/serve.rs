@@ -12,6 +12,7 @@ use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
+use danlu_types::account::Registration;
 use danlu_types::{Sharing, Span};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,6 +24,7 @@ use crate::book::Book;
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
 use crate::nodes::NodeNotes;
+use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sharing::SharingSource;
@@ -44,6 +46,8 @@ pub struct ServeOptions {
     pub sharing: Option<Arc<dyn SharingSource>>,
     /// The program, with its arguments, whose copies become the launchers of workers (`danlu_launch::serve`).
     pub nursery: Vec<OsString>,
+    /// How accounts come to be.
+    pub registration: Registration,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
 }
@@ -57,7 +61,6 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
         );
     }
     let folder = DataFolder::open(&options.data)?;
-    let token = folder.token()?;
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
@@ -77,7 +80,7 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     folder.announce(&address)?;
     tracing::info!(data = %folder.path.display(), "serving on {address}");
 
-    let router = crate::http::router(app.clone(), &token, stop.clone());
+    let router = crate::http::router(app.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();
@@ -88,7 +91,11 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
             stop.cancel();
         }
     };
-    axum::serve(listener, router).with_graceful_shutdown(shutdown).await.context("the HTTP server failed")?;
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service)
+        .with_graceful_shutdown(shutdown)
+        .await
+        .context("the HTTP server failed")?;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();
@@ -150,6 +157,9 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
+        .await
+        .context("could not read the accounts")?;
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -166,6 +176,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         planner,
         nodes,
         reports,
+        directory,
     })
 }
 

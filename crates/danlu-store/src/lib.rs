@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote, Record};
-use danlu_types::api::{EventView, JobOutcome, JobState};
+use danlu_types::api::{AuditEntry, EventView, JobOutcome, JobState};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
@@ -65,6 +65,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Replaces what is known of a node, and writes so into history.
     async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError>;
+
+    /// Everything that is known of people: accounts, tokens, members.
+    async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError>;
+
+    /// Changes what is known of people, and says so in the audit, both or neither. Returns the entry, numbered and sealed.
+    async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError>;
+
+    /// One page of the audit, oldest first.
+    async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError>;
 
     /// The id of the job that was submitted with this key, if one was and has not been forgotten.
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;
@@ -115,6 +124,31 @@ pub struct NodeChange {
     pub records: Vec<Record>,
 }
 
+/// One thing that is known of people. What it means is its kind's affair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryRow {
+    pub kind: String,
+    pub key: String,
+    /// JSON; `None` in a change that takes it away.
+    pub value: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct DirectoryChange {
+    pub rows: Vec<DirectoryRow>,
+    /// Its number and seal are given by the store.
+    pub audit: AuditEntry,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuditFilter {
+    pub by: Option<String>,
+    pub subject: Option<String>,
+    /// Only entries with a larger number.
+    pub after: u64,
+    pub limit: u32,
+}
+
 /// What became of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Committed {
@@ -130,6 +164,8 @@ pub struct JobFilter {
     pub states: Vec<JobState>,
     pub outcomes: Vec<JobOutcome>,
     pub workspace: Option<String>,
+    /// Only jobs in these; in all when absent.
+    pub visible: Option<Vec<String>>,
     pub name: Option<String>,
     /// Part of the name, ignoring case.
     pub search: Option<String>,
@@ -142,6 +178,8 @@ pub struct JobFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventFilter {
     pub job: Option<JobId>,
+    /// Only events of no job, or of one in these workspaces that has not been forgotten; all when absent.
+    pub visible: Option<Vec<String>>,
     /// Only events with a larger number.
     pub after: u64,
     pub limit: u32,

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0001_jobs.sql"),
     include_str!("../migrations/postgres/0002_code.sql"),
     include_str!("../migrations/postgres/0003_nodes.sql"),
+    include_str!("../migrations/postgres/0004_people.sql"),
 ];
 
 const CONNECTIONS: u32 = 8;

@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0001_jobs.sql"),
     include_str!("../migrations/sqlite/0002_code.sql"),
     include_str!("../migrations/sqlite/0003_nodes.sql"),
+    include_str!("../migrations/sqlite/0004_people.sql"),
 ];
 
 const READERS: u32 = 4;

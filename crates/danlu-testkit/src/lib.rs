@@ -9,6 +9,7 @@ mod processes;
 mod server;
 mod skip;
 mod terminal;
+pub mod wire;
 
 pub use clock::FakeClock;
 pub use postgres::PostgresServer;

@@ -1,5 +1,6 @@
 //! Bodies of the HTTP API under `/api/v1`.
 
+mod accounts;
 mod cluster;
 mod explanation;
 
@@ -7,6 +8,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+pub use accounts::{
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
+    NewAccount, NewPassword, NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
+};
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };

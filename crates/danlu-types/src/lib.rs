@@ -3,6 +3,7 @@
 //! Nothing here decides or acts: these are values with their text and JSON forms. Parsing is strict and says
 //! what would have been accepted, because most of these values are first typed by a person.
 
+pub mod account;
 pub mod api;
 pub mod device;
 pub mod family;

@@ -14,10 +14,14 @@ pub enum ProblemCode {
     /// The request is well-formed, but nothing here could ever run it.
     CannotEverRun,
     Unauthenticated,
+    /// The asker is known, and may not do this.
+    Forbidden,
     NotFound,
     /// The thing is in a state in which this cannot be done to it.
     WrongState,
     TooLarge,
+    /// Too many tries in too short a time.
+    TooManyRequests,
     UnsupportedMediaType,
     MethodNotAllowed,
     /// Something the server needs (its disk, its database) does not answer now; nothing was changed, try again.
@@ -30,12 +34,14 @@ impl ProblemCode {
         match self {
             ProblemCode::BadRequest => 400,
             ProblemCode::Unauthenticated => 401,
+            ProblemCode::Forbidden => 403,
             ProblemCode::NotFound => 404,
             ProblemCode::MethodNotAllowed => 405,
             ProblemCode::WrongState => 409,
             ProblemCode::TooLarge => 413,
             ProblemCode::UnsupportedMediaType => 415,
             ProblemCode::InvalidFields | ProblemCode::CannotEverRun => 422,
+            ProblemCode::TooManyRequests => 429,
             ProblemCode::Internal => 500,
             ProblemCode::Unavailable => 503,
         }
@@ -47,9 +53,11 @@ impl ProblemCode {
             ProblemCode::InvalidFields => "some fields are not valid",
             ProblemCode::CannotEverRun => "this job can never run here",
             ProblemCode::Unauthenticated => "a valid token is needed",
+            ProblemCode::Forbidden => "this is not allowed",
             ProblemCode::NotFound => "no such thing",
             ProblemCode::WrongState => "not possible in this state",
             ProblemCode::TooLarge => "the request is too large",
+            ProblemCode::TooManyRequests => "too many tries",
             ProblemCode::UnsupportedMediaType => "this content type is not understood",
             ProblemCode::MethodNotAllowed => "this address does not take that method",
             ProblemCode::Unavailable => "the server cannot do this right now",

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use check::FIELDS_OF_LATER_VERSIONS;
-pub(crate) use check::is_name;
+pub use check::is_name;
 pub use flexible::Parameter;
 pub use launching::{Compat, OnHang, RankTableUse};
 

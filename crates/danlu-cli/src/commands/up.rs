@@ -10,6 +10,7 @@ use clap::Args;
 use danlu_client::data_folder;
 use danlu_server::{ServeOptions, SharingSource};
 use danlu_types::Span;
+use danlu_types::account::Registration;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
@@ -30,6 +31,9 @@ pub(crate) struct Arguments {
     /// Who shares the cluster, and how: guarantees and limits, in YAML or JSON; read again at SIGHUP
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
+    /// Lets anybody ask for an account; it works once an administrator has approved it
+    #[arg(long)]
+    open_registration: bool,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -58,6 +62,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
+        registration: if arguments.open_registration { Registration::Open } else { Registration::Closed },
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {

@@ -79,7 +79,8 @@ impl Running {
     /// them back at once.
     pub(crate) fn work_at_stake(&self, now: Timestamp) -> u128 {
         let main = self.usage.get(self.usage.main_resource());
-        u128::from(main) * u128::from(milliseconds(self.saved_at.unwrap_or(self.placed_at), now) + RESTART.milliseconds)
+        u128::from(main)
+            * u128::from(milliseconds(self.saved_at.unwrap_or(self.placed_at), now) + RESTART.milliseconds)
     }
 
     /// When it should have ended, going by nine in ten of its like. One that outlives its estimate is given as long again: the longer a job has run, the longer

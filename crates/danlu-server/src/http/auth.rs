@@ -1,43 +1,120 @@
-//! The bearer token. Until accounts exist there is one, and whoever has it may do everything.
+//! Who a request comes from: a bearer token, or the cookie of somebody who signed in.
+//!
+//! Everything needs one of the two but what is listed in [`PUBLIC`]. What an asker may do is not decided here: handlers
+//! ask the policy about the thing at hand.
 
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use danlu_types::{Problem, ProblemCode};
 
+use super::Context;
 use super::extract::Failure;
+use crate::people::Asker;
 
-#[derive(Debug, Clone)]
-pub(crate) struct Token(Arc<str>);
+pub(crate) const SESSION_COOKIE: &str = "danlu_session";
+/// Sent by the console with every change. A page of another origin cannot add it without asking us first, and we do not
+/// agree.
+const CONSOLE_HEADER: &str = "x-danlu-console";
 
-impl Token {
-    pub(crate) fn new(token: &str) -> Self {
-        Token(token.into())
-    }
+/// What one may ask for without being anybody, below `/api/v1`. A password is set by whoever knows the present one or a
+/// link.
+const PUBLIC: [(Method, &str); 3] =
+    [(Method::POST, "/session"), (Method::POST, "/registration"), (Method::POST, "/password")];
 
-    /// In time that depends on the lengths only, so that nobody can guess a token byte by byte.
-    fn matches(&self, offered: &str) -> bool {
-        let (own, offered) = (self.0.as_bytes(), offered.as_bytes());
-        let difference = own.iter().zip(offered).fold(0, |difference, (a, b)| difference | (a ^ b));
-        own.len() == offered.len() && std::hint::black_box(difference) == 0
+/// The address that a request came from, for throttling and the audit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct From(pub(crate) IpAddr);
+
+impl<S: Sync> FromRequestParts<S> for From {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(From(address(&parts.extensions)))
     }
 }
 
-pub(crate) async fn require(State(token): State<Token>, request: Request, next: Next) -> Response {
-    let offered = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match offered.and_then(|value| value.strip_prefix("Bearer ")) {
-        Some(offered) if token.matches(offered.trim()) => next.run(request).await,
-        _ => {
-            let problem = Problem::new(ProblemCode::Unauthenticated, "this request carries no valid token")
-                .with_hint(
-                    "send `Authorization: Bearer TOKEN`; the token is in the file `token` of the data folder",
-                );
-            let mut response = Failure(problem).into_response();
-            response.headers_mut().insert(WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
+impl<S: Sync> FromRequestParts<S> for Asker {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        parts.extensions.get::<Asker>().cloned().ok_or_else(|| Failure(unknown()))
+    }
+}
+
+fn address(extensions: &axum::http::Extensions) -> IpAddr {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    peer.unwrap_or(IpAddr::from([0, 0, 0, 0]))
+}
+
+pub(crate) async fn identify(State(context): State<Context>, mut request: Request, next: Next) -> Response {
+    let from = address(request.extensions());
+    let directory = &context.app.directory;
+    let headers = request.headers();
+    let asker = match (bearer(headers), cookie(headers)) {
+        (Some(secret), _) => directory.asker(secret, from),
+        (None, Some(secret)) => {
+            let asker = directory.asker(secret, from);
+            if asker.is_some() && !is_from_console(&request) {
+                let detail = "a request with a cookie must come from the console";
+                let hint = format!("send `{CONSOLE_HEADER}: 1` from a page of this server, or use a token");
+                return Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response();
+            }
+            asker
+        }
+        (None, None) => None,
+    };
+    let path = request.uri().path();
+    let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
+    match asker {
+        Some(asker) => {
+            request.extensions_mut().insert(asker);
+            next.run(request).await
+        }
+        None if is_public => next.run(request).await,
+        None => {
+            let mut response = Failure(unknown()).into_response();
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             response
         }
     }
+}
+
+fn unknown() -> Problem {
+    Problem::new(ProblemCode::Unauthenticated, "this request carries no valid token").with_hint(
+        "sign in with `danlu login`, or send `Authorization: Bearer TOKEN`; on the server's own machine the token is in the \
+         file `token` of the data folder",
+    )
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    Some(value.strip_prefix("Bearer ")?.trim())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let pairs =
+        headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
+    pairs
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, _)| *name == SESSION_COOKIE)
+        .map(|(_, value)| value)
+}
+
+/// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.
+fn is_from_console(request: &Request) -> bool {
+    let headers = request.headers();
+    let text = |name: &axum::http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(&HOST);
+    let same_origin =
+        text(&ORIGIN).is_none_or(|origin| origin.split_once("://").map(|(_, rest)| rest) == host);
+    let is_upgrade = headers.contains_key("upgrade");
+    let is_harmless = matches!(*request.method(), Method::GET | Method::HEAD) && !is_upgrade;
+    is_harmless
+        || (same_origin && (headers.contains_key(CONSOLE_HEADER) || (is_upgrade && text(&ORIGIN).is_some())))
 }

@@ -6,9 +6,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use danlu_core::policy::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
-    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, NodeView, Page, WorkspaceView,
+    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page,
+    WorkspaceView,
 };
 use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;
@@ -17,12 +19,14 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Context;
 use super::extract::{Body, Failure, Path, Query};
 use crate::app::store_problem;
+use crate::people::{Asker, require_of_platform};
 
 /// List what has happened, oldest first
 #[utoipa::path(get, path = "/events", tag = "cluster", params(EventQuery),
     responses((status = 200, body = Page<EventView>)))]
 pub(crate) async fn events(
     State(context): State<Context>,
+    asker: Asker,
     Query(query): Query<EventQuery>,
 ) -> Result<Json<Page<EventView>>, Failure> {
     let after = match query.cursor.as_deref().map(str::parse) {
@@ -34,7 +38,9 @@ pub(crate) async fn events(
         }
     };
     let limit = query.limit.unwrap_or(100).clamp(1, 1000);
-    let filter = EventFilter { job: query.job, after, limit: limit + 1 };
+    require_of_platform(&asker, Action::SeeCluster)?;
+    let visible = context.app.directory.visible_to(&asker.person);
+    let filter = EventFilter { job: query.job, visible, after, limit: limit + 1 };
     let mut items = context.app.store.events_list(&filter).await.map_err(store_problem)?;
     let more = items.len() > limit as usize;
     items.truncate(limit as usize);
@@ -44,8 +50,12 @@ pub(crate) async fn events(
 
 /// List nodes with what is taken of them
 #[utoipa::path(get, path = "/nodes", tag = "cluster", responses((status = 200, body = Page<NodeView>)))]
-pub(crate) async fn nodes(State(context): State<Context>) -> Json<Page<NodeView>> {
-    Json(Page { items: context.app.node_views(), next: None })
+pub(crate) async fn nodes(
+    State(context): State<Context>,
+    asker: Asker,
+) -> Result<Json<Page<NodeView>>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(Page { items: context.app.node_views(), next: None }))
 }
 
 /// Have nothing new start on a node
@@ -56,10 +66,12 @@ pub(crate) async fn nodes(State(context): State<Context>) -> Json<Page<NodeView>
     (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cordon(
     State(context): State<Context>,
+    asker: Asker,
     Path(name): Path<NodeName>,
     Body(request): Body<CordonRequest>,
 ) -> Result<Json<NodeView>, Failure> {
-    Ok(Json(context.app.cordon(&name, &request.why).await?))
+    require_of_platform(&asker, Action::RunCluster)?;
+    Ok(Json(context.app.cordon(&asker.name(), &name, &request.why).await?))
 }
 
 /// Let jobs start on a node again
@@ -67,9 +79,11 @@ pub(crate) async fn cordon(
     (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn uncordon(
     State(context): State<Context>,
+    asker: Asker,
     Path(name): Path<NodeName>,
 ) -> Result<Json<NodeView>, Failure> {
-    Ok(Json(context.app.uncordon(&name).await?))
+    require_of_platform(&asker, Action::RunCluster)?;
+    Ok(Json(context.app.uncordon(&asker.name(), &name).await?))
 }
 
 /// Empty a node
@@ -80,10 +94,12 @@ pub(crate) async fn uncordon(
     (status = 200, body = DrainView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn drain(
     State(context): State<Context>,
+    asker: Asker,
     Path(name): Path<NodeName>,
     Body(request): Body<CordonRequest>,
 ) -> Result<Json<DrainView>, Failure> {
-    Ok(Json(context.app.drain(&name, &request.why).await?))
+    require_of_platform(&asker, Action::RunCluster)?;
+    Ok(Json(context.app.drain(&asker.name(), &name, &request.why).await?))
 }
 
 /// Give a device out again that was taken out of service
@@ -92,22 +108,32 @@ pub(crate) async fn drain(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn restore_device(
     State(context): State<Context>,
+    asker: Asker,
     Path((name, index)): Path<(NodeName, u32)>,
 ) -> Result<StatusCode, Failure> {
-    context.app.restore_device(&name, index).await?;
+    require_of_platform(&asker, Action::RunCluster)?;
+    context.app.restore_device(&asker.name(), &name, index).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// List devices with who holds them
 #[utoipa::path(get, path = "/devices", tag = "cluster", responses((status = 200, body = Page<DeviceView>)))]
-pub(crate) async fn devices(State(context): State<Context>) -> Json<Page<DeviceView>> {
-    Json(Page { items: context.app.devices(), next: None })
+pub(crate) async fn devices(
+    State(context): State<Context>,
+    asker: Asker,
+) -> Result<Json<Page<DeviceView>>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(Page { items: context.app.devices(), next: None }))
 }
 
 /// List workspaces with what they may use, use, borrow and lend
 #[utoipa::path(get, path = "/workspaces", tag = "cluster", responses((status = 200, body = Page<WorkspaceView>)))]
-pub(crate) async fn workspaces(State(context): State<Context>) -> Json<Page<WorkspaceView>> {
-    Json(Page { items: context.app.workspaces(), next: None })
+pub(crate) async fn workspaces(
+    State(context): State<Context>,
+    asker: Asker,
+) -> Result<Json<Page<WorkspaceView>>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(Page { items: context.app.workspaces(), next: None }))
 }
 
 /// Follow what changes
@@ -118,7 +144,9 @@ pub(crate) async fn workspaces(State(context): State<Context>) -> Json<Page<Work
     responses((status = 200, content_type = "text/event-stream", body = danlu_types::api::Hint)))]
 pub(crate) async fn hints(
     State(context): State<Context>,
-) -> Sse<impl Stream<Item = Result<SseEvent, Infallible>>> {
+    asker: Asker,
+) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
     let mut hints = context.app.wake.subscribe();
     let stop = context.stop.clone();
     let stream = async_stream::stream! {
@@ -128,12 +156,22 @@ pub(crate) async fn hints(
                 () = stop.cancelled() => return,
             };
             match hint {
+                Ok(hint) if !may_know(&context, &asker, &hint).await => {}
                 Ok(hint) => yield Ok(SseEvent::default().data(serde_json::to_string(&hint).unwrap_or_default())),
                 Err(RecvError::Lagged(_) | RecvError::Closed) => return,
             }
         }
     };
-    Sse::new(stream).keep_alive(KeepAlive::default())
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+}
+
+/// That a job changes says that it exists.
+async fn may_know(context: &Context, asker: &Asker, hint: &Hint) -> bool {
+    if asker.person.admin || hint.kind != "job" {
+        return true;
+    }
+    let Ok(id) = hint.id.parse() else { return false };
+    context.app.job_for(asker, id, Action::SeeJob).await.is_ok()
 }
 
 /// The process answers.

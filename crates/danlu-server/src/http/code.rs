@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
+use danlu_core::policy::Action;
 use danlu_types::api::CodeView;
 use danlu_types::{Problem, ProblemCode};
 use futures::TryStreamExt;
@@ -11,12 +12,18 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use super::Context;
 use super::extract::{Failure, Path};
+use crate::people::{Asker, require_of_platform};
 
 /// Ask whether a snapshot is here
 #[utoipa::path(head, path = "/code/{digest}", tag = "code", params(("digest" = String, Path)),
     responses((status = 200), (status = 404)))]
-pub(crate) async fn look(State(context): State<Context>, Path(digest): Path<String>) -> StatusCode {
-    if context.app.code.has(&digest) { StatusCode::OK } else { StatusCode::NOT_FOUND }
+pub(crate) async fn look(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(digest): Path<String>,
+) -> Result<StatusCode, Failure> {
+    require_of_platform(&asker, Action::BringCode)?;
+    Ok(if context.app.code.has(&digest) { StatusCode::OK } else { StatusCode::NOT_FOUND })
 }
 
 /// Upload a snapshot
@@ -27,9 +34,11 @@ pub(crate) async fn look(State(context): State<Context>, Path(digest): Path<Stri
     (status = 201, body = CodeView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn upload(
     State(context): State<Context>,
+    asker: Asker,
     Path(digest): Path<String>,
     body: Body,
 ) -> Result<(StatusCode, Json<CodeView>), Failure> {
+    require_of_platform(&asker, Action::BringCode)?;
     let stream = body.into_data_stream().map_err(std::io::Error::other);
     let reader = SyncIoBridge::new(StreamReader::new(stream));
     let named = digest.clone();

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use danlu_core::Event;
+use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
 use danlu_types::api::{Explanation, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
@@ -15,7 +16,8 @@ use utoipa::IntoParams;
 
 use super::Context;
 use super::extract::{Body, Failure, OptionalBody, Path, Query, json_problem};
-use crate::app::{LOCAL_ADMIN, store_problem};
+use crate::app::store_problem;
+use crate::people::Asker;
 
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1000;
@@ -40,12 +42,13 @@ pub(crate) struct SubmitQuery {
         (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn submit(
     State(context): State<Context>,
+    asker: Asker,
     Query(query): Query<SubmitQuery>,
     headers: HeaderMap,
     Body(spec): Body<JobSpec>,
 ) -> Result<Response, Failure> {
     if query.dry_run {
-        return Ok(Json(context.app.dry_run(spec).await?).into_response());
+        return Ok(Json(context.app.dry_run(&asker, spec).await?).into_response());
     }
     let key = match headers.get("idempotency-key").map(|value| value.to_str()) {
         None => None,
@@ -55,7 +58,7 @@ pub(crate) async fn submit(
             return Err(Failure(Problem::new(ProblemCode::BadRequest, detail)));
         }
     };
-    let job = context.app.submit(spec, key).await?;
+    let job = context.app.submit(&asker, spec, key).await?;
     Ok((StatusCode::CREATED, Json(job_view(&job, None))).into_response())
 }
 
@@ -63,9 +66,11 @@ pub(crate) async fn submit(
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobQuery), responses((status = 200, body = Page<JobView>)))]
 pub(crate) async fn list(
     State(context): State<Context>,
+    asker: Asker,
     Query(query): Query<JobQuery>,
 ) -> Result<Json<Page<JobView>>, Failure> {
     let mut filter = read_filter(query)?;
+    filter.visible = context.app.directory.visible_to(&asker.person);
     let limit = filter.limit;
     // One more than asked for tells whether there is a next page.
     filter.limit += 1;
@@ -124,9 +129,10 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
     (status = 200, body = JobView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
 ) -> Result<Json<JobView>, Failure> {
-    let job = context.app.job(id).await?;
+    let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     Ok(Json(context.app.view(&job).await))
 }
 
@@ -135,9 +141,10 @@ pub(crate) async fn show(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
 ) -> Result<StatusCode, Failure> {
-    context.app.delete(id).await?;
+    context.app.delete(&asker, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -149,10 +156,11 @@ pub(crate) async fn delete(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stop(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
     OptionalBody(request): OptionalBody<StopRequest>,
 ) -> Result<Json<JobView>, Failure> {
-    change(context, id, Event::Stop { by: LOCAL_ADMIN.to_owned(), grace: request.grace }).await
+    change(context, &asker, id, Event::Stop { by: asker.name(), grace: request.grace }).await
 }
 
 /// Keep a waiting job from starting
@@ -160,9 +168,10 @@ pub(crate) async fn stop(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn hold(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
 ) -> Result<Json<JobView>, Failure> {
-    change(context, id, Event::Hold { by: LOCAL_ADMIN.to_owned() }).await
+    change(context, &asker, id, Event::Hold { by: asker.name() }).await
 }
 
 /// Let a held job start
@@ -170,12 +179,14 @@ pub(crate) async fn hold(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn release(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
 ) -> Result<Json<JobView>, Failure> {
-    change(context, id, Event::Release { by: LOCAL_ADMIN.to_owned() }).await
+    change(context, &asker, id, Event::Release { by: asker.name() }).await
 }
 
-async fn change(context: Context, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {
+async fn change(context: Context, asker: &Asker, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {
+    context.app.job_for(asker, id, Action::ChangeJob).await?;
     let job = context.app.change(id, event).await?;
     Ok(Json(context.app.view(&job).await))
 }
@@ -188,15 +199,16 @@ async fn change(context: Context, id: JobId, event: Event) -> Result<Json<JobVie
     (status = 201, body = JobView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn clone(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
     OptionalBody(changes): OptionalBody<Map<String, Value>>,
 ) -> Result<Response, Failure> {
-    let job = context.app.job(id).await?;
+    let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     let mut spec = serde_json::to_value(&*job.spec).expect("a spec is plain values");
     merge(&mut spec, Value::Object(changes));
     let spec: JobSpec = serde_path_to_error::deserialize(spec)
         .map_err(|error| json_problem(&error.path().to_string(), error.inner()))?;
-    let copy = context.app.submit(spec, None).await?;
+    let copy = context.app.submit(&asker, spec, None).await?;
     Ok((StatusCode::CREATED, Json(job_view(&copy, None))).into_response())
 }
 
@@ -224,7 +236,8 @@ fn merge(target: &mut Value, patch: Value) {
     responses((status = 200, body = Explanation)))]
 pub(crate) async fn why(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
 ) -> Result<Json<Explanation>, Failure> {
-    Ok(Json(context.app.explain(id).await?))
+    Ok(Json(context.app.explain(&asker, id).await?))
 }

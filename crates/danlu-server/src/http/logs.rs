@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use danlu_core::log::rank_log_name;
+use danlu_core::policy::Action;
 use danlu_core::view::{exit_code, reason};
 use danlu_core::{Attempt, Job};
 use danlu_store::logs::{self, Follower, LogError, LogPage, LogSource, Pattern};
@@ -18,6 +19,7 @@ use futures::Stream;
 use super::Context;
 use super::extract::{Failure, Path, Query};
 use crate::app::App;
+use crate::people::Asker;
 
 const DEFAULT_LIMIT: u32 = 1000;
 const LARGEST_LIMIT: u32 = 10_000;
@@ -35,10 +37,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
     responses((status = 200, body = Page<LogLine>)))]
 pub(crate) async fn page(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
     Query(query): Query<LogQuery>,
 ) -> Result<Json<Page<LogLine>>, Failure> {
-    let job = context.app.job(id).await?;
+    let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     let sources = sources(&context.app, &job, &query, None)?;
     let app = context.app.clone();
     let read = tokio::task::spawn_blocking(move || read(&app, &sources, &query)).await;
@@ -70,10 +73,11 @@ fn pattern(search: &str, regex: Option<bool>) -> Result<Pattern, LogError> {
     responses((status = 200, content_type = "text/event-stream", body = LogMessage)))]
 pub(crate) async fn follow(
     State(context): State<Context>,
+    asker: Asker,
     Path(id): Path<JobId>,
     Query(query): Query<LogQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, Failure> {
-    let following = Following::begin(context.app.clone(), id, query).await?;
+    let following = Following::begin(context.app.clone(), asker, id, query).await?;
     let stop = context.stop.clone();
     let stream = async_stream::stream! {
         let mut following = following;
@@ -97,6 +101,7 @@ pub(crate) async fn follow(
 /// One client's place in a job's logs.
 struct Following {
     app: Arc<App>,
+    asker: Asker,
     id: JobId,
     query: LogQuery,
     pattern: Option<Pattern>,
@@ -109,8 +114,8 @@ struct Following {
 }
 
 impl Following {
-    async fn begin(app: Arc<App>, id: JobId, mut query: LogQuery) -> Result<Self, Problem> {
-        let job = app.job(id).await?;
+    async fn begin(app: Arc<App>, asker: Asker, id: JobId, mut query: LogQuery) -> Result<Self, Problem> {
+        let job = app.job_for(&asker, id, Action::SeeJob).await?;
         let (first, cursor) = match query.cursor.take() {
             Some(text) => {
                 let (first, cursor) = text.split_once('!').ok_or_else(bad_cursor)?;
@@ -136,14 +141,17 @@ impl Following {
         .await
         .map_err(|_| Problem::new(ProblemCode::Internal, "reading the log failed"))?
         .map_err(log_problem)?;
-        Ok(Following { app, id, query, pattern, follower, lines, first, said: None })
+        Ok(Following { app, asker, id, query, pattern, follower, lines, first, said: None })
     }
 
     /// What is new; true when nothing will follow.
     async fn step(&mut self) -> (Vec<SseEvent>, bool) {
         let mut messages = Vec::new();
         // The job before its logs: a launcher's last lines are written before its end is known.
-        let Ok(job) = self.app.job(self.id).await else { return (messages, true) };
+        // Asked for anew each time: whoever is put out of the workspace reads no more.
+        let Ok(job) = self.app.job_for(&self.asker, self.id, Action::SeeJob).await else {
+            return (messages, true);
+        };
         for source in sources(&self.app, &job, &self.query, Some(self.first)).unwrap_or_default() {
             self.follower.add(source);
         }

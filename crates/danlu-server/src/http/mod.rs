@@ -1,5 +1,6 @@
 //! The HTTP API. Handlers read the request, call one use-case, and write the answer; they decide nothing.
 
+mod accounts;
 mod auth;
 mod cluster;
 mod code;
@@ -71,6 +72,19 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::workspaces))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
+        .routes(routes!(accounts::sign_in, accounts::sign_out))
+        .routes(routes!(accounts::register))
+        .routes(routes!(accounts::set_password))
+        .routes(routes!(accounts::whoami))
+        .routes(routes!(accounts::list_accounts, accounts::create_account))
+        .routes(routes!(accounts::show_account, accounts::change_account, accounts::delete_account))
+        .routes(routes!(accounts::password_link))
+        .routes(routes!(accounts::tokens))
+        .routes(routes!(accounts::make_token))
+        .routes(routes!(accounts::revoke_token))
+        .routes(routes!(accounts::members))
+        .routes(routes!(accounts::set_role, accounts::remove_member))
+        .routes(routes!(accounts::audit))
 }
 
 /// The API's description, as committed in `docs/openapi.json`.
@@ -83,7 +97,7 @@ pub fn openapi_json() -> String {
     document.to_pretty_json().expect("the document is built from plain values") + "\n"
 }
 
-pub(crate) fn router(app: Arc<App>, token: &str, stop: CancellationToken) -> Router {
+pub(crate) fn router(app: Arc<App>, stop: CancellationToken) -> Router {
     let context = Context { app, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
@@ -91,7 +105,7 @@ pub(crate) fn router(app: Arc<App>, token: &str, stop: CancellationToken) -> Rou
         .fallback(no_such_address)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(middleware::from_fn_with_state(auth::Token::new(token), auth::require));
+        .layer(middleware::from_fn_with_state(context.clone(), auth::identify));
     Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))

@@ -3,11 +3,13 @@
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::Response;
+use danlu_core::policy::Action;
 use danlu_types::session::MOST_PAYLOAD_BYTES;
 use danlu_types::{JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 
 use super::Context;
 use super::extract::{Failure, Path};
+use crate::people::Asker;
 
 /// Open a session inside a worker
 ///
@@ -19,10 +21,11 @@ use super::extract::{Failure, Path};
     (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn open(
     State(context): State<Context>,
+    asker: Asker,
     Path((id, worker)): Path<(JobId, WorkerIndex)>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let job = context.app.job(id).await?;
+    let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
     let wrong_state = |detail: String| Failure(Problem::new(ProblemCode::WrongState, detail));
     let Some(attempt) = job.active() else {
         return Err(wrong_state(format!("job {id} is {}, so nothing runs in it", job.state().as_str())));

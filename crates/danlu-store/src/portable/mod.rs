@@ -10,19 +10,23 @@
 
 mod commit;
 mod migrate;
+mod people;
 mod read;
 
 use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote};
-use danlu_types::api::EventView;
+use danlu_types::api::{AuditEntry, EventView};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 use sqlx::{Connection as _, Pool};
 
 use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, push_placeholder};
-use crate::{Batch, Committed, EventFilter, JobFilter, NodeChange, Store, StoreError};
+use crate::{
+    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
+    StoreError,
+};
 
 pub(crate) use migrate::migrate;
 
@@ -88,6 +92,20 @@ impl Store for SqlStore {
         in_transaction(&self.writer, async |connection| commit::write_note(connection, change).await)
             .await
             .map_err(|error| StoreError::of("write what is known of a node", error))
+    }
+
+    async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError> {
+        people::directory(&self.readers).await
+    }
+
+    async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
+        in_transaction(&self.writer, async |connection| people::change(connection, change).await)
+            .await
+            .map_err(|error| StoreError::of("write to the accounts", error))
+    }
+
+    async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
+        people::audit_list(&self.readers, filter).await
     }
 
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError> {

@@ -112,6 +112,11 @@ pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result
     if let Some(job) = filter.job {
         sql.push(" AND job = ").push_bind(largest(job.0));
     }
+    if let Some(visible) = &filter.visible {
+        sql.push(" AND (job IS NULL OR job IN (SELECT id FROM jobs WHERE ");
+        push_workspaces(&mut sql, visible);
+        sql.push("))");
+    }
     sql.push(" ORDER BY number LIMIT ").push_bind(i64::from(filter.limit));
     let rows = sql.build().fetch_all(pool).await;
     let events = rows.and_then(|rows| rows.iter().map(event_of).collect());
@@ -119,7 +124,7 @@ pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result
 }
 
 fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
-    let JobFilter { states, outcomes, workspace, name, search, label, before, limit } = filter;
+    let JobFilter { states, outcomes, workspace, visible, name, search, label, before, limit } = filter;
     let mut sql = QueryBuilder::<Db>::new(select_jobs!("id < "));
     sql.push_bind(before.map_or(i64::MAX, |before| largest(before.0)));
     if !states.is_empty() || !outcomes.is_empty() {
@@ -134,6 +139,10 @@ fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
     }
     if let Some(workspace) = workspace {
         sql.push(" AND workspace = ").push_bind(text(workspace).into_owned());
+    }
+    if let Some(visible) = visible {
+        sql.push(" AND ");
+        push_workspaces(&mut sql, visible);
     }
     if let Some(name) = name {
         sql.push(" AND name = ").push_bind(text(name).into_owned());
@@ -151,6 +160,14 @@ fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
     }
     sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(*limit));
     sql
+}
+
+fn push_workspaces(sql: &mut QueryBuilder<Db>, workspaces: &[String]) {
+    sql.push("(1 = 0");
+    for workspace in workspaces {
+        sql.push(" OR workspace = ").push_bind(text(workspace).into_owned());
+    }
+    sql.push(")");
 }
 
 fn job_of(row: &Row) -> Result<Job, StoreError> {

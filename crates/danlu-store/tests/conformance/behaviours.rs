@@ -35,12 +35,12 @@ pub(crate) async fn unknown_and_absurd_ids_are_found_nowhere(database: &Database
     for id in [JobId(0), JobId(2), JobId(u64::MAX)] {
         assert_eq!(store.job_fetch(id).await.unwrap(), None);
         assert_eq!(store.jobs_delete(&[id]).await.unwrap(), 0);
-        let filter = EventFilter { job: Some(id), after: 0, limit: 10 };
+        let filter = EventFilter { job: Some(id), visible: None, after: 0, limit: 10 };
         assert_eq!(store.events_list(&filter).await.unwrap(), []);
     }
     let everything = JobFilter { before: Some(JobId(u64::MAX)), limit: u32::MAX, ..JobFilter::default() };
     assert_eq!(store.jobs_list(&everything).await.unwrap().len(), 1);
-    let beyond = EventFilter { job: None, after: u64::MAX, limit: u32::MAX };
+    let beyond = EventFilter { job: None, visible: None, after: u64::MAX, limit: u32::MAX };
     assert_eq!(store.events_list(&beyond).await.unwrap(), []);
     assert_eq!(store.submission_find("never used").await.unwrap(), None);
 }
@@ -104,7 +104,10 @@ pub(crate) async fn stale_updates_are_left_out_and_named(database: &Database) {
     // The same write again has become stale itself, and its records are not written twice.
     let again = store.commit(Batch { inserts: vec![], updates: vec![good] }).await.unwrap();
     assert_eq!(again.stale, [JobId(2)]);
-    let history = store.events_list(&EventFilter { job: Some(JobId(2)), after: 0, limit: 10 }).await.unwrap();
+    let history = store
+        .events_list(&EventFilter { job: Some(JobId(2)), visible: None, after: 0, limit: 10 })
+        .await
+        .unwrap();
     let kinds: Vec<_> = history.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["job_submitted", "job_held"]);
 }
@@ -132,7 +135,10 @@ pub(crate) async fn a_submission_key_is_taken_once_in_a_batch(database: &Databas
     assert_eq!(committed.duplicates, [(JobId(3), JobId(1))]);
     assert_eq!(ids(&store.jobs_live().await.unwrap()), [1, 2, 4, 5]);
     assert_eq!(store.submission_find("a").await.unwrap(), Some(JobId(1)));
-    let history = store.events_list(&EventFilter { job: Some(JobId(3)), after: 0, limit: 10 }).await.unwrap();
+    let history = store
+        .events_list(&EventFilter { job: Some(JobId(3)), visible: None, after: 0, limit: 10 })
+        .await
+        .unwrap();
     assert_eq!(history, []);
 }
 
@@ -172,7 +178,7 @@ pub(crate) async fn only_ended_jobs_are_deleted(database: &Database) {
     let held = step(&job(2), hold("ada"), 9).job;
     let over = ended_job(3, failed("x"), 9);
     store.commit(inserts([&job(1), &held, &over])).await.unwrap();
-    let history = EventFilter { job: None, after: 0, limit: 100 };
+    let history = EventFilter { job: None, visible: None, after: 0, limit: 100 };
     let before = store.events_list(&history).await.unwrap();
     let all = [JobId(1), JobId(2), JobId(3), JobId(4), JobId(3)];
     assert_eq!(store.jobs_delete(&all).await.unwrap(), 1);
@@ -245,7 +251,8 @@ pub(crate) async fn notes_of_nodes_are_kept_and_told_in_history(database: &Datab
     drop(store);
     let store = database.open().await;
     assert_eq!(store.node_notes().await.unwrap(), BTreeMap::from([(NodeName("a".to_owned()), worn)]));
-    let history = store.events_list(&EventFilter { job: None, after: 0, limit: 10 }).await.unwrap();
+    let history =
+        store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 10 }).await.unwrap();
     let jobs: Vec<Option<JobId>> = history.iter().map(|event| event.job).collect();
     assert_eq!(jobs, [Some(JobId(1)), None, None, None, None]);
     assert_eq!(history.iter().map(|event| event.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
@@ -308,7 +315,8 @@ pub(crate) async fn fifty_committers_at_once_lose_nothing(database: &Database) {
     let (held, keyed): (Vec<_>, Vec<_>) = live.iter().partition(|job| job.state() == JobState::Held);
     assert_eq!(ids(held), (1..=200).collect::<Vec<_>>());
     assert_eq!(keyed.len(), 4, "one job for each key");
-    let history = store.events_list(&EventFilter { job: None, after: 0, limit: 1000 }).await.unwrap();
+    let history =
+        store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 1000 }).await.unwrap();
     assert_eq!(history.len(), 200 + 200 + 4);
 }
 

@@ -11,7 +11,7 @@ use danlu_types::JobId;
 use crate::database::Database;
 use crate::jobs::{ended_job, hold, insert, insert_keyed, inserts, job, job_with, step};
 
-const HISTORY: EventFilter = EventFilter { job: None, after: 0, limit: 1000 };
+const HISTORY: EventFilter = EventFilter { job: None, visible: None, after: 0, limit: 1000 };
 
 pub(crate) async fn an_impossible_row_leaves_nothing_of_its_batch(database: &Database) {
     let store = database.open().await;

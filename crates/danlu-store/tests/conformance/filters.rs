@@ -82,6 +82,7 @@ pub(crate) async fn filters_combine(database: &Database) {
         states: vec![JobState::Running, JobState::Queued, JobState::Starting],
         outcomes: vec![JobOutcome::Succeeded],
         workspace: Some("vision".to_owned()),
+        visible: Some(vec!["speech".to_owned(), "vision".to_owned()]),
         name: Some("bert".to_owned()),
         search: Some("ER".to_owned()),
         label: Some(("project".to_owned(), "bert".to_owned())),

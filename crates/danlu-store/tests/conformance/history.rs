@@ -12,7 +12,7 @@ use crate::database::Database;
 use crate::jobs::{hold, insert, inserts, job, job_with, place, record, step};
 
 async fn page(store: &dyn Store, after: u64, limit: u32) -> Vec<EventView> {
-    store.events_list(&EventFilter { job: None, after, limit }).await.unwrap()
+    store.events_list(&EventFilter { job: None, visible: None, after, limit }).await.unwrap()
 }
 
 pub(crate) async fn events_come_in_order_and_pages(database: &Database) {
@@ -45,7 +45,7 @@ pub(crate) async fn events_of_one_job_come_alone(database: &Database) {
     store.commit(inserts([&job(1), &job(2), &job(3)])).await.unwrap();
     let held = step(&job(2), hold("ada"), 9);
     store.commit(Batch { inserts: vec![], updates: vec![held] }).await.unwrap();
-    let filter = |after| EventFilter { job: Some(JobId(2)), after, limit: 10 };
+    let filter = |after| EventFilter { job: Some(JobId(2)), visible: None, after, limit: 10 };
     let own = store.events_list(&filter(0)).await.unwrap();
     assert_eq!(
         own.iter().map(|event| event.kind.as_str()).collect::<Vec<_>>(),

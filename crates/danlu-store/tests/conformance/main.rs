@@ -15,6 +15,7 @@ mod filters;
 mod history;
 mod jobs;
 mod migrations;
+mod people;
 mod sqlite_disk;
 
 /// A test for each behaviour on each database.
@@ -87,4 +88,8 @@ conformance! {
         opening_twice_changes_nothing,
         two_servers_may_open_an_empty_database_at_once,
         a_newer_database_is_refused;
+    people:
+        people_are_kept_replaced_and_taken_away,
+        the_audit_is_sealed_whoever_writes_at_once,
+        only_what_is_visible_is_listed;
 }

@@ -76,7 +76,7 @@ async fn fill_and_mend(folder: &Path) {
         let again = store.commit(inserts([&large(written + 1), &large(written + 2)])).await;
         assert!(matches!(again, Err(StoreError::Unavailable { .. })), "{again:?}");
     }
-    let everything = EventFilter { job: None, after: 0, limit: 1000 };
+    let everything = EventFilter { job: None, visible: None, after: 0, limit: 1000 };
     assert_eq!(store.jobs_live().await.unwrap().len() as u64, written, "it can still be read");
     assert_eq!(store.events_list(&everything).await.unwrap().len() as u64, written);
     assert_eq!(store.job_last_id().await.unwrap(), JobId(written));

@@ -1,0 +1,199 @@
+//! `danlu admin`: accounts, and what was done by whom.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use comfy_table::{Cell, Table};
+use danlu_client::Client;
+use danlu_core::audit::{FIRST_SEAL, verify};
+use danlu_types::account::{AccountName, Standing};
+use danlu_types::api::{AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, NewAccount};
+
+use crate::failure::Failure;
+use crate::{output, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Lists accounts, or changes them
+    #[command(subcommand)]
+    User(User),
+    /// Lists what was done by whom, oldest first, or checks that nothing of it was changed
+    Audit {
+        /// Only what this account did
+        #[arg(long, value_name = "ACCOUNT")]
+        by: Option<String>,
+        /// Only what was done to this account or workspace
+        #[arg(long, value_name = "NAME")]
+        of: Option<String>,
+        /// Checks the seals of all entries and prints the last one, to be kept elsewhere
+        #[arg(long, conflicts_with_all = ["by", "of"])]
+        verify: bool,
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum User {
+    /// Lists accounts
+    List {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Makes an account, and prints the secret by which its owner sets a password
+    Add {
+        name: AccountName,
+        #[arg(long, value_name = "TEXT")]
+        display_name: Option<String>,
+        #[arg(long, value_name = "ADDRESS")]
+        email: Option<String>,
+    },
+    /// Lets a new or disabled account be used
+    Approve { name: AccountName },
+    /// Keeps an account, and lets nobody use it
+    Disable { name: AccountName },
+    /// Makes an account an administrator's
+    Promote { name: AccountName },
+    /// Takes that back
+    Demote { name: AccountName },
+    /// Prints a secret by which the account's owner sets a new password
+    Reset { name: AccountName },
+    /// Deletes an account with its tokens and roles; its jobs stay
+    Delete {
+        name: AccountName,
+        /// Stops what it has waiting and running
+        #[arg(long)]
+        stop_jobs: bool,
+    },
+}
+
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.action {
+        Action::User(action) => user(&client, action).await?,
+        Action::Audit { verify: true, json: _, by: _, of: _ } => return check(&client).await,
+        Action::Audit { by, of, verify: _, json } => {
+            let entries =
+                all_entries(&client, AuditQuery { by, subject: of, ..AuditQuery::default() }).await?;
+            if json {
+                output::json(&entries)?;
+            } else {
+                table::print(&mut audit_table(&entries))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn user(client: &Client, action: User) -> Result<(), Failure> {
+    let change = async |name: &AccountName, change: AccountChange, what: &str| {
+        client.account_change(name, &change).await?;
+        output::say(format!("{name} {what}"));
+        Ok::<_, Failure>(())
+    };
+    let standing = |standing| AccountChange { standing: Some(standing), ..AccountChange::default() };
+    let admin = |admin| AccountChange { admin: Some(admin), ..AccountChange::default() };
+    match action {
+        User::List { json } => {
+            let accounts = client.accounts_list().await?.items;
+            if json {
+                output::json(&accounts)?;
+            } else {
+                table::print(&mut accounts_table(&accounts))?;
+            }
+        }
+        User::Add { name, display_name, email } => {
+            let new = NewAccount { name, display_name, email, password: None };
+            tell_link(&client.account_create(&new).await?)?;
+        }
+        User::Approve { name } => change(&name, standing(Standing::Active), "may sign in").await?,
+        User::Disable { name } => change(&name, standing(Standing::Disabled), "is disabled").await?,
+        User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
+        User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
+        User::Reset { name } => tell_link(&client.password_link(&name).await?)?,
+        User::Delete { name, stop_jobs } => {
+            client.account_delete(&name, stop_jobs).await?;
+            output::say(format!("{name} is deleted"));
+        }
+    }
+    Ok(())
+}
+
+fn tell_link(invitation: &Invitation) -> Result<(), Failure> {
+    let name = &invitation.account.name;
+    if let Some(secret) = &invitation.password_link {
+        output::line(secret)?;
+        output::say(format!(
+            "give this to {name}, who sets a password with it within two days: `danlu password {name} --link SECRET`"
+        ));
+    }
+    Ok(())
+}
+
+fn accounts_table(accounts: &[AccountView]) -> Table {
+    let mut table = table::new(["account", "name", "standing", "admin", "workspaces"]);
+    for account in accounts {
+        let roles = account.workspaces.iter().map(|at| format!("{} ({})", at.workspace, at.role.as_str()));
+        table.add_row([
+            Cell::new(&account.name),
+            Cell::new(output::printable(account.display_name.as_deref().unwrap_or("–"))),
+            Cell::new(account.standing.as_str()),
+            Cell::new(if account.admin { "yes" } else { "" }),
+            Cell::new(output::printable(&roles.collect::<Vec<_>>().join(", "))),
+        ]);
+    }
+    table
+}
+
+fn audit_table(entries: &[AuditEntry]) -> Table {
+    let mut table = table::new(["number", "at", "by", "from", "did", "to", "now"]);
+    for entry in entries {
+        let after = entry.after.as_ref().map_or(String::new(), ToString::to_string);
+        table.add_row([
+            Cell::new(entry.number),
+            Cell::new(format!("{:.0}", entry.at)),
+            Cell::new(output::printable(&entry.by)),
+            Cell::new(&entry.from),
+            Cell::new(&entry.action),
+            Cell::new(output::printable(&entry.subject)),
+            Cell::new(output::printable(&after.chars().take(60).collect::<String>())),
+        ]);
+    }
+    table
+}
+
+async fn all_entries(client: &Client, mut query: AuditQuery) -> Result<Vec<AuditEntry>, Failure> {
+    query.limit = Some(1000);
+    let mut entries = Vec::new();
+    loop {
+        let page = client.audit_list(&query).await?;
+        entries.extend(page.items);
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(entries),
+        }
+    }
+}
+
+async fn check(client: &Client) -> Result<ExitCode, Failure> {
+    let entries = all_entries(client, AuditQuery::default()).await?;
+    match verify(FIRST_SEAL, 1, &entries) {
+        Ok(last) => {
+            output::line(&last)?;
+            output::say(format!(
+                "all {} entries are as they were written; this is the last one's seal",
+                entries.len()
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(number) => Err(Failure::new(format!("entry {number} of the audit is missing or was changed"))
+            .hint("compare with a back-up; entries before it are as they were written")),
+    }
+}

@@ -1,0 +1,121 @@
+//! `danlu login`, `logout`, `whoami`, `password`: who one is to the server.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use danlu_client::{Client, ClientError, Profile, ServerFile, data_folder};
+use danlu_types::account::AccountName;
+use danlu_types::api::{NewPassword, SignIn, Whoami};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::terminal::ask_secret;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Your account
+    name: String,
+    /// The server's address [default: the one of this machine]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhoamiArguments {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PasswordArguments {
+    /// Your account [default: the one you are signed in with]
+    name: Option<AccountName>,
+    /// The secret of the link that an administrator gave you, instead of the present password
+    #[arg(long, value_name = "SECRET")]
+    link: Option<String>,
+    /// The server's address [default: where you are signed in, or the one of this machine]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+pub(crate) async fn login(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let address = match arguments.server {
+        Some(address) => address,
+        None => ServerFile::read(&data_folder(data))?.address,
+    };
+    let password = ask_secret("Password: ")?;
+    let client = Client::new(&address, "");
+    let token = client.sign_in(&SignIn { name: arguments.name, password }).await?;
+    let profile = Profile { address, token };
+    profile.write().map_err(|error| {
+        Failure::new(format!("signed in, but could not write `{}`", Profile::path().display()))
+            .caused_by(&error)
+    })?;
+    let who = Client::new(&profile.address, &profile.token).whoami().await?;
+    output::say(format!("signed in as {} at {}", who.account.name, profile.address));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn logout(client: Client) -> Result<ExitCode, Failure> {
+    if Profile::read()?.is_none() {
+        output::say("you are not signed in");
+        return Ok(ExitCode::SUCCESS);
+    }
+    // A session that the server has forgotten is over as well.
+    let ended = match client.sign_out().await {
+        Err(error @ ClientError::Unreachable { .. }) => Err(error),
+        _ => Ok(()),
+    };
+    let forget = Profile::forget();
+    forget.map_err(|error| Failure::new("could not remove the profile").caused_by(&error))?;
+    ended?;
+    output::say("signed out");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn whoami(client: Client, arguments: WhoamiArguments) -> Result<ExitCode, Failure> {
+    let who = client.whoami().await?;
+    if arguments.json {
+        output::json(&who)?;
+    } else {
+        output::lines(whoami_lines(&who))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn whoami_lines(who: &Whoami) -> Vec<String> {
+    let account = &who.account;
+    let what = if account.admin { ", an administrator" } else { "" };
+    let mut lines = vec![format!("{}{what}", account.name)];
+    if who.scope != danlu_types::account::Scope::All {
+        lines.push(format!("with a token for `{}`", who.scope.as_str()));
+    }
+    lines.push(format!("owner of the workspace `{}`, member of `default`", account.name));
+    let roles = account.workspaces.iter();
+    lines.extend(roles.map(|at| format!("{} of `{}`", at.role.as_str(), output::printable(&at.workspace))));
+    lines
+}
+
+pub(crate) async fn password(
+    client: impl FnOnce() -> Result<Client, ClientError>,
+    arguments: PasswordArguments,
+) -> Result<ExitCode, Failure> {
+    let client = match arguments.server {
+        Some(address) => Client::new(&address, ""),
+        None => client()?,
+    };
+    let name = match arguments.name {
+        Some(name) => name,
+        None => client.whoami().await?.account.name,
+    };
+    let current = match &arguments.link {
+        Some(_) => None,
+        None => Some(ask_secret("Present password: ")?),
+    };
+    let new = NewPassword { password: ask_secret("New password: ")?, current, link: arguments.link };
+    client.password_set(&name, &new).await?;
+    output::say(format!("the password of {name} is set; sessions that were open have ended"));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,89 @@
+//! `danlu tokens`: secrets for one's programs.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use comfy_table::{Cell, Table};
+use danlu_client::Client;
+use danlu_types::Span;
+use danlu_types::account::Scope;
+use danlu_types::api::{NewToken, TokenKind, TokenView};
+use jiff::Timestamp;
+
+use crate::failure::Failure;
+use crate::{output, table};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Makes a token and prints it; it is shown this once
+    Add {
+        /// What it is for
+        name: String,
+        /// `read` to look, `jobs` to work with jobs, `all` for everything you may do
+        #[arg(long, default_value = "jobs")]
+        scope: Scope,
+        /// How long it is good for, such as `90d`; for ever when absent
+        #[arg(long, value_name = "TIME")]
+        lasts: Option<Span>,
+    },
+    /// Revokes a token or ends a session
+    Revoke {
+        /// As `danlu tokens` shows it
+        id: String,
+    },
+}
+
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.action {
+        None => {
+            let tokens = client.tokens_list(&client.whoami().await?.account.name).await?.items;
+            if arguments.json {
+                output::json(&tokens)?;
+            } else {
+                table::print(&mut tokens_table(&tokens))?;
+            }
+        }
+        Some(Action::Add { name, scope, lasts }) => {
+            let made = client.token_make(&NewToken { name, scope, lasts }).await?;
+            output::line(&made.secret)?;
+            output::say("use it as DANLU_TOKEN, with DANLU_SERVER; it is shown this once");
+        }
+        Some(Action::Revoke { id }) => {
+            client.token_revoke(&client.whoami().await?.account.name, &id).await?;
+            output::say(format!("token {id} is good for nothing now"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tokens_table(tokens: &[TokenView]) -> Table {
+    let mut table = table::new(["id", "for", "kind", "scope", "made", "until", "last used"]);
+    let time = |at: Option<Timestamp>| at.map_or("–".to_owned(), |at| format!("{at:.0}"));
+    for token in tokens {
+        let kind = match token.kind {
+            TokenKind::Api => "token",
+            TokenKind::Session => "session",
+            TokenKind::PasswordLink => "password link",
+        };
+        table.add_row([
+            Cell::new(&token.id),
+            Cell::new(output::printable(&token.name)),
+            Cell::new(kind),
+            Cell::new(token.scope.as_str()),
+            Cell::new(time(Some(token.created_at))),
+            Cell::new(time(token.expires_at)),
+            Cell::new(time(token.last_used_at)),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,103 @@
+//! Accounts, tokens, members, the audit.
+
+use danlu_types::account::AccountName;
+use danlu_types::api::{
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
+    NewPassword, NewRole, NewToken, Page, SignIn, TokenView, Whoami,
+};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::client::segment;
+use crate::{Client, ClientError};
+
+impl Client {
+    /// The secret of a new session.
+    pub async fn sign_in(&self, request: &SignIn) -> Result<String, ClientError> {
+        #[derive(serde::Deserialize)]
+        struct SignedIn {
+            secret: String,
+        }
+        let signed_in: SignedIn = self.answer(self.request(Method::POST, "/session").json(request)).await?;
+        Ok(signed_in.secret)
+    }
+
+    pub async fn sign_out(&self) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, "/session")).await
+    }
+
+    pub async fn account_register(&self, new: &NewAccount) -> Result<AccountView, ClientError> {
+        self.answer(self.request(Method::POST, "/registration").json(new)).await
+    }
+
+    pub async fn password_set(&self, account: &AccountName, new: &NewPassword) -> Result<(), ClientError> {
+        let mut body = json!(new);
+        body["account"] = json!(account);
+        self.done(self.request(Method::POST, "/password").json(&body)).await
+    }
+
+    pub async fn whoami(&self) -> Result<Whoami, ClientError> {
+        self.get("/whoami").await
+    }
+
+    pub async fn accounts_list(&self) -> Result<Page<AccountView>, ClientError> {
+        self.get("/accounts").await
+    }
+
+    pub async fn account_create(&self, new: &NewAccount) -> Result<Invitation, ClientError> {
+        self.answer(self.request(Method::POST, "/accounts").json(new)).await
+    }
+
+    pub async fn account_change(
+        &self,
+        name: &AccountName,
+        change: &AccountChange,
+    ) -> Result<AccountView, ClientError> {
+        self.answer(self.request(Method::PATCH, &format!("/accounts/{name}")).json(change)).await
+    }
+
+    pub async fn account_delete(&self, name: &AccountName, stop_jobs: bool) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("/accounts/{name}?stop_jobs={stop_jobs}"))).await
+    }
+
+    pub async fn password_link(&self, name: &AccountName) -> Result<Invitation, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/accounts/{name}/password_link"))).await
+    }
+
+    pub async fn tokens_list(&self, name: &AccountName) -> Result<Page<TokenView>, ClientError> {
+        self.get(&format!("/accounts/{name}/tokens")).await
+    }
+
+    pub async fn token_make(&self, new: &NewToken) -> Result<MadeToken, ClientError> {
+        self.answer(self.request(Method::POST, "/tokens").json(new)).await
+    }
+
+    pub async fn token_revoke(&self, name: &AccountName, id: &str) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("/accounts/{name}/tokens/{}", segment(id)))).await
+    }
+
+    pub async fn members_list(&self, workspace: &str) -> Result<Page<MemberView>, ClientError> {
+        self.get(&format!("/workspaces/{}/members", segment(workspace))).await
+    }
+
+    pub async fn member_set(
+        &self,
+        workspace: &str,
+        account: &AccountName,
+        role: &NewRole,
+    ) -> Result<(), ClientError> {
+        let path = format!("/workspaces/{}/members/{account}", segment(workspace));
+        self.done(self.request(Method::PUT, &path).json(role)).await
+    }
+
+    pub async fn member_remove(&self, workspace: &str, account: &AccountName) -> Result<(), ClientError> {
+        self.done(
+            self.request(Method::DELETE, &format!("/workspaces/{}/members/{account}", segment(workspace))),
+        )
+        .await
+    }
+
+    pub async fn audit_list(&self, query: &AuditQuery) -> Result<Page<AuditEntry>, ClientError> {
+        self.answer(self.request(Method::GET, "/audit").query(query)).await
+    }
+}

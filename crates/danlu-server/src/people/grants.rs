@@ -1,0 +1,143 @@
+//! What people give: tokens to their programs, roles to each other.
+
+use danlu_core::policy::Action;
+use danlu_types::account::{AccountName, WorkspaceRole};
+use danlu_types::api::{MadeToken, MemberView, NewToken, TokenKind, TokenView};
+use danlu_types::spec::is_name;
+use danlu_types::{FieldError, Problem, ProblemCode};
+use jiff::{SignedDuration, Timestamp};
+
+use super::cases::{LONGEST_TEXT, new_id, no_account, require_of_account};
+use super::register::{Token, member_row, token_row};
+use super::{Asker, Deed, Directory, json, new_secret, require};
+use crate::app::store_problem;
+
+/// More would be a mistake in a script.
+const MOST_TOKENS: usize = 100;
+
+impl Directory {
+    pub(crate) fn tokens(&self, asker: &Asker, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
+        require_of_account(asker, name, Action::SeeAccount)?;
+        self.view(name)?;
+        let register = self.register();
+        let mut tokens: Vec<_> =
+            register.tokens_of(name).map(|(_, token)| register.token_view(token)).collect();
+        tokens.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        Ok(tokens)
+    }
+
+    /// A token for the asker's programs, that may do no more than the one that asks.
+    pub(crate) async fn make_token(&self, asker: &Asker, new: NewToken) -> Result<MadeToken, Problem> {
+        let name = asker.person.name.clone();
+        require_of_account(asker, &name, Action::ChangeAccount)?;
+        if new.name.is_empty()
+            || new.name.chars().count() > LONGEST_TEXT
+            || new.name.contains(char::is_control)
+        {
+            let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
+            return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
+        }
+        let _one_at_a_time = self.changing.lock().await;
+        if self.register().tokens_of(&name).count() >= MOST_TOKENS {
+            let detail = format!("`{name}` has {MOST_TOKENS} tokens already");
+            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
+        }
+        let now = Timestamp::now();
+        let lasts =
+            new.lasts.map(|span| SignedDuration::try_from(span.to_duration()).unwrap_or(SignedDuration::MAX));
+        let token = Token {
+            id: new_id(),
+            account: name,
+            kind: TokenKind::Api,
+            name: new.name,
+            scope: new.scope,
+            created_at: now,
+            expires_at: lasts.map(|lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX)),
+        };
+        let secret = new_secret();
+        let view = self.register().token_view(&token);
+        let by = asker.name();
+        let subject = token.account.to_string();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "token.create",
+            subject,
+            before: None,
+            after: json(&view),
+        };
+        self.write(vec![token_row(&secret, &token)], deed).await.map_err(store_problem)?;
+        Ok(MadeToken { token: view, secret })
+    }
+
+    pub(crate) async fn revoke(&self, asker: &Asker, name: &AccountName, id: &str) -> Result<(), Problem> {
+        // Whoever may look may also end the session that they look with.
+        let own = asker.person.name == *name && asker.token == id;
+        let action = if own { Action::SeeAccount } else { Action::ChangeAccount };
+        require_of_account(asker, name, action)?;
+        let _one_at_a_time = self.changing.lock().await;
+        let rows = self.register().revocations(name, |token| token.id == id && id != super::LOCAL_TOKEN);
+        if rows.is_empty() {
+            return Err(Problem::new(
+                ProblemCode::NotFound,
+                format!("`{name}` has no token `{id}` to revoke"),
+            ));
+        }
+        let by = asker.name();
+        let subject = name.to_string();
+        let before = Some(serde_json::json!({ "token": id }));
+        let deed = Deed { by: &by, from: asker.from, action: "token.revoke", subject, before, after: None };
+        self.write(rows, deed).await.map_err(store_problem)
+    }
+
+    pub(crate) fn members(&self, asker: &Asker, workspace: &str) -> Result<Vec<MemberView>, Problem> {
+        self.require_of_workspace(asker, workspace, Action::SeeMembers)?;
+        Ok(self.register().members(workspace))
+    }
+
+    fn require_of_workspace(&self, asker: &Asker, workspace: &str, action: Action) -> Result<(), Problem> {
+        let relation = self.to_workspace(&asker.person, workspace);
+        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))
+    }
+
+    /// Gives somebody a role, or takes it away.
+    pub(crate) async fn set_role(
+        &self,
+        asker: &Asker,
+        workspace: &str,
+        name: &AccountName,
+        role: Option<WorkspaceRole>,
+    ) -> Result<(), Problem> {
+        self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
+        if !is_name(workspace) {
+            return Err(no_workspace(workspace));
+        }
+        let _one_at_a_time = self.changing.lock().await;
+        let before = {
+            let register = self.register();
+            if register.account(name).is_none() {
+                return Err(no_account(name));
+            }
+            register.members(workspace).into_iter().find(|member| member.account == *name)
+        };
+        if role.is_none() && before.is_none() {
+            let detail = format!("`{name}` was not put into `{workspace}`");
+            return Err(Problem::new(ProblemCode::NotFound, detail));
+        }
+        let by = asker.name();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "member.change",
+            subject: workspace.to_owned(),
+            before: before.as_ref().and_then(json),
+            after: role.and_then(|role| json(&MemberView { account: name.clone(), role })),
+        };
+        self.write(vec![member_row(workspace, name, role)], deed).await.map_err(store_problem)
+    }
+}
+
+fn no_workspace(name: &str) -> Problem {
+    let name: String = name.chars().take(63).collect();
+    Problem::new(ProblemCode::NotFound, format!("there is no workspace `{name}`"))
+}

@@ -1,0 +1,222 @@
+//! Accounts, tokens and members: who there is, and every change to it with its trail.
+//!
+//! All of it is kept in memory, because every request asks for it; a change is first written, with its entry in the audit,
+//! and only then seen.
+
+mod cases;
+mod grants;
+mod password;
+mod register;
+mod throttle;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use danlu_core::policy::{self, Action, Permission, Person, Relation};
+use danlu_store::{DirectoryChange, DirectoryRow, Store, StoreError};
+use danlu_types::account::{AccountName, Registration, Scope, Standing};
+use danlu_types::api::{AuditEntry, TokenKind};
+use danlu_types::{Problem, ProblemCode};
+use jiff::Timestamp;
+use rand::Rng;
+use serde::Serialize;
+
+use register::{Account, Register, Token};
+use throttle::Throttle;
+
+/// Whoever can read the token file of the data folder is this one. The account cannot be lost: it belongs to the machine.
+pub(crate) const LOCAL_ADMIN: &str = "admin";
+const LOCAL_TOKEN: &str = "local";
+
+/// How secrets begin, so that people and scanners know one when they see it.
+const SECRET_PREFIX: &str = "danlu_";
+
+#[derive(Debug)]
+pub(crate) struct Directory {
+    store: Arc<dyn Store>,
+    register: Mutex<Register>,
+    /// One change at a time: each looks, decides and writes.
+    changing: tokio::sync::Mutex<()>,
+    guesses: Mutex<Guesses>,
+    registration: Registration,
+}
+
+#[derive(Debug, Default)]
+struct Guesses {
+    by_name: Throttle<String>,
+    by_address: Throttle<IpAddr>,
+}
+
+/// Who a request comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) person: Person,
+    /// The id of the token it came with.
+    pub(crate) token: String,
+    pub(crate) from: IpAddr,
+}
+
+impl Asker {
+    pub(crate) fn name(&self) -> String {
+        self.person.name.to_string()
+    }
+}
+
+/// Something done, for the audit.
+struct Deed<'a> {
+    by: &'a str,
+    from: IpAddr,
+    action: &'static str,
+    subject: String,
+    before: Option<serde_json::Value>,
+    after: Option<serde_json::Value>,
+}
+
+impl Directory {
+    /// Reads who there is; makes the local administrator where there is nobody yet.
+    pub(crate) async fn open(
+        store: Arc<dyn Store>,
+        local_token: &str,
+        registration: Registration,
+    ) -> Result<Self, StoreError> {
+        let mut register = Register::default();
+        for row in store.directory().await? {
+            if let Err(trouble) = register.file(&row) {
+                tracing::error!("{trouble}; it counts as missing");
+            }
+        }
+        let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
+        let directory = Directory {
+            store,
+            register: Mutex::new(register),
+            changing: tokio::sync::Mutex::default(),
+            guesses: Mutex::default(),
+            registration,
+        };
+        if directory.register().account(&admin).is_none() {
+            let account = Account {
+                name: admin.clone(),
+                display_name: None,
+                email: None,
+                admin: true,
+                standing: Standing::Active,
+                password: None,
+                created_at: Timestamp::now(),
+            };
+            let deed = Deed {
+                by: "-",
+                from: IpAddr::from([127, 0, 0, 1]),
+                action: "account.create",
+                subject: LOCAL_ADMIN.to_owned(),
+                before: None,
+                after: json(&directory.register().account_view(&account)),
+            };
+            directory.write(vec![register::account_row(&account)], deed).await?;
+        }
+        // Not stored: the file is where it is kept, and a new file is a new token.
+        let local = Token {
+            id: LOCAL_TOKEN.to_owned(),
+            account: admin,
+            kind: TokenKind::Api,
+            name: "the token file of the data folder".to_owned(),
+            scope: Scope::All,
+            created_at: Timestamp::now(),
+            expires_at: None,
+        };
+        // A row that was just written can be read.
+        let _ = directory.register().file(&register::token_row(local_token, &local));
+        Ok(directory)
+    }
+
+    fn register(&self) -> MutexGuard<'_, Register> {
+        self.register.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn guesses(&self) -> MutexGuard<'_, Guesses> {
+        self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
+        let (person, token) = self.register().asker(secret, Timestamp::now())?;
+        Some(Asker { person, token: token.id, from })
+    }
+
+    /// The workspaces whose jobs somebody sees; `None` for all.
+    pub(crate) fn visible_to(&self, person: &Person) -> Option<Vec<String>> {
+        (!person.admin).then(|| self.register().visible_to(&person.name))
+    }
+
+    pub(crate) fn to_workspace(&self, person: &Person, workspace: &str) -> Relation {
+        policy::to_workspace(person, self.register().role(&person.name, workspace))
+    }
+
+    pub(crate) fn to_job(&self, person: &Person, job: &danlu_core::Job) -> Relation {
+        policy::to_job(person, self.register().role(&person.name, &job.spec.workspace), &job.owner)
+    }
+
+    /// Writes a change and its trail, and shows it once it is durable.
+    async fn write(&self, rows: Vec<DirectoryRow>, deed: Deed<'_>) -> Result<(), StoreError> {
+        let audit = AuditEntry {
+            number: 0,
+            at: Timestamp::now(),
+            by: deed.by.to_owned(),
+            from: deed.from.to_string(),
+            action: deed.action.to_owned(),
+            subject: deed.subject,
+            before: deed.before,
+            after: deed.after,
+            seal: String::new(),
+        };
+        let change = DirectoryChange { rows, audit };
+        self.store.directory_change(&change).await?;
+        let mut register = self.register();
+        for row in &change.rows {
+            if let Err(trouble) = register.file(row) {
+                tracing::error!("{trouble} although it was just written");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what the policy does not allow. `what` names the thing for those who may know of it, `hidden` is the answer to
+/// those who may not.
+pub(crate) fn require(
+    asker: &Asker,
+    relation: Relation,
+    action: Action,
+    see: Action,
+    hidden: impl FnOnce() -> Problem,
+) -> Result<(), Problem> {
+    match policy::permission(relation, asker.person.scope, action, see) {
+        Permission::Yes => Ok(()),
+        Permission::Hidden => Err(hidden()),
+        Permission::No => {
+            let detail = format!("`{}` may not do this", asker.person.name);
+            Err(Problem::new(ProblemCode::Forbidden, detail)
+                .with_hint("ask an owner of the workspace, or an administrator"))
+        }
+        Permission::ScopeTooSmall(needed) => {
+            let detail = format!("this token is for `{}` only", asker.person.scope.as_str());
+            Err(Problem::new(ProblemCode::Forbidden, detail)
+                .with_hint(format!("use one with the scope `{}`", needed.as_str())))
+        }
+    }
+}
+
+/// For what belongs to the whole platform.
+pub(crate) fn require_of_platform(asker: &Asker, action: Action) -> Result<(), Problem> {
+    let relation = policy::to_platform(&asker.person);
+    require(asker, relation, action, Action::SeeCluster, || {
+        Problem::new(ProblemCode::NotFound, "there is nothing at this address")
+    })
+}
+
+fn json(value: &impl Serialize) -> Option<serde_json::Value> {
+    serde_json::to_value(value).ok()
+}
+
+fn new_secret() -> String {
+    let words: [u128; 2] = rand::rng().random();
+    format!("{SECRET_PREFIX}{:032x}{:032x}", words[0], words[1])
+}

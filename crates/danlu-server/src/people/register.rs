@@ -1,0 +1,248 @@
+//! What is known of people, in memory: rows go in as they are stored, at start and after each change.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use danlu_core::policy::Person;
+use danlu_store::DirectoryRow;
+use danlu_types::account::{AccountName, Scope, Standing, WorkspaceRole};
+use danlu_types::api::{AccountView, MemberView, Membership, TokenKind, TokenView};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
+/// otherwise.
+const EVERYBODYS: &str = "default";
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) name: AccountName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) display_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) email: Option<String>,
+    pub(crate) admin: bool,
+    pub(crate) standing: Standing,
+    /// Argon2id, as a PHC string; without one, nobody signs in with a password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) password: Option<String>,
+    pub(crate) created_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Token {
+    pub(crate) id: String,
+    pub(crate) account: AccountName,
+    pub(crate) kind: TokenKind,
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+    pub(crate) created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Member {
+    role: WorkspaceRole,
+}
+
+const ACCOUNT: &str = "account";
+const TOKEN: &str = "token";
+const MEMBER: &str = "member";
+
+/// What is kept of a secret: enough to know it again, too little to use it.
+pub(crate) fn hash(secret: &str) -> String {
+    Sha256::digest(secret.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
+    let value = value.map(|value| serde_json::to_string(value).expect("plain values"));
+    DirectoryRow { kind: kind.to_owned(), key, value }
+}
+
+pub(crate) fn account_row(account: &Account) -> DirectoryRow {
+    row(ACCOUNT, account.name.to_string(), Some(account))
+}
+
+pub(crate) fn no_account_row(name: &AccountName) -> DirectoryRow {
+    row::<Account>(ACCOUNT, name.to_string(), None)
+}
+
+pub(crate) fn token_row(secret: &str, token: &Token) -> DirectoryRow {
+    row(TOKEN, hash(secret), Some(token))
+}
+
+pub(crate) fn member_row(
+    workspace: &str,
+    account: &AccountName,
+    role: Option<WorkspaceRole>,
+) -> DirectoryRow {
+    // An account's name holds no slash, so the last one parts the two.
+    row(MEMBER, format!("{workspace}/{account}"), role.map(|role| Member { role }).as_ref())
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Register {
+    accounts: BTreeMap<AccountName, Account>,
+    /// By the hash of their secret.
+    tokens: HashMap<String, Token>,
+    members: BTreeMap<String, BTreeMap<AccountName, WorkspaceRole>>,
+    /// By token id; not worth a write each time.
+    used: HashMap<String, Timestamp>,
+}
+
+impl Register {
+    /// Takes in a row, or takes out what it takes away; the error is a row that this version does not understand.
+    pub(crate) fn file(&mut self, row: &DirectoryRow) -> Result<(), String> {
+        let understood = match row.kind.as_str() {
+            ACCOUNT => self.file_account(row),
+            TOKEN => self.file_token(row),
+            MEMBER => self.file_member(row),
+            _ => None,
+        };
+        understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
+    }
+
+    fn file_account(&mut self, row: &DirectoryRow) -> Option<()> {
+        match &row.value {
+            Some(value) => {
+                let account: Account = serde_json::from_str(value).ok()?;
+                self.accounts.insert(account.name.clone(), account);
+            }
+            None => {
+                self.accounts.remove(&row.key.parse().ok()?);
+            }
+        }
+        Some(())
+    }
+
+    fn file_token(&mut self, row: &DirectoryRow) -> Option<()> {
+        match &row.value {
+            Some(value) => {
+                self.tokens.insert(row.key.clone(), serde_json::from_str(value).ok()?);
+            }
+            None => {
+                if let Some(token) = self.tokens.remove(&row.key) {
+                    self.used.remove(&token.id);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn file_member(&mut self, row: &DirectoryRow) -> Option<()> {
+        let (workspace, account) = row.key.rsplit_once('/')?;
+        let account = account.parse().ok()?;
+        let members = self.members.entry(workspace.to_owned()).or_default();
+        match &row.value {
+            Some(value) => members.insert(account, serde_json::from_str::<Member>(value).ok()?.role),
+            None => members.remove(&account),
+        };
+        self.members.retain(|_, members| !members.is_empty());
+        Some(())
+    }
+
+    pub(crate) fn account(&self, name: &AccountName) -> Option<&Account> {
+        self.accounts.get(name)
+    }
+
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.values()
+    }
+
+    pub(crate) fn token(&self, secret: &str) -> Option<&Token> {
+        self.tokens.get(&hash(secret))
+    }
+
+    /// The tokens of an account, and the keys of their rows.
+    pub(crate) fn tokens_of(&self, account: &AccountName) -> impl Iterator<Item = (&String, &Token)> {
+        self.tokens.iter().filter(move |(_, token)| token.account == *account)
+    }
+
+    /// Rows that take away these tokens of an account.
+    pub(crate) fn revocations(
+        &self,
+        account: &AccountName,
+        which: impl Fn(&Token) -> bool,
+    ) -> Vec<DirectoryRow> {
+        let gone = self.tokens_of(account).filter(|(_, token)| which(token));
+        gone.map(|(key, _)| row::<Token>(TOKEN, key.clone(), None)).collect()
+    }
+
+    /// Rows that take an account out of every workspace.
+    pub(crate) fn departures(&self, account: &AccountName) -> Vec<DirectoryRow> {
+        let in_it = self.members.iter().filter(|(_, members)| members.contains_key(account));
+        in_it.map(|(workspace, _)| member_row(workspace, account, None)).collect()
+    }
+
+    /// Who asks with this secret, if it is one for asking and its account is in order.
+    pub(crate) fn asker(&mut self, secret: &str, now: Timestamp) -> Option<(Person, Token)> {
+        let token = self.token(secret)?.clone();
+        let is_over = token.expires_at.is_some_and(|end| end <= now);
+        let account = self.account(&token.account)?;
+        if is_over || token.kind == TokenKind::PasswordLink || account.standing != Standing::Active {
+            return None;
+        }
+        let person = Person { name: account.name.clone(), admin: account.admin, scope: token.scope };
+        self.used.insert(token.id.clone(), now);
+        Some((person, token))
+    }
+
+    pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {
+        let given = self.members.get(workspace).and_then(|members| members.get(person)).copied();
+        let by_nature = match workspace {
+            EVERYBODYS => Some(WorkspaceRole::Member),
+            _ if workspace == person.as_str() => Some(WorkspaceRole::Owner),
+            _ => None,
+        };
+        given.max(by_nature)
+    }
+
+    /// The workspaces whose jobs a person sees.
+    pub(crate) fn visible_to(&self, person: &AccountName) -> Vec<String> {
+        let given = self.members.iter().filter(|(_, members)| members.contains_key(person));
+        let mut visible: Vec<String> = given.map(|(workspace, _)| workspace.clone()).collect();
+        for by_nature in [EVERYBODYS, person.as_str()] {
+            if !visible.iter().any(|workspace| workspace == by_nature) {
+                visible.push(by_nature.to_owned());
+            }
+        }
+        visible
+    }
+
+    pub(crate) fn members(&self, workspace: &str) -> Vec<MemberView> {
+        let members = self.members.get(workspace).into_iter().flatten();
+        members.map(|(account, role)| MemberView { account: account.clone(), role: *role }).collect()
+    }
+
+    pub(crate) fn account_view(&self, account: &Account) -> AccountView {
+        let role = |(workspace, members): (&String, &BTreeMap<AccountName, WorkspaceRole>)| {
+            Some(Membership { workspace: workspace.clone(), role: *members.get(&account.name)? })
+        };
+        AccountView {
+            name: account.name.clone(),
+            display_name: account.display_name.clone(),
+            email: account.email.clone(),
+            admin: account.admin,
+            standing: account.standing,
+            created_at: account.created_at,
+            workspaces: self.members.iter().filter_map(role).collect(),
+        }
+    }
+
+    pub(crate) fn token_view(&self, token: &Token) -> TokenView {
+        TokenView {
+            id: token.id.clone(),
+            name: token.name.clone(),
+            kind: token.kind,
+            scope: token.scope,
+            created_at: token.created_at,
+            expires_at: token.expires_at,
+            last_used_at: self.used.get(&token.id).copied(),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+-- Accounts, tokens, members: JSON in `value`. A few thousand rows that a server reads once and keeps in memory.
+CREATE TABLE directory (
+    kind  TEXT NOT NULL,
+    key   TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (kind, key)
+);
+
+-- What was done by whom: append-only, each entry sealed over the one before.
+CREATE TABLE audit (
+    number  BIGINT NOT NULL PRIMARY KEY,
+    by_whom TEXT   NOT NULL,
+    subject TEXT   NOT NULL,
+    entry   TEXT   NOT NULL
+);
+CREATE INDEX audit_by_whom ON audit (by_whom, number);
+CREATE INDEX audit_subject ON audit (subject, number);

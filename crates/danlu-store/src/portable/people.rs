@@ -1,0 +1,74 @@
+//! Accounts and what belongs to them, and the audit.
+
+use danlu_core::audit::{FIRST_SEAL, seal};
+use danlu_types::api::AuditEntry;
+use sqlx::{Pool, QueryBuilder, query, query_as, query_scalar};
+
+use super::{Connection, Db, LOCK_COUNTERS};
+use crate::row::{self, number, text};
+use crate::{AuditFilter, DirectoryChange, DirectoryRow, StoreError};
+
+pub(super) async fn directory(pool: &Pool<Db>) -> Result<Vec<DirectoryRow>, StoreError> {
+    let rows: Vec<(String, String, String)> = query_as("SELECT kind, key, value FROM directory")
+        .fetch_all(pool)
+        .await
+        .map_err(|error| StoreError::of("read the accounts", error))?;
+    Ok(rows.into_iter().map(|(kind, key, value)| DirectoryRow { kind, key, value: Some(value) }).collect())
+}
+
+pub(super) async fn change(
+    connection: &mut Connection,
+    change: &DirectoryChange,
+) -> Result<AuditEntry, sqlx::Error> {
+    // Writers wait for each other here: each entry is sealed over the one before.
+    query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
+    for DirectoryRow { kind, key, value } in &change.rows {
+        query("DELETE FROM directory WHERE kind = $1 AND key = $2")
+            .bind(&*text(kind))
+            .bind(&*text(key))
+            .execute(&mut *connection)
+            .await?;
+        if let Some(value) = value {
+            query("INSERT INTO directory (kind, key, value) VALUES ($1, $2, $3)")
+                .bind(&*text(kind))
+                .bind(&*text(key))
+                .bind(&*text(value))
+                .execute(&mut *connection)
+                .await?;
+        }
+    }
+    let last: Option<String> = query_scalar("SELECT entry FROM audit ORDER BY number DESC LIMIT 1")
+        .fetch_optional(&mut *connection)
+        .await?;
+    let last: Option<AuditEntry> = last.as_deref().map(entry_of).transpose()?;
+    let mut entry = change.audit.clone();
+    entry.number = last.as_ref().map_or(0, |last| last.number) + 1;
+    entry.seal = seal(last.as_ref().map_or(FIRST_SEAL, |last| &last.seal), &entry);
+    query("INSERT INTO audit (number, by_whom, subject, entry) VALUES ($1, $2, $3, $4)")
+        .bind(number(entry.number)?)
+        .bind(&*text(&entry.by))
+        .bind(&*text(&entry.subject))
+        .bind(row::json(&entry)?)
+        .execute(connection)
+        .await?;
+    Ok(entry)
+}
+
+pub(super) async fn audit_list(pool: &Pool<Db>, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
+    let read = |error| StoreError::of("read the audit", error);
+    let mut sql = QueryBuilder::<Db>::new("SELECT entry FROM audit WHERE number > ");
+    sql.push_bind(i64::try_from(filter.after).unwrap_or(i64::MAX));
+    if let Some(by) = &filter.by {
+        sql.push(" AND by_whom = ").push_bind(text(by).into_owned());
+    }
+    if let Some(subject) = &filter.subject {
+        sql.push(" AND subject = ").push_bind(text(subject).into_owned());
+    }
+    sql.push(" ORDER BY number LIMIT ").push_bind(i64::from(filter.limit));
+    let texts: Vec<String> = sql.build_query_scalar().fetch_all(pool).await.map_err(read)?;
+    texts.iter().map(|text| entry_of(text).map_err(read)).collect()
+}
+
+fn entry_of(text: &str) -> Result<AuditEntry, sqlx::Error> {
+    serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}

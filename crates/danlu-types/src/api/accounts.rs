@@ -1,0 +1,185 @@
+//! Bodies about people: accounts, sign-in, tokens, members, and what was done by whom.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Span;
+use crate::account::{AccountName, Scope, Standing, WorkspaceRole};
+
+/// The asker's own account, and what they are where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Whoami {
+    pub account: AccountView,
+    /// What the token of this request may be used for.
+    pub scope: Scope,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountView {
+    pub name: AccountName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// May do everything, and leaves a trail.
+    pub admin: bool,
+    pub standing: Standing,
+    pub created_at: Timestamp,
+    /// Workspaces that they were put into; their own, of their name, is not listed.
+    pub workspaces: Vec<Membership>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Membership {
+    pub workspace: String,
+    pub role: WorkspaceRole,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MemberView {
+    pub account: AccountName,
+    pub role: WorkspaceRole,
+}
+
+/// A new account, made by an administrator or asked for by its future owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAccount {
+    pub name: AccountName,
+    #[serde(default)]
+    pub display_name: Option<String>,
+    #[serde(default)]
+    pub email: Option<String>,
+    /// At least 10 characters. Left out by an administrator, the person sets one with the link that is answered.
+    #[serde(default)]
+    pub password: Option<String>,
+}
+
+/// What to change of an account; what is left out stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AccountChange {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+}
+
+/// An account, and a secret by which its owner sets a password, once and within two days.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Invitation {
+    pub account: AccountView,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_link: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignIn {
+    pub name: String,
+    pub password: String,
+}
+
+/// A new password: with the present one, or with the secret of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPassword {
+    pub password: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// What it is for, in its owner's words.
+    pub name: String,
+    pub scope: Scope,
+    /// How long it is good for; for ever when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Span>,
+}
+
+/// A token that has just been made. The secret is shown this once and kept nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MadeToken {
+    pub token: TokenView,
+    pub secret: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenView {
+    pub id: String,
+    pub name: String,
+    pub kind: TokenKind,
+    pub scope: Scope,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Since this server started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// What a secret is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    /// For programs.
+    Api,
+    /// Of somebody who signed in.
+    Session,
+    /// For setting a password, once.
+    PasswordLink,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRole {
+    pub role: WorkspaceRole,
+}
+
+/// Something that was done, sealed against change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    pub number: u64,
+    pub at: Timestamp,
+    /// The account; `-` where nobody was signed in.
+    pub by: String,
+    /// The address that the request came from.
+    pub from: String,
+    /// Such as `account.change`.
+    pub action: String,
+    /// What it was done to.
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<serde_json::Value>,
+    /// SHA-256 over the seal of the entry before, and this entry without its own.
+    pub seal: String,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct AuditQuery {
+    /// Only what this account did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Only what was done to this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}

@@ -1,0 +1,10 @@
+//! Who may do what, and how people come in.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what it expects by failing; a panic there is the message"
+)]
+
+mod matrix;
+mod signing_in;
+mod site;

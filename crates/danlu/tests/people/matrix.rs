@@ -1,0 +1,163 @@
+//! Every operation of the API, asked for by everybody.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::site::{ASKERS, PASSWORD, Site, value};
+
+/// How to ask for an operation so that it could be granted: the path's parts, and a body. `None`: nobody has thought about
+/// it, and the test fails.
+fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(String, Value)> {
+    let (_, path) = operation.split_once(' ')?;
+    let body = match operation {
+        "POST /jobs" => json!({ "command": "true", "workspace": "lab", "cpus": "10m" }),
+        "POST /session" => json!({ "name": "ada", "password": PASSWORD }),
+        "POST /registration" => json!({ "name": format!("new-{account}"), "password": PASSWORD }),
+        "POST /password" => json!({ "account": account, "password": PASSWORD, "current": PASSWORD }),
+        "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
+        "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
+        "POST /tokens" => json!({ "name": "script", "scope": "read" }),
+        "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
+        "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
+        "GET /jobs"
+        | "GET /jobs/{id}"
+        | "DELETE /jobs/{id}"
+        | "POST /jobs/{id}/stop"
+        | "POST /jobs/{id}/hold"
+        | "POST /jobs/{id}/release"
+        | "POST /jobs/{id}/clone"
+        | "GET /jobs/{id}/why"
+        | "GET /jobs/{id}/logs"
+        | "GET /jobs/{id}/logs/follow"
+        | "GET /jobs/{id}/workers/{worker}/session"
+        | "GET /events"
+        | "GET /nodes"
+        | "POST /nodes/{name}/uncordon"
+        | "POST /nodes/{name}/devices/{index}/restore"
+        | "GET /devices"
+        | "GET /workspaces"
+        | "GET /hints"
+        | "PUT /code/{digest}"
+        | "HEAD /code/{digest}"
+        | "DELETE /session"
+        | "GET /whoami"
+        | "GET /accounts"
+        | "GET /accounts/{name}"
+        | "DELETE /accounts/{name}"
+        | "POST /accounts/{name}/password_link"
+        | "GET /accounts/{name}/tokens"
+        | "DELETE /accounts/{name}/tokens/{id}"
+        | "GET /workspaces/{name}/members"
+        | "DELETE /workspaces/{name}/members/{account}"
+        | "GET /audit" => Value::Null,
+        _ => return None,
+    };
+    let name = match path {
+        path if path.starts_with("/nodes/") => node,
+        path if path.starts_with("/workspaces/") => "lab",
+        _ => account,
+    };
+    let filled = path
+        .replace("{id}", &job.to_string())
+        .replace("{worker}", "0")
+        .replace("{index}", "0")
+        .replace("{name}", name)
+        .replace("{account}", account)
+        .replace("{digest}", &format!("sha256:{}", "0".repeat(64)));
+    Some((filled, body))
+}
+
+/// What an answer says about permission. A thing that is missing and a thing that is hidden look the same, as they should:
+/// where the path names something that is really there, 404 means hidden.
+fn word(operation: &str, status: u16) -> &'static str {
+    let names_nothing = ["{digest}", "{index}"].iter().any(|part| operation.contains(part));
+    match status {
+        401 => "who?",
+        403 => "no",
+        // A workspace that one is not in is a wrong value of a field, like one that does not exist.
+        422 if operation == "POST /jobs" => "hidden",
+        404 if !names_nothing => "hidden",
+        429 => "later",
+        500.. => "BROKEN",
+        _ => "yes",
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_is_for_those_whom_the_policy_names() {
+    let site = Site::new(&["--open-registration"]).await;
+    let openapi: Value = value(&site.ask("admin", "GET", "/openapi.json", &Value::Null).await);
+    let node = value(&site.ask("admin", "GET", "/nodes", &Value::Null).await)["items"][0]["name"].clone();
+    let node = node.as_str().unwrap().to_owned();
+    let mut matrix = String::new();
+    let _ = writeln!(matrix, "{:<48}{}", "", ASKERS.map(|name| format!("{name:<8}")).concat().trim_end());
+    for (path, methods) in openapi["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let operation = format!("{} {path}", method.to_uppercase());
+            let mut words = String::new();
+            for who in ASKERS {
+                let word = ask_afresh(&site, &operation, who, &node).await;
+                let _ = write!(words, "{word:<8}");
+            }
+            let _ = writeln!(matrix, "{operation:<48}{}", words.trim_end());
+        }
+    }
+    insta::assert_snapshot!(matrix);
+}
+
+/// Asks on a thing of its own, so that what one is allowed to do does not change what the next one finds.
+async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'static str {
+    let enters = operation.contains("/workers/");
+    let job = if operation.contains("/jobs/{id}") { site.job(!enters).await } else { 0 };
+    let subject = if operation.contains("/accounts/{name}")
+        || operation.contains("{account}")
+        || operation == "POST /password"
+    {
+        // For ada's own account she is its author; a copy of it for each, because some delete it.
+        "ada"
+    } else {
+        who
+    };
+    let (path, body) = recipe(operation, job, subject, node).unwrap_or_else(|| {
+        panic!("nobody has said how to ask for `{operation}`: add it to `recipe`, and to the policy")
+    });
+    let method = operation.split(' ').next().unwrap();
+    // What would end the account or the session of the one who asks is asked for last, by refusing it a body.
+    let answer = match operation {
+        "DELETE /session" => {
+            let fresh = value(
+                &site.sign_in(if who == "nobody" || who == "admin" { "sam" } else { who }, PASSWORD).await,
+            );
+            let token = (who != "nobody").then(|| fresh["secret"].as_str().unwrap().to_owned());
+            site.ask_with(token.as_deref(), method, &path, &body).await
+        }
+        "DELETE /accounts/{name}" => {
+            let name = format!("gone-{who}");
+            site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
+            site.ask(who, method, &format!("/accounts/{name}"), &body).await
+        }
+        "DELETE /accounts/{name}/tokens/{id}" => {
+            let made =
+                site.ask("ada", "POST", "/tokens", &json!({ "name": "script", "scope": "read" })).await;
+            let id = value(&made)["token"]["id"].as_str().unwrap().to_owned();
+            site.ask(who, method, &format!("/accounts/ada/tokens/{id}"), &body).await
+        }
+        "POST /password" => {
+            // Sets the same password again; it ends sessions, so on an account that nobody asks with.
+            let name = format!("pass-{who}");
+            site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
+            let body = json!({ "account": name, "password": PASSWORD, "current": PASSWORD });
+            site.ask(who, method, &path, &body).await
+        }
+        "PUT /workspaces/{name}/members/{account}" | "DELETE /workspaces/{name}/members/{account}" => {
+            let name = format!("role-{who}-{}", method.to_lowercase());
+            site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
+            let path = format!("/workspaces/lab/members/{name}");
+            site.ask("admin", "PUT", &path, &json!({ "role": "viewer" })).await;
+            site.ask(who, method, &path, &body).await
+        }
+        _ => site.ask(who, method, &path, &body).await,
+    };
+    word(operation, answer.status)
+}

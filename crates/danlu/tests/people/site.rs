@@ -1,0 +1,95 @@
+//! A server with a workspace and everybody that one can be in it.
+
+use danlu_testkit::TestServer;
+use danlu_testkit::wire::{Answer, send};
+use serde_json::{Value, json};
+
+pub(crate) const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+pub(crate) const PASSWORD: &str = "correct horse battery";
+/// Of the workspace `lab`, where `ada` submits what all others ask about; nobody has no token, and root is the machine's.
+const PEOPLE: [(&str, Option<&str>); 5] = [
+    ("sam", None),
+    ("vera", Some("viewer")),
+    ("mia", Some("member")),
+    ("ada", Some("member")),
+    ("otto", Some("owner")),
+];
+pub(crate) const ASKERS: [&str; 7] = ["nobody", "sam", "vera", "mia", "ada", "otto", "admin"];
+
+pub(crate) struct Site {
+    pub(crate) server: TestServer,
+    pub(crate) address: String,
+    tokens: Vec<(String, String)>,
+}
+
+impl Site {
+    pub(crate) async fn new(flags: &[&str]) -> Self {
+        let server = TestServer::start(DANLU, flags).await;
+        let address = server.client().address().to_owned();
+        let token = std::fs::read_to_string(server.data().join("token")).unwrap().trim().to_owned();
+        let mut site = Site { server, address, tokens: vec![("admin".to_owned(), token)] };
+        for (name, role) in PEOPLE {
+            let made =
+                site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
+            assert_eq!(made.status, 201, "{}", made.body);
+            if let Some(role) = role {
+                let path = format!("/workspaces/lab/members/{name}");
+                assert_eq!(site.ask("admin", "PUT", &path, &json!({ "role": role })).await.status, 204);
+            }
+            let signed_in = site.sign_in(name, PASSWORD).await;
+            assert_eq!(signed_in.status, 200, "{}", signed_in.body);
+            let secret = value(&signed_in)["secret"].as_str().unwrap().to_owned();
+            site.tokens.push((name.to_owned(), secret));
+        }
+        site
+    }
+
+    pub(crate) async fn sign_in(&self, name: &str, password: &str) -> Answer {
+        self.ask("nobody", "POST", "/session", &json!({ "name": name, "password": password })).await
+    }
+
+    pub(crate) fn token(&self, who: &str) -> Option<&str> {
+        self.tokens.iter().find(|(name, _)| name == who).map(|(_, token)| token.as_str())
+    }
+
+    pub(crate) async fn ask(&self, who: &str, method: &str, path: &str, body: &Value) -> Answer {
+        self.ask_with(self.token(who), method, path, body).await
+    }
+
+    pub(crate) async fn ask_with(
+        &self,
+        token: Option<&str>,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let bearer = token.map(|token| format!("Bearer {token}"));
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+        if path.ends_with("/session") && path.contains("/workers/") {
+            headers.extend([
+                ("upgrade", "websocket"),
+                ("sec-websocket-version", "13"),
+                ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ]);
+        }
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        send(&self.address, method, &format!("/api/v1{path}"), &headers, &body).await
+    }
+
+    /// A job of ada's in the lab that waits, or one that runs.
+    pub(crate) async fn job(&self, held: bool) -> u64 {
+        let spec = json!({ "command": "sleep 1000", "workspace": "lab", "cpus": "10m", "grace": "0s" });
+        let job = value(&self.ask("ada", "POST", "/jobs", &spec).await)["id"].as_u64().unwrap();
+        if held {
+            self.ask("ada", "POST", &format!("/jobs/{job}/hold"), &Value::Null).await;
+        } else {
+            self.server.wait_for(danlu_types::JobId(job), danlu_types::api::JobState::Running).await;
+        }
+        job
+    }
+}
+
+pub(crate) fn value(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{} {}", answer.head, answer.body))
+}

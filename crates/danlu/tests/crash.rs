@@ -109,7 +109,7 @@ fn assert_no_device_held_twice(jobs: &[JobView]) {
             let (placed, _, second) = pair[1];
             assert!(
                 ended.is_some_and(|ended| ended <= placed),
-                "device {device} of {node} was held by jobs {first} and {second} at once"
+                "device {device} of {node} was held by jobs {first} (until {ended:?}) and {second} (from {placed}) at once"
             );
         }
     }

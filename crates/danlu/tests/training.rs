@@ -107,14 +107,14 @@ async fn a_training_without_any_library() {
     preempted_and_alone_end_alike(training).await;
 }
 
-fn python_from(variable: &str) -> Option<String> {
-    Some(std::env::var(variable).unwrap_or_else(|_| panic!("`scripts/test.sh training` sets {variable}")))
+fn python_from(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("`scripts/test.sh training` sets {variable}"))
 }
 
 #[tokio::test]
 #[ignore = "needs jax: `scripts/test.sh training`"]
 async fn a_training_with_jax() {
-    let path = python_from("DANLU_PYTHON_DIGITS");
+    let path = Some(python_from("DANLU_PYTHON_DIGITS"));
     let example = "digits";
     let training = Training { example, python: "python", framework: Framework::None, epochs: 80, path };
     preempted_and_alone_end_alike(training).await;
@@ -123,7 +123,7 @@ async fn a_training_with_jax() {
 #[tokio::test]
 #[ignore = "needs PyTorch: `scripts/test.sh training`"]
 async fn a_training_with_pytorch() {
-    let path = python_from("DANLU_PYTHON_DIGITS_TORCH");
+    let path = Some(python_from("DANLU_PYTHON_DIGITS_TORCH"));
     let example = "digits-torch";
     let training = Training { example, python: "python", framework: Framework::Pytorch, epochs: 80, path };
     preempted_and_alone_end_alike(training).await;

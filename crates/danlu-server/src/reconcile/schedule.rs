@@ -19,12 +19,16 @@ pub(crate) struct Pass {
 pub(crate) async fn reconcile_schedule(app: &App) -> Pass {
     let (now, begin) = (Timestamp::now(), Instant::now());
     let plan = app.planner.plan(now).await;
+    // The plan may have waited for its turn and seen ends that came after `now`: by the record nothing may be given out before
+    // it was given back.
+    let decided = Timestamp::now();
     let planning = begin.elapsed();
     let preemptions = plan
         .preemptions
         .into_iter()
-        .map(|preemption| (preemption.victim, Event::Preempt { for_job: preemption.for_job }, now));
-    let starts = plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }, now));
+        .map(|preemption| (preemption.victim, Event::Preempt { for_job: preemption.for_job }, decided));
+    let starts =
+        plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }, decided));
     let events: Vec<_> = preemptions.chain(starts).collect();
     let ids: Vec<_> = events.iter().map(|(id, _, _)| *id).collect();
     let answers = app.ledger.apply_all(events).await;

@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod inventory;
+pub mod npu_smi;
 pub mod process;
 pub mod simulate;
 pub mod spawn;

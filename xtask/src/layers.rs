@@ -39,6 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "danlu-cli",
         &[
             "danlu-types",
+            "danlu-core",
             "danlu-client",
             "danlu-objects",
             "danlu-server",

@@ -12,6 +12,7 @@ pub(crate) mod hold;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod nodes;
+pub(crate) mod ranktable;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod run;
@@ -19,6 +20,7 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod stop;
 pub(crate) mod submit;
+pub(crate) mod sweep;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod why;
@@ -52,7 +54,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
         Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
-        Command::Devices(arguments) => block_on(devices::run(client()?, arguments)),
+        Command::Devices(arguments) => block_on(devices::run(client(), arguments)),
+        Command::Sweep(arguments) => sweep::run(arguments),
+        Command::Ranktable(arguments) => ranktable::run(arguments),
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),
         Command::History(arguments) => block_on(history::run(client()?, arguments)),
         Command::Sim(arguments) => sim::run(arguments),

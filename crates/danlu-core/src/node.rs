@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use danlu_types::{AttemptNumber, Health, JobId, Node, NodeName};
+use danlu_types::{AttemptNumber, Health, JobId, Node, NodeName, Reading};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct NodeNote {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub restored: BTreeMap<u32, Timestamp>,
 }
+
+/// How devices are doing, by their node and their number on it.
+pub type Readings = BTreeMap<NodeName, BTreeMap<u32, Reading>>;
 
 impl NodeNote {
     pub fn is_empty(&self) -> bool {
@@ -100,6 +103,19 @@ pub fn worn_out(
         (node.clone(), device, why)
     })
     .collect()
+}
+
+/// The nodes with their devices as healthy as they were just read to be. A device that is not among the readings of its
+/// node did not answer, and is given to nobody until it does; nodes without readings stay as they are.
+#[must_use]
+pub fn with_readings(mut nodes: Vec<Node>, readings: &Readings) -> Vec<Node> {
+    for node in &mut nodes {
+        let Some(readings) = readings.get(&node.name) else { continue };
+        for device in &mut node.devices {
+            device.health = readings.get(&device.index).map_or(Health::Failed, |reading| reading.health);
+        }
+    }
+    nodes
 }
 
 #[cfg(test)]

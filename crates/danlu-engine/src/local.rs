@@ -24,6 +24,7 @@ mod files;
 mod hints;
 mod hold;
 mod look;
+mod readings;
 mod start;
 mod sweep;
 
@@ -34,7 +35,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_core::node::Readings;
 use danlu_device::cgroup::Groups;
+use danlu_device::inventory;
+use danlu_device::machine::Machine;
 use danlu_device::simulate::SimulateError;
 use danlu_types::{Node, WorkerId};
 use tokio::net::UnixStream;
@@ -42,6 +46,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::{Connection, Engine, EngineError, Observation, Which};
 use hints::Hints;
+use readings::Sensors;
 
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
@@ -55,10 +60,14 @@ pub struct LocalOptions {
 
 /// The nodes to offer: those that `simulate` describes, or this machine.
 pub fn offered_nodes(simulate: Option<&str>) -> Result<Vec<Node>, SimulateError> {
-    match simulate {
-        Some(text) => danlu_device::simulate::parse(text),
-        None => Ok(vec![danlu_device::inventory::host()]),
+    if let Some(text) = simulate {
+        return danlu_device::simulate::parse(text);
     }
+    let found = inventory::look(Machine::this());
+    for remark in found.remarks {
+        tracing::warn!("{remark}");
+    }
+    Ok(vec![found.node])
 }
 
 #[derive(Debug)]
@@ -67,6 +76,7 @@ pub struct LocalEngine {
     workers: Arc<Workers>,
     hints: Arc<Hints>,
     listener: JoinHandle<()>,
+    sensors: Arc<Sensors>,
 }
 
 impl LocalEngine {
@@ -94,7 +104,8 @@ impl LocalEngine {
             guards: std::array::from_fn(|_| Mutex::default()),
             hints: Arc::clone(&hints),
         };
-        Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener })
+        let sensors = Arc::new(Sensors::of(&nodes));
+        Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener, sensors })
     }
 
     /// What cannot be held of workers' limits on this machine, and what to do about it.
@@ -127,6 +138,11 @@ impl Drop for LocalEngine {
 impl Engine for LocalEngine {
     async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
         Ok(self.nodes.clone())
+    }
+
+    async fn readings(&self) -> Result<Readings, EngineError> {
+        let sensors = Arc::clone(&self.sensors);
+        self.blocking(move |_| sensors.read()).await
     }
 
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {

@@ -6,7 +6,7 @@
 use danlu_types::{Bytes, Health};
 use thiserror::Error;
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Of the driver.
     pub version: Option<String>,
@@ -16,7 +16,7 @@ pub struct Report {
     pub remarks: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chip {
     /// The card. Its number is not that of the device where a card has several chips.
     pub npu: u32,
@@ -26,7 +26,7 @@ pub struct Chip {
     pub name: String,
     pub health: Health,
     /// Of the whole card; the second die of an A3 shows none.
-    pub power_watts: Option<f64>,
+    pub power_watts: Option<u32>,
     pub temperature_celsius: Option<i32>,
     pub bus: Option<String>,
     pub utilisation_percent: Option<u32>,
@@ -117,7 +117,7 @@ struct Identity {
     npu: u32,
     name: String,
     health: Health,
-    power_watts: Option<f64>,
+    power_watts: Option<u32>,
     temperature_celsius: Option<i32>,
 }
 
@@ -165,10 +165,7 @@ fn identity(cells: &[&str], columns: &Columns) -> Option<Identity> {
         npu: npu.parse().ok()?,
         name: name.to_owned(),
         health: health_of(health),
-        power_watts: figures
-            .first()
-            .and_then(|power| power.parse().ok())
-            .filter(|power: &f64| power.is_finite()),
+        power_watts: figures.first().and_then(|power| watts(power)),
         temperature_celsius: figures.get(1).and_then(|temperature| temperature.parse().ok()),
     })
 }
@@ -215,6 +212,17 @@ fn process(cells: &[&str], columns: &ProcessColumns) -> Option<Process> {
         memory: Bytes(memory.saturating_mul(columns.memory_unit)),
         pid_in_container: rest.first().and_then(|pid| pid.parse().ok()),
     })
+}
+
+/// Rounded: the tenths are noise.
+fn watts(text: &str) -> Option<u32> {
+    let watts: f64 = text.parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the bounds that the filter keeps"
+    )]
+    (0.0..100_000.0).contains(&watts).then(|| watts.round() as u32)
 }
 
 fn mebibytes(text: &str) -> Option<Bytes> {

@@ -62,7 +62,18 @@ fn a_machine_of_the_first_generation() {
     fake.write("sys/bus/pci/devices/0000:1b:00.0/numa_node", "1\n");
     fake.write("sys/devices/system/node/node0/cpulist", "0-23\n");
     fake.write("sys/devices/system/node/node1/cpulist", "24-47\n");
-    insta::assert_snapshot!(outline(&look(machine(&fake))), @"");
+    insta::assert_snapshot!(outline(&look(machine(&fake))), @"
+    0 910A 32Gi Ok island 0 numa Some(1) address 192.168.10.1 super-device None
+    1 910A 32Gi Ok island 0 numa None address 192.168.20.1 super-device None
+    2 910A 32Gi Ok island 0 numa None address 192.168.30.1 super-device None
+    3 910A 32Gi Warning island 0 numa None address - super-device None
+    4 910A 32Gi Ok island 1 numa None address - super-device None
+    5 910A 32Gi Ok island 1 numa None address - super-device None
+    6 910A 32Gi Ok island 1 numa None address - super-device None
+    7 910A 32Gi Ok island 1 numa None address - super-device None
+    memory node 0: processors 0-23
+    memory node 1: processors 24-47
+    ");
 }
 
 #[test]
@@ -77,7 +88,18 @@ fn a_machine_that_draws_its_topology() {
     fake.answer("npu-smi", "info -t topo", &topology);
     fake.write("sys/devices/system/node/node0/cpulist", "0-23\n");
     fake.write("sys/devices/system/node/node1/cpulist", "24-47\n");
-    insta::assert_snapshot!(outline(&look(machine(&fake))), @"");
+    insta::assert_snapshot!(outline(&look(machine(&fake))), @"
+    0 910B3 64Gi Ok island 0 numa Some(1) address - super-device None
+    1 910B3 64Gi Ok island 0 numa Some(1) address - super-device None
+    2 910B3 64Gi Ok island 0 numa Some(1) address - super-device None
+    3 910B3 64Gi Ok island 0 numa Some(1) address - super-device None
+    4 910B3 64Gi Ok island 0 numa Some(0) address - super-device None
+    5 910B3 64Gi Ok island 0 numa Some(0) address - super-device None
+    6 910B3 64Gi Ok island 0 numa Some(0) address - super-device None
+    7 910B3 64Gi Ok island 0 numa Some(0) address - super-device None
+    memory node 0: processors 0-23
+    memory node 1: processors 24-47
+    ");
 }
 
 #[test]
@@ -89,13 +111,36 @@ fn a_super_pod_of_dies() {
             fake.answer("npu-smi", &format!("info -t spod-info -i {card} -c {die}"), &text);
         }
     }
-    insta::assert_snapshot!(outline(&look(machine(&fake))), @"");
+    insta::assert_snapshot!(outline(&look(machine(&fake))), @"
+    0 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194304)
+    1 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194305)
+    2 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194306)
+    3 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194307)
+    4 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194308)
+    5 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194309)
+    6 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194310)
+    7 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194311)
+    8 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194312)
+    9 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194313)
+    10 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194314)
+    11 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194315)
+    12 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194316)
+    13 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194317)
+    14 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194318)
+    15 Ascend910 64Gi Ok island 0 numa None address - super-device Some(4194319)
+    super-pod 3
+    ");
 }
 
 #[test]
 fn cards_of_two_chips_that_are_numbered_from_one() {
     let fake = FakeAscend::new(&fixture("info-310P3-duo-2cards.txt"));
-    insta::assert_snapshot!(outline(&look(machine(&fake))), @"");
+    insta::assert_snapshot!(outline(&look(machine(&fake))), @"
+    0 310P3 44280Mi Ok island 0 numa None address - super-device None
+    1 310P3 44280Mi Ok island 1 numa None address - super-device None
+    2 310P3 44280Mi Ok island 2 numa None address - super-device None
+    3 310P3 44280Mi Ok island 3 numa None address - super-device None
+    ");
 }
 
 #[test]
@@ -119,7 +164,7 @@ fn a_driver_in_trouble_is_a_remark() {
     let fake = FakeAscend::new("dcmi model initialized failed, because the device is used. ret is -8020\n");
     let found = look(machine(&fake));
     assert!(found.node.devices.is_empty());
-    insta::assert_snapshot!(found.remarks.join("\n"), @"");
+    insta::assert_snapshot!(found.remarks.join("\n"), @"npu-smi cannot reach the driver: dcmi model initialized failed, because the device is used. ret is -8020");
 }
 
 #[test]
@@ -130,7 +175,7 @@ fn a_tool_that_hangs_is_given_up_and_killed() {
     let begun = Instant::now();
     let found = look(machine);
     assert!(begun.elapsed() < Duration::from_mins(1), "it sleeps for 1000 s");
-    insta::assert_snapshot!(found.remarks.join("\n"), @"");
+    insta::assert_snapshot!(found.remarks.join("\n"), @"`npu-smi info` gave no answer within 200ms; its devices are not offered until it does");
 }
 
 #[test]

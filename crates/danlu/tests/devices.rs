@@ -68,7 +68,7 @@ fn devices_of_this_machine_are_shown_where_no_server_runs() {
     let output = danlu(&fake, &["devices"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
-    for word in ["Ascend 910B4", "failed", "178 W", "41 °C", "3.2Gi of 32Gi", "not given out"] {
+    for word in ["Ascend 910B4", "failed", "178 W", "41 °C", "3.2 GiB of 32 GiB", "not given out"] {
         assert!(table.contains(word), "{word} is not in\n{table}");
     }
     assert!(text(&output.stderr).contains("no server runs"));

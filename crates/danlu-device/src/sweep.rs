@@ -222,7 +222,14 @@ mod tests {
                 format!("{} on {:?} with {}: {:?}", holder.pid, holder.devices, holder.memory, holder.verdict)
             })
             .collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @"
+        1 on {2} with 1Gi: OutOfReach
+        2 on {0, 1} with 2Gi: Foreign
+        3 on {0} with 1Gi: Leased { job: JobId(8) }
+        4 on {1} with 1Gi: Leased { job: JobId(9) }
+        5 on {2} with 1Gi: Excluded
+        6 on {2} with 1Gi: Excluded
+        ");
     }
 
     #[test]

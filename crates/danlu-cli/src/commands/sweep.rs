@@ -187,11 +187,13 @@ fn wait_until(then: &Zoned) {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
+
     use super::*;
 
     #[test]
     fn an_hour_that_is_past_today_is_tomorrows() {
-        let now: Zoned = "2026-11-15T15:00:00+00:00[UTC]".parse().unwrap();
+        let now = jiff::civil::date(2026, 11, 15).at(15, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap();
         let next = |at: &str| next(&now, at.parse().unwrap()).unwrap().strftime("%d %H:%M").to_string();
         assert_eq!(next("23:00"), "15 23:00");
         assert_eq!(next("07:30"), "16 07:30");

@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, nodes, release, run, show, sim, stop, submit, tokens, up, version, why, workspaces,
+    members, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version, why,
+    workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -68,8 +69,17 @@ pub(crate) enum Command {
     Members(members::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
-    /// Lists accelerators, with who holds them, or puts one back into service
+    /// Lists accelerators, with how they are doing and who uses them, or puts one back into service
+    ///
+    /// Where no server runs, shows the devices of this machine.
     Devices(devices::Arguments),
+    /// Finds programs of this machine that use devices without a job, and ends them if asked to
+    ///
+    /// Without `--end` it only says what it would do. With `--end --at 23:00` it tells their owners, waits until then, and ends
+    /// those that are still there. Needs no server.
+    Sweep(sweep::Arguments),
+    /// Writes, checks and converts HCCL rank tables; needs no server
+    Ranktable(ranktable::Arguments),
     /// Lists what happened
     Events(events::Arguments),
     /// Exports what became of jobs, to be replayed

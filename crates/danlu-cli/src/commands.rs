@@ -16,6 +16,7 @@ pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod members;
 pub(crate) mod nodes;
+pub(crate) mod ranktable;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod run;
@@ -23,6 +24,7 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod stop;
 pub(crate) mod submit;
+pub(crate) mod sweep;
 pub(crate) mod tokens;
 pub(crate) mod up;
 pub(crate) mod version;
@@ -65,7 +67,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Tokens(arguments) => block_on(tokens::run(client()?, arguments)),
         Command::Admin(arguments) => block_on(admin::run(client()?, arguments)),
         Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
-        Command::Devices(arguments) => block_on(devices::run(client()?, arguments)),
+        Command::Devices(arguments) => block_on(devices::run(client(), arguments)),
+        Command::Sweep(arguments) => sweep::run(arguments),
+        Command::Ranktable(arguments) => ranktable::run(arguments),
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),
         Command::History(arguments) => block_on(history::run(client()?, arguments)),
         Command::Sim(arguments) => sim::run(arguments),

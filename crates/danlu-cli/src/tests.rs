@@ -8,8 +8,8 @@ use danlu_types::api::{
     WorkerPhase, WorkerView,
 };
 use danlu_types::{
-    AttemptNumber, Bytes, Cpus, Device, DeviceCount, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity,
-    NodeName, Topology, Wiring, WorkerIndex,
+    AttemptNumber, Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceProcess, Health, JobId, JobSpec, Node,
+    NodeCapacity, NodeName, Reading, Topology, Wiring, WorkerIndex,
 };
 use jiff::Timestamp;
 
@@ -92,6 +92,11 @@ fn device(index: u32, health: Health) -> Device {
     }
 }
 
+fn user_process(pid: i32, job: Option<JobId>) -> DeviceProcess {
+    let user = Some("eve".to_owned());
+    DeviceProcess { pid, name: "python".to_owned(), user, memory: Some(Bytes(1 << 30)), job }
+}
+
 fn held() -> HeldDevice {
     HeldDevice {
         index: 0,
@@ -162,6 +167,14 @@ fn tables_line_up() {
             device: device(0, Health::Ok),
             out_of_service: None,
             held_by: Some(held()),
+            reading: Some(Reading {
+                utilisation_percent: Some(97),
+                memory_used: Some(Bytes(49_002 << 20)),
+                temperature_celsius: Some(61),
+                power_watts: Some(310),
+                processes: vec![user_process(11, Some(JobId(12))), user_process(4711, None)],
+                ..Reading::default()
+            }),
         },
         DeviceView {
             node: NodeName("node-0".to_owned()),
@@ -170,6 +183,14 @@ fn tables_line_up() {
                 "3 attempts on it ended with a device error within a day: of job 7".to_owned(),
             ),
             held_by: None,
+            reading: None,
+        },
+        DeviceView {
+            node: NodeName("node-1".to_owned()),
+            device: device(0, Health::Ok),
+            out_of_service: None,
+            held_by: None,
+            reading: Some(Reading { health: Health::Warning, ..Reading::default() }),
         },
     ]);
     let mut tables = [jobs, nodes, devices];

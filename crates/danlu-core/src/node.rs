@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use danlu_types::{AttemptNumber, Health, JobId, Node, NodeName};
+use danlu_types::{AttemptNumber, Health, JobId, Node, NodeName, Reading};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct NodeNote {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub restored: BTreeMap<u32, Timestamp>,
 }
+
+/// How devices are doing, by their node and their number on it.
+pub type Readings = BTreeMap<NodeName, BTreeMap<u32, Reading>>;
 
 impl NodeNote {
     pub fn is_empty(&self) -> bool {
@@ -102,9 +105,55 @@ pub fn worn_out(
     .collect()
 }
 
+/// The nodes with their devices as healthy as they were just read to be. A device that is not among the readings of its
+/// node did not answer, and is given to nobody until it does; nodes without readings stay as they are.
+#[must_use]
+pub fn with_readings(mut nodes: Vec<Node>, readings: &Readings) -> Vec<Node> {
+    for node in &mut nodes {
+        let Some(readings) = readings.get(&node.name) else { continue };
+        for device in &mut node.devices {
+            device.health = readings.get(&device.index).map_or(Health::Failed, |reading| reading.health);
+        }
+    }
+    nodes
+}
+
 #[cfg(test)]
 mod tests {
+    use danlu_types::{Bytes, Cpus, Device, DeviceKind, NodeCapacity, Topology, Wiring};
+
     use super::*;
+
+    #[test]
+    fn a_device_is_as_healthy_as_it_was_read_to_be_and_failed_if_it_does_not_answer() {
+        let device = |index| Device {
+            index,
+            kind: DeviceKind::Ascend,
+            model: "910B3".to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health: Health::Ok,
+            wiring: Wiring::default(),
+        };
+        let node = |name: &str| Node {
+            name: NodeName(name.to_owned()),
+            architecture: "aarch64".to_owned(),
+            capacity: NodeCapacity { cpus: Cpus::whole(1), memory: Bytes(0) },
+            devices: (0..3).map(device).collect(),
+            labels: BTreeMap::new(),
+            cordoned: None,
+            address: "127.0.0.1".to_owned(),
+            topology: Topology::default(),
+            simulated: false,
+        };
+        let ill = Reading { health: Health::Warning, ..Reading::default() };
+        let of_a = BTreeMap::from([(0, Reading::default()), (1, ill)]);
+        let readings = Readings::from([(NodeName("a".to_owned()), of_a)]);
+        let read = with_readings(vec![node("a"), node("b")], &readings);
+        let health: Vec<_> = read[0].devices.iter().map(|device| device.health).collect();
+        assert_eq!(health, [Health::Ok, Health::Warning, Health::Failed]);
+        assert_eq!(read[1], node("b"), "nothing was read of it");
+    }
 
     fn hours(hours: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_hours(hours)

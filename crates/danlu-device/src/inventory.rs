@@ -8,27 +8,67 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use danlu_types::{Bytes, Cpus, Device, Node, NodeCapacity, NodeName, Topology};
+use danlu_types::{Bytes, Cpus, Node, NodeCapacity, NodeName, Topology};
+
+use crate::ascend;
+use crate::machine::Machine;
+use crate::nvml;
+use crate::readings::Reader;
+
+/// A machine, what could not be found out about it, and how to ask again how its devices are doing.
+#[derive(Debug)]
+pub struct Inventory {
+    pub node: Node,
+    /// For whoever runs the machine: why devices that they know of are not offered.
+    pub remarks: Vec<String>,
+    pub reader: Reader,
+}
 
 /// This machine as a node of the local engine. Never fails: what cannot be found out is reported as small.
 pub fn host() -> Node {
-    Node {
+    look(Machine::this()).node
+}
+
+pub fn look(machine: Machine) -> Inventory {
+    let mut remarks = Vec::new();
+    let nvidia = match machine.nvml.then(nvml::Library::load) {
+        Some(Ok(library)) => library,
+        Some(Err(remark)) => {
+            remarks.push(remark);
+            None
+        }
+        None => None,
+    };
+    let mut devices = Vec::new();
+    if let Some(library) = &nvidia {
+        let (gpus, unanswered) = library.gpus();
+        devices = nvml::devices(&gpus, &machine);
+        remarks.extend(unanswered);
+    }
+    let nvidia = nvidia.filter(|_| !devices.is_empty());
+    let mut ascend = ascend::look(&machine);
+    remarks.append(&mut ascend.remarks);
+    if nvidia.is_some() && !ascend.devices.is_empty() {
+        // Both count from 0, and a node's devices are told apart by their numbers.
+        remarks.push(format!(
+            "this machine has NVIDIA and Ascend devices; its {} Ascend devices are not offered",
+            ascend.devices.len()
+        ));
+        ascend = ascend::Ascend::default();
+    }
+    devices.append(&mut ascend.devices);
+    let node = Node {
         name: NodeName(host_name()),
         architecture: std::env::consts::ARCH.to_owned(),
-        capacity: NodeCapacity { cpus: usable_cpus(), memory: usable_memory(Path::new("/")) },
-        devices: devices(),
+        capacity: NodeCapacity { cpus: usable_cpus(), memory: usable_memory(&machine.root) },
+        devices,
         address: "127.0.0.1".to_owned(),
         labels: BTreeMap::new(),
         cordoned: None,
-        topology: Topology::default(),
+        topology: Topology { numa: machine.numa_nodes(), super_pod: ascend.super_pod },
         simulated: false,
-    }
-}
-
-/// The accelerators of this machine. None are looked for yet: finding NVIDIA and Ascend devices is issue 4, and until
-/// then jobs that ask for devices wait for a simulated node or a machine of another engine.
-fn devices() -> Vec<Device> {
-    Vec::new()
+    };
+    Inventory { node, remarks, reader: Reader { machine, nvidia, ascend: ascend.numbers } }
 }
 
 fn host_name() -> String {
@@ -103,7 +143,7 @@ mod tests {
         let host = host();
         assert!(host.capacity.cpus >= Cpus::whole(1));
         assert!(host.capacity.memory > Bytes(1 << 20));
-        assert!(!host.name.0.is_empty() && !host.simulated && host.devices.is_empty());
+        assert!(!host.name.0.is_empty() && !host.simulated);
     }
 
     #[test]

@@ -1,8 +1,15 @@
 //! The machine: accelerators, host facts, cgroups and process placement; the only unsafe
 
+mod ascend;
 pub mod cgroup;
 pub mod channel;
 pub mod inventory;
+pub mod machine;
+pub mod npu_smi;
+pub mod nvml;
 pub mod process;
+pub mod readings;
 pub mod simulate;
 pub mod spawn;
+pub mod sweep;
+mod tool;

@@ -5,8 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use danlu_core::launch::ProcessIdentity;
+use danlu_types::{Bytes, DeviceProcess, JobId};
 
 /// The process with this number, told apart from later ones by its start time; `None` if there is none.
 pub fn identity(pid: i32) -> Option<ProcessIdentity> {
@@ -52,6 +54,36 @@ pub fn with_environment(name: &str, value: &str) -> Vec<i32> {
             .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
     };
     all().filter(|pid| *pid != own).filter(holds).filter(|pid| identity(*pid).is_some()).collect()
+}
+
+/// A process that a vendor's tool names as holding a device, with what this machine knows of it: its owner, its whole name,
+/// the job that its environment names. `name` is what the tool calls it, for processes that are not to be seen from here.
+pub fn on_device(pid: i32, name: Option<&str>, memory: Option<Bytes>) -> DeviceProcess {
+    let folder = format!("/proc/{pid}");
+    let own_name = fs::read_to_string(format!("{folder}/comm")).ok().map(|name| name.trim_end().to_owned());
+    let owner = fs::metadata(&folder).ok().map(|folder| folder.uid());
+    let user = owner.map(|uid| match nix::unistd::User::from_uid(uid.into()) {
+        Ok(Some(user)) => user.name,
+        _ => uid.to_string(),
+    });
+    let job = job_of(pid);
+    let name = own_name.or_else(|| name.map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned());
+    DeviceProcess { pid, name, user, memory, job }
+}
+
+/// The job that the process's environment names: programs of jobs start with it.
+pub fn job_of(pid: i32) -> Option<JobId> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut entries = environment.split(|byte| *byte == 0);
+    entries.find_map(|entry| std::str::from_utf8(entry).ok()?.strip_prefix("DANLU_JOB_ID=")?.parse().ok())
+}
+
+/// From its parent on.
+pub(crate) fn ancestors(pid: i32) -> Vec<i32> {
+    // As many as there can be on a machine whose processes change under our eyes.
+    const MOST: usize = 1000;
+    let parent = |pid: &i32| stat(*pid).map(|stat| stat.parent).filter(|parent| *parent > 0);
+    std::iter::successors(parent(&pid), parent).take(MOST).collect()
 }
 
 /// The live processes of the session that `leader` leads or led.

@@ -10,6 +10,7 @@ pub mod local;
 use async_trait::async_trait;
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LaunchFile, StopOrder};
+use danlu_core::node::Readings;
 use danlu_core::report::Report;
 use danlu_types::{Node, WorkerId};
 use jiff::Timestamp;
@@ -19,6 +20,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub trait Engine: Send + Sync + std::fmt::Debug {
     /// The machines on offer, with their devices.
     async fn inventory(&self) -> Result<Vec<Node>, EngineError>;
+
+    /// How the devices are doing, for the nodes of which that can be told. Cheap to ask often: an answer may be a few
+    /// seconds old.
+    async fn readings(&self) -> Result<Readings, EngineError> {
+        Ok(Readings::new())
+    }
 
     /// Starts a worker's launcher. A worker that was launched before is left alone.
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError>;

@@ -25,6 +25,7 @@ mod hints;
 mod hold;
 mod look;
 mod nursery;
+mod readings;
 mod start;
 mod sweep;
 
@@ -37,7 +38,10 @@ use async_trait::async_trait;
 use danlu_core::launch::{
     LaunchFile, LauncherPhase, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, SESSION_SOCKET, StopOrder,
 };
+use danlu_core::node::Readings;
 use danlu_device::cgroup::Groups;
+use danlu_device::inventory;
+use danlu_device::machine::Machine;
 use danlu_device::simulate::SimulateError;
 use danlu_types::{Node, WorkerId};
 use tokio::net::UnixStream;
@@ -46,6 +50,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::{Connection, Engine, EngineError, Observation, Which};
 use hints::Hints;
 use nursery::Nursery;
+use readings::Sensors;
 use start::StartedBy;
 
 #[derive(Debug, Clone)]
@@ -59,10 +64,14 @@ pub struct LocalOptions {
 
 /// The nodes to offer: those that `simulate` describes, or this machine.
 pub fn offered_nodes(simulate: Option<&str>) -> Result<Vec<Node>, SimulateError> {
-    match simulate {
-        Some(text) => danlu_device::simulate::parse(text),
-        None => Ok(vec![danlu_device::inventory::host()]),
+    if let Some(text) = simulate {
+        return danlu_device::simulate::parse(text);
     }
+    let found = inventory::look(Machine::this());
+    for remark in found.remarks {
+        tracing::warn!("{remark}");
+    }
+    Ok(vec![found.node])
 }
 
 /// How launchers come to be: the program and its leading arguments.
@@ -80,6 +89,7 @@ pub struct LocalEngine {
     workers: Arc<Workers>,
     hints: Arc<Hints>,
     listener: JoinHandle<()>,
+    sensors: Arc<Sensors>,
 }
 
 impl LocalEngine {
@@ -114,7 +124,8 @@ impl LocalEngine {
             guards: std::array::from_fn(|_| Mutex::default()),
             hints: Arc::clone(&hints),
         };
-        Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener })
+        let sensors = Arc::new(Sensors::of(&nodes));
+        Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener, sensors })
     }
 
     /// What cannot be held of workers' limits on this machine, and what to do about it.
@@ -147,6 +158,11 @@ impl Drop for LocalEngine {
 impl Engine for LocalEngine {
     async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
         Ok(self.nodes.clone())
+    }
+
+    async fn readings(&self) -> Result<Readings, EngineError> {
+        let sensors = Arc::clone(&self.sensors);
+        self.blocking(move |_| sensors.read()).await
     }
 
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use danlu_core::node::{DeviceFailure, WITHIN, device_failures, worn_out};
+use danlu_core::node::{DeviceFailure, Readings, WITHIN, device_failures, with_readings, worn_out};
 use danlu_core::transition::{DANLU, RecordKind};
 use danlu_core::{Event, Job, NodeNote, Record};
 use danlu_store::NodeChange;
@@ -15,11 +16,13 @@ use jiff::Timestamp;
 use crate::app::{App, store_problem};
 
 const LONGEST_REASON: usize = 500;
+/// A list of devices is worth more soon than complete.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is known of nodes beyond what their engine says. Written through [`App::note`] only, after the store has it.
 #[derive(Debug)]
 pub(crate) struct NodeNotes {
-    offered: Vec<Node>,
+    offered: Mutex<Vec<Node>>,
     notes: Mutex<BTreeMap<NodeName, NodeNote>>,
     /// Device errors of the last day, to tell when a device has had enough of them.
     failures: Mutex<Vec<DeviceFailure>>,
@@ -30,7 +33,7 @@ pub(crate) struct NodeNotes {
 impl NodeNotes {
     pub(crate) fn new(offered: Vec<Node>, notes: BTreeMap<NodeName, NodeNote>) -> Self {
         NodeNotes {
-            offered,
+            offered: Mutex::new(offered),
             notes: Mutex::new(notes),
             failures: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -40,13 +43,23 @@ impl NodeNotes {
     /// The nodes as schedulers are to see them.
     pub(crate) fn noted(&self) -> Vec<Node> {
         let notes = self.all();
-        let mut nodes = self.offered.clone();
+        let mut nodes = self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for node in &mut nodes {
             if let Some(note) = notes.get(&node.name) {
                 note.lay_over(node);
             }
         }
         nodes
+    }
+
+    /// Takes over how healthy devices are. Returns the names of the nodes where that has changed.
+    pub(crate) fn read(&self, readings: &Readings) -> Vec<NodeName> {
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = with_readings(offered.clone(), readings);
+        let changed = offered.iter().zip(&read).filter(|(old, new)| old != new);
+        let changed = changed.map(|(node, _)| node.name.clone()).collect();
+        *offered = read;
+        changed
     }
 
     /// Remembers the device errors of jobs, each once. Says whether there were any that it did not know.
@@ -115,11 +128,47 @@ impl App {
                     node: node.name.clone(),
                     out_of_service: note.and_then(|note| note.out_of_service.get(&device.index)).cloned(),
                     held_by: holders.max_by_key(|held| held.count).cloned(),
+                    reading: None,
                     device,
                 });
             }
         }
         devices
+    }
+
+    /// The same with how they are doing, where that can be told in time for whoever asks.
+    pub(crate) async fn devices_read(&self) -> Vec<DeviceView> {
+        let readings = match tokio::time::timeout(PATIENCE, self.engine.readings()).await {
+            Ok(Ok(readings)) => readings,
+            Ok(Err(error)) => {
+                tracing::debug!("{}", crate::error_chain(&error));
+                Readings::new()
+            }
+            Err(_) => Readings::new(),
+        };
+        let mut devices = self.devices();
+        for view in &mut devices {
+            view.reading = readings.get(&view.node).and_then(|node| node.get(&view.device.index)).cloned();
+        }
+        devices
+    }
+
+    /// Gives no new jobs to devices that have become ill, and does again to those that are well.
+    pub(crate) async fn take_readings(&self) {
+        let readings = match self.engine.readings().await {
+            Ok(readings) => readings,
+            Err(error) => {
+                tracing::warn!("{}", crate::error_chain(&error));
+                return;
+            }
+        };
+        // Not while a note changes: each of the two would write its own view of the nodes over the other's.
+        let _changing = self.nodes.changing.lock().await;
+        for name in self.nodes.read(&readings) {
+            self.book.write().set_nodes(self.nodes.noted());
+            tracing::info!("the health of devices of {name} has changed");
+            self.wake.node_changed(&name);
+        }
     }
 
     pub(crate) fn workspaces(&self) -> Vec<WorkspaceView> {

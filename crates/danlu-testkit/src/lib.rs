@@ -3,6 +3,7 @@
 //! Nothing here is a double: [`TestServer`] starts the built binary, talks to it over HTTP, kills it when a test says so, and
 //! ends whatever its jobs left behind when the test is over. Tests wait for conditions with a deadline, never for time.
 
+mod ascend;
 mod clock;
 mod postgres;
 mod processes;
@@ -11,6 +12,7 @@ mod skip;
 mod terminal;
 pub mod wire;
 
+pub use ascend::FakeAscend;
 pub use clock::FakeClock;
 pub use postgres::PostgresServer;
 pub use processes::{alive, processes_of};

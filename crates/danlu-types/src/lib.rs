@@ -13,6 +13,7 @@ pub mod node;
 pub mod problem;
 pub mod progress;
 pub mod quantity;
+pub mod reading;
 pub mod session;
 pub mod spec;
 pub mod workspace;
@@ -24,6 +25,7 @@ pub use node::{Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
 pub use progress::{Fraction, ProgressView};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
+pub use reading::{DeviceProcess, Reading};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
 };

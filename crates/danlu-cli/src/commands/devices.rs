@@ -1,13 +1,16 @@
-//! `danlu devices`: accelerators, who holds them, and which are out of service.
+//! `danlu devices`: accelerators of all vendors in one table, how they are doing, who uses them.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color, Table};
-use danlu_client::Client;
-use danlu_types::Health;
+use danlu_client::{Client, ClientError};
+use danlu_device::inventory;
+use danlu_device::machine::Machine;
 use danlu_types::api::DeviceView;
 use danlu_types::device::WHOLE_DEVICE;
+use danlu_types::{Bytes, DeviceProcess, Health, Reading};
 
 use crate::failure::Failure;
 use crate::{output, table, words};
@@ -18,6 +21,9 @@ pub(crate) struct Arguments {
     /// Only devices that are free
     #[arg(long)]
     free: bool,
+    /// The devices of this machine, without asking a server
+    #[arg(long)]
+    local: bool,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -36,15 +42,18 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    client: Result<Client, ClientError>,
+    arguments: Arguments,
+) -> Result<ExitCode, Failure> {
     if let Some(Action::Restore { node, index }) = arguments.action {
-        client.device_restore(&node, index).await?;
+        client?.device_restore(&node, index).await?;
         output::say(format!("device {index} of {node} is given out again"));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut devices = client.devices_list().await?.items;
+    let mut devices = if arguments.local { this_machine() } else { served(client).await? };
     if arguments.free {
-        devices.retain(|device| device.held_by.is_none() && device.device.usable());
+        devices.retain(is_free);
     }
     if arguments.json {
         output::json(&devices)?;
@@ -55,47 +64,122 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             "there are no devices; jobs can use CPUs"
         });
     } else {
-        let free = devices.iter().filter(|device| device.held_by.is_none() && device.device.usable()).count();
+        let free = devices.iter().filter(|device| is_free(device)).count();
         table::print(&mut devices_table(&devices))?;
         output::say(format!("{free} of {} free", devices.len()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The server's, or this machine's where no server runs.
+async fn served(client: Result<Client, ClientError>) -> Result<Vec<DeviceView>, Failure> {
+    let answer = match client {
+        Ok(client) => client.devices_list().await.map(|page| page.items),
+        Err(error) => Err(error),
+    };
+    match answer {
+        Err(ClientError::NoServer(_) | ClientError::Unreachable { .. }) => {
+            output::say("no server runs; these are the devices of this machine");
+            Ok(this_machine())
+        }
+        answer => Ok(answer?),
+    }
+}
+
+fn this_machine() -> Vec<DeviceView> {
+    let found = inventory::look(Machine::this());
+    for remark in &found.remarks {
+        output::say(remark);
+    }
+    let mut readings = found.reader.read().unwrap_or_else(|remark| {
+        output::say(remark);
+        BTreeMap::new()
+    });
+    let name = found.node.name;
+    let view = |device: danlu_types::Device| DeviceView {
+        node: name.clone(),
+        reading: readings.remove(&device.index),
+        device,
+        out_of_service: None,
+        held_by: None,
+    };
+    found.node.devices.into_iter().map(view).collect()
+}
+
+/// Held by no job, and used by nobody else either.
+fn is_free(view: &DeviceView) -> bool {
+    let used = view.reading.as_ref().is_some_and(|reading| !reading.processes.is_empty());
+    view.held_by.is_none() && view.device.usable() && !used
+}
+
 pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
-    let mut table = table::new(["node", "index", "model", "memory", "island", "health", "held by"]);
-    for device in devices {
-        let (health, color) = match device.device.health {
-            Health::Ok => ("ok", Color::Green),
-            Health::Warning => ("warning", Color::Yellow),
-            Health::Failed => ("failed", Color::Red),
-            Health::Unknown => ("unknown", Color::Yellow),
-        };
-        let holder = match &device.held_by {
-            Some(held) => {
-                let share = if held.count.milli() < WHOLE_DEVICE {
-                    format!(", {} of it", held.count)
-                } else {
-                    String::new()
-                };
-                format!("job {} ({}) of {}{share}", held.job, output::printable(&held.job_name), held.owner)
-            }
-            None if device.device.usable() => "free".to_owned(),
-            None => "not given out".to_owned(),
-        };
-        let holder = match &device.out_of_service {
-            Some(why) => format!("{holder}; out of service: {}", output::printable(why)),
-            None => holder,
+    let columns = ["node", "index", "model", "health", "use", "memory", "temp", "power", "island", "used by"];
+    let mut table = table::new(columns);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    for view in devices {
+        let none = Reading { health: view.device.health, ..Reading::default() };
+        let reading = view.reading.as_ref().unwrap_or(&none);
+        // A device that an administrator or a failure has taken out is ill whatever its vendor says.
+        let (health, color) = match (view.device.health, reading.health) {
+            (Health::Failed, _) | (_, Health::Failed) => ("failed", Color::Red),
+            (Health::Unknown, _) | (_, Health::Unknown) => ("unknown", Color::Yellow),
+            (Health::Warning, _) | (_, Health::Warning) => ("warning", Color::Yellow),
+            (Health::Ok, Health::Ok) => ("ok", Color::Green),
         };
         table.add_row([
-            Cell::new(&device.node),
-            Cell::new(device.device.index),
-            Cell::new(words::device_label(device.device.kind, &device.device.model)),
-            Cell::new(words::size(device.device.memory.0)),
-            Cell::new(device.device.island),
+            Cell::new(&view.node),
+            Cell::new(view.device.index),
+            Cell::new(words::device_label(view.device.kind, &view.device.model)),
             Cell::new(health).fg(color),
-            Cell::new(holder),
+            Cell::new(or_dash(reading.utilisation_percent.map(|percent| format!("{percent} %")))),
+            Cell::new(memory(reading.memory_used, view.device.memory)),
+            Cell::new(or_dash(reading.temperature_celsius.map(|celsius| format!("{celsius} °C")))),
+            Cell::new(or_dash(reading.power_watts.map(|watts| format!("{watts} W")))),
+            Cell::new(view.device.island),
+            Cell::new(used_by(view, &reading.processes)),
         ]);
     }
     table
+}
+
+fn memory(used: Option<Bytes>, total: Bytes) -> String {
+    match used {
+        Some(used) => format!("{} of {}", words::size(used.0), words::size(total.0)),
+        None => words::size(total.0),
+    }
+}
+
+/// Who holds it, then whoever uses it beside them: nobody should have to look twice to find out whose program is in the way.
+fn used_by(view: &DeviceView, processes: &[DeviceProcess]) -> String {
+    let mut users = Vec::new();
+    if let Some(held) = &view.held_by {
+        let whole = held.count.milli() >= WHOLE_DEVICE;
+        let share = if whole { String::new() } else { format!(", {} of it", held.count) };
+        users.push(format!(
+            "job {} ({}) of {}{share}",
+            held.job,
+            output::printable(&held.job_name),
+            held.owner
+        ));
+    }
+    for process in processes {
+        let holder = view.held_by.as_ref().map(|held| held.job);
+        match process.job {
+            Some(job) if Some(job) == holder => {}
+            Some(job) => users.push(format!("pid {} of job {job}", process.pid)),
+            None => users.push(format!(
+                "pid {} of {}: {}, no job",
+                process.pid,
+                process.user.as_deref().unwrap_or("another container"),
+                output::printable(&process.name)
+            )),
+        }
+    }
+    if users.is_empty() {
+        users.push(if view.device.usable() { "free".to_owned() } else { "not given out".to_owned() });
+    }
+    if let Some(why) = &view.out_of_service {
+        users.push(format!("out of service: {}", output::printable(why)));
+    }
+    users.join("; ")
 }

@@ -116,14 +116,14 @@ pub(crate) async fn restore_device(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// List devices with who holds them
+/// List devices with who holds them and how they are doing
 #[utoipa::path(get, path = "/devices", tag = "cluster", responses((status = 200, body = Page<DeviceView>)))]
 pub(crate) async fn devices(
     State(context): State<Context>,
     asker: Asker,
 ) -> Result<Json<Page<DeviceView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.devices(), next: None }))
+    Ok(Json(Page { items: context.app.devices_read().await, next: None }))
 }
 
 /// List workspaces with what they may use, use, borrow and lend

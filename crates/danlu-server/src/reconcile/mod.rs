@@ -21,6 +21,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Below this, timers are coarser than the rest.
 const WORTH_A_REST: Duration = Duration::from_millis(2);
 const RETAIN_EVERY: Duration = Duration::from_mins(10);
+/// Vendors' tools take a while and wake the driver; a job that meets an ill device says so itself.
+const READ_DEVICES_EVERY: Duration = Duration::from_secs(30);
 
 /// Starts all passes; they end when `stop` is cancelled, between two actions and never within one.
 pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()> {
@@ -30,6 +32,7 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(hint_loop(app.clone(), stop.clone()));
     loops.spawn(observe_loop(app.clone(), stop.clone()));
     loops.spawn(retain_loop(app.clone(), stop.clone()));
+    loops.spawn(device_loop(app.clone(), stop.clone()));
     loops
 }
 
@@ -82,6 +85,17 @@ async fn observe_loop(app: Arc<App>, stop: CancellationToken) {
             () = tokio::time::sleep(LOOK_AGAIN) => {}
             () = stop.cancelled() => return,
         }
+    }
+}
+
+/// Follows the health of devices. The inventory has just been taken, so it begins with a rest.
+async fn device_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(READ_DEVICES_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        app.take_readings().await;
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Amounts, Bytes, Cpus, Device, DeviceCount, HeadOfLine, JobId, Node, NodeName};
+use crate::{Amounts, Bytes, Cpus, Device, DeviceCount, HeadOfLine, JobId, Node, NodeName, Reading};
 
 /// A node with what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -39,6 +39,9 @@ pub struct DeviceView {
     /// Whoever holds it, or the largest share of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<HeldDevice>,
+    /// How it is doing now; absent where its vendor's tools do not answer, and for simulated devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
 }
 
 /// Why a node is to take nothing new.

@@ -1,0 +1,105 @@
+//! `danlu ranktable`: HCCL's rank tables by hand, for jobs that Danlu does not start and tables that others wrote.
+
+mod generate;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use danlu_core::ranktable::{self, Finding, Reading, Version, Weight};
+use danlu_types::Family;
+use serde_json::json;
+
+use crate::failure::{FAILED, Failure};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Prints the rank table of this machine, or of the machines named
+    Generate(generate::Arguments),
+    /// Says what is wrong with a rank table, and where; exits with 1 if HCCL could not use it
+    Validate {
+        /// The rank table; `-` for standard input
+        file: PathBuf,
+        /// The hardware it is for: `910A`, `A2`, `A3`, `A5`, `310P`, or a chip's name such as `910B3`
+        #[arg(long)]
+        family: Option<Family>,
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints a rank table in another version, if it says all that the other needs
+    Convert {
+        /// The rank table; `-` for standard input
+        file: PathBuf,
+        /// `1.0`, `group_list`, `board_id` (MindSpore up to 0.5), `1.2` or `2.0`
+        #[arg(long, value_name = "VERSION")]
+        to: Version,
+    },
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.action {
+        Action::Generate(arguments) => generate::run(arguments),
+        Action::Validate { file, family, json } => validate(&file, family, json),
+        Action::Convert { file, to } => {
+            let Reading { table, findings } = read(&file)?;
+            for finding in &findings {
+                output::say(finding.to_string());
+            }
+            let converted = ranktable::convert(table, to).map_err(|error| Failure::new(error.to_string()))?;
+            write(&ranktable::render(&converted))
+        }
+    }
+}
+
+fn validate(file: &Path, family: Option<Family>, as_json: bool) -> Result<ExitCode, Failure> {
+    let Reading { table, mut findings } = read(file)?;
+    findings.extend(ranktable::validate(&table, family));
+    let wrong = findings.iter().filter(|finding| finding.weight == Weight::Wrong).count();
+    if as_json {
+        let shown = |finding: &Finding| json!({ "wrong": finding.weight == Weight::Wrong, "place": finding.place, "problem": finding.problem });
+        let shown: Vec<_> = findings.iter().map(shown).collect();
+        let version = table.version.as_str();
+        output::json(&json!({ "version": version, "ranks": table.ranks(), "findings": shown }))?;
+    } else {
+        output::lines(findings.iter().map(ToString::to_string))?;
+        let what = format!("a rank table of version {} with {} ranks", table.version, table.ranks());
+        output::say(match (wrong, findings.len()) {
+            (0, 0) => format!("{what}; nothing is wrong with it"),
+            (0, _) => format!("{what}; HCCL can use it"),
+            (wrong, _) => format!("{what}; {wrong} of it wrong"),
+        });
+        if family.is_none() {
+            output::say("with `--family 910B3` it is also checked against what the hardware needs");
+        }
+    }
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn read(file: &Path) -> Result<Reading, Failure> {
+    let text = if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(file)
+    };
+    let text =
+        text.map_err(|error| Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
+    ranktable::parse(&text).map_err(|error| {
+        Failure::new(format!("`{}` is no rank table that can be used", file.display())).caused_by(&error)
+    })
+}
+
+fn write(text: &str) -> Result<ExitCode, Failure> {
+    output::lines(text.lines().map(str::to_owned))?;
+    Ok(ExitCode::SUCCESS)
+}

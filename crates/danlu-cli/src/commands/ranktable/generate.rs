@@ -1,0 +1,179 @@
+//! `danlu ranktable generate`: from this machine, or from names of machines and copies of their `/etc/hccn.conf`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use danlu_core::ranktable::{self, RankedDevice, Server, Version, Weight};
+use danlu_device::inventory;
+use danlu_device::machine::Machine;
+use danlu_device::npu_smi::configured_addresses;
+use danlu_types::{DeviceKind, Family, Node};
+
+use crate::failure::{Failure, USAGE};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The machines in the order of their ranks: addresses, or `NAME:ADDRESS` [default: this machine]
+    #[arg(long, value_delimiter = ',', value_name = "NODE")]
+    nodes: Vec<String>,
+    /// How many devices of each, from the first on; of this machine also which, as in `4-7`
+    #[arg(long, value_name = "DEVICES")]
+    devices: Option<String>,
+    /// A copy of each machine's /etc/hccn.conf, in the order of `--nodes`
+    #[arg(long, value_delimiter = ',', value_name = "FILE", requires = "nodes")]
+    device_ips: Vec<PathBuf>,
+    /// The hardware, where it is not this machine's: `910A`, `A2`, `A3`, `310P`, or a chip's name such as `910B3`
+    #[arg(long)]
+    family: Option<Family>,
+    /// `1.0`, `group_list`, `board_id` (MindSpore up to 0.5) or `1.2` [default: what the hardware reads]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<Version>,
+    /// The address by which other machines know this one [default: the machine's name]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "nodes")]
+    server_id: Option<String>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let (servers, family) =
+        if arguments.nodes.is_empty() { this_machine(&arguments)? } else { named_machines(&arguments)? };
+    let servers = ranktable::numbered(servers);
+    let version = match (arguments.version, family) {
+        (Some(version), _) => version,
+        (None, Some(family)) => Version::suited(family, &servers),
+        (None, None) => Version::ServerList,
+    };
+    let table = ranktable::generate(servers, version).map_err(|error| Failure::new(error.to_string()))?;
+    let table = table.on_architecture(std::env::consts::ARCH);
+    let findings = ranktable::validate(&table, family);
+    for finding in &findings {
+        output::say(finding.to_string());
+    }
+    if findings.iter().any(|finding| finding.weight == Weight::Wrong) {
+        return Err(Failure::new("HCCL could not use this rank table, so it is not printed"));
+    }
+    super::write(&ranktable::render(&table))
+}
+
+fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), Failure> {
+    let found = inventory::look(Machine::this());
+    for remark in &found.remarks {
+        output::say(remark);
+    }
+    let Node { name, devices, topology, .. } = found.node;
+    let ascend: Vec<_> = devices.into_iter().filter(|device| device.kind == DeviceKind::Ascend).collect();
+    let Some(first) = ascend.first() else {
+        return Err(Failure::new("this machine has no Ascend devices that `npu-smi` knows of")
+            .hint("name the machines instead: `danlu ranktable generate --nodes 10.0.0.1,10.0.0.2 --devices 8 --device-ips a.conf,b.conf --family 910B3`"));
+    };
+    let family = arguments.family.or_else(|| Family::of(&first.model));
+    let wanted = match &arguments.devices {
+        None => ascend.iter().map(|device| device.index).collect(),
+        Some(text) => device_numbers(text)?,
+    };
+    let mut chosen = Vec::new();
+    for number in wanted {
+        let device = ascend.iter().find(|device| device.index == number).ok_or_else(|| {
+            let known: Vec<String> = ascend.iter().map(|device| device.index.to_string()).collect();
+            Failure::new(format!("this machine has no device {number}; it has {}", known.join(", ")))
+                .with_code(USAGE)
+        })?;
+        let super_device = device.wiring.super_device;
+        chosen.push(RankedDevice { super_device, ..RankedDevice::new(number, device.wiring.address) });
+    }
+    let id = arguments.server_id.clone().unwrap_or_else(|| name.to_string());
+    let super_pod = topology.super_pod.map(|pod| pod.to_string());
+    Ok((vec![Server { super_pod, ..Server::new(id, chosen) }], family))
+}
+
+fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), Failure> {
+    let usage = |message: String| Failure::new(message).with_code(USAGE);
+    let devices = arguments.devices.as_deref().ok_or_else(|| {
+        usage("`--nodes` needs `--devices`: how many each machine has, such as `--devices 8`".to_owned())
+    })?;
+    let devices = device_numbers(devices)?;
+    let files = &arguments.device_ips;
+    if !files.is_empty() && files.len() != arguments.nodes.len() {
+        return Err(usage(format!(
+            "`--device-ips` names {} files for {} machines; give one for each, in the same order",
+            files.len(),
+            arguments.nodes.len()
+        )));
+    }
+    let mut servers = Vec::new();
+    for (at, node) in arguments.nodes.iter().enumerate() {
+        let addresses = match files.get(at) {
+            None => BTreeMap::new(),
+            Some(file) => {
+                let text = fs::read_to_string(file).map_err(|error| {
+                    Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error)
+                })?;
+                configured_addresses(&text)
+            }
+        };
+        let (id, host) = name_and_address(node);
+        let ranked = devices.iter().map(|&device| RankedDevice::new(device, addresses.get(&device)));
+        servers.push(Server { host, ..Server::new(id, ranked) });
+    }
+    Ok((servers, arguments.family))
+}
+
+/// `node-0:10.0.0.1` has both; an address of version 6 has colons of its own.
+fn name_and_address(node: &str) -> (String, Option<String>) {
+    match node.split_once(':') {
+        Some((name, address)) if node.parse::<IpAddr>().is_err() => {
+            (name.to_owned(), Some(address.to_owned()))
+        }
+        _ => (node.to_owned(), None),
+    }
+}
+
+/// `8` is the first eight; `4-7` and `0,2` are those.
+fn device_numbers(text: &str) -> Result<Vec<u32>, Failure> {
+    const MOST: u32 = 64;
+    let wrong = || {
+        Failure::new(format!("`{text}` names no devices"))
+            .with_code(USAGE)
+            .hint("write how many, such as `8`, or which, such as `4-7` or `0,2`")
+    };
+    let number =
+        |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number <= MOST).ok_or_else(wrong);
+    if !text.contains([',', '-']) {
+        let count = number(text)?;
+        return if count == 0 { Err(wrong()) } else { Ok((0..count).collect()) };
+    }
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        match part.split_once('-') {
+            Some((first, last)) => numbers.extend(number(first)?..=number(last)?),
+            None => numbers.push(number(part)?),
+        }
+    }
+    if numbers.is_empty() { Err(wrong()) } else { Ok(numbers) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_counted_or_named() {
+        assert_eq!(device_numbers("2").unwrap(), [0, 1]);
+        assert_eq!(device_numbers("4-7").unwrap(), [4, 5, 6, 7]);
+        assert_eq!(device_numbers("0,2").unwrap(), [0, 2]);
+        for wrong in ["", "0", "x", "7-4", "1-", "100", "0-4000000000"] {
+            assert!(device_numbers(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_machine_has_a_name_or_an_address_or_both() {
+        assert_eq!(name_and_address("10.0.0.1"), ("10.0.0.1".to_owned(), None));
+        assert_eq!(name_and_address("fd00::1"), ("fd00::1".to_owned(), None));
+        assert_eq!(name_and_address("a:10.0.0.1"), ("a".to_owned(), Some("10.0.0.1".to_owned())));
+    }
+}

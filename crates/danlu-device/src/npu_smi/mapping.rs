@@ -1,0 +1,40 @@
+//! `npu-smi info -m`: which device number the runtime gives each chip.
+
+/// A chip that computes; the microcontrollers that the tool lists beside them are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedChip {
+    pub npu: u32,
+    pub chip: u32,
+    /// As the runtime and `/dev/davinciN` count.
+    pub device: u32,
+    /// Such as `Ascend 910B3`.
+    pub name: String,
+}
+
+pub fn mapping(text: &str) -> Vec<MappedChip> {
+    let mut lines = text.lines().map(columns);
+    let Some(header) = lines.find(|cells| cells.contains(&"NPU ID")) else { return Vec::new() };
+    let at = |name: &str| header.iter().position(|cell| *cell == name);
+    let (Some(npu), Some(chip), Some(name)) = (at("NPU ID"), at("Chip ID"), at("Chip Name")) else {
+        return Vec::new();
+    };
+    // Newer tools show both; what counts inside a container is the logic number.
+    let Some(device) = at("Chip Logic ID").or_else(|| at("Chip Phy-ID")) else { return Vec::new() };
+    lines
+        .filter_map(|cells| {
+            let number = |at: usize| cells.get(at)?.parse().ok();
+            let name = (*cells.get(name)?).to_owned();
+            let (npu, chip, device) = (number(npu)?, number(chip)?, number(device)?);
+            (!name.eq_ignore_ascii_case("mcu")).then_some(MappedChip { npu, chip, device, name })
+        })
+        .collect()
+}
+
+/// Cells stand apart by tabs or by several blanks; names have single ones.
+fn columns(line: &str) -> Vec<&str> {
+    line.split('\t')
+        .flat_map(|part| part.split("  "))
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect()
+}

@@ -1,0 +1,61 @@
+//! How this machine's devices are doing, asked of the vendors' tools at most every few seconds however many ask us.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use danlu_core::node::Readings;
+use danlu_device::inventory;
+use danlu_device::machine::Machine;
+use danlu_device::readings::Reader;
+use danlu_types::{Node, NodeName, Reading};
+
+use crate::EngineError;
+
+/// `npu-smi` takes a good part of a second, and so does the eye.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// The devices of the one node that is real, if it has any.
+#[derive(Debug)]
+pub(super) struct Sensors {
+    node: Option<NodeName>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Opened when first asked: a server that nobody asks need not look twice.
+    reader: Option<Reader>,
+    last: Option<Answer>,
+}
+
+/// When it came, and what it was: readings by device number, or why there are none.
+type Answer = (Instant, Result<BTreeMap<u32, Reading>, String>);
+
+impl Sensors {
+    pub(super) fn of(nodes: &[Node]) -> Self {
+        let host = nodes.iter().find(|node| !node.simulated && !node.devices.is_empty());
+        Sensors { node: host.map(|node| node.name.clone()), state: Mutex::default() }
+    }
+
+    /// Blocks. Who asks while another waits for the tools gets that answer.
+    pub(super) fn read(&self) -> Result<Readings, EngineError> {
+        let Some(node) = &self.node else { return Ok(Readings::new()) };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = state.last.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH);
+        if !fresh {
+            let reader = state.reader.get_or_insert_with(|| inventory::look(Machine::this()).reader);
+            let answer = reader.read();
+            state.last = Some((Instant::now(), answer));
+        }
+        match state.last.as_ref().map(|(_, answer)| answer) {
+            Some(Ok(readings)) => Ok(Readings::from([(node.clone(), readings.clone())])),
+            Some(Err(why)) => {
+                let source = io::Error::other(why.clone());
+                Err(EngineError::Host { doing: "read the devices of this machine", source })
+            }
+            None => Ok(Readings::new()),
+        }
+    }
+}

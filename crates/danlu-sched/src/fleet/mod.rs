@@ -16,7 +16,7 @@ mod trial;
 mod value;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_types::{DeviceKind, Node};
 
@@ -39,6 +39,8 @@ pub struct Fleet {
     value: Value,
     shapes: Vec<Interned>,
     ids: BTreeMap<Shape, ShapeId>,
+    /// Numbers of shapes that were forgotten.
+    vacant: Vec<usize>,
     /// How many views are kept.
     views: usize,
     /// Counts what is asked, to forget what nobody asks about.
@@ -122,7 +124,16 @@ impl Fleet {
         let layout = Layout::new(nodes);
         let state = State::new(&layout);
         let value = Value::new(&layout);
-        Fleet { layout, state, value, shapes: Vec::new(), ids: BTreeMap::new(), views: 0, questions: 0 }
+        Fleet {
+            layout,
+            state,
+            value,
+            shapes: Vec::new(),
+            ids: BTreeMap::new(),
+            vacant: Vec::new(),
+            views: 0,
+            questions: 0,
+        }
     }
 
     pub fn nodes(&self) -> &[Node] {
@@ -133,12 +144,44 @@ impl Fleet {
         if let Some(id) = self.ids.get(shape) {
             return *id;
         }
-        let id = ShapeId(u32::try_from(self.shapes.len()).unwrap_or(u32::MAX));
         let views = vec![None; shape.alternatives.len()];
-        self.shapes.push(Interned { shape: shape.clone(), views, could_ever_fit: None });
+        let interned = Interned { shape: shape.clone(), views, could_ever_fit: None };
+        let at = self.vacant.pop().unwrap_or(self.shapes.len());
+        match self.shapes.get_mut(at) {
+            Some(vacant) => *vacant = interned,
+            None => self.shapes.push(interned),
+        }
+        let id = ShapeId(u32::try_from(at).unwrap_or(u32::MAX));
         self.ids.insert(shape.clone(), id);
-        self.value.add_shape(&self.layout, shape);
+        self.value.put_shape(at, &self.layout, shape);
         id
+    }
+
+    /// How many shapes it knows.
+    pub fn shape_count(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Forgets shapes until so many are left, those first of which the fewest arrived. Those in use stay, and those that
+    /// are expected to come: whoever holds the number of another must not use it any more.
+    pub fn forget_shapes(&mut self, in_use: &BTreeSet<ShapeId>, most: usize) {
+        let drawn = self.value.drawn();
+        let is_idle = |id: &&ShapeId| !in_use.contains(id) && !drawn.contains(&id.ordinal());
+        let mut idle: Vec<(u64, usize)> = self
+            .ids
+            .values()
+            .filter(is_idle)
+            .map(|id| (self.value.weight(id.ordinal()), id.ordinal()))
+            .collect();
+        idle.sort_unstable();
+        for (_, at) in idle.into_iter().take(self.ids.len().saturating_sub(most)) {
+            let interned = &mut self.shapes[at];
+            self.views -= interned.views.iter().filter(|view| view.is_some()).count();
+            interned.views.fill(None);
+            self.ids.remove(&interned.shape);
+            self.value.forget_shape(at);
+            self.vacant.push(at);
+        }
     }
 
     pub fn shape_of(&self, id: ShapeId) -> &Shape {

@@ -11,6 +11,7 @@ mod board;
 mod gang;
 mod layout;
 mod ledger;
+mod shapes;
 mod state;
 mod trial;
 mod value;
@@ -39,6 +40,8 @@ pub struct Fleet {
     value: Value,
     shapes: Vec<Interned>,
     ids: BTreeMap<Shape, ShapeId>,
+    /// Numbers of shapes that were forgotten.
+    vacant: Vec<usize>,
     /// How many views are kept.
     views: usize,
     /// Counts what is asked, to forget what nobody asks about.
@@ -122,23 +125,20 @@ impl Fleet {
         let layout = Layout::new(nodes);
         let state = State::new(&layout);
         let value = Value::new(&layout);
-        Fleet { layout, state, value, shapes: Vec::new(), ids: BTreeMap::new(), views: 0, questions: 0 }
+        Fleet {
+            layout,
+            state,
+            value,
+            shapes: Vec::new(),
+            ids: BTreeMap::new(),
+            vacant: Vec::new(),
+            views: 0,
+            questions: 0,
+        }
     }
 
     pub fn nodes(&self) -> &[Node] {
         &self.layout.nodes
-    }
-
-    pub fn shape(&mut self, shape: &Shape) -> ShapeId {
-        if let Some(id) = self.ids.get(shape) {
-            return *id;
-        }
-        let id = ShapeId(u32::try_from(self.shapes.len()).unwrap_or(u32::MAX));
-        let views = vec![None; shape.alternatives.len()];
-        self.shapes.push(Interned { shape: shape.clone(), views, could_ever_fit: None });
-        self.ids.insert(shape.clone(), id);
-        self.value.add_shape(&self.layout, shape);
-        id
     }
 
     pub fn shape_of(&self, id: ShapeId) -> &Shape {

@@ -1,5 +1,7 @@
 //! Questions about what would be: without those who hold it, without one resource, with part of it kept back.
 
+use std::collections::BTreeMap;
+
 use danlu_types::{Bytes, Cpus, DeviceKind, NodeName};
 
 use super::view::View;
@@ -151,8 +153,8 @@ impl Fleet {
 
     /// Takes over what another fleet has learned of arrivals.
     pub fn learn_from(&mut self, other: &Fleet) {
-        let ids: Vec<usize> =
-            other.shapes.iter().map(|interned| self.shape(&interned.shape).ordinal()).collect();
-        self.value.learn_from(&other.value, |shape| ids[shape]);
+        let ids: BTreeMap<usize, usize> =
+            other.ids.iter().map(|(shape, id)| (id.ordinal(), self.shape(shape).ordinal())).collect();
+        self.value.learn_from(&other.value, |shape| ids[&shape]);
     }
 }

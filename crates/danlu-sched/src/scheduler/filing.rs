@@ -8,18 +8,37 @@ use danlu_core::{Attempt, FailureCause, Grant, Job, Life};
 use danlu_types::{HeadOfLine, JobId, JobSpec, NodeName, Span};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Scheduler;
 use super::history::Estimate;
 use super::queue::{self, Class, Place, Waiting};
 use super::running::{self, Running, Stopping, after};
 use super::usage::Usage;
+use super::{Scheduler, wait};
 use crate::fleet::{Fleet, NodeId, ShapeId};
 use crate::shape::Shape;
 
 /// How long a job keeps away from a node that failed it.
 const AVOID_FOR: SignedDuration = SignedDuration::from_mins(10);
 
+/// Shapes that are remembered although nobody who waits has them.
+pub(super) const MOST_IDLE_SHAPES: usize = 4096;
+
 impl Scheduler {
+    /// Forgets shapes and names that nobody needs any more, once there are many.
+    pub(super) fn tidy(&mut self) {
+        if self.fleet.shape_count() < self.tidy_at && self.owners.len() < self.tidy_at {
+            return;
+        }
+        let found = self.findings.verdicts.values().filter_map(|verdict| match verdict {
+            wait::Verdict::NoRoom { shape } => Some(*shape),
+            _ => None,
+        });
+        let in_use = self.queue.shapes().chain(found).collect();
+        self.fleet.forget_shapes(&in_use, in_use.len() + MOST_IDLE_SHAPES / 2);
+        self.possible.clear();
+        self.owners.retain(|_, owner| Arc::strong_count(owner) > 1);
+        self.tidy_at = MOST_IDLE_SHAPES.max(2 * self.fleet.shape_count().max(self.owners.len()));
+    }
+
     /// What a job's turn was put off by when it was first seen; `None` if it is new here.
     pub(super) fn handicap_of(&self, job: JobId) -> Option<Span> {
         let waiting = self.queue.get(job).map(|waiting| waiting.handicap);
@@ -199,4 +218,49 @@ pub(super) fn avoided(fleet: &mut Fleet, blamed: Option<&NodeName>, shape: Shape
 fn size(spec: &JobSpec) -> u64 {
     let most = spec.alternatives().iter().map(|request| request.count.milli()).max().unwrap_or(0);
     u64::from(most) * u64::from(spec.workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use danlu_core::{Event, Step, apply};
+    use danlu_types::{Cpus, Sharing};
+
+    use super::*;
+
+    /// Each job has a shape, an owner and a name of its own; each starts, and ends.
+    #[test]
+    fn what_is_remembered_of_jobs_that_are_gone_is_bounded() {
+        let mut scheduler = Scheduler::new(&crate::cluster::test_nodes(1), Sharing::default());
+        let now = Timestamp::UNIX_EPOCH;
+        let mut most = 0;
+        for id in 1..=4 * MOST_IDLE_SHAPES as u64 {
+            let spec = JobSpec { cpus: Cpus { milli: id }, ..JobSpec::of_command("true") };
+            let job = Job::submitted(JobId(id), format!("user-{id}"), Arc::new(spec), now);
+            scheduler.file(&job);
+            if id % 512 == 0 {
+                let start = scheduler.plan(now).starts.into_iter().find(|start| start.job == job.id);
+                let grants = start.expect("it fits").grants;
+                let Step::Next { job, .. } = apply(&job, Event::Place { grants }, now) else {
+                    panic!("it takes its place");
+                };
+                scheduler.file(&job);
+            }
+            scheduler.forget(job.id);
+            most = most.max(scheduler.fleet.shape_count()).max(scheduler.owners.len());
+        }
+        assert!(most <= 2 * MOST_IDLE_SHAPES, "{most}");
+        assert!(most >= MOST_IDLE_SHAPES, "the case is too small to show anything");
+    }
+
+    #[test]
+    fn lengths_of_names_that_were_not_seen_for_long_are_forgotten() {
+        let mut history = super::super::history::History::default();
+        for number in 0..70_000_u64 {
+            history.record(0, "ann", &format!("job-{number}"), 1000, Span::from_seconds(number));
+        }
+        assert!(history.len() <= 1 << 16);
+        let known = |name: &str| history.estimate(0, "ann", name, 1000, None).witness;
+        assert_eq!(known("job-69999"), super::super::Witness::SameName);
+        assert_eq!(known("job-0"), super::super::Witness::SameSize);
+    }
 }

@@ -51,16 +51,22 @@ enum Key {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     lengths: BTreeMap<Key, Lengths>,
+    /// Counts what was recorded.
+    recorded: u64,
 }
 
 /// The last lengths, oldest first, and the two numbers drawn from them.
 #[derive(Debug, Default)]
 struct Lengths {
     recent: VecDeque<u64>,
+    /// When the last was recorded.
+    last: u64,
     typical: u64,
     most: u64,
 }
 
+/// Names and sizes that are remembered, some 50 MB; then those go that were not seen for longest.
+const MOST_KEYS: usize = 1 << 16;
 /// Enough for a ninth decile, few enough to follow a change of habits.
 const REMEMBERED: usize = 64;
 /// One earlier run of the same name says more than sixty of the same size; of the same size it takes a few.
@@ -77,8 +83,29 @@ impl History {
         milli_devices: u64,
         ran: Span,
     ) {
-        self.lengths.entry(Key::Name(account, owner.to_owned(), name.to_owned())).or_default().add(ran);
-        self.lengths.entry(Key::Size(account, milli_devices)).or_default().add(ran);
+        self.recorded += 1;
+        for key in [Key::Name(account, owner.to_owned(), name.to_owned()), Key::Size(account, milli_devices)]
+        {
+            let lengths = self.lengths.entry(key).or_default();
+            lengths.add(ran);
+            lengths.last = self.recorded;
+        }
+        if self.lengths.len() > MOST_KEYS {
+            self.forget_the_older_half();
+        }
+    }
+
+    fn forget_the_older_half(&mut self) {
+        let mut times: Vec<u64> = self.lengths.values().map(|lengths| lengths.last).collect();
+        let middle = times.len() / 2;
+        let (_, middle, _) = times.select_nth_unstable(middle);
+        let middle = *middle;
+        self.lengths.retain(|_, lengths| lengths.last >= middle);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.lengths.len()
     }
 
     pub(crate) fn estimate(

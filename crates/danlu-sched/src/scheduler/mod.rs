@@ -89,6 +89,8 @@ pub struct Scheduler {
     reserves_anew: bool,
     findings: Findings,
     owners: BTreeMap<String, Arc<str>>,
+    /// When to look next for what nobody needs any more: at so many shapes.
+    tidy_at: usize,
     /// Whether a shape fits what works now, were it idle.
     possible: BTreeMap<ShapeId, bool>,
 }
@@ -117,6 +119,7 @@ impl Scheduler {
             reserves_anew: false,
             findings: Findings::default(),
             owners: BTreeMap::new(),
+            tidy_at: filing::MOST_IDLE_SHAPES,
             possible: BTreeMap::new(),
         }
     }
@@ -139,6 +142,7 @@ impl Scheduler {
                 let shape = self.receive(job, handicap);
                 if handicap.is_none() {
                     self.fleet.learn(shape);
+                    self.tidy();
                 }
             }
             Life::Active(attempt) => {

@@ -240,6 +240,11 @@ impl Queue {
         same.map(move |(class, places)| (&**class, places.range(..place).count()))
     }
 
+    /// Shapes that somebody waits with.
+    pub(crate) fn shapes(&self) -> impl Iterator<Item = ShapeId> {
+        self.jobs.values().map(|waiting| waiting.class.shape)
+    }
+
     /// Who comes after a place in its class.
     pub(crate) fn after(&self, class: &Class, place: Place) -> Option<Place> {
         let later = (std::ops::Bound::Excluded(place), std::ops::Bound::Unbounded);

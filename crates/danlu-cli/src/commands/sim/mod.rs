@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Replays recorded jobs in virtual time, under one or more sets of rules
-    Replay(replay::Arguments),
+    Replay(Box<replay::Arguments>),
     /// Measures the scheduler on a large cluster: passes, placements, explanations
     Bench(bench::Arguments),
     /// Packs recorded pods onto recorded nodes, and measures how many devices are left over
@@ -32,7 +32,7 @@ enum Command {
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
-        Command::Replay(arguments) => replay::run(arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Place(arguments) => place::run(&arguments),
     }

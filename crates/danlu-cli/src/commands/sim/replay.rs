@@ -96,8 +96,8 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "write a number from 0.001 to 1000, such as 0.35".to_owned())
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
-    let mut trace = read(&arguments)?;
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut trace = read(arguments)?;
     let faults =
         arguments.faults.map(|faults| Faults { seed: arguments.seed.unwrap_or(faults.seed), ..faults });
     if faults.is_some() {

@@ -39,19 +39,28 @@ pub(crate) struct Arrival {
 }
 
 impl Mix {
-    /// Shapes are added in the order of their numbers. Of several alternatives the preferred one counts.
-    pub(crate) fn add_shape(&mut self, layout: &Layout, shape: &Shape) {
+    /// New shapes have the next number, or that of one that was forgotten. Of several alternatives the preferred one
+    /// counts.
+    pub(crate) fn put_shape(&mut self, at: usize, layout: &Layout, shape: &Shape) {
         let none = DeviceAsk::none();
         let ask = shape.alternatives.first().unwrap_or(&none);
         let need = Need::new(ask.count, shape.workers);
         let takes = |model: &Model| need.devices > 0 && ask.accepts(model.kind, &model.name);
-        self.arrivals.push(Arrival {
+        let arrival = Arrival {
             weight: 0,
             milli_cpus: shape.cpus.milli,
             bytes: shape.memory.0,
             need,
             models: layout.models.iter().map(takes).collect(),
-        });
+        };
+        match self.arrivals.get_mut(at) {
+            Some(vacant) => *vacant = arrival,
+            None => self.arrivals.push(arrival),
+        }
+    }
+
+    pub(crate) fn forget_shape(&mut self, at: usize) {
+        self.total -= std::mem::take(&mut self.arrivals[at].weight);
     }
 
     pub(crate) fn learn(&mut self, shape: usize, workers: u32) {

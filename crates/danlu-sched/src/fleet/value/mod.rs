@@ -17,7 +17,7 @@ mod rollout;
 mod sample;
 mod tier;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use self::brief::Briefs;
@@ -120,8 +120,22 @@ impl Value {
         }
     }
 
-    pub(crate) fn add_shape(&mut self, layout: &Layout, shape: &Shape) {
-        self.mix.add_shape(layout, shape);
+    pub(crate) fn put_shape(&mut self, at: usize, layout: &Layout, shape: &Shape) {
+        self.mix.put_shape(at, layout, shape);
+    }
+
+    pub(crate) fn forget_shape(&mut self, at: usize) {
+        self.mix.forget_shape(at);
+    }
+
+    /// How much of a shape arrived, the past counting less.
+    pub(crate) fn weight(&self, at: usize) -> u64 {
+        self.mix.arrivals[at].weight
+    }
+
+    /// Shapes that are in a sample.
+    pub(crate) fn drawn(&self) -> BTreeSet<usize> {
+        self.samples.iter().flat_map(|sample| sample.steps.iter().flatten()).copied().collect()
     }
 
     pub(crate) fn expect_nothing(&mut self) {

@@ -13,6 +13,7 @@ use danlu_core::report::{Line, METRICS_FILE, PREFIX, REPORT_FILE, Report, read_l
 use danlu_types::Rank;
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value};
+use tokio::sync::Notify;
 
 use crate::journal::Journal;
 use crate::worker::write_whole;
@@ -26,6 +27,8 @@ const MOST_METRICS_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Reports {
     inner: Arc<Mutex<Inner>>,
+    /// Wakes the supervisor, who else would learn of a new [`Reports::due`] only when something else happens.
+    became_due: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -51,7 +54,7 @@ impl Reports {
             due: None,
             last_output: Instant::now(),
         };
-        Reports { inner: Arc::new(Mutex::new(inner)) }
+        Reports { inner: Arc::new(Mutex::new(inner)), became_due: Arc::default() }
     }
 
     /// A rank printed something.
@@ -70,12 +73,20 @@ impl Reports {
         if let Line::Metric { step, values } = &line {
             inner.write_metric(rank, *step, values, at);
         }
-        inner.due.get_or_insert_with(|| Instant::now() + WRITE_EVERY);
+        if inner.due.is_none() {
+            inner.due = Some(Instant::now() + WRITE_EVERY);
+            self.became_due.notify_one();
+        }
     }
 
     /// When [`Self::write`] has something to do.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.lock().due
+    }
+
+    /// Returns when [`Self::due`] has been set.
+    pub(crate) async fn became_due(&self) {
+        self.became_due.notified().await;
     }
 
     /// Writes the report; true if there was something new in it.

@@ -45,6 +45,7 @@ impl Worker<'_> {
                 () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
                 () = at(sample_due) => self.take_sample(course),
                 () = at(report_due) => self.pass_on_reports(),
+                () = self.reports.became_due() => {}
                 () = at(status_due) => {
                     if let Some((phase, _)) = self.unsaid.take() {
                         self.say(phase);

@@ -19,6 +19,9 @@ use danlu_types::{Problem, ProblemCode};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::Ref;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -94,7 +97,23 @@ pub fn openapi_json() -> String {
     if let Some(components) = &mut document.components {
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
     }
+    for item in document.paths.paths.values_mut() {
+        let methods =
+            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
+        for operation in methods.into_iter().flatten() {
+            operation.responses.responses.insert("default".to_owned(), problem_response().into());
+        }
+    }
     document.to_pretty_json().expect("the document is built from plain values") + "\n"
+}
+
+/// Whatever is wrong with a request is said in one form, so it is described in one place.
+fn problem_response() -> Response {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    ResponseBuilder::new()
+        .description("What is wrong; `code` tells problems apart")
+        .content("application/problem+json", content)
+        .build()
 }
 
 pub(crate) fn router(app: Arc<App>, stop: CancellationToken) -> Router {

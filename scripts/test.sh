@@ -30,6 +30,11 @@ step_training() {
   DANLU_PYTHON_DIGITS="$jax/bin" DANLU_PYTHON_DIGITS_TORCH="$torch/bin" \
     cargo test --locked --package danlu --test training -- --include-ignored
 }
+# Asks a live server everything its description allows, as everybody. Not among the steps that run unasked: it is random.
+step_api() {
+  cargo build --locked --package danlu
+  scripts/api/fuzz.sh "${CARGO_TARGET_DIR:-target}/debug/danlu"
+}
 step_fresh() { cargo xtask fresh; }
 step_test() { DANLU_SKIPPED="$skipped" cargo test --workspace --locked --no-fail-fast; }
 
@@ -77,7 +82,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test fresh training"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test fresh training api"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

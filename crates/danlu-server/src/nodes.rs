@@ -177,7 +177,7 @@ impl App {
     pub(crate) fn holds_real_devices(&self) -> bool {
         let pages = self.book.read();
         let real = |name: &NodeName| pages.nodes.iter().any(|node| node.name == *name && !node.simulated);
-        let workers = pages.active().flat_map(|job| job.active()).flat_map(|attempt| &attempt.workers);
+        let workers = pages.active().filter_map(|job| job.active()).flat_map(|attempt| &attempt.workers);
         workers.map(|worker| &worker.grant).any(|grant| !grant.devices.is_empty() && real(&grant.node))
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn new(flags: &[&str]) -> Self {
         let server = TestServer::start(DANLU, flags).await;
-        let address = server.client().address().to_owned();
+        let address = server.client().address().clone();
         let token = std::fs::read_to_string(server.data().join("token")).unwrap().trim().to_owned();
         let mut site = Site { server, address, tokens: vec![("admin".to_owned(), token)] };
         for (name, role) in PEOPLE {

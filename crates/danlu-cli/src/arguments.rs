@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version, why,
-    workspaces,
+    members, metrics, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version,
+    why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Prints what a job wrote
     Logs(logs::Arguments),
+    /// Prints what a job's program last reported of its training: `loss`, `accuracy`, …
+    Metrics(metrics::Arguments),
     /// Runs a command inside a worker of a running job
     Exec(exec::Arguments),
     /// Ends jobs

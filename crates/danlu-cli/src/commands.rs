@@ -15,6 +15,7 @@ pub(crate) mod launch;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod members;
+pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod ranktable;
 pub(crate) mod reference;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Jobs(arguments) => block_on(jobs::run(client()?, arguments)),
         Command::Show(arguments) => block_on(show::run(client()?, arguments)),
         Command::Logs(arguments) => block_on(logs::run(client()?, arguments)),
+        Command::Metrics(arguments) => block_on(metrics::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
         Command::Stop(arguments) => block_on(stop::run(client()?, arguments)),
         Command::Hold(arguments) => block_on(hold::run(client()?, arguments)),

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use danlu_types::api::{
     CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, HealthView, JobQuery,
-    JobView, LogLine, LogQuery, NodeView, Page, StopRequest, WorkspaceView,
+    JobView, LogLine, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest, WorkspaceView,
 };
+use danlu_types::sample::Sample;
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use futures::TryStreamExt;
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
@@ -114,6 +115,18 @@ impl Client {
 
     pub async fn logs_read(&self, id: JobId, query: &LogQuery) -> Result<Page<LogLine>, ClientError> {
         self.answer(self.request(Method::GET, &format!("/jobs/{id}/logs")).query(query)).await
+    }
+
+    pub async fn metrics_read(
+        &self,
+        id: JobId,
+        query: &SeriesQuery,
+    ) -> Result<Page<MetricPoint>, ClientError> {
+        self.answer(self.request(Method::GET, &format!("/jobs/{id}/metrics")).query(query)).await
+    }
+
+    pub async fn samples_read(&self, id: JobId, query: &SeriesQuery) -> Result<Page<Sample>, ClientError> {
+        self.answer(self.request(Method::GET, &format!("/jobs/{id}/samples")).query(query)).await
     }
 
     /// The job's log as it grows, until the job has ended.

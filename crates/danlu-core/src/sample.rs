@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use danlu_types::sample::{DeviceUse, Sample};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -17,40 +18,6 @@ pub const STALE: Duration = Duration::from_mins(1);
 const IDLE_PERCENT: u32 = 5;
 /// The same for processors: a program that only waits takes less of a core.
 const IDLE_CORES: f64 = 0.02;
-
-/// One line; names are short because there are many.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Sample {
-    pub at: Timestamp,
-    /// Cores busy since the last sample.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cores: Option<f64>,
-    /// Bytes in use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    /// Bytes per second from and to disks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<u64>,
-    /// Bytes per second of the whole machine's network: nobody counts them by worker.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub received: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<u64>,
-    /// The worker's devices.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub devices: BTreeMap<u32, DeviceUse>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct DeviceUse {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub percent: Option<u32>,
-    /// Bytes in use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-}
 
 /// What the devices of a node did at a moment, in `RunLayout::readings_file`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,16 +70,14 @@ pub fn sample(
     }
 }
 
-impl Sample {
-    /// Whether the worker does something. Where it has devices they decide: a rank that waits for another in a collective
-    /// operation keeps a processor busy. `None` where nobody knows.
-    pub fn is_busy(&self, has_devices: bool) -> Option<bool> {
-        if has_devices {
-            let percents: Vec<u32> = self.devices.values().filter_map(|device| device.percent).collect();
-            return (!percents.is_empty()).then(|| percents.iter().any(|percent| *percent >= IDLE_PERCENT));
-        }
-        self.cores.map(|cores| cores > IDLE_CORES)
+/// Whether a worker does something. Where it has devices they decide: a rank that waits for another in a collective
+/// operation keeps a processor busy. `None` where nobody knows.
+pub fn is_busy(sample: &Sample, has_devices: bool) -> Option<bool> {
+    if has_devices {
+        let percents: Vec<u32> = sample.devices.values().filter_map(|device| device.percent).collect();
+        return (!percents.is_empty()).then(|| percents.iter().any(|percent| *percent >= IDLE_PERCENT));
     }
+    sample.cores.map(|cores| cores > IDLE_CORES)
 }
 
 /// Looks for workers that hang: silent, and idle as far as anybody can tell.

@@ -117,6 +117,7 @@ impl LocalEngine {
             Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, Arc::clone(&hints))),
             Launchers::Programs(program) => StartedBy::Program(program),
         };
+        let sensors = Arc::new(Sensors::of(&nodes, layout.clone()));
         let workers = Workers {
             layout,
             launchers,
@@ -124,7 +125,6 @@ impl LocalEngine {
             guards: std::array::from_fn(|_| Mutex::default()),
             hints: Arc::clone(&hints),
         };
-        let sensors = Arc::new(Sensors::of(&nodes));
         Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener, sensors })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause};
@@ -49,6 +49,8 @@ pub(crate) async fn assemble(
         let missing: Vec<u32> = workers.filter(|index| !present.contains_key(index)).collect();
         present.extend(missing.iter().filter_map(|index| Some((*index, read(folder, *index)?))));
         if present.len() == launch.gang.workers as usize {
+            // Without the mark nothing is wrong but that our files stay.
+            let _ = fs::write(mark(folder, launch.worker.worker.0), "");
             return Ok((port, present.into_values().collect()));
         }
         if Instant::now() >= deadline {
@@ -67,11 +69,35 @@ fn publish(folder: &Path, index: u32, present: &Present) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let fresh = folder.join(format!(".worker-{index}.new"));
     fs::write(&fresh, serde_json::to_vec(present).map_err(io::Error::other)?)?;
-    fs::rename(fresh, folder.join(format!("worker-{index}.json")))
+    fs::rename(fresh, word(folder, index))
+}
+
+/// Leaves a folder in which other gangs may meet later. What worker `own` said of itself stays as long as another may not have
+/// read it: a short program can be over before the others have looked. Then the last to end clears up for all.
+pub(crate) fn leave(folder: &Path, own: u32, workers: u32) {
+    let remove = |index: u32| {
+        let _ = fs::remove_file(word(folder, index));
+        let _ = fs::remove_file(mark(folder, index));
+    };
+    if (0..workers).all(|index| mark(folder, index).exists()) {
+        (0..workers).for_each(remove);
+    } else if !mark(folder, own).exists() {
+        remove(own);
+    }
+}
+
+/// What a worker says of itself.
+pub(crate) fn word(folder: &Path, index: u32) -> PathBuf {
+    folder.join(format!("worker-{index}.json"))
+}
+
+/// That a worker has read all the others.
+fn mark(folder: &Path, index: u32) -> PathBuf {
+    folder.join(format!("worker-{index}.met"))
 }
 
 fn read(folder: &Path, index: u32) -> Option<Present> {
-    let text = fs::read(folder.join(format!("worker-{index}.json"))).ok()?;
+    let text = fs::read(word(folder, index)).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -85,4 +111,32 @@ fn gave_up(launch: &LaunchFile, missing: &[u32]) -> Failure {
         launch.gang.timeout
     );
     Failure { cause: FailureCause::GangTimeout, rank: None, exit: None, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stays_until_all_have_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = || fs::read_dir(folder.path()).unwrap().count();
+        for index in 0..2 {
+            fs::write(word(folder.path(), index), "{}").unwrap();
+        }
+        fs::write(mark(folder.path(), 0), "").unwrap();
+        leave(folder.path(), 0, 2);
+        assert_eq!(left(), 3, "worker 1 has not met worker 0 yet");
+        fs::write(mark(folder.path(), 1), "").unwrap();
+        leave(folder.path(), 1, 2);
+        assert_eq!(left(), 0);
+    }
+
+    #[test]
+    fn one_who_gave_up_takes_its_word_back() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(word(folder.path(), 0), "{}").unwrap();
+        leave(folder.path(), 0, 2);
+        assert!(!word(folder.path(), 0).exists());
+    }
 }

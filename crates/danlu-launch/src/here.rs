@@ -18,6 +18,7 @@ use danlu_types::{AttemptNumber, Device, Framework, JobId, Node, Rank, Span, Wor
 use thiserror::Error;
 
 use crate::error::chain;
+use crate::gang;
 use crate::worker::Audience;
 
 /// What to run here.
@@ -77,16 +78,15 @@ const NOTHING_RAN: i32 = 125;
 /// Runs it to its end, with an empty folder `run` for its files. The process must have one thread only.
 pub fn run(request: &Request, run: &Path) -> Result<Ending, HereError> {
     let launch = launch_file(request, run);
-    let own = launch.folders.gang.join(format!("worker-{}.json", launch.worker.worker));
+    let own = gang::word(&launch.folders.gang, launch.worker.worker.0);
     if request.party.is_some() && own.exists() {
         return Err(HereError::FolderInUse(own));
     }
     prepare(&launch, run).map_err(|source| HereError::RunFolder { path: run.to_owned(), source })?;
     let exit =
         crate::run_to_the_end(run, Audience::Terminal).map_err(|error| HereError::Launcher(chain(&error)));
-    if request.party.is_some() {
-        // Or the next run would take it for one of its own.
-        let _ = fs::remove_file(own);
+    if let Some(party) = &request.party {
+        gang::leave(&party.folder, party.node_rank, party.nodes);
     }
     Ok(ending(&exit?))
 }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use danlu_core::launch::{LaunchFile, RunLayout};
-use danlu_core::sample::{Counters, DeviceUse, HangWatch, NodeReadings, SAMPLES_FILE, STALE, sample};
+use danlu_core::sample::{
+    Counters, DeviceUse, HangWatch, NodeReadings, SAMPLES_FILE, STALE, is_busy, sample,
+};
 use danlu_device::cgroup::WorkerGroup;
 use danlu_device::process;
 use jiff::Timestamp;
@@ -61,7 +63,7 @@ impl Sampling {
             line.push(b'\n');
             self.write(&line);
         }
-        let busy = sample.is_busy(!launch.devices.is_empty());
+        let busy = is_busy(&sample, !launch.devices.is_empty());
         self.watch.as_mut().is_some_and(|watch| watch.on_sample(passed, silent_for, busy))
     }
 

@@ -153,13 +153,14 @@ impl App {
         devices
     }
 
-    /// Gives no new jobs to devices that have become ill, and does again to those that are well.
-    pub(crate) async fn take_readings(&self) {
+    /// Gives no new jobs to devices that have become ill, and does again to those that are well. False where the
+    /// devices could not be read.
+    pub(crate) async fn take_readings(&self) -> bool {
         let readings = match self.engine.readings().await {
             Ok(readings) => readings,
             Err(error) => {
                 tracing::warn!("{}", crate::error_chain(&error));
-                return;
+                return false;
             }
         };
         // Not while a note changes: each of the two would write its own view of the nodes over the other's.
@@ -169,6 +170,15 @@ impl App {
             tracing::info!("the health of devices of {name} has changed");
             self.wake.node_changed(&name);
         }
+        true
+    }
+
+    /// Whether any worker has devices that exist.
+    pub(crate) fn holds_real_devices(&self) -> bool {
+        let pages = self.book.read();
+        let real = |name: &NodeName| pages.nodes.iter().any(|node| node.name == *name && !node.simulated);
+        let workers = pages.active().filter_map(|job| job.active()).flat_map(|attempt| &attempt.workers);
+        workers.map(|worker| &worker.grant).any(|grant| !grant.devices.is_empty() && real(&grant.node))
     }
 
     pub(crate) fn workspaces(&self) -> Vec<WorkspaceView> {

@@ -19,6 +19,7 @@ mod follow;
 mod forward;
 mod merge;
 mod pattern;
+mod records;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use jiff::Timestamp;
 pub use count::LineCounts;
 pub use follow::Follower;
 pub use pattern::Pattern;
+pub use records::{Records, last_records, records};
 
 /// The log of one rank in one attempt. It need not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

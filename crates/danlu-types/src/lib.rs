@@ -14,6 +14,7 @@ pub mod problem;
 pub mod progress;
 pub mod quantity;
 pub mod reading;
+pub mod sample;
 pub mod session;
 pub mod spec;
 pub mod workspace;

@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use danlu_testkit::{FakeAscend, TestServer, alive};
-use danlu_types::api::JobOutcome;
-use danlu_types::{DeviceRequest, Health, JobSpec};
+use danlu_testkit::{FakeAscend, TestServer, alive, eventually};
+use danlu_types::api::{EventQuery, JobOutcome, SeriesQuery};
+use danlu_types::{
+    DeviceRequest, Framework, Health, JobSpec, OnHang, RankTableUse, RanksPerWorker, Retry, Span,
+};
+use serde_json::Value;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -16,9 +19,14 @@ fn fixture(name: &str) -> String {
 
 /// Eight 910B3 whose own network ports are known to `hccn_tool`.
 fn machine(report: &str) -> FakeAscend {
+    machine_of_many(1, report)
+}
+
+/// One of several, which count from 1.
+fn machine_of_many(number: u32, report: &str) -> FakeAscend {
     let fake = FakeAscend::new(report);
     for device in 0..8 {
-        let text = format!("ipaddr:192.168.{}.1\nnetmask:255.255.255.0\n", 10 + device);
+        let text = format!("ipaddr:192.168.{}.{number}\nnetmask:255.255.255.0\n", 10 + device);
         fake.answer("hccn_tool", &format!("-i {device} -ip -g"), &text);
     }
     fake
@@ -60,6 +68,135 @@ async fn a_server_offers_what_npu_smi_shows_and_says_how_it_is_doing() {
     let spec = JobSpec { devices: request, ..danlu_testkit::spec("echo $ASCEND_RT_VISIBLE_DEVICES") };
     let job = server.submit(&spec).await;
     assert_eq!(server.wait_for_end(job).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+#[tokio::test]
+async fn a_silent_job_hangs_only_when_its_devices_are_idle_too() {
+    let busy = fixture("info-910B3-8-busy.txt");
+    let fake = machine(&busy);
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    let spec = JobSpec {
+        devices: "ascend:910B*:8".parse().expect("a request for devices"),
+        ranks: Some(RanksPerWorker::PerWorker),
+        hang_after: Some(Span::from_seconds(4)),
+        on_hang: OnHang::Restart,
+        retry: Retry { limit: 1, ..Retry::default() },
+        ..danlu_testkit::spec("exec sleep 1000")
+    };
+    let job = server.submit(&spec).await;
+    let ended = async || {
+        let query = EventQuery { job: Some(job), ..EventQuery::default() };
+        let events = server.client().events_list(&query).await.expect("events").items;
+        events.into_iter().find(|event| event.kind == "attempt_ended").map(|event| event.message)
+    };
+
+    // At two seconds each, the last of them is twice as late as the first time at which it could have been called a hang.
+    let samples = eventually("samples", || async {
+        let samples = server.client().samples_read(job, &SeriesQuery::default()).await.expect("samples");
+        Some(samples.items).filter(|samples| samples.len() >= 5)
+    })
+    .await;
+    let last = &samples[4].devices;
+    assert_eq!((last[&2].percent, last[&3].memory), (Some(63), Some(38_845 << 20)), "{samples:?}");
+    assert_eq!(ended().await, None);
+
+    fake.answer("npu-smi", "info", &busy.replace("| 63  ", "| 0   ").replace("| 94  ", "| 0   "));
+    let message = eventually("the end of the attempt", ended).await;
+    assert!(message.contains("it printed nothing and its devices did nothing for 4s"), "{message}");
+}
+
+#[tokio::test]
+async fn workers_of_one_machine_are_one_server_of_their_rank_table() {
+    let fake = machine(&fixture("info-910B3-8-busy.txt"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    let spec = JobSpec {
+        devices: "ascend:910B*:4".parse().expect("a request for devices"),
+        workers: 2,
+        framework: Framework::Mindspore,
+        rank_table: RankTableUse::Always,
+        ..danlu_testkit::spec("[ $RANK_ID != 7 ] || cat $RANK_TABLE_FILE")
+    };
+    let job = server.run(&spec).await;
+    assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
+    insta::assert_snapshot!(summary(&server.texts(job.id).await.join("\n")), @r"
+    version 1.0, completed, 1 servers
+    127.0.0.1
+      device 0 at 192.168.10.1 is rank 0
+      device 1 at 192.168.11.1 is rank 1
+      device 2 at 192.168.12.1 is rank 2
+      device 3 at 192.168.13.1 is rank 3
+      device 4 at 192.168.14.1 is rank 4
+      device 5 at 192.168.15.1 is rank 5
+      device 6 at 192.168.16.1 is rank 6
+      device 7 at 192.168.17.1 is rank 7
+    ");
+}
+
+#[test]
+fn machines_that_meet_in_a_folder_are_two_servers_of_their_rank_table() {
+    let machines = [1, 2].map(|number| machine_of_many(number, &fixture("info-910B3-8-busy.txt")));
+    let folder = tempfile::tempdir().expect("a folder");
+    let meet = folder.path().join("meet");
+    let started = [0, 1].map(|rank: usize| {
+        let mut command = Command::new(DANLU);
+        command.args(["launch", "--nodes", "2", "--node-rank", &rank.to_string(), "--rendezvous"]).arg(&meet);
+        command.args(["--devices", "0-7", "--address", ["127.0.0.1", "127.0.0.2"][rank]]);
+        command.args(["--framework", "none", "--no-binding", "--"]);
+        command.arg("[ $DANLU_LOCAL_RANK != 5 ] || cat $DANLU_RANK_TABLE");
+        command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("PATH", path(&machines[rank]));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the binary runs")
+    });
+    let tables = started.map(|child| {
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let lines = text(&output.stdout);
+        lines.lines().map(|line| line.split_once("] ").expect("a rank and its line").1).collect::<String>()
+    });
+    assert_eq!(tables[0], tables[1]);
+    insta::assert_snapshot!(summary(&tables[0]), @r"
+    version 1.0, completed, 2 servers
+    127.0.0.1
+      device 0 at 192.168.10.1 is rank 0
+      device 1 at 192.168.11.1 is rank 1
+      device 2 at 192.168.12.1 is rank 2
+      device 3 at 192.168.13.1 is rank 3
+      device 4 at 192.168.14.1 is rank 4
+      device 5 at 192.168.15.1 is rank 5
+      device 6 at 192.168.16.1 is rank 6
+      device 7 at 192.168.17.1 is rank 7
+    127.0.0.2
+      device 0 at 192.168.10.2 is rank 8
+      device 1 at 192.168.11.2 is rank 9
+      device 2 at 192.168.12.2 is rank 10
+      device 3 at 192.168.13.2 is rank 11
+      device 4 at 192.168.14.2 is rank 12
+      device 5 at 192.168.15.2 is rank 13
+      device 6 at 192.168.16.2 is rank 14
+      device 7 at 192.168.17.2 is rank 15
+    ");
+}
+
+/// What a rank table says, server by server: each device with its address and its rank.
+fn summary(table: &str) -> String {
+    let table: Value = serde_json::from_str(table).expect("a table");
+    let word = |value: &Value| value.as_str().expect("words, as HCCL has them").to_owned();
+    let mut lines = vec![format!(
+        "version {}, {}, {} servers",
+        word(&table["version"]),
+        word(&table["status"]),
+        word(&table["server_count"])
+    )];
+    for server in table["server_list"].as_array().expect("servers") {
+        lines.push(word(&server["server_id"]));
+        lines.extend(server["device"].as_array().expect("devices").iter().map(|device| {
+            let [id, address, rank] = ["device_id", "device_ip", "rank_id"].map(|name| word(&device[name]));
+            format!("  device {id} at {address} is rank {rank}")
+        }));
+    }
+    lines.join("\n")
 }
 
 #[test]

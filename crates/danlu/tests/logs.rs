@@ -1,9 +1,11 @@
 //! Logs over HTTP: pages, tails, search, and following across a restart of the server.
 
+use std::process::Command;
+
 use danlu_client::Followed;
 use danlu_testkit::{TestServer, spec};
-use danlu_types::api::{JobState, LogMessage, LogQuery};
-use danlu_types::{JobSpec, Rank, RanksPerWorker};
+use danlu_types::api::{JobState, LogMessage, LogQuery, SeriesQuery};
+use danlu_types::{AttemptNumber, JobSpec, Rank, RanksPerWorker, WorkerIndex};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -85,4 +87,32 @@ async fn a_follower_sees_every_line_once_although_the_server_is_killed_under_it(
     let expected: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
     assert_eq!(texts, expected);
     assert_eq!(server.job(id).await.state, JobState::Ended);
+}
+
+#[tokio::test]
+async fn what_programs_report_is_read_in_pages_and_as_last_values() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let client = server.client();
+    let program = "for step in 1 2 3; do echo ::danlu metric loss=0.$step step=$step; done; echo ::danlu metric norm=nan";
+    let id = server.run(&spec(program)).await.id;
+
+    let mut query = SeriesQuery { limit: Some(3), ..SeriesQuery::default() };
+    let first = client.metrics_read(id, &query).await.unwrap();
+    let losses: Vec<(Option<u64>, Option<f64>)> =
+        first.items.iter().map(|point| (point.step, point.values["loss"])).collect();
+    assert_eq!(losses, [(Some(1), Some(0.1)), (Some(2), Some(0.2)), (Some(3), Some(0.3))]);
+    query.cursor = first.next;
+    let rest = client.metrics_read(id, &query).await.unwrap();
+    assert_eq!((rest.items.len(), rest.items[0].values["norm"], rest.next), (1, None, None));
+
+    let shown = Command::new(DANLU).args(["metrics", &id.to_string(), "--data"]).arg(server.data()).output();
+    let table = String::from_utf8(shown.unwrap().stdout).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+    assert_eq!(rows, [["METRIC", "VALUE", "STEP"], ["loss", "0.3", "3"], ["norm", "not", "a"]], "{table}");
+    for wrong in [
+        SeriesQuery { worker: Some(WorkerIndex(1)), ..SeriesQuery::default() },
+        SeriesQuery { attempt: Some(AttemptNumber(2)), ..SeriesQuery::default() },
+    ] {
+        assert!(client.metrics_read(id, &wrong).await.unwrap_err().is_not_found(), "{wrong:?}");
+    }
 }

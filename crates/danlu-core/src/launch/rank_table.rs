@@ -52,7 +52,7 @@ pub fn rank_table(workers: &[Present]) -> Result<Option<RankTable>, NoRankTable>
 fn servers(workers: &[Present]) -> Result<Vec<Server>, NoRankTable> {
     let mut servers: Vec<Server> = Vec::new();
     for worker in workers {
-        let name = name_of(worker);
+        let name = name_of(worker, workers);
         let devices = worker.devices.iter().map(ranked);
         let place = servers.iter().position(|server| server.id == name);
         match place {
@@ -68,8 +68,11 @@ fn servers(workers: &[Present]) -> Result<Vec<Server>, NoRankTable> {
     Ok(servers)
 }
 
-fn name_of(worker: &Present) -> String {
-    worker.node.as_ref().map_or_else(|| worker.address.clone(), ToString::to_string)
+/// Machines that nobody has named, or that were copied from one image, share a name; then their addresses tell them apart.
+fn name_of(worker: &Present, workers: &[Present]) -> String {
+    let is_namesake = |other: &Present| other.node == worker.node && other.address != worker.address;
+    let name = worker.node.as_ref().filter(|_| !workers.iter().any(is_namesake));
+    name.map_or_else(|| worker.address.clone(), ToString::to_string)
 }
 
 fn ranked(device: &Device) -> RankedDevice {
@@ -85,7 +88,7 @@ fn with_addresses(servers: Vec<Server>, workers: &[Present]) -> Vec<Server> {
     let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for worker in workers {
         let known = names.entry(&worker.address).or_default();
-        let name = name_of(worker);
+        let name = name_of(worker, workers);
         if !known.contains(&name) {
             known.push(name);
         }

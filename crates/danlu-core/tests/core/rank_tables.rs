@@ -54,6 +54,16 @@ fn two_workers_of_one_node_are_one_server() {
 }
 
 #[test]
+fn nodes_that_share_a_name_go_by_their_addresses() {
+    let same = "localhost.localdomain";
+    let workers =
+        [worker(same, "10.0.0.1", "910B3", &[0, 1], true), worker(same, "10.0.0.2", "910B3", &[0, 1], true)];
+    let table = rank_table(&workers).unwrap().unwrap();
+    let servers: Vec<&str> = table.servers().iter().map(|server| server.id.as_str()).collect();
+    assert_eq!((servers, table.ranks()), (vec!["10.0.0.1", "10.0.0.2"], 4));
+}
+
+#[test]
 fn nodes_that_share_an_address_go_by_their_names() {
     let workers =
         [worker("a", "127.0.0.1", "910B3", &[0], true), worker("b", "127.0.0.1", "910B3", &[1], true)];

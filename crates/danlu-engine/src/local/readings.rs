@@ -1,16 +1,23 @@
 //! How this machine's devices are doing, asked of the vendors' tools at most every few seconds however many ask us.
+//!
+//! Each answer is also laid down for launchers, who ask nobody: see [`danlu_core::sample`].
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use danlu_core::launch::RunLayout;
 use danlu_core::node::Readings;
+use danlu_core::sample::{DeviceUse, NodeReadings};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_device::readings::Reader;
 use danlu_types::{Node, NodeName, Reading};
+use jiff::Timestamp;
 
+use super::files;
 use crate::EngineError;
 
 /// `npu-smi` takes a good part of a second, and so does the eye.
@@ -20,6 +27,7 @@ const FRESH: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Sensors {
     node: Option<NodeName>,
+    layout: RunLayout,
     state: Mutex<State>,
 }
 
@@ -34,9 +42,9 @@ struct State {
 type Answer = (Instant, Result<BTreeMap<u32, Reading>, String>);
 
 impl Sensors {
-    pub(super) fn of(nodes: &[Node]) -> Self {
+    pub(super) fn of(nodes: &[Node], layout: RunLayout) -> Self {
         let host = nodes.iter().find(|node| !node.simulated && !node.devices.is_empty());
-        Sensors { node: host.map(|node| node.name.clone()), state: Mutex::default() }
+        Sensors { node: host.map(|node| node.name.clone()), layout, state: Mutex::default() }
     }
 
     /// Blocks. Who asks while another waits for the tools gets that answer.
@@ -47,6 +55,11 @@ impl Sensors {
         if !fresh {
             let reader = state.reader.get_or_insert_with(|| inventory::look(Machine::this()).reader);
             let answer = reader.read();
+            if let Ok(readings) = &answer
+                && let Err(error) = lay_down(&self.layout.readings_file(node), readings)
+            {
+                tracing::warn!("could not lay down for launchers what the devices of {node} do: {error}");
+            }
             state.last = Some((Instant::now(), answer));
         }
         match state.last.as_ref().map(|(_, answer)| answer) {
@@ -58,4 +71,19 @@ impl Sensors {
             None => Ok(Readings::new()),
         }
     }
+}
+
+/// Called with the lock in hand: there is one writer at a time.
+fn lay_down(path: &Path, readings: &BTreeMap<u32, Reading>) -> io::Result<()> {
+    let in_use = |reading: &Reading| DeviceUse {
+        percent: reading.utilisation_percent,
+        memory: reading.memory_used.map(|bytes| bytes.0),
+    };
+    let devices = readings.iter().map(|(index, reading)| (*index, in_use(reading))).collect();
+    let bytes = serde_json::to_vec(&NodeReadings { at: Timestamp::now(), devices })?;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Err(io::Error::other("its path names no file"));
+    };
+    files::make_folder(folder)?;
+    files::replace(folder, name, &bytes)
 }

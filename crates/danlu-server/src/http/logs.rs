@@ -248,17 +248,17 @@ fn sources(
 }
 
 /// The newest attempt; 1 where there is none yet, which is then the first to be followed.
-fn last_attempt(job: &Job) -> AttemptNumber {
+pub(super) fn last_attempt(job: &Job) -> AttemptNumber {
     let live = job.active().map(|attempt| attempt.number);
     live.or(job.past.last().map(|past| past.attempt.number)).unwrap_or(AttemptNumber(1))
 }
 
-fn bad_cursor() -> Problem {
+pub(super) fn bad_cursor() -> Problem {
     Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(log_problem)`")]
-fn log_problem(error: LogError) -> Problem {
+pub(super) fn log_problem(error: LogError) -> Problem {
     match &error {
         LogError::BadCursor | LogError::BadPattern { .. } => {
             Problem::new(ProblemCode::BadRequest, crate::error_chain(&error))

@@ -7,6 +7,7 @@ mod code;
 mod extract;
 mod jobs;
 mod logs;
+mod series;
 mod session;
 
 use std::sync::Arc;
@@ -64,6 +65,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(jobs::why))
         .routes(routes!(logs::page))
         .routes(routes!(logs::follow))
+        .routes(routes!(series::metrics))
+        .routes(routes!(series::samples))
         .routes(routes!(session::open))
         .routes(routes!(cluster::events))
         .routes(routes!(cluster::nodes))

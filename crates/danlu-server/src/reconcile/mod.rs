@@ -9,7 +9,7 @@ mod retain;
 mod schedule;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,8 @@ const WORTH_A_REST: Duration = Duration::from_millis(2);
 const RETAIN_EVERY: Duration = Duration::from_mins(10);
 /// Vendors' tools take a while and wake the driver; a job that meets an ill device says so itself.
 const READ_DEVICES_EVERY: Duration = Duration::from_secs(30);
+/// As often as launchers take samples, which want to say what the devices of their workers do.
+const READ_HELD_DEVICES_EVERY: Duration = Duration::from_secs(5);
 
 /// Starts all passes; they end when `stop` is cancelled, between two actions and never within one.
 pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()> {
@@ -88,14 +90,21 @@ async fn observe_loop(app: Arc<App>, stop: CancellationToken) {
     }
 }
 
-/// Follows the health of devices. The inventory has just been taken, so it begins with a rest.
+/// Follows the health of devices, and what those do that are held.
 async fn device_loop(app: Arc<App>, stop: CancellationToken) {
+    let (mut last, mut answered): (Option<Instant>, bool) = (None, true);
     loop {
         tokio::select! {
-            () = tokio::time::sleep(READ_DEVICES_EVERY) => {}
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
             () = stop.cancelled() => return,
         }
-        app.take_readings().await;
+        // Tools that have failed are not asked more often because somebody would like to know.
+        let soon = answered && app.holds_real_devices();
+        let every = if soon { READ_HELD_DEVICES_EVERY } else { READ_DEVICES_EVERY };
+        if last.is_none_or(|last| last.elapsed() >= every) {
+            answered = app.take_readings().await;
+            last = Some(Instant::now());
+        }
     }
 }
 

@@ -30,6 +30,8 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /jobs/{id}/why"
         | "GET /jobs/{id}/logs"
         | "GET /jobs/{id}/logs/follow"
+        | "GET /jobs/{id}/metrics"
+        | "GET /jobs/{id}/samples"
         | "GET /jobs/{id}/workers/{worker}/session"
         | "GET /events"
         | "GET /nodes"

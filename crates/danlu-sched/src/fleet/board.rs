@@ -8,7 +8,7 @@
 //! numbers. Invariant: [`Board::pick`] succeeds exactly where [`Board::room`] is not 0, and lowers it by one.
 
 use danlu_types::device::WHOLE_DEVICE;
-use danlu_types::{DeviceCount, DeviceKind};
+use danlu_types::{DeviceCount, DeviceKind, Family};
 
 /// What one worker needs of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,24 +54,15 @@ impl Need {
 }
 
 impl Board {
-    /// By the names that npu-smi and others give the models. Beware: `910B` without a digit is the first generation, and
-    /// the dies of an A3 call themselves just `Ascend910`, so that for these the number of devices decides.
     pub fn of(kind: DeviceKind, model: &str, devices: usize) -> Self {
         if kind != DeviceKind::Ascend {
             return Board::Any;
         }
-        let name: String = model.chars().filter(char::is_ascii_alphanumeric).collect();
-        let name = name.to_ascii_lowercase();
-        let name = name.strip_prefix("ascend").unwrap_or(&name);
-        let second_generation =
-            name.strip_prefix("910b").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        match name {
-            _ if second_generation && devices > 8 => Board::RingsOfEight,
-            _ if second_generation => Board::Any,
-            "910a" | "910b" | "910proa" | "910prob" | "910premiuma" => Board::RingsOfFour,
-            "910" if devices < 16 => Board::RingsOfFour,
-            _ if name == "910" || name.starts_with("91093") || name.starts_with("910c") => Board::Modules,
-            _ => Board::Any,
+        match Family::of(model) {
+            Some(Family::First) => Board::RingsOfFour,
+            Some(Family::A2) if devices > 8 => Board::RingsOfEight,
+            Some(Family::A3) => Board::Modules,
+            Some(Family::A2 | Family::A5 | Family::Small | Family::Inference) | None => Board::Any,
         }
     }
 
@@ -262,7 +253,12 @@ mod tests {
             ("910B3", 8, Board::Any),
             ("Ascend 910B2C", 16, Board::RingsOfEight),
             ("Ascend910", 16, Board::Modules),
-            ("Ascend910", 8, Board::RingsOfFour),
+            // The dies of an A3, however many of them a node shows.
+            ("Ascend910", 8, Board::Modules),
+            ("910", 8, Board::RingsOfFour),
+            ("A3", 16, Board::Modules),
+            ("A2", 16, Board::RingsOfEight),
+            ("A2", 8, Board::Any),
             ("910_9391", 16, Board::Modules),
             ("310P3", 8, Board::Any),
         ] {

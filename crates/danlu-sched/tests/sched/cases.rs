@@ -34,6 +34,8 @@ pub(crate) enum Happening {
     Stops,
     /// One of those that run fails.
     Fails(prop::sample::Index),
+    /// One of those that run saves its work.
+    Saves(prop::sample::Index),
     Breaks(prop::sample::Index),
     Cordons(prop::sample::Index),
     AllIsWell,
@@ -63,6 +65,9 @@ impl Step {
             }
             Happening::Fails(which) if !running.is_empty() => {
                 world.fail(running[which.index(running.len())], 0, FailureCause::DeviceError);
+            }
+            Happening::Saves(which) if !running.is_empty() => {
+                world.save(running[which.index(running.len())]);
             }
             Happening::Breaks(which) => {
                 let mut devices: Vec<_> = world.nodes.iter_mut().flat_map(|node| &mut node.devices).collect();
@@ -166,6 +171,7 @@ fn a_step(preempts: bool) -> impl Strategy<Value = Step> {
         3 => Just(Happening::Stops),
         4 => index().prop_map(Happening::Ends),
         1 => index().prop_map(Happening::Fails),
+        2 => index().prop_map(Happening::Saves),
         1 => index().prop_map(Happening::Breaks),
         1 => index().prop_map(Happening::Cordons),
         1 => Just(Happening::AllIsWell),

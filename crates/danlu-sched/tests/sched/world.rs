@@ -109,6 +109,15 @@ impl World {
         self.end(job, &WorkerExit::Stopped);
     }
 
+    /// It has written a checkpoint, unless it did so at this very moment already.
+    pub(crate) fn save(&mut self, job: JobId) {
+        let attempt = self.jobs[&job].active().unwrap();
+        if attempt.saved_at < Some(self.now) {
+            let attempt = attempt.number;
+            self.apply(job, Event::Saved { attempt });
+        }
+    }
+
     /// It is over, and nobody remembers how long it took.
     pub(crate) fn vanish(&mut self, job: JobId) {
         self.jobs.remove(&job);

@@ -5,20 +5,22 @@
 //! as that sum fits, every guarantee can be made good by preempting borrowers. Without lending all use counts as firm.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use danlu_types::{HeadOfLine, Sharing, Workspace};
 
 use super::usage::{Ceiling, Resource, Usage};
 
-/// A workspace's position in [`Accounts`]; it never changes.
+/// A workspace's position in [`Accounts`]; it never changes as long as anybody needs it.
 pub(crate) type AccountId = usize;
 
 #[derive(Debug)]
 pub(crate) struct Accounts {
     list: Vec<Account>,
     names: BTreeMap<String, AccountId>,
+    /// Positions of workspaces that were forgotten; the next that are opened take them.
+    vacant: BTreeSet<AccountId>,
     lending: bool,
     pub(crate) capacity: Usage,
     /// The part of it that works and takes jobs: guarantees are made good from nothing else.
@@ -91,6 +93,7 @@ impl Accounts {
         let mut accounts = Accounts {
             list: Vec::new(),
             names: BTreeMap::new(),
+            vacant: BTreeSet::new(),
             lending: sharing.lending,
             capacity,
             in_service,
@@ -110,6 +113,9 @@ impl Accounts {
         let unspoken_of = Workspace::default();
         for Account { name, .. } in &self.list {
             accounts.open(name, sharing.workspaces.get(name).unwrap_or(&unspoken_of));
+        }
+        for id in &self.vacant {
+            accounts.vacate(*id);
         }
         for (name, workspace) in &sharing.workspaces {
             if !accounts.names.contains_key(name) {
@@ -139,9 +145,40 @@ impl Accounts {
             users: BTreeMap::new(),
         };
         self.promised.add(&account.guaranteed);
-        self.list.push(account);
-        self.names.insert(name.to_owned(), self.list.len() - 1);
-        self.list.len() - 1
+        let id = self.vacant.pop_first().unwrap_or(self.list.len());
+        if id == self.list.len() {
+            self.list.push(account);
+        } else {
+            self.list[id] = account;
+        }
+        self.names.insert(name.to_owned(), id);
+        id
+    }
+
+    /// How many workspaces are known.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Forgets workspaces that nobody configured and nobody uses, and says which.
+    pub(crate) fn forget_all_but(
+        &mut self,
+        in_use: &BTreeSet<AccountId>,
+        sharing: &Sharing,
+    ) -> BTreeSet<AccountId> {
+        let is_needed = |name: &String, id| in_use.contains(id) || sharing.workspaces.contains_key(name);
+        let idle = self.names.iter().filter(|(name, id)| !is_needed(name, id));
+        let idle: BTreeSet<AccountId> = idle.map(|(_, id)| *id).collect();
+        for id in &idle {
+            self.vacate(*id);
+        }
+        idle
+    }
+
+    fn vacate(&mut self, id: AccountId) {
+        let name = std::mem::take(&mut self.list[id].name);
+        self.names.remove(&name);
+        self.vacant.insert(id);
     }
 
     pub(crate) fn get(&self, id: AccountId) -> &Account {

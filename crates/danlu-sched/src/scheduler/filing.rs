@@ -25,7 +25,8 @@ pub(super) const MOST_IDLE_SHAPES: usize = 4096;
 impl Scheduler {
     /// Forgets shapes and names that nobody needs any more, once there are many.
     pub(super) fn tidy(&mut self) {
-        if self.fleet.shape_count() < self.tidy_at && self.owners.len() < self.tidy_at {
+        let counts = [self.fleet.shape_count(), self.owners.len(), self.accounts.len()];
+        if counts.into_iter().all(|count| count < self.tidy_at) {
             return;
         }
         let found = self.findings.verdicts.values().filter_map(|verdict| match verdict {
@@ -36,7 +37,19 @@ impl Scheduler {
         self.fleet.forget_shapes(&in_use, in_use.len() + MOST_IDLE_SHAPES / 2);
         self.possible.clear();
         self.owners.retain(|_, owner| Arc::strong_count(owner) > 1);
-        self.tidy_at = MOST_IDLE_SHAPES.max(2 * self.fleet.shape_count().max(self.owners.len()));
+        self.forget_accounts();
+        let counts = [self.fleet.shape_count(), self.owners.len(), self.accounts.len()];
+        self.tidy_at = counts.into_iter().fold(MOST_IDLE_SHAPES, |most, count| most.max(2 * count));
+    }
+
+    /// A position may be given to another workspace afterwards: nothing may be left that speaks of it.
+    fn forget_accounts(&mut self) {
+        let waiting = self.queue.jobs().map(|(_, waiting)| waiting.class.account);
+        let in_use = waiting.chain(self.running.iter().map(|(_, running)| running.account)).collect();
+        let forgotten = self.accounts.forget_all_but(&in_use, &self.sharing);
+        self.history.forget(&forgotten);
+        self.kept.clear();
+        self.findings.verdicts.retain(|class, _| !forgotten.contains(&class.account));
     }
 
     /// What a job's turn was put off by when it was first seen; `None` if it is new here.
@@ -227,14 +240,15 @@ mod tests {
 
     use super::*;
 
-    /// Each job has a shape, an owner and a name of its own; each starts, and ends.
+    /// Each job has a shape, an owner, a workspace and a name of its own; each starts, and ends.
     #[test]
     fn what_is_remembered_of_jobs_that_are_gone_is_bounded() {
         let mut scheduler = Scheduler::new(&crate::cluster::test_nodes(1), Sharing::default());
         let now = Timestamp::UNIX_EPOCH;
         let mut most = 0;
         for id in 1..=4 * MOST_IDLE_SHAPES as u64 {
-            let spec = JobSpec { cpus: Cpus { milli: id }, ..JobSpec::of_command("true") };
+            let workspace = format!("team-{id}");
+            let spec = JobSpec { cpus: Cpus { milli: id }, workspace, ..JobSpec::of_command("true") };
             let job = Job::submitted(JobId(id), format!("user-{id}"), Arc::new(spec), now);
             scheduler.file(&job);
             if id % 512 == 0 {
@@ -247,6 +261,7 @@ mod tests {
             }
             scheduler.forget(job.id);
             most = most.max(scheduler.fleet.shape_count()).max(scheduler.owners.len());
+            most = most.max(scheduler.accounts.len());
         }
         assert!(most <= 2 * MOST_IDLE_SHAPES, "{most}");
         assert!(most >= MOST_IDLE_SHAPES, "the case is too small to show anything");

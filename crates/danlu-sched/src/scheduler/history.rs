@@ -3,7 +3,7 @@
 //! The best witness is the same person's job of the same name; then the workspace's jobs with as many devices; then
 //! everybody's. A limit set by the person caps every guess. Nothing here knows how long a job *will* take.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use danlu_types::Span;
 
@@ -93,6 +93,13 @@ impl History {
         if self.lengths.len() > MOST_KEYS {
             self.forget_the_older_half();
         }
+    }
+
+    /// Drops what is known of workspaces.
+    pub(crate) fn forget(&mut self, accounts: &BTreeSet<AccountId>) {
+        self.lengths.retain(|key, _| match key {
+            Key::Name(account, ..) | Key::Size(account, _) => !accounts.contains(account),
+        });
     }
 
     fn forget_the_older_half(&mut self) {

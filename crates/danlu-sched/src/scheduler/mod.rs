@@ -154,6 +154,7 @@ impl Scheduler {
             Life::Ended { at, .. } => {
                 self.forget(job.id);
                 self.remember(job, *at);
+                self.tidy();
             }
         }
     }

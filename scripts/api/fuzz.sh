@@ -25,6 +25,7 @@ member="$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["toke
 # Streams and terminals have no end, or none that HTTP describes.
 fuzz() {
   say "== as $1"
+  cd "$data" # where it may leave its notes
   "$venv/bin/schemathesis" run "$ROOT/docs/openapi.json" --url "$address/api/v1" ${2:+-H "Authorization: Bearer $2"} \
     --max-examples "$examples" --exclude-path-regex 'follow|hints|workers' --continue-on-failure \
     --checks not_a_server_error,response_schema_conformance,status_code_conformance,content_type_conformance

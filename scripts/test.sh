@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny shell clippy examples test fresh)
+STEPS=(format layers files deny shell clippy examples test jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
@@ -22,7 +22,12 @@ step_examples() {
   python3 -m unittest discover --quiet python
   python3 examples/check.py digits-stdlib
 }
-# Trains with JAX and PyTorch under a real server. Not among the steps that run unasked: PyTorch alone is 3 GB.
+# Trains with JAX under a real server, pushed out midway and resumed.
+step_jax() {
+  DANLU_PYTHON_DIGITS="$(scripts/venv.sh examples/digits/requirements.txt)/bin" \
+    cargo test --locked --package danlu --test training -- --ignored a_training_with_jax
+}
+# The same with PyTorch too. Not among the steps that run unasked: PyTorch alone is 3 GB.
 step_training() {
   local jax torch
   jax="$(scripts/venv.sh examples/digits/requirements.txt)"
@@ -43,6 +48,7 @@ obstacle() {
   case "$1" in
     deny) [ -x "$TOOLS/cargo-deny/cargo-deny" ] || echo "no cargo-deny" ;;
     shell) command -v shellcheck >/dev/null || echo "no shellcheck" ;;
+    jax) scripts/venv.sh examples/digits/requirements.txt >/dev/null || echo "JAX cannot be installed from PyPI" ;;
     examples) command -v python3 >/dev/null || echo "no python3" ;;
   esac
 }
@@ -82,7 +88,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test fresh training api"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test jax fresh training api"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

@@ -80,7 +80,7 @@ pub fn is_busy(sample: &Sample, has_devices: bool) -> Option<bool> {
     sample.cores.map(|cores| cores > IDLE_CORES)
 }
 
-/// Looks for workers that hang: silent, and idle as far as anybody can tell.
+/// Looks for workers that hang: silent, and seen to be idle.
 #[derive(Debug, Clone, Copy)]
 pub struct HangWatch {
     after: Duration,
@@ -95,7 +95,12 @@ impl HangWatch {
 
     /// A sample was taken, `passed` after the last one. True once for each hang; a worker that speaks again may hang again.
     pub fn on_sample(&mut self, passed: Duration, silent_for: Duration, busy: Option<bool>) -> bool {
-        self.idle_for = if busy == Some(true) { Duration::ZERO } else { self.idle_for + passed };
+        match busy {
+            Some(true) => self.idle_for = Duration::ZERO,
+            Some(false) => self.idle_for += passed,
+            // Nobody can tell: the server that reads devices may be down, which must not end anybody's training.
+            None => {}
+        }
         let hangs = silent_for >= self.after && self.idle_for >= self.after;
         let news = hangs && !self.told;
         self.told = hangs;

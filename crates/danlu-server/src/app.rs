@@ -80,6 +80,8 @@ impl App {
         if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
+        // Keys are their senders' own: what another has used says nothing about this one.
+        let key = key.map(|key| format!("{} {key}", asker.name()));
         match self.ledger.submit(spec, asker.name(), key).await {
             Ok(Answer::SubmittedBefore(id)) => self.job_for(asker, id, Action::SeeJob).await,
             other => done(other),

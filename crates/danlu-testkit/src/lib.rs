@@ -29,8 +29,17 @@ use tokio::time::Instant;
 pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Asks again and again until there is an answer.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
-    let deadline = Instant::now() + DEADLINE;
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, ask: impl FnMut() -> F) -> T {
+    eventually_within(DEADLINE, what, ask).await
+}
+
+/// The same for what may take longer than all else.
+pub async fn eventually_within<T, F: Future<Output = Option<T>>>(
+    limit: Duration,
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let deadline = Instant::now() + limit;
     loop {
         if let Some(answer) = ask().await {
             return answer;

@@ -1,9 +1,9 @@
 //! Real trainings on the real binary: data-parallel over workers and ranks, preempted midway, resumed from a checkpoint,
 //! and ending with the same loss as one process that nobody disturbs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use danlu_testkit::{TestServer, spec};
+use danlu_testkit::{TestServer, eventually_within, spec};
 use danlu_types::api::{JobOutcome, JobState, JobView};
 use danlu_types::{Cpus, Framework, JobId, JobSpec, RanksPerWorker, Span};
 
@@ -52,16 +52,9 @@ async fn losses(server: &TestServer, id: JobId) -> Vec<f64> {
 }
 
 /// Longer than the testkit's own patience: four ranks that import PyTorch on a busy machine take a minute for that alone.
-async fn look(server: &TestServer, id: JobId, mut is_there: impl FnMut(&JobView) -> bool) -> JobView {
-    let begun = Instant::now();
-    loop {
-        let job = server.job(id).await;
-        if is_there(&job) {
-            return job;
-        }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for job {id}, which is {}", job.reason.text);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+async fn look(server: &TestServer, id: JobId, is_there: impl Fn(&JobView) -> bool) -> JobView {
+    let ask = async || Some(server.job(id).await).filter(|job| is_there(job));
+    eventually_within(PATIENCE, &format!("job {id}"), ask).await
 }
 
 async fn ended(server: &TestServer, id: JobId) -> JobView {

@@ -1,6 +1,6 @@
 //! The engine's side of a nursery: the process whose copies become launchers (`danlu_launch::serve`).
 //!
-//! To copy a process that runs costs a fifth of starting a program, and a launcher starts with every worker. The nursery
+//! To copy a process that runs costs less than to start a program, and a launcher starts with every worker. The nursery
 //! is started with the first worker, again where it died, and ends with this process, of whatever that dies; its
 //! launchers stay. It decides nothing: the lock that goes with each request says whether a launcher lives, also for one
 //! that was asked for and never started ([`super::hold`]).

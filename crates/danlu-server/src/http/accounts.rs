@@ -75,7 +75,10 @@ pub(crate) async fn register(
     From(from): From,
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, from).await?)))
+    Ok((
+        StatusCode::CREATED,
+        Json(context.app.directory.register_self(new, from, &context.app.planner.sharing()).await?),
+    ))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -128,7 +131,10 @@ pub(crate) async fn create_account(
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<Invitation>), Failure> {
     require_of_platform(&asker, Action::RunAccounts)?;
-    Ok((StatusCode::CREATED, Json(context.app.directory.create_account(&asker, new).await?)))
+    Ok((
+        StatusCode::CREATED,
+        Json(context.app.directory.create_account(&asker, new, &context.app.planner.sharing()).await?),
+    ))
 }
 
 /// Show an account

@@ -9,7 +9,7 @@ use danlu_types::account::{AccountName, Registration, Scope, Standing};
 use danlu_types::api::{
     AccountChange, AccountView, Invitation, NewAccount, NewPassword, SignIn, TokenKind, Whoami,
 };
-use danlu_types::{FieldError, Problem, ProblemCode};
+use danlu_types::{FieldError, Problem, ProblemCode, Sharing};
 use jiff::{SignedDuration, Timestamp};
 
 use super::register::{Account, Token, account_row, no_account_row, token_row};
@@ -81,7 +81,13 @@ impl Directory {
             before: None,
             after: None,
         };
-        self.write(vec![token_row(&secret, &token)], deed).await.map_err(store_problem)?;
+        let now = Timestamp::now();
+        // Nobody else takes away what is over.
+        let mut rows = self
+            .register()
+            .revocations(&account.name, |token| token.expires_at.is_some_and(|end| end <= now));
+        rows.push(token_row(&secret, &token));
+        self.write(rows, deed).await.map_err(store_problem)?;
         let asker = self.asker(&secret, from).ok_or_else(|| no_account(&account.name))?;
         Ok((secret, asker))
     }
@@ -99,7 +105,12 @@ impl Directory {
     }
 
     /// An account that its future owner asks for.
-    pub(crate) async fn register_self(&self, new: NewAccount, from: IpAddr) -> Result<AccountView, Problem> {
+    pub(crate) async fn register_self(
+        &self,
+        new: NewAccount,
+        from: IpAddr,
+        workspaces: &Sharing,
+    ) -> Result<AccountView, Problem> {
         if self.registration == Registration::Closed {
             let detail = "accounts are made by administrators here";
             return Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask one for an account"));
@@ -108,11 +119,16 @@ impl Directory {
             return Err(Problem::invalid_fields(vec![FieldError::new("password", "is missing")]));
         }
         let name = new.name.to_string();
-        Ok(self.create(new, Standing::Waiting, &name, from).await?.account)
+        Ok(self.create(new, Standing::Waiting, &name, from, workspaces).await?.account)
     }
 
-    pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
-        self.create(new, Standing::Active, &asker.name(), asker.from).await
+    pub(crate) async fn create_account(
+        &self,
+        asker: &Asker,
+        new: NewAccount,
+        workspaces: &Sharing,
+    ) -> Result<Invitation, Problem> {
+        self.create(new, Standing::Active, &asker.name(), asker.from, workspaces).await
     }
 
     async fn create(
@@ -121,6 +137,7 @@ impl Directory {
         standing: Standing,
         by: &str,
         from: IpAddr,
+        workspaces: &Sharing,
     ) -> Result<Invitation, Problem> {
         check_text("display_name", new.display_name.as_deref())?;
         check_text("email", new.email.as_deref())?;
@@ -132,6 +149,12 @@ impl Directory {
         if self.register().account(&new.name).is_some() {
             let detail = format!("there is an account `{}` already", new.name);
             return Err(Problem::new(ProblemCode::WrongState, detail));
+        }
+        // Everybody owns the workspace of their name: nobody may come to own one that is there already.
+        let name = new.name.as_str();
+        if workspaces.workspaces.contains_key(name) || !self.register().members(name).is_empty() {
+            let detail = format!("`{name}` is the name of a workspace");
+            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
         }
         let account = Account {
             name: new.name,

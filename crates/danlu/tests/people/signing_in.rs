@@ -165,3 +165,30 @@ async fn the_command_line_signs_in_and_out() {
     assert!(code == Some(1) && said.contains("a link works once"), "{said}");
     assert_eq!(site.sign_in("nina", PASSWORD).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_comes_to_own_a_workspace_by_taking_its_name() {
+    let site = Site::new(&["--open-registration"]).await;
+    let taken = json!({ "name": "lab", "password": PASSWORD });
+    let asked = site.ask("nobody", "POST", "/registration", &taken).await;
+    assert!(asked.status == 409 && asked.body.contains("name of a workspace"), "{}", asked.body);
+    assert_eq!(site.ask("admin", "POST", "/accounts", &taken).await.status, 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_submission_is_its_senders_own() {
+    let site = Site::new(&[]).await;
+    let submit = async |who: &str| {
+        let bearer = format!("Bearer {}", site.token(who).unwrap());
+        let headers = [
+            ("content-type", "application/json"),
+            ("authorization", bearer.as_str()),
+            ("idempotency-key", "nightly"),
+        ];
+        let body = br#"{"command":"true","cpus":"10m"}"#;
+        value(&send(&site.address, "POST", "/api/v1/jobs", &headers, body).await)["id"].clone()
+    };
+    let (first, other, again) = (submit("ada").await, submit("sam").await, submit("ada").await);
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}

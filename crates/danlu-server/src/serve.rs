@@ -12,8 +12,8 @@ use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
+use danlu_types::Span;
 use danlu_types::account::Registration;
-use danlu_types::{Sharing, Span};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ pub struct ServeOptions {
     pub database: Option<String>,
     /// Nodes to make up, as `danlu up --simulate` takes them.
     pub simulate: Option<String>,
-    /// Where the workspaces are read from, at start and at SIGHUP; without one, nothing is guaranteed or limited.
+    /// A file whose workspaces are taken over at start and at SIGHUP.
     pub sharing: Option<Arc<dyn SharingSource>>,
     /// The program, with its arguments, whose copies become the launchers of workers (`danlu_launch::serve`).
     pub nursery: Vec<OsString>,
@@ -148,18 +148,21 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let sharing = match &options.sharing {
-        Some(source) => crate::sharing::read(source.as_ref(), &book.nodes())?,
-        None => Sharing::default(),
-    };
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
+        .await
+        .context("could not read the accounts")?;
+    if let Some(source) = options.sharing.clone() {
+        crate::sharing::take(source, &directory).await?;
+    }
+    let sharing = directory.sharing();
+    for warning in danlu_core::quota::overpromised(&sharing, &book.nodes()) {
+        tracing::warn!("{warning}; not all guarantees can be kept at once");
+    }
     let planner = Planner::new(book.clone(), sharing);
     let mut ended = store.jobs_ended_last(JOBS_TO_LEARN_FROM).await?;
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
-        .await
-        .context("could not read the accounts")?;
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();

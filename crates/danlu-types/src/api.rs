@@ -3,6 +3,7 @@
 mod accounts;
 mod cluster;
 mod explanation;
+mod quota;
 mod series;
 
 use jiff::Timestamp;
@@ -17,6 +18,7 @@ pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use series::{MetricPoint, SeriesQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};

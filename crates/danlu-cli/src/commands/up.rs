@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
-    /// Who shares the cluster, and how: guarantees and limits, in YAML or JSON; read again at SIGHUP
+    /// Workspaces to make and change at each start and at SIGHUP: guarantees, limits and the rest, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
     /// Lets anybody ask for an account; it works once an administrator has approved it

@@ -75,10 +75,7 @@ pub(crate) async fn register(
     From(from): From,
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    Ok((
-        StatusCode::CREATED,
-        Json(context.app.directory.register_self(new, from, &context.app.planner.sharing()).await?),
-    ))
+    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, from).await?)))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -131,10 +128,7 @@ pub(crate) async fn create_account(
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<Invitation>), Failure> {
     require_of_platform(&asker, Action::RunAccounts)?;
-    Ok((
-        StatusCode::CREATED,
-        Json(context.app.directory.create_account(&asker, new, &context.app.planner.sharing()).await?),
-    ))
+    Ok((StatusCode::CREATED, Json(context.app.directory.create_account(&asker, new).await?)))
 }
 
 /// Show an account

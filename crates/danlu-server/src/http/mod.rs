@@ -9,6 +9,7 @@ mod jobs;
 mod logs;
 mod series;
 mod session;
+mod workspaces;
 
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(jobs::stop))
         .routes(routes!(jobs::hold))
         .routes(routes!(jobs::release))
+        .routes(routes!(jobs::approve))
         .routes(routes!(jobs::clone))
         .routes(routes!(jobs::why))
         .routes(routes!(logs::page))
@@ -75,7 +77,10 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
-        .routes(routes!(cluster::workspaces))
+        .routes(routes!(workspaces::list))
+        .routes(routes!(workspaces::show, workspaces::set, workspaces::delete))
+        .routes(routes!(workspaces::quota))
+        .routes(routes!(workspaces::sharing, workspaces::set_sharing))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
         .routes(routes!(accounts::sign_in, accounts::sign_out))

@@ -9,7 +9,7 @@ use danlu_types::account::{AccountName, Registration, Scope, Standing};
 use danlu_types::api::{
     AccountChange, AccountView, Invitation, NewAccount, NewPassword, SignIn, TokenKind, Whoami,
 };
-use danlu_types::{FieldError, Problem, ProblemCode, Sharing};
+use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
 use super::register::{Account, Token, account_row, no_account_row, token_row};
@@ -105,12 +105,7 @@ impl Directory {
     }
 
     /// An account that its future owner asks for.
-    pub(crate) async fn register_self(
-        &self,
-        new: NewAccount,
-        from: IpAddr,
-        workspaces: &Sharing,
-    ) -> Result<AccountView, Problem> {
+    pub(crate) async fn register_self(&self, new: NewAccount, from: IpAddr) -> Result<AccountView, Problem> {
         if self.registration == Registration::Closed {
             let detail = "accounts are made by administrators here";
             return Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask one for an account"));
@@ -119,16 +114,11 @@ impl Directory {
             return Err(Problem::invalid_fields(vec![FieldError::new("password", "is missing")]));
         }
         let name = new.name.to_string();
-        Ok(self.create(new, Standing::Waiting, &name, from, workspaces).await?.account)
+        Ok(self.create(new, Standing::Waiting, &name, from).await?.account)
     }
 
-    pub(crate) async fn create_account(
-        &self,
-        asker: &Asker,
-        new: NewAccount,
-        workspaces: &Sharing,
-    ) -> Result<Invitation, Problem> {
-        self.create(new, Standing::Active, &asker.name(), asker.from, workspaces).await
+    pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
+        self.create(new, Standing::Active, &asker.name(), asker.from).await
     }
 
     async fn create(
@@ -137,7 +127,6 @@ impl Directory {
         standing: Standing,
         by: &str,
         from: IpAddr,
-        workspaces: &Sharing,
     ) -> Result<Invitation, Problem> {
         check_text("display_name", new.display_name.as_deref())?;
         check_text("email", new.email.as_deref())?;
@@ -152,7 +141,7 @@ impl Directory {
         }
         // Everybody owns the workspace of their name: nobody may come to own one that is there already.
         let name = new.name.as_str();
-        if workspaces.workspaces.contains_key(name) || !self.register().members(name).is_empty() {
+        if self.register().has_workspace(name) {
             let detail = format!("`{name}` is the name of a workspace");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
         }

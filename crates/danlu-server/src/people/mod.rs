@@ -8,6 +8,7 @@ mod grants;
 mod password;
 mod register;
 mod throttle;
+mod workspaces;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 use rand::Rng;
 use serde::Serialize;
 
+pub(crate) use grants::no_workspace;
 use register::{Account, Register, Token};
 use throttle::Throttle;
 
@@ -85,6 +87,7 @@ impl Directory {
                 tracing::error!("{trouble}; it counts as missing");
             }
         }
+        register.list_all();
         let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
         let directory = Directory {
             store,

@@ -88,9 +88,11 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(node) = nodes.iter().find(|node| node.name == *name) else {
         return failed(FailureCause::NodeLost, format!("node `{name}` is not in the inventory"));
     };
-    let Some(file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
+    let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
         return Launched::Later;
     };
+    let shared = app.directory.shared_folder(&job.spec.workspace);
+    file.env.extend(shared.map(|folder| ("DANLU_SHARED_DIR".to_owned(), folder)));
     match app.engine.launch(&file).await {
         Ok(()) => Launched::Yes,
         Err(error) => {

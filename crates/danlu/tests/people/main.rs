@@ -8,3 +8,4 @@
 mod matrix;
 mod signing_in;
 mod site;
+mod workspaces;

@@ -28,6 +28,7 @@ impl Site {
         let address = server.client().address();
         let token = std::fs::read_to_string(server.data().join("token")).unwrap().trim().to_owned();
         let mut site = Site { server, address, tokens: vec![("admin".to_owned(), token)] };
+        assert_eq!(site.ask("admin", "PUT", "/workspaces/lab", &json!({})).await.status, 200);
         for (name, role) in PEOPLE {
             let made =
                 site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;

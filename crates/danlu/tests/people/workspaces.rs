@@ -134,9 +134,10 @@ async fn a_quota_says_who_has_what_and_when_it_comes_back() {
 
     let lab = nvidia_quota(&site, "lab").await;
     let of = |view: &Value| {
-        ["guaranteed", "broken", "used", "borrowed", "lent", "free"].map(|key| view[key].as_f64().unwrap())
+        let keys = ["guaranteed", "broken", "used", "borrowed", "lent", "free"];
+        Value::from(keys.map(|key| view[key].clone()).to_vec())
     };
-    assert_eq!(of(&lab), [6.0, 0.0, 0.0, 0.0, 3.0, 3.0]);
+    assert_eq!(of(&lab), json!([6.0, 0.0, 0.0, 0.0, 3.0, 3.0]));
     let loan = &lab["loans"][0];
     assert_eq!(
         (&loan["workspace"], &loan["amount"], &loan["jobs"]),
@@ -145,7 +146,7 @@ async fn a_quota_says_who_has_what_and_when_it_comes_back() {
     assert!(loan["on_demand_from"].is_string(), "{lab}");
     assert!(lab["text"].as_str().unwrap().contains("3 lent to `guests`, back on demand from"), "{lab}");
     let guests = nvidia_quota(&site, "guests").await;
-    assert_eq!(of(&guests), [2.0, 0.0, 5.0, 3.0, 0.0, 3.0]);
+    assert_eq!(of(&guests), json!([2.0, 0.0, 5.0, 3.0, 0.0, 3.0]));
     assert_eq!(guests["users"], json!([{ "user": "admin", "used": 5.0 }]));
 
     // A node that takes no jobs keeps no promise.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
-use super::running::SHORTEST;
 use super::accounts::AccountId;
 use super::allow::exceeds;
 use super::future::Future;
 use super::pass::{Entry, Pass};
 use super::queue::{Class, Place, Pools, Waiting};
+use super::running::SHORTEST;
 use super::running::{Ends, after};
 use super::usage::{Resource, Usage};
 use super::{Reservation, Scheduler};

@@ -21,7 +21,7 @@ mod wake;
 mod workspaces;
 
 pub use http::openapi_json;
-pub use serve::{ServeOptions, serve};
+pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;
 
 /// An error with its causes, on one line.

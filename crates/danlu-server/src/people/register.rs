@@ -50,6 +50,9 @@ struct Member {
 const ACCOUNT: &str = "account";
 const TOKEN: &str = "token";
 const MEMBER: &str = "member";
+/// What has happened once and for all.
+const MILESTONE: &str = "milestone";
+const ADMIN_SIGNED_IN: &str = "admin_signed_in";
 
 /// What is kept of a secret: enough to know it again, too little to use it.
 pub(crate) fn hash(secret: &str) -> String {
@@ -85,6 +88,11 @@ pub(crate) fn member_row(
     row(MEMBER, format!("{workspace}/{account}"), role.map(|role| Member { role }).as_ref())
 }
 
+/// From here on, a starting server makes nobody a way in.
+pub(crate) fn admin_has_signed_in_row() -> DirectoryRow {
+    row(MILESTONE, ADMIN_SIGNED_IN.to_owned(), Some(&serde_json::Map::new()))
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Register {
     accounts: BTreeMap<AccountName, Account>,
@@ -93,6 +101,7 @@ pub(crate) struct Register {
     members: BTreeMap<String, BTreeMap<AccountName, WorkspaceRole>>,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
+    admin_has_signed_in: bool,
 }
 
 impl Register {
@@ -102,6 +111,10 @@ impl Register {
             ACCOUNT => self.file_account(row),
             TOKEN => self.file_token(row),
             MEMBER => self.file_member(row),
+            MILESTONE if row.key == ADMIN_SIGNED_IN => {
+                self.admin_has_signed_in = row.value.is_some();
+                Some(())
+            }
             _ => None,
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
@@ -158,6 +171,16 @@ impl Register {
         self.tokens.get(&hash(secret))
     }
 
+    /// The link of this kind behind a secret, if it is still good.
+    pub(crate) fn link(&self, secret: &str, kind: TokenKind, now: Timestamp) -> Option<&Token> {
+        let is_good = |token: &&Token| token.kind == kind && token.expires_at.is_none_or(|end| end > now);
+        self.token(secret).filter(is_good)
+    }
+
+    pub(crate) fn admin_has_signed_in(&self) -> bool {
+        self.admin_has_signed_in
+    }
+
     /// The tokens of an account, and the keys of their rows.
     pub(crate) fn tokens_of(&self, account: &AccountName) -> impl Iterator<Item = (&String, &Token)> {
         self.tokens.iter().filter(move |(_, token)| token.account == *account)
@@ -184,7 +207,8 @@ impl Register {
         let token = self.token(secret)?.clone();
         let is_over = token.expires_at.is_some_and(|end| end <= now);
         let account = self.account(&token.account)?;
-        if is_over || token.kind == TokenKind::PasswordLink || account.standing != Standing::Active {
+        let is_for_asking = matches!(token.kind, TokenKind::Api | TokenKind::Session);
+        if is_over || !is_for_asking || account.standing != Standing::Active {
             return None;
         }
         let person = Person { name: account.name.clone(), admin: account.admin, scope: token.scope };

@@ -14,13 +14,14 @@ mod people;
 mod planner;
 mod reconcile;
 mod reports;
+pub mod sealing;
 mod serve;
 mod sharing;
 mod wake;
 mod workspaces;
 
 pub use http::openapi_json;
-pub use serve::{ServeOptions, serve};
+pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;
 
 /// An error with its causes, on one line.

@@ -14,6 +14,7 @@ use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
 use danlu_types::Span;
 use danlu_types::account::Registration;
+use danlu_types::link::sign_in_page;
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -52,8 +53,15 @@ pub struct ServeOptions {
     pub keep_ended: Option<Span>,
 }
 
-/// Serves until SIGTERM or SIGINT.
-pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
+/// What only the person who started the server is told.
+#[derive(Debug, Clone)]
+pub struct FirstSignIn {
+    /// The page on which they sign in as administrator, once.
+    pub page: String,
+}
+
+/// Serves until SIGTERM or SIGINT. Where no administrator has ever signed in, `tell` gets a way in for one.
+pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> anyhow::Result<()> {
     if !options.listen.ip().is_loopback() {
         bail!(
             "`{}` is not a loopback address; until accounts exist, Danlu serves this machine only",
@@ -79,6 +87,11 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     }
     folder.announce(&address)?;
     tracing::info!(data = %folder.path.display(), "serving on {address}");
+    match app.directory.first_link().await {
+        Ok(Some(link)) => tell(FirstSignIn { page: sign_in_page(&address, &link.secret) }),
+        Ok(None) => {}
+        Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
+    }
 
     let router = crate::http::router(app.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();

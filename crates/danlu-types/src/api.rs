@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
-    NewAccount, NewPassword, NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
+    NewAccount, NewPassword, NewRole, NewToken, SignIn, SignInLink, TokenKind, TokenView, Whoami,
 };
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,

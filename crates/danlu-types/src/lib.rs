@@ -9,6 +9,7 @@ pub mod device;
 pub mod family;
 pub mod history;
 pub mod id;
+pub mod link;
 pub mod node;
 pub mod problem;
 pub mod progress;

@@ -10,6 +10,7 @@ use danlu_client::Client;
 use danlu_core::audit::{FIRST_SEAL, verify};
 use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, NewAccount};
+use danlu_types::link::password_page;
 
 use crate::failure::Failure;
 use crate::{output, table};
@@ -56,7 +57,7 @@ enum User {
         #[arg(long)]
         json: bool,
     },
-    /// Makes an account, and prints the secret by which its owner sets a password
+    /// Makes an account, and prints the link by which its owner sets a password
     Add {
         name: AccountName,
         #[arg(long, value_name = "TEXT")]
@@ -72,7 +73,7 @@ enum User {
     Promote { name: AccountName },
     /// Takes that back
     Demote { name: AccountName },
-    /// Prints a secret by which the account's owner sets a new password
+    /// Prints a link by which the account's owner sets a new password
     Reset { name: AccountName },
     /// Deletes an account with its tokens and roles; its jobs stay
     Delete {
@@ -121,13 +122,13 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
         }
         User::Add { name, display_name, email } => {
             let new = NewAccount { name, display_name, email, password: None };
-            tell_link(&client.account_create(&new).await?)?;
+            tell_link(client, &client.account_create(&new).await?)?;
         }
         User::Approve { name } => change(&name, standing(Standing::Active), "may sign in").await?,
         User::Disable { name } => change(&name, standing(Standing::Disabled), "is disabled").await?,
         User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
         User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
-        User::Reset { name } => tell_link(&client.password_link(&name).await?)?,
+        User::Reset { name } => tell_link(client, &client.password_link(&name).await?)?,
         User::Delete { name, stop_jobs } => {
             client.account_delete(&name, stop_jobs).await?;
             output::say(format!("{name} is deleted"));
@@ -136,12 +137,12 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_link(invitation: &Invitation) -> Result<(), Failure> {
+fn tell_link(client: &Client, invitation: &Invitation) -> Result<(), Failure> {
     let name = &invitation.account.name;
     if let Some(secret) = &invitation.password_link {
-        output::line(secret)?;
+        output::line(password_page(&client.address(), name, secret))?;
         output::say(format!(
-            "give this to {name}, who sets a password with it within two days: `danlu password {name} --link SECRET`"
+            "give this to {name}, who sets a password with it within two days: in a browser, or with `danlu password --link LINK`"
         ));
     }
     Ok(())

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use danlu_client::data_folder;
-use danlu_server::{ServeOptions, SharingSource};
+use danlu_server::{FirstSignIn, ServeOptions, SharingSource};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
+use crate::output;
 use crate::runtime::block_on_many_threads;
 use crate::workspaces_file::{self, WorkspacesFile};
 
@@ -66,11 +67,17 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {
-        danlu_server::serve(options)
+        danlu_server::serve(options, tell_first_sign_in)
             .await
             .map_err(|error| Failure::new("the server ended with an error").caused_by(error.as_ref()))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell_first_sign_in(first: FirstSignIn) {
+    output::say("no administrator has signed in yet; this link does so, once and within an hour:");
+    // Where nobody reads, `danlu login --link` makes another.
+    let _ = output::line(first.page);
 }
 
 /// `DANLU_LOG`, or `RUST_LOG`, follows the usual filter syntax: `debug`, `danlu_server=trace,info`.
@@ -83,6 +90,6 @@ fn start_tracing() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(crate::output::stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_ansi(output::stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .init();
 }

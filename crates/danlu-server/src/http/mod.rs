@@ -9,6 +9,7 @@ mod jobs;
 mod logs;
 mod series;
 mod session;
+mod signing_in;
 mod workspaces;
 
 use std::sync::Arc;
@@ -83,13 +84,14 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(workspaces::sharing, workspaces::set_sharing))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
-        .routes(routes!(accounts::sign_in, accounts::sign_out))
-        .routes(routes!(accounts::register))
-        .routes(routes!(accounts::set_password))
+        .routes(routes!(signing_in::sign_in, signing_in::sign_out))
+        .routes(routes!(signing_in::register))
+        .routes(routes!(signing_in::set_password))
+        .routes(routes!(signing_in::sign_in_link))
         .routes(routes!(accounts::whoami))
         .routes(routes!(accounts::list_accounts, accounts::create_account))
         .routes(routes!(accounts::show_account, accounts::change_account, accounts::delete_account))
-        .routes(routes!(accounts::password_link))
+        .routes(routes!(signing_in::password_link))
         .routes(routes!(accounts::tokens))
         .routes(routes!(accounts::make_token))
         .routes(routes!(accounts::revoke_token))

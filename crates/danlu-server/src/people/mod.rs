@@ -5,8 +5,10 @@
 
 mod cases;
 mod grants;
+mod links;
 mod password;
 mod register;
+mod signing_in;
 mod throttle;
 mod workspaces;
 
@@ -47,6 +49,8 @@ pub(crate) struct Directory {
 struct Guesses {
     by_name: Throttle<String>,
     by_address: Throttle<IpAddr>,
+    /// Sign-in links that were none, by address. They name no account that could be counted.
+    links: Throttle<IpAddr>,
 }
 
 /// Who a request comes from.

@@ -53,6 +53,9 @@ const TOKEN: &str = "token";
 const MEMBER: &str = "member";
 const WORKSPACE: &str = "workspace";
 const SHARING: &str = "sharing";
+/// What has happened once and for all.
+const MILESTONE: &str = "milestone";
+const ADMIN_SIGNED_IN: &str = "admin_signed_in";
 
 /// What is kept of a secret: enough to know it again, too little to use it.
 pub(crate) fn hash(secret: &str) -> String {
@@ -96,6 +99,11 @@ pub(crate) fn sharing_row(rules: &SharingRules) -> DirectoryRow {
     row(SHARING, String::new(), Some(rules))
 }
 
+/// From here on, a starting server makes nobody a way in.
+pub(crate) fn admin_has_signed_in_row() -> DirectoryRow {
+    row(MILESTONE, ADMIN_SIGNED_IN.to_owned(), Some(&serde_json::Map::new()))
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Register {
     accounts: BTreeMap<AccountName, Account>,
@@ -105,6 +113,7 @@ pub(crate) struct Register {
     sharing: Sharing,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
+    admin_has_signed_in: bool,
 }
 
 impl Register {
@@ -116,6 +125,10 @@ impl Register {
             MEMBER => self.file_member(row),
             WORKSPACE => self.file_workspace(row),
             SHARING => self.file_sharing(row),
+            MILESTONE if row.key == ADMIN_SIGNED_IN => {
+                self.admin_has_signed_in = row.value.is_some();
+                Some(())
+            }
             _ => None,
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
@@ -211,6 +224,16 @@ impl Register {
         self.tokens.get(&hash(secret))
     }
 
+    /// The link of this kind behind a secret, if it is still good.
+    pub(crate) fn link(&self, secret: &str, kind: TokenKind, now: Timestamp) -> Option<&Token> {
+        let is_good = |token: &&Token| token.kind == kind && token.expires_at.is_none_or(|end| end > now);
+        self.token(secret).filter(is_good)
+    }
+
+    pub(crate) fn admin_has_signed_in(&self) -> bool {
+        self.admin_has_signed_in
+    }
+
     /// The tokens of an account, and the keys of their rows.
     pub(crate) fn tokens_of(&self, account: &AccountName) -> impl Iterator<Item = (&String, &Token)> {
         self.tokens.iter().filter(move |(_, token)| token.account == *account)
@@ -237,7 +260,8 @@ impl Register {
         let token = self.token(secret)?.clone();
         let is_over = token.expires_at.is_some_and(|end| end <= now);
         let account = self.account(&token.account)?;
-        if is_over || token.kind == TokenKind::PasswordLink || account.standing != Standing::Active {
+        let is_for_asking = matches!(token.kind, TokenKind::Api | TokenKind::Session);
+        if is_over || !is_for_asking || account.standing != Standing::Active {
             return None;
         }
         let person = Person { name: account.name.clone(), admin: account.admin, scope: token.scope };

@@ -50,6 +50,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "PUT /code/{digest}"
         | "HEAD /code/{digest}"
         | "DELETE /session"
+        | "POST /sign_in_link"
         | "GET /whoami"
         | "GET /accounts"
         | "GET /accounts/{name}"

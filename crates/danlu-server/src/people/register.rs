@@ -102,6 +102,7 @@ impl Register {
             ACCOUNT => self.file_account(row),
             TOKEN => self.file_token(row),
             MEMBER => self.file_member(row),
+            crate::unix_users::UNIX_USER => Some(()),
             _ => None,
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))

@@ -14,6 +14,7 @@ mod people;
 mod planner;
 mod reconcile;
 mod reports;
+pub mod sealing;
 mod serve;
 mod sharing;
 mod unix_users;

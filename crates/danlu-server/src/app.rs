@@ -20,6 +20,7 @@ use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::unix_users::{UnixUserError, UserTable};
 use crate::wake::Wake;
 
 const TRY_AGAIN: &str =
@@ -42,6 +43,8 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    /// Whom jobs run as.
+    pub(crate) users: UserTable,
 }
 
 impl App {
@@ -80,6 +83,7 @@ impl App {
         if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
+        self.users.of(&asker.name()).await.map_err(user_problem)?;
         // Keys are their senders' own: what another has used says nothing about this one.
         let key = key.map(|key| format!("{} {key}", asker.name()));
         match self.ledger.submit(spec, asker.name(), key, approval).await {
@@ -234,6 +238,19 @@ pub(crate) fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Prob
             error => Err(unavailable(error)),
         },
         Err(error) => Err(unavailable(&error)),
+    }
+}
+
+/// Said to whoever submits: once the job is to be launched, nobody is there to be told.
+fn user_problem(error: UnixUserError) -> Problem {
+    match error {
+        UnixUserError::Store(error) => store_problem(error),
+        UnixUserError::LookUp { .. } => unavailable(&error),
+        UnixUserError::Missing(_) | UnixUserError::NoPerson { .. } | UnixUserError::NoneLeft { .. } => {
+            Problem::new(ProblemCode::CannotEverRun, error.to_string()).with_hint(
+                "an administrator can add such a user, or start the server with other `--unix-users`",
+            )
+        }
     }
 }
 

@@ -29,6 +29,7 @@ use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sharing::SharingSource;
+use crate::unix_users::{UnixUsers, UserTable};
 use crate::wake::Wake;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
@@ -49,6 +50,8 @@ pub struct ServeOptions {
     pub nursery: Vec<OsString>,
     /// How accounts come to be.
     pub registration: Registration,
+    /// Whom jobs run as; the server's own user when absent.
+    pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
 }
@@ -68,7 +71,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
             options.listen
         );
     }
-    let folder = DataFolder::open(&options.data)?;
+    let folder = DataFolder::open(&options.data, options.unix_users.is_some())?;
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
@@ -176,6 +179,11 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
+    let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
+    match (&options.unix_users, users.limitation()) {
+        (Some(rule), _) => tracing::info!("jobs run as {rule}"),
+        (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
+    }
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -193,6 +201,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         nodes,
         reports,
         directory,
+        users,
     })
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use danlu_client::data_folder;
-use danlu_server::{FirstSignIn, ServeOptions, SharingSource};
+use danlu_server::{FirstSignIn, ServeOptions, SharingSource, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use tracing_subscriber::EnvFilter;
@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// Lets anybody ask for an account; it works once an administrator has approved it
     #[arg(long)]
     open_registration: bool,
+    /// Runs jobs as users of their own: `same-name` for the machine's users with the accounts' names, or a range of user ids
+    /// to give to accounts (`200000-299999`). The server must be root's; without this, all jobs run as its own user
+    #[arg(long, value_name = "RULE")]
+    unix_users: Option<UnixUsers>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -64,6 +68,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
         registration: if arguments.open_registration { Registration::Open } else { Registration::Closed },
+        unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {

@@ -129,6 +129,7 @@ impl Register {
                 self.admin_has_signed_in = row.value.is_some();
                 Some(())
             }
+            crate::unix_users::UNIX_USER => Some(()),
             _ => None,
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))

@@ -6,6 +6,7 @@
 
 mod app;
 mod book;
+mod files;
 mod folder;
 mod http;
 mod ledger;
@@ -18,6 +19,7 @@ pub mod sealing;
 mod serve;
 mod sharing;
 mod unix_users;
+mod usage;
 mod wake;
 mod workspaces;
 

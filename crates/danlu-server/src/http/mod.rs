@@ -5,6 +5,7 @@ mod auth;
 mod cluster;
 mod code;
 mod extract;
+mod files;
 mod jobs;
 mod logs;
 mod series;
@@ -31,6 +32,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use extract::Failure;
+pub(crate) use logs::last_attempt;
 
 /// Job files are small; anything larger is a mistake or an attack.
 const LARGEST_BODY: usize = 1 << 20;
@@ -70,6 +72,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(logs::follow))
         .routes(routes!(series::metrics))
         .routes(routes!(series::samples))
+        .routes(routes!(files::list))
+        .routes(routes!(files::content))
         .routes(routes!(session::open))
         .routes(routes!(cluster::events))
         .routes(routes!(cluster::nodes))
@@ -78,6 +82,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
+        .routes(routes!(cluster::usage))
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::show, workspaces::set, workspaces::delete))
         .routes(routes!(workspaces::quota))

@@ -45,6 +45,8 @@ pub(crate) struct App {
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
     pub(crate) usage: UsageLog,
+    /// Held while somebody simulates.
+    pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
 }

@@ -18,6 +18,7 @@ mod reports;
 pub mod sealing;
 mod serve;
 mod sharing;
+mod simulate;
 mod unix_users;
 mod usage;
 mod wake;

@@ -203,6 +203,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         reports,
         directory,
         usage: UsageLog::open(&folder.path, Timestamp::now()),
+        simulating: tokio::sync::Mutex::default(),
         users,
     })
 }

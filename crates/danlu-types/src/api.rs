@@ -6,6 +6,7 @@ mod explanation;
 mod files;
 mod quota;
 mod series;
+mod simulation;
 mod usage;
 
 use jiff::Timestamp;
@@ -23,6 +24,7 @@ pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Suppl
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use series::{MetricPoint, SeriesQuery};
+pub use simulation::{SimulationRequest, SimulationRun};
 pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};

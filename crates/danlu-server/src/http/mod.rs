@@ -11,6 +11,7 @@ mod logs;
 mod series;
 mod session;
 mod signing_in;
+mod simulations;
 mod workspaces;
 
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub(crate) use logs::last_attempt;
 
 /// Job files are small; anything larger is a mistake or an attack.
 const LARGEST_BODY: usize = 1 << 20;
+
+/// A year of a large cluster.
+const LARGEST_TRACE: usize = 64 << 20;
 
 /// What every handler has.
 #[derive(Debug, Clone)]
@@ -83,6 +87,11 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
         .routes(routes!(cluster::usage))
+        .merge(
+            OpenApiRouter::new()
+                .routes(routes!(simulations::simulate))
+                .layer(DefaultBodyLimit::max(LARGEST_TRACE)),
+        )
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::show, workspaces::set, workspaces::delete))
         .routes(routes!(workspaces::quota))

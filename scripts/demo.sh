@@ -20,6 +20,7 @@ trap stop_server EXIT
 trap 'exit 130' INT TERM
 
 say "== building"
+scripts/console.sh
 cargo build --release --locked --package danlu
 danlu="${CARGO_TARGET_DIR:-$ROOT/target}/release/danlu"
 

@@ -4,6 +4,7 @@ mod accounts;
 mod auth;
 mod cluster;
 mod code;
+mod console;
 mod extract;
 mod jobs;
 mod logs;
@@ -57,6 +58,7 @@ struct ApiDocument;
 fn api_routes() -> OpenApiRouter<Context> {
     OpenApiRouter::with_openapi(ApiDocument::openapi())
         .routes(routes!(jobs::list, jobs::submit))
+        .routes(routes!(jobs::counts))
         .routes(routes!(jobs::show, jobs::delete))
         .routes(routes!(jobs::stop))
         .routes(routes!(jobs::hold))
@@ -132,19 +134,9 @@ pub(crate) fn router(app: Arc<App>, stop: CancellationToken) -> Router {
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))
         .route("/readyz", get(cluster::ready))
-        .route("/", get(front))
-        .fallback(no_such_address)
+        .fallback(console::answer)
         .layer(CatchPanicLayer::custom(on_panic))
         .with_state(context)
-}
-
-/// What a browser sees until the console moves in.
-async fn front() -> &'static str {
-    concat!(
-        "Danlu ",
-        env!("CARGO_PKG_VERSION"),
-        " is running.\n\nUse `danlu` on this machine; the API is described at /api/v1/openapi.json (with the token).\n"
-    )
 }
 
 async fn no_such_address(uri: axum::http::Uri) -> Failure {

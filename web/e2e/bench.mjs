@@ -23,11 +23,18 @@ async function firstPaint(browser, site) {
     await page.goto("/sign-in");
     await page.getByRole("button", { name: "Sign in" }).waitFor();
     times.push(
-      await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN),
+      await page.evaluate(
+        () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN,
+      ),
     );
     await close();
   }
-  figure(`first contentful paint, processor ${SLOWER}× slower, empty cache, median of ${RUNS}`, median(times), "ms", 1000);
+  figure(
+    `first contentful paint, processor ${SLOWER}× slower, empty cache, median of ${RUNS}`,
+    median(times),
+    "ms",
+    1000,
+  );
 }
 
 /** Scrolls through everything that is loaded, a screen's part each frame; the longest gap between frames. */
@@ -77,7 +84,11 @@ async function manyJobs(browser, site) {
 }
 
 async function longLog(browser, site) {
-  const job = await site.submit({ name: "long", command: `seq -f 'step %.0f of a long training' ${LINES}`, cpus: "1" });
+  const job = await site.submit({
+    name: "long",
+    command: `seq -f 'step %.0f of a long training' ${LINES}`,
+    cpus: "1",
+  });
   const until = Date.now() + 300_000;
   while ((await site.ask("GET", `/jobs/${job.id}`)).state !== "ended") {
     if (Date.now() > until) throw new Error("the long log was not written in time");
@@ -113,5 +124,6 @@ try {
   await site.stop();
 }
 console.log("\n| figure | | at most |\n|---|---:|---:|");
-for (const { name, value, unit, most } of rows) console.log(`| ${name} | ${value.toFixed(0)} ${unit} | ${most} ${unit} |`);
+for (const { name, value, unit, most } of rows)
+  console.log(`| ${name} | ${value.toFixed(0)} ${unit} | ${most} ${unit} |`);
 if (rows.some(({ value, most }) => !(value <= most))) process.exitCode = 1;

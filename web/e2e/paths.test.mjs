@@ -42,13 +42,15 @@ async function submitInForm(page, { name, command, devices, count, workers, fram
   await page.getByRole("link", { name: "Submit" }).first().click();
   await page.getByLabel("Name").fill(name);
   await page.getByLabel("Workspace").fill("default");
-  await page.getByLabel("Command").fill(command);
+  await page.getByRole("textbox", { name: "Command" }).fill(command);
   if (framework) await page.getByLabel("Framework").selectOption(framework);
   if (devices)
     await page.getByRole("combobox", { name: "Devices", exact: true }).selectOption({ label: devices });
   if (count) await page.getByLabel("Devices per worker").fill(String(count));
   if (workers) await page.getByLabel("Workers", { exact: true }).fill(String(workers));
 }
+
+const inState = (page, state) => page.getByRole("status", { name: "State" }).getByText(state).waitFor();
 
 async function send(page) {
   await page.getByRole("button", { name: "Submit" }).click();
@@ -75,7 +77,7 @@ test("a distributed job is submitted, watched, searched, entered, stopped and cl
     /danlu submit --name resnet .*--devices ascend:910B3:4/,
   );
   const id = await send(page);
-  await page.getByRole("main").getByText("Running", { exact: true }).first().waitFor();
+  await inState(page, "Running");
 
   await page.getByRole("link", { name: "Logs" }).click();
   await page.getByText("step 4 on rank 7").waitFor();
@@ -99,16 +101,18 @@ test("a distributed job is submitted, watched, searched, entered, stopped and cl
   );
 
   await page.getByRole("link", { name: "Ranks" }).click();
-  assert.equal(await page.getByRole("table", { name: "Ranks" }).getByRole("row").count(), 9);
+  const ranks = page.getByRole("table", { name: "Ranks" });
+  await ranks.waitFor();
+  assert.equal(await ranks.getByRole("row").count(), 9);
 
   await page.getByRole("link", { name: "Terminal" }).click();
   await page.getByLabel("Terminal input").waitFor();
-  await page.getByLabel("Terminal input").pressSequentially("echo $((6*7))-$DANLU_JOB\n");
+  await page.getByLabel("Terminal input").pressSequentially("echo $((6*7))-$DANLU_JOB_ID\n");
   await page.locator(".xterm").getByText(`42-${id}`).first().waitFor();
 
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
-  await page.getByRole("main").getByText("Stopped", { exact: true }).first().waitFor();
+  await inState(page, "Stopped");
 
   await page.getByRole("button", { name: "Clone" }).click();
   await page.waitForURL(/like=/);
@@ -136,12 +140,15 @@ test("a queued job says why it waits, and a counter-offer starts", async () => {
   const why = page.getByRole("region", { name: "Why it waits" });
   await why.getByRole("link", { name: "holder" }).waitFor();
   await why.getByText("2 of 4 free").waitFor();
+  const waiting = Number(page.url().split("/").at(-1));
   await why.getByRole("button", { name: "Take this" }).first().click();
-  await page.getByText("Starts at once.").waitFor();
+  await page.getByText(`Takes the place of job ${waiting}`).waitFor();
+  await page.waitForFunction(() => document.querySelector("textarea")?.value === "sleep 1000");
   const id = await send(page);
-  await page.getByRole("main").getByText("Running", { exact: true }).first().waitFor();
+  await inState(page, "Running");
   const job = await site.jobWhen(id, (view) => view.state === "running");
   assert.ok(job.spec.devices.count < 4);
+  await site.jobWhen(waiting, (view) => view.outcome === "stopped");
   assert.deepEqual(faults, []);
   await close();
 });
@@ -158,6 +165,7 @@ test("jobs are found by tab, name and owner, and stopped together", async () => 
   await page.waitForURL(/tab=running&search=bulk-/);
   const table = page.getByRole("table", { name: "Jobs" });
   await table.getByRole("link", { name: "bulk-two" }).waitFor();
+  await table.getByRole("row").nth(3).waitFor({ state: "detached" });
   for (const box of await table.getByRole("checkbox").all()) await box.check();
   await page.getByRole("button", { name: "Stop 2" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();

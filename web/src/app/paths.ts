@@ -12,6 +12,9 @@ export const paths = {
   logLine: (id: number, attempt: number, rank: number, line: number) =>
     `/jobs/${id}/logs?attempt=${attempt}&rank=${rank}&line=${line}`,
   submit: (like?: number) => (like === undefined ? "/submit" : `/submit?like=${like}`),
+  /** A copy of a waiting job with changes, in its place. */
+  replace: (id: number, set: Record<string, string>) =>
+    `/submit?like=${id}&replaces=${id}&set=${encodeURIComponent(JSON.stringify(set))}`,
   nodes: () => "/nodes",
   node: (name: string) => `/nodes/${encodeURIComponent(name)}`,
   quotas: () => "/quotas",

@@ -5,7 +5,16 @@ import { Shell } from "./shell";
 
 type Lazy = () => Promise<{ Component: React.ComponentType }>;
 
-const page = (path: string, load: Lazy): RouteObject => ({ path, lazy: load });
+const page = (path: string, load: Lazy): RouteObject => ({
+  path,
+  lazy: load,
+  hydrateFallbackElement: <Empty />,
+});
+
+/** Until the code of the first page is there: nothing, for a moment. */
+function Empty() {
+  return null;
+}
 
 export const router = createBrowserRouter([
   page("/sign-in", async () => ({ Component: (await import("../pages/sign-in/sign-in")).SignIn })),
@@ -16,6 +25,7 @@ export const router = createBrowserRouter([
   {
     path: "/",
     element: <Shell />,
+    hydrateFallbackElement: <Empty />,
     errorElement: <Lost />,
     children: [
       {

@@ -136,6 +136,7 @@ export const en = {
     },
     id: "Job",
     name: "Name",
+    state: "State",
     stateAndReason: "State and reason",
     reason: "Reason",
     resources: "Resources",
@@ -264,6 +265,7 @@ export const en = {
     checking: "checking…",
     startsNow: "Starts at once.",
     waits: "Would wait.",
+    replaces: "Takes the place of job {{id}}, which is stopped when this one is submitted.",
   },
   overview: {
     running: "jobs running",

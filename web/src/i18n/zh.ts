@@ -135,6 +135,7 @@ export const zh: Words<typeof en> = {
     },
     id: "编号",
     name: "名称",
+    state: "状态",
     stateAndReason: "状态与原因",
     reason: "原因",
     resources: "资源",
@@ -263,6 +264,7 @@ export const zh: Words<typeof en> = {
     checking: "检查中…",
     startsNow: "可立即开始。",
     waits: "需要等待。",
+    replaces: "将替代任务 {{id}}：提交后原任务会被停止。",
   },
   overview: {
     running: "运行中的任务",

@@ -1,8 +1,8 @@
 /** Find the first error among 64 ranks. */
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useSearchParams } from "react-router";
 import type { JobView } from "../api/client";
+import { useAddress } from "../app/address";
 import { rankCount } from "../pages/job/timeline";
 import { Failure } from "../ui/answer";
 import { Button, SearchField, SmallSelect, Switch } from "../ui/controls";
@@ -16,7 +16,8 @@ const numberOf = (text: string | null): number | undefined =>
 
 export function Logs({ job }: { job: JobView }) {
   const { t } = useTranslation();
-  const [query, setQuery] = useSearchParams();
+  const address = useAddress();
+  const { query } = address;
   const lastAttempt = job.attempts.at(-1)?.number ?? 1;
   const attempt = numberOf(query.get("attempt")) ?? lastAttempt;
   const rank = numberOf(query.get("rank"));
@@ -26,15 +27,7 @@ export function Logs({ job }: { job: JobView }) {
   const [showsTimes, setShowsTimes] = useState(true);
   const [isFollowing, setFollowing] = useState(line === undefined);
   const log = useLog({ id: job.id, attempt, rank, line });
-  const set = (changes: Record<string, string | undefined>) =>
-    setQuery((old) => {
-      const next = new URLSearchParams(old);
-      for (const [name, value] of Object.entries(changes)) {
-        if (value) next.set(name, value);
-        else next.delete(name);
-      }
-      return next;
-    });
+  const set = (changes: Record<string, string | undefined>) => address.set(changes, { replace: false });
   const goToEnd = () => {
     setFollowing(true);
     if (line !== undefined) set({ line: undefined });

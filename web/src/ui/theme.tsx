@@ -37,6 +37,8 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
   const tokens = {
     colorPrimary: isDark ? "#3d8fe8" : "#0b62c4",
     colorError: isDark ? "#ff7b72" : "#c2221f",
+    colorBgContainer: isDark ? "#171b21" : "#ffffff",
+    colorBgElevated: isDark ? "#1f252d" : "#ffffff",
     colorBgBase: isDark ? "#171b21" : "#ffffff",
     colorTextBase: isDark ? "#e6e9ed" : "#1b1f24",
     colorTextPlaceholder: isDark ? "#9aa5b1" : "#626b75",
@@ -52,6 +54,8 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
     <Context.Provider value={chosen}>
       <ConfigProvider
         theme={{
+          // White on the palette's own blue is too faint in the dark.
+          components: isDark ? { Button: { colorPrimary: "#2565b0", colorPrimaryHover: "#2f74c4" } } : {},
           algorithm: isDark ? antd.darkAlgorithm : antd.defaultAlgorithm,
           token: tokens,
           hashed: false,

@@ -89,12 +89,17 @@ export function Job() {
 }
 
 function Heading({ id, job }: { id: number; job: JobView | undefined }) {
+  const { t } = useTranslation();
   return (
     <div>
       <div className="row">
         <h1>{job?.name ?? id}</h1>
         <span className="muted number">{id}</span>
-        {job ? <State state={stateOf(job)} /> : null}
+        {job ? (
+          <span role="status" aria-label={t("job.state")}>
+            <State state={stateOf(job)} />
+          </span>
+        ) : null}
       </div>
       {job ? (
         <div className="row muted">

@@ -2,9 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
-import { useSearchParams } from "react-router";
 import type { JobView } from "../../api/client";
 import { job as jobQuery, metrics, samples } from "../../api/queries";
+import { useAddress } from "../../app/address";
 import { bytes, figure } from "../../format/amounts";
 import { Chart } from "../../ui/chart";
 import { SearchField, SmallSelect } from "../../ui/controls";
@@ -16,7 +16,7 @@ const percent = (value: number) => `${figure(value)} %`;
 
 export function Metrics({ job }: { job: JobView }) {
   const { t } = useTranslation();
-  const [query, setQuery] = useSearchParams();
+  const { query, set } = useAddress();
   const attempt = job.attempts.at(-1)?.number;
   const worker = Number(query.get("worker") ?? 0);
   const other = Number(query.get("compare") ?? 0) || undefined;
@@ -29,16 +29,6 @@ export function Metrics({ job }: { job: JobView }) {
   const sampled = useQuery({ ...samples(of), ...options });
   const said = useQuery({ ...metrics(of), ...options });
   const compared = useOther(other);
-  const set = (name: string, value: string) =>
-    setQuery(
-      (old) => {
-        const next = new URLSearchParams(old);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      { replace: true },
-    );
 
   const charts = useMemo(() => {
     const list = sampled.data?.items ?? [];
@@ -75,7 +65,7 @@ export function Metrics({ job }: { job: JobView }) {
         <SmallSelect
           label={t("job.worker")}
           value={String(worker)}
-          onChange={(value) => set("worker", value)}
+          onChange={(value) => set({ worker: value })}
           options={Array.from({ length: job.spec.workers ?? 1 }, (_, index) => ({
             value: String(index),
             label: t("metrics.worker", { number: index }),
@@ -84,7 +74,7 @@ export function Metrics({ job }: { job: JobView }) {
         <SearchField
           label={t("metrics.compare")}
           value={query.get("compare") ?? ""}
-          onChange={(value) => set("compare", value.replace(/\D/g, ""))}
+          onChange={(value) => set({ compare: value.replace(/\D/g, "") })}
         />
       </div>
       {charts.length === 0 ? <div className="note">{t("metrics.none")}</div> : null}

@@ -96,11 +96,12 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
   );
 }
 
-/** Opens the form with the job as the offer would have it: people see what they submit. */
+/** Opens the form with the job as the offer would have it: people see what they submit. Offers were planned without the
+ * job that waits, so it has to go. */
 function TakeOffer({ job, text, set }: { job: JobView; text: string; set: Record<string, string> }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const address = `${paths.submit(job.id)}&set=${encodeURIComponent(JSON.stringify(set))}`;
+  const address = paths.replace(job.id, set);
   return (
     <div className="row">
       <Button small onClick={() => navigate(address)}>

@@ -2,10 +2,11 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, useSearchParams } from "react-router";
+import { Link } from "react-router";
 import { useStop } from "../../api/changes";
 import { isLong } from "../../api/hints";
 import { jobCounts, jobs, workspaces } from "../../api/queries";
+import { useAddress } from "../../app/address";
 import { paths } from "../../app/paths";
 import { useMe } from "../../app/session";
 import { Answer } from "../../ui/answer";
@@ -19,28 +20,13 @@ import { countOf, statesOf, TABS, type Tab } from "./tabs";
 export function Jobs() {
   const { t } = useTranslation();
   const me = useMe();
-  const [query, setQuery] = useSearchParams();
+  const address = useAddress();
+  const { query } = address;
   const tab = TABS.find((one) => one === query.get("tab")) ?? "all";
   const search = query.get("search") ?? "";
   const workspace = query.get("workspace") ?? "";
   const isMine = query.get("owner") === me.account.name;
-  const set = (name: string, value: string) =>
-    setQuery(
-      (old) => {
-        const next = new URLSearchParams(old);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      { replace: true },
-    );
-  const addressOf = (name: string, value: string) => {
-    const next = new URLSearchParams(query);
-    if (value) next.set(name, value);
-    else next.delete(name);
-    const text = next.toString();
-    return paths.jobs(text ? `?${text}` : "");
-  };
+  const set = (name: string, value: string) => address.set({ [name]: value });
 
   const filter = {
     search: search || undefined,
@@ -90,7 +76,7 @@ export function Jobs() {
         <Tabs
           label={t("jobs.tabs")}
           links={TABS.map((one: Tab) => ({
-            to: addressOf("tab", one === "all" ? "" : one),
+            to: paths.jobs(address.with({ tab: one === "all" ? "" : one })),
             isCurrent: one === tab,
             title: (
               <>

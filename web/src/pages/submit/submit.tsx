@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate, useSearchParams } from "react-router";
-import { useSubmit } from "../../api/changes";
+import { useStop, useSubmit } from "../../api/changes";
 import { type JobSpec, Refusal } from "../../api/client";
 import { dryRun, job as jobQuery } from "../../api/queries";
 import { paths } from "../../app/paths";
@@ -33,6 +33,8 @@ export function Submit() {
   const me = useMe();
   const [query] = useSearchParams();
   const like = Number(query.get("like") ?? 0) || undefined;
+  const replaced = Number(query.get("replaces") ?? 0) || undefined;
+  const stop = useStop();
   const [draft, setDraft] = useState<Draft>(() => ({ ...TEMPLATES.script, workspace: ownWorkspace(me) }));
   const [text, setText] = useState<string>();
   const [unreadable, setUnreadable] = useState<string>();
@@ -70,6 +72,7 @@ export function Submit() {
   };
   const send = async () => {
     const made = await submit.mutateAsync({ spec: draft as JobSpec, key });
+    if (replaced !== undefined) await stop.mutateAsync(replaced);
     await navigate(paths.job(made.id));
   };
   const yaml = text ?? textOf(draft);
@@ -104,7 +107,12 @@ export function Submit() {
         </>
       }
     >
-      {submit.error ? <Failure error={submit.error} /> : null}
+      {submit.error || stop.error ? <Failure error={submit.error ?? stop.error} /> : null}
+      {replaced === undefined ? null : (
+        <div className="banner" role="status">
+          <p>{t("submit.replaces", { id: replaced })}</p>
+        </div>
+      )}
       <div className="columns" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(420px, 1fr))" }}>
         <section className="panel stack" aria-label={t("submit.form")}>
           <SpecForm draft={draft} onChange={change} errors={refusal?.fields ?? []} />

@@ -35,7 +35,8 @@ export function Verdict({ explanation, refusal, isSettled, onTake }: Props) {
       </section>
     );
   }
-  const startsNow = explanation.state !== "queued";
+  // What the next plan would start has no reason to wait.
+  const startsNow = explanation.reason.code === "not_yet_considered";
   return (
     <section className="stack" role="status" aria-label={t("submit.verdict")} aria-busy={!isSettled}>
       {startsNow ? (

@@ -7,7 +7,7 @@ import { answer, api, Refusal, unauthenticated } from "../api/client";
 import { useHints, useIsLive } from "../api/hints";
 import { whoami } from "../api/queries";
 import { chooseLanguage, LANGUAGES, type Language } from "../i18n";
-import { Failure } from "../ui/answer";
+import { Failure, Loading } from "../ui/answer";
 import { Button, SmallSelect } from "../ui/controls";
 import { type Theme, useTheme } from "../ui/theme";
 import { paths } from "./paths";
@@ -30,7 +30,7 @@ export function Shell() {
     return <Navigate to={paths.signIn()} state={{ from: location.pathname + location.search }} replace />;
   }
   if (me.isError) return <Failure error={me.error} again={me.refetch} />;
-  if (!me.data) return <div className="note">{t("common.loading")}</div>;
+  if (!me.data) return <Loading />;
   return (
     <>
       <a className="skip" href="#content">
@@ -38,7 +38,7 @@ export function Shell() {
       </a>
       <div className="shell">
         <Side name={me.data.account.name} isAdmin={me.data.account.admin} />
-        <Suspense fallback={<div className="note">{t("common.loading")}</div>}>
+        <Suspense fallback={<Loading />}>
           <Outlet />
         </Suspense>
       </div>
@@ -146,7 +146,7 @@ function Choices() {
   const { theme, choose } = useTheme();
   const names: Record<Language, string> = { en: "English", zh: "中文" };
   return (
-    <div className="row" style={{ padding: "0 8px", flexWrap: "nowrap" }}>
+    <div className="row" style={{ flexWrap: "nowrap" }}>
       <SmallSelect
         label={t("profile.language")}
         value={i18n.language}

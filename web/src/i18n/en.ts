@@ -154,6 +154,7 @@ export const en = {
     progress: "Progress",
     done: "Done",
     left: "Left",
+    leftIn: "{{time}} left",
     checkpoint: "Last checkpoint",
     stragglers: "Behind the others",
     straggles: "behind the others",

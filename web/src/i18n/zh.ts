@@ -153,6 +153,7 @@ export const zh: Words<typeof en> = {
     progress: "进度",
     done: "已完成",
     left: "剩余",
+    leftIn: "剩余 {{time}}",
     checkpoint: "最近检查点",
     stragglers: "落后的进程",
     straggles: "落后于其他进程",

@@ -57,5 +57,8 @@ function styled(before: Omit<Span, "text">, codes: number[]): Omit<Span, "text">
   return style;
 }
 
+/** Whether a program says this to Danlu and not to people. */
+export const isReport = (line: string): boolean => line.startsWith("::danlu ");
+
 /** Without any escapes. */
 export const plain = (line: string): string => overwritten(line).replace(ESCAPE, "");

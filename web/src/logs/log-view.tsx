@@ -3,7 +3,7 @@ import { memo, useLayoutEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { LogLine } from "../api/client";
 import { clock } from "../format/time";
-import { type Span, spans } from "./ansi";
+import { isReport, type Span, spans } from "./ansi";
 import type { useLog } from "./use-log";
 
 const LINE = 20;
@@ -84,7 +84,9 @@ const Line = memo(function Line(props: {
   isMarked: boolean;
 }) {
   const { line, top, showsTime, isMarked } = props;
-  const words = ["log-line", line.stream, isMarked ? "marked" : ""].filter(Boolean).join(" ");
+  const words = ["log-line", line.stream, isReport(line.text) ? "report" : "", isMarked ? "marked" : ""]
+    .filter(Boolean)
+    .join(" ");
   return (
     <div className={words} style={{ transform: `translateY(${top}px)` }}>
       {showsTime ? (

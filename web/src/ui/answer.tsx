@@ -29,14 +29,17 @@ export function Answer<T>({ of, children }: { of: Asked<T>; children: (data: T) 
       </>
     );
   }
-  if (of.isPending) {
-    return (
-      <div className="note" role="status">
-        {t("common.loading")}
-      </div>
-    );
-  }
+  if (of.isPending) return <Loading />;
   return <Failure error={of.error} again={of.refetch} />;
+}
+
+export function Loading() {
+  const { t } = useTranslation();
+  return (
+    <div className="note" role="status">
+      {t("common.loading")}
+    </div>
+  );
 }
 
 export function Failure({ error, again }: { error: unknown; again?: () => unknown }) {

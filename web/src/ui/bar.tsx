@@ -25,7 +25,7 @@ export function Bar({ parts, total, label }: { parts: Part[]; total: number; lab
 export function Progress({ done, left }: { done: number; left?: string | undefined }) {
   const percent = Math.round(done * 100);
   return (
-    <span className="progress number">
+    <span className="progress number" title={left}>
       <span
         className="bar"
         role="progressbar"
@@ -36,7 +36,7 @@ export function Progress({ done, left }: { done: number; left?: string | undefin
       >
         <span style={{ width: `${percent}%`, background: "var(--running)" }} />
       </span>
-      {percent} %{left ? <span className="muted">{left}</span> : null}
+      {percent} %
     </span>
   );
 }

@@ -44,6 +44,7 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
     colorTextPlaceholder: isDark ? "#9aa5b1" : "#626b75",
     colorTextDisabled: isDark ? "#8b95a1" : "#6b7480",
     colorBorder: isDark ? "#39424d" : "#c9d0d8",
+    fontFamily: "inherit",
     borderRadius: 6,
     fontSize: 13,
     controlHeight: 32,

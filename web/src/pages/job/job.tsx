@@ -7,7 +7,7 @@ import type { JobView } from "../../api/client";
 import { job as jobQuery } from "../../api/queries";
 import { JOB_TABS, type JobTab, paths } from "../../app/paths";
 import { resources } from "../../format/amounts";
-import { Answer } from "../../ui/answer";
+import { Answer, Loading } from "../../ui/answer";
 import { Page, Tabs } from "../../ui/page";
 import { Reason } from "../../ui/reason";
 import { State, stateOf } from "../../ui/state";
@@ -77,7 +77,7 @@ export function Job() {
                   title: t(`job.tab.${one}`),
                 }))}
               />
-              <Suspense fallback={<div className="note">{t("common.loading")}</div>}>
+              <Suspense fallback={<Loading />}>
                 <View job={job} />
               </Suspense>
             </>

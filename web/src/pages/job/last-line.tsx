@@ -5,9 +5,11 @@ import { Link } from "react-router";
 import { answer, api, type JobView } from "../../api/client";
 import { paths } from "../../app/paths";
 import { clock } from "../../format/time";
-import { plain } from "../../logs/ansi";
+import { isReport, plain } from "../../logs/ansi";
 
 const LOOK_AGAIN_MS = 2000;
+/** Enough to find one that is for people, among what programs tell Danlu. */
+const LOOKED_AT = 20;
 
 export function LastLine({ job }: { job: JobView }) {
   const { t } = useTranslation();
@@ -15,11 +17,13 @@ export function LastLine({ job }: { job: JobView }) {
   const last = useQuery({
     queryKey: ["job", job.id, "last-line"],
     queryFn: ({ signal }) =>
-      answer(api.GET("/jobs/{id}/logs", { params: { path: { id: job.id }, query: { tail: 1 } }, signal })),
+      answer(
+        api.GET("/jobs/{id}/logs", { params: { path: { id: job.id }, query: { tail: LOOKED_AT } }, signal }),
+      ),
     enabled: hasRun,
     refetchInterval: job.state === "ended" ? false : LOOK_AGAIN_MS,
   });
-  const line = last.data?.items.at(-1);
+  const line = last.data?.items.findLast(({ text }) => !isReport(text));
   return (
     <section className="pinned" aria-label={t("job.lastLine")}>
       {line ? (

@@ -17,7 +17,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
         <h2>{phrase(explanation.reason)}</h2>
-        <div>{explanation.text || explanation.reason.text}</div>
+        <div>{explanation.reason.text}</div>
       </div>
       <div className="row" style={{ gap: 24 }}>
         {explanation.position ? (

@@ -36,10 +36,16 @@ function Chooser({
 
 /** How far it is, or how long it took. */
 function Going({ job }: { job: JobView }) {
+  const { t } = useTranslation();
   const done = job.progress?.done;
   if (job.state !== "ended" && done !== undefined && done !== null) {
     const left = job.progress?.left ? spanSeconds(job.progress.left) : undefined;
-    return <Progress done={done} left={left === undefined ? undefined : `−${duration(left * 1000)}`} />;
+    return (
+      <Progress
+        done={done}
+        left={left === undefined ? undefined : t("job.leftIn", { time: duration(left * 1000) })}
+      />
+    );
   }
   if (job.started_at) return <Lasting from={job.started_at} to={job.ended_at} />;
   return <span className="muted">–</span>;
@@ -55,11 +61,11 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         width: 34,
         render: (job) => <Chooser job={job} isChosen={chosen.has(job.id)} toggle={toggle} />,
       },
-      { key: "id", title: t("job.id"), width: 70, end: true, render: (job) => job.id },
+      { key: "id", title: t("job.id"), width: 58, end: true, render: (job) => job.id },
       {
         key: "name",
         title: t("job.name"),
-        width: "19%",
+        width: "15%",
         render: (job) => (
           <Link to={paths.job(job.id)} title={job.name}>
             {job.name}
@@ -76,21 +82,25 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
           </span>
         ),
       },
-      { key: "resources", title: t("job.resources"), width: 168, render: (job) => resources(job.spec) },
-      { key: "owner", title: t("job.owner"), width: 96, render: (job) => job.owner },
-      { key: "workspace", title: t("job.workspace"), width: 96, render: (job) => job.workspace },
+      { key: "resources", title: t("job.resources"), width: 148, render: (job) => resources(job.spec) },
+      {
+        key: "owner",
+        title: t("job.owner"),
+        width: 90,
+        render: (job) => <span title={`${job.owner} / ${job.workspace}`}>{job.owner}</span>,
+      },
       {
         key: "waited",
         title: t("job.waited"),
-        width: 92,
+        width: 78,
         end: true,
         render: (job) => <Lasting from={job.submitted_at} to={job.started_at ?? job.ended_at} />,
       },
-      { key: "going", title: t("job.going"), width: 150, render: (job) => <Going job={job} /> },
+      { key: "going", title: t("job.going"), width: 128, render: (job) => <Going job={job} /> },
       {
         key: "submitted",
         title: t("job.submitted"),
-        width: 110,
+        width: 96,
         end: true,
         render: (job) => <When at={job.submitted_at} />,
       },

@@ -7,7 +7,6 @@ use std::time::Duration;
 use danlu_types::api::{
     CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, HealthView,
     JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest,
-    WorkspaceView,
 };
 use danlu_types::sample::Sample;
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
@@ -110,6 +109,10 @@ impl Client {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/release"))).await
     }
 
+    pub async fn job_approve(&self, id: JobId) -> Result<JobView, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/jobs/{id}/approval"))).await
+    }
+
     /// A new job like `id`, with `overrides` (a JSON object) merged into its specification.
     pub async fn job_clone(&self, id: JobId, overrides: &serde_json::Value) -> Result<JobView, ClientError> {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/clone")).json(overrides)).await
@@ -150,10 +153,6 @@ impl Client {
 
     pub async fn devices_list(&self) -> Result<Page<DeviceView>, ClientError> {
         self.get("/devices").await
-    }
-
-    pub async fn workspaces_list(&self) -> Result<Page<WorkspaceView>, ClientError> {
-        self.get("/workspaces").await
     }
 
     /// Has nothing new start on a node.

@@ -3,6 +3,7 @@
 mod accounts;
 mod cluster;
 mod explanation;
+mod quota;
 mod series;
 
 use jiff::Timestamp;
@@ -11,12 +12,13 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
-    NewAccount, NewPassword, NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
+    NewAccount, NewPassword, NewRole, NewToken, SignIn, SignInLink, TokenKind, TokenView, Whoami,
 };
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use series::{MetricPoint, SeriesQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};

@@ -118,6 +118,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{id}/approval": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a job start that asks for more than its workspace gives without approval */
+        post: operations["approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{id}/clone": {
         parameters: {
             query?: never;
@@ -393,8 +410,69 @@ export interface paths {
             cookie?: never;
         };
         /** List workspaces with what they may use, use, borrow and lend */
-        get: operations["workspaces"];
+        get: operations["list"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a workspace */
+        get: operations["show"];
+        /**
+         * Make a workspace, or give it other rules
+         * @description Its owners set what concerns its people; what it may take of the cluster is set by administrators. The rules hold from
+         *     the next look at the queue on; what runs, runs on.
+         */
+        put: operations["set"];
+        post?: never;
+        /**
+         * Take a workspace away, with the roles of its people
+         * @description Refused while jobs of it wait or run.
+         */
+        delete: operations["delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/quota": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List where workspaces stand with what they were promised: used, borrowed, lent, broken, free */
+        get: operations["quota"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sharing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show what holds for all workspaces */
+        get: operations["sharing"];
+        /** Say what holds for all workspaces: how guarantees are lent, and the rules of everybody's own */
+        put: operations["set_sharing"];
         post?: never;
         delete?: never;
         options?: never;
@@ -454,7 +532,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sign in with a name and a password
+         * Sign in with a name and a password, or with the secret of a link
          * @description Sets a cookie for browsers, and answers with the same secret for others.
          */
         post: operations["sign_in"];
@@ -496,6 +574,23 @@ export interface paths {
         put?: never;
         /** Set a password, with the present one or with the secret of a link */
         post: operations["set_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sign_in_link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a link by which the asker signs in, once and within minutes: in a browser, say */
+        post: operations["sign_in_link"];
         delete?: never;
         options?: never;
         head?: never;
@@ -940,7 +1035,16 @@ export interface components {
             owner: string;
             workspace: string;
         };
-        /** @description An account, and a secret by which its owner sets a password, once and within two days. */
+        /** @description For jobs that do not say it themselves by `hang_after` and `on_hang`. */
+        IdlePolicy: {
+            /** @description Idle is a worker that has printed nothing for this long and whose devices did nothing either. */
+            after: components["schemas"]["Span"];
+            then?: components["schemas"]["OnHang"];
+        };
+        /**
+         * @description An account, and a secret by which its owner sets a password, once and within two days. The page for it is
+         *     `/set-password#account=NAME&link=SECRET`.
+         */
         Invitation: {
             account: components["schemas"]["AccountView"];
             password_link?: string | null;
@@ -1019,9 +1123,9 @@ export interface components {
             preemptible?: boolean;
             /**
              * Format: int32
-             * @description 1 to 9, larger first.
+             * @description 1 to 9, larger first. Absent, it is what the workspace says, or 5.
              */
-            priority?: number;
+            priority?: number | null;
             /** @description `always`: ranks on Ascend get a rank table, or the job does not start. */
             rank_table?: components["schemas"]["RankTableUse"];
             ranks?: components["schemas"]["RanksPerWorker"] | null;
@@ -1080,6 +1184,26 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** Format: date-time */
             submitted_at: string;
+            workspace: string;
+        };
+        /** @description What one workspace has of another's guarantee, and when it comes back. */
+        Loan: {
+            /** Format: double */
+            amount: number;
+            /**
+             * Format: date-time
+             * @description When the last of the borrower's jobs should have ended, if there is anything to tell it by.
+             */
+            expected_end?: string | null;
+            /** @description The borrower's jobs that use the resource. */
+            jobs: components["schemas"]["JobId"][];
+            /**
+             * Format: date-time
+             * @description From when on it is given back whenever the lender asks: its jobs have then run for the minimum time. Absent when
+             *     none of them can be made to.
+             */
+            on_demand_from?: string | null;
+            /** @description The borrower. */
             workspace: string;
         };
         /** @description One line that a rank printed. */
@@ -1362,6 +1486,52 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_QuotaView: {
+            items: {
+                /**
+                 * Format: double
+                 * @description What it uses beyond its guarantee.
+                 */
+                borrowed: number;
+                /**
+                 * Format: double
+                 * @description The part of the promise that cannot be kept now, because of devices and nodes that are out of service.
+                 */
+                broken: number;
+                /**
+                 * Format: double
+                 * @description What lies unused in the cluster and it may still use.
+                 */
+                free: number;
+                /**
+                 * Format: double
+                 * @description What it was promised.
+                 */
+                guaranteed: number;
+                /**
+                 * Format: double
+                 * @description What others use of its guarantee.
+                 */
+                lent: number;
+                /**
+                 * Format: double
+                 * @description What it never exceeds; absent when unlimited.
+                 */
+                limit?: number | null;
+                /** @description Who has what it lends. */
+                loans?: components["schemas"]["Loan"][];
+                resource: components["schemas"]["SharedResource"];
+                /** @description All of it in one sentence. */
+                text: string;
+                /** Format: double */
+                used: number;
+                /** @description Who of its people uses how much, most first. */
+                users?: components["schemas"]["UserUse"][];
+                workspace: string;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_Sample: {
             items: {
                 /** Format: date-time */
@@ -1424,18 +1594,14 @@ export interface components {
         };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_WorkspaceView: {
-            items: {
+            items: (components["schemas"]["Workspace"] & {
                 /** @description What it uses beyond its guarantee. */
                 borrowed: components["schemas"]["AmountsUsed"];
-                guaranteed: components["schemas"]["Amounts"];
-                head_of_line: components["schemas"]["HeadOfLine"];
                 /** @description What others use of its guarantee. */
                 lent: components["schemas"]["AmountsUsed"];
-                limit: components["schemas"]["Amounts"];
                 name: string;
-                per_user: components["schemas"]["Amounts"];
                 used: components["schemas"]["AmountsUsed"];
-            }[];
+            })[];
             next?: string | null;
         };
         /** @description A name and a value for the program's command line. */
@@ -1501,6 +1667,49 @@ export interface components {
             used: string;
             /** @description Set when the limit is that of one person. */
             user?: string | null;
+            workspace: string;
+        };
+        /** @description Where a workspace stands with one resource. Devices and CPUs are counted, memory is in bytes. */
+        QuotaView: {
+            /**
+             * Format: double
+             * @description What it uses beyond its guarantee.
+             */
+            borrowed: number;
+            /**
+             * Format: double
+             * @description The part of the promise that cannot be kept now, because of devices and nodes that are out of service.
+             */
+            broken: number;
+            /**
+             * Format: double
+             * @description What lies unused in the cluster and it may still use.
+             */
+            free: number;
+            /**
+             * Format: double
+             * @description What it was promised.
+             */
+            guaranteed: number;
+            /**
+             * Format: double
+             * @description What others use of its guarantee.
+             */
+            lent: number;
+            /**
+             * Format: double
+             * @description What it never exceeds; absent when unlimited.
+             */
+            limit?: number | null;
+            /** @description Who has what it lends. */
+            loans?: components["schemas"]["Loan"][];
+            resource: components["schemas"]["SharedResource"];
+            /** @description All of it in one sentence. */
+            text: string;
+            /** Format: double */
+            used: number;
+            /** @description Who of its people uses how much, most first. */
+            users?: components["schemas"]["UserUse"][];
             workspace: string;
         };
         /**
@@ -1592,9 +1801,32 @@ export interface components {
          * @enum {string}
          */
         Scope: "read" | "jobs" | "all";
+        /**
+         * @description What is shared out.
+         * @enum {string}
+         */
+        SharedResource: "nvidia" | "ascend" | "cpus" | "memory";
+        /** @description What holds for all workspaces, and for those that are not listed. */
+        SharingRules: {
+            /** @description Whether guarantees that lie idle are lent to others, to be taken back by preemption. */
+            lending: boolean;
+            /** @description A job is not preempted before it has run this long. */
+            minimum_run_time: components["schemas"]["Span"];
+            /** @description The rules of everybody's own workspace. */
+            personal?: components["schemas"]["Workspace"];
+        };
+        /** @description Who wants to come in: with a name and a password, or with the secret of a link. */
         SignIn: {
-            name: string;
-            password: string;
+            /** @description Of a sign-in link; works once. */
+            link?: string | null;
+            name?: string | null;
+            password?: string | null;
+        };
+        /** @description A secret by which its account signs in, once. The page for it is `/sign-in#link=SECRET`. */
+        SignInLink: {
+            /** Format: date-time */
+            expires_at: string;
+            secret: string;
         };
         /** @description What a sign-in answers beside its cookie: for programs, the session's secret too. */
         SignedIn: components["schemas"]["Whoami"] & {
@@ -1658,7 +1890,7 @@ export interface components {
          * @description What a secret is good for.
          * @enum {string}
          */
-        TokenKind: "api" | "session" | "password_link";
+        TokenKind: "api" | "session" | "password_link" | "sign_in_link";
         TokenView: {
             /** Format: date-time */
             created_at: string;
@@ -1685,6 +1917,13 @@ export interface components {
              * @description The super-pod that the machine is part of.
              */
             super_pod?: number | null;
+        };
+        UserUse: {
+            /** Format: double */
+            limit?: number | null;
+            /** Format: double */
+            used: number;
+            user: string;
         };
         /** @description The asker's own account, and what they are where. */
         Whoami: {
@@ -1728,22 +1967,45 @@ export interface components {
             /** Format: date-time */
             running_at?: string | null;
         };
+        /** @description People who share a quota. */
+        Workspace: {
+            /** @description A job that asks for more than this waits until an owner approves it. */
+            approve_above?: components["schemas"]["Amounts"];
+            /**
+             * Format: int32
+             * @description Of jobs that name none; 5 when absent.
+             */
+            default_priority?: number | null;
+            /** @description What it gets whenever it asks; 0 where nothing is said. */
+            guaranteed?: components["schemas"]["Amounts"];
+            head_of_line?: components["schemas"]["HeadOfLine"];
+            /**
+             * Format: int32
+             * @description The highest that its jobs may name; 9 when absent.
+             */
+            highest_priority?: number | null;
+            idle?: components["schemas"]["IdlePolicy"] | null;
+            /** @description Images its jobs may use, with `*` for any text; every one when there are none. */
+            images?: string[];
+            /** @description What it never exceeds; unlimited where nothing is said. */
+            limit?: components["schemas"]["Amounts"];
+            /** @description What each of its people never exceeds. */
+            per_user?: components["schemas"]["Amounts"];
+            /** @description A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`. */
+            shared_folder?: string | null;
+        };
         /**
          * @description What a person is in a workspace; each may do what the ones before it may.
          * @enum {string}
          */
         WorkspaceRole: "viewer" | "member" | "owner";
         /** @description A workspace with what it may use and what it uses. */
-        WorkspaceView: {
+        WorkspaceView: components["schemas"]["Workspace"] & {
             /** @description What it uses beyond its guarantee. */
             borrowed: components["schemas"]["AmountsUsed"];
-            guaranteed: components["schemas"]["Amounts"];
-            head_of_line: components["schemas"]["HeadOfLine"];
             /** @description What others use of its guarantee. */
             lent: components["schemas"]["AmountsUsed"];
-            limit: components["schemas"]["Amounts"];
             name: string;
-            per_user: components["schemas"]["Amounts"];
             used: components["schemas"]["AmountsUsed"];
         };
     };
@@ -2051,6 +2313,44 @@ export interface operations {
         };
     };
     release: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    approve: {
         parameters: {
             query?: never;
             header?: never;
@@ -2627,7 +2927,7 @@ export interface operations {
             };
         };
     };
-    workspaces: {
+    list: {
         parameters: {
             query?: never;
             header?: never;
@@ -2642,6 +2942,227 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_WorkspaceView"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Workspace"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceView"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    quota: {
+        parameters: {
+            query?: {
+                /** @description Of this workspace only. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_QuotaView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sharing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharingRules"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_sharing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SharingRules"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */
@@ -2893,6 +3414,42 @@ export interface operations {
                 content?: never;
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign_in_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInLink"];
+                };
+            };
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -10,7 +10,6 @@ use danlu_core::policy::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
     CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page,
-    WorkspaceView,
 };
 use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;
@@ -124,16 +123,6 @@ pub(crate) async fn devices(
 ) -> Result<Json<Page<DeviceView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(Json(Page { items: context.app.devices_read().await, next: None }))
-}
-
-/// List workspaces with what they may use, use, borrow and lend
-#[utoipa::path(get, path = "/workspaces", tag = "cluster", responses((status = 200, body = Page<WorkspaceView>)))]
-pub(crate) async fn workspaces(
-    State(context): State<Context>,
-    asker: Asker,
-) -> Result<Json<Page<WorkspaceView>>, Failure> {
-    require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.workspaces(), next: None }))
 }
 
 /// Follow what changes

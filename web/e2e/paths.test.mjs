@@ -126,6 +126,49 @@ test("a distributed job is submitted, watched, searched, entered, stopped and cl
   await close();
 });
 
+test("the first start prints a way in, which works once", async () => {
+  const link = /http\S+\/sign-in#link=\S+/.exec(site.said())?.[0];
+  const { page, faults, close } = await openPage(browser, site);
+  await page.goto(link);
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+  await page.getByRole("link", { name: "admin", exact: true }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+  const second = await openPage(browser, site);
+  await second.page.goto(link);
+  await second.page.getByRole("alert").waitFor();
+  await second.close();
+});
+
+test("a quota is changed, and holds from the next job on", async () => {
+  const { page, faults, close } = await window();
+  await page.getByRole("link", { name: "Workspaces" }).click();
+  await page.getByRole("button", { name: "New workspace" }).click();
+  const form = page.getByRole("form", { name: "Quota" });
+  await form.getByLabel("Workspace").fill("vision");
+  await form.getByLabel("At most: Ascend").fill("2");
+  await form.getByRole("button", { name: "Save" }).click();
+  const vision = page.getByRole("region", { name: "vision" });
+  await vision.getByText("at most 2").waitFor();
+
+  const run = (name) =>
+    site.submit({ name, workspace: "vision", command: "sleep 1000", devices: { kind: "ascend", count: 1 } });
+  const [one, two, three] = [await run("quota-one"), await run("quota-two"), await run("quota-three")];
+  await site.jobWhen(one.id, (job) => job.state === "running");
+  await site.jobWhen(two.id, (job) => job.state === "running");
+  await page.goto(`/jobs/${three.id}`);
+  await page.getByRole("heading", { name: "its workspace is at its limit" }).waitFor();
+
+  await page.getByRole("link", { name: "Workspaces" }).click();
+  await page.getByRole("button", { name: "Change the quota of vision" }).click();
+  await form.getByLabel("At most: Ascend").fill("4");
+  await form.getByRole("button", { name: "Save" }).click();
+  await vision.getByText("at most 4").waitFor();
+  await site.jobWhen(three.id, (job) => job.state === "running");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("a queued job says why it waits, and a counter-offer starts", async () => {
   const holder = await site.submit({
     name: "holder",

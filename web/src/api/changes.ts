@@ -1,6 +1,6 @@
 /** What people do to jobs, nodes and accounts. Each makes stale what it may have changed. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api, type JobSpec } from "./client";
+import { answer, api, type JobSpec, type WorkspaceRules } from "./client";
 
 /** A change, and the keys that it makes stale. */
 function useChange<In, Out>(change: (input: In) => Promise<Out>, stale: string[]) {
@@ -78,6 +78,16 @@ export const usePasswordLink = () =>
   useChange(
     (name: string) => answer(api.POST("/accounts/{name}/password_link", { params: { path: { name } } })),
     ["tokens"],
+  );
+
+export const useApprove = () =>
+  useChange((id: number) => answer(api.POST("/jobs/{id}/approval", { params: { path: { id } } })), JOBS);
+
+export const useWorkspaceSet = () =>
+  useChange(
+    ({ name, rules }: { name: string; rules: WorkspaceRules }) =>
+      answer(api.PUT("/workspaces/{name}", { params: { path: { name } }, body: rules })),
+    ["workspaces", "job", "jobs", "audit"],
   );
 
 export const useRole = () =>

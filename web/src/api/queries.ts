@@ -113,6 +113,11 @@ export const workspaces = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/workspaces", { signal })),
 });
 
+export const quota = queryOptions({
+  queryKey: ["workspaces", "quota"],
+  queryFn: ({ signal }) => answer(api.GET("/quota", { signal })),
+});
+
 export const members = (name: string) =>
   queryOptions({
     queryKey: ["workspaces", name, "members"],

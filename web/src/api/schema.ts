@@ -410,7 +410,7 @@ export interface paths {
             cookie?: never;
         };
         /** List workspaces with what they may use, use, borrow and lend */
-        get: operations["list"];
+        get: operations["workspaces"];
         put?: never;
         post?: never;
         delete?: never;
@@ -427,19 +427,19 @@ export interface paths {
             cookie?: never;
         };
         /** Show a workspace */
-        get: operations["show"];
+        get: operations["show_workspace"];
         /**
          * Make a workspace, or give it other rules
          * @description Its owners set what concerns its people; what it may take of the cluster is set by administrators. The rules hold from
          *     the next look at the queue on; what runs, runs on.
          */
-        put: operations["set"];
+        put: operations["set_workspace"];
         post?: never;
         /**
          * Take a workspace away, with the roles of its people
          * @description Refused while jobs of it wait or run.
          */
-        delete: operations["delete"];
+        delete: operations["delete_workspace"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2927,7 +2927,7 @@ export interface operations {
             };
         };
     };
-    list: {
+    workspaces: {
         parameters: {
             query?: never;
             header?: never;
@@ -2955,7 +2955,7 @@ export interface operations {
             };
         };
     };
-    show: {
+    show_workspace: {
         parameters: {
             query?: never;
             header?: never;
@@ -2993,7 +2993,7 @@ export interface operations {
             };
         };
     };
-    set: {
+    set_workspace: {
         parameters: {
             query?: never;
             header?: never;
@@ -3035,7 +3035,7 @@ export interface operations {
             };
         };
     };
-    delete: {
+    delete_workspace: {
         parameters: {
             query?: never;
             header?: never;

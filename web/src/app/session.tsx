@@ -8,13 +8,18 @@ export function useMe(): Whoami {
   return useSuspenseQuery(whoami).data;
 }
 
+/** Whether one answers for a workspace. */
+function answersFor(me: Whoami, workspace: string): boolean {
+  const { account } = me;
+  return (
+    account.admin || account.workspaces.some((one) => one.workspace === workspace && one.role === "owner")
+  );
+}
+
 /** Whether one may change a job: whoever submitted it, an owner of its workspace, an administrator. */
 function mayChange(me: Whoami, job: Pick<JobView, "owner" | "workspace">): boolean {
   const { account } = me;
-  const isOwner = account.workspaces.some(
-    (membership) => membership.workspace === job.workspace && membership.role === "owner",
-  );
-  return account.admin || account.name === job.owner || account.name === job.workspace || isOwner;
+  return account.name === job.owner || account.name === job.workspace || answersFor(me, job.workspace);
 }
 
 /** Why one may not change it, or nothing. */
@@ -24,6 +29,8 @@ export function useObstacle() {
   return {
     changeJob: (job: Pick<JobView, "owner" | "workspace">) =>
       mayChange(me, job) ? undefined : t("obstacle.notYours", { owner: job.owner }),
+    approve: (job: Pick<JobView, "workspace">) =>
+      answersFor(me, job.workspace) ? undefined : t("obstacle.approve"),
     admin: me.account.admin ? undefined : t("obstacle.admin"),
   };
 }

@@ -1,7 +1,7 @@
 /** What can be done to a job; what cannot says why. */
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
-import { useDelete, useHold, useRelease, useStop } from "../../api/changes";
+import { useApprove, useDelete, useHold, useRelease, useStop } from "../../api/changes";
 import type { JobView } from "../../api/client";
 import { paths } from "../../app/paths";
 import { useObstacle } from "../../app/session";
@@ -10,8 +10,10 @@ import { Button, Confirm } from "../../ui/controls";
 export function Actions({ job }: { job: JobView }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const notYours = useObstacle().changeJob(job);
+  const obstacle = useObstacle();
+  const notYours = obstacle.changeJob(job);
   const [stop, hold, release, remove] = [useStop(), useHold(), useRelease(), useDelete()];
+  const approve = useApprove();
   const ended = job.state === "ended";
   const held = job.state === "held";
   return (
@@ -27,7 +29,17 @@ export function Actions({ job }: { job: JobView }) {
       >
         {t("job.stop")}
       </Confirm>
-      {held ? (
+      {job.reason.code === "needs_approval" ? (
+        <Button
+          small
+          kind="primary"
+          blocked={obstacle.approve(job)}
+          busy={approve.isPending}
+          onClick={() => approve.mutate(job.id)}
+        >
+          {t("job.approve")}
+        </Button>
+      ) : held ? (
         <Button small blocked={notYours} busy={release.isPending} onClick={() => release.mutate(job.id)}>
           {t("job.release")}
         </Button>

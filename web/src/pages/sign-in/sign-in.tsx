@@ -8,7 +8,7 @@ import { Failure } from "../../ui/answer";
 import { Button, TextField } from "../../ui/controls";
 import { Frame, fragment } from "./frame";
 
-type Credentials = { link: string } | { name: string; password: string; code?: string };
+type Credentials = { link: string } | { name: string; password: string };
 
 export function SignIn() {
   const { t } = useTranslation();
@@ -25,7 +25,7 @@ export function SignIn() {
     setBusy(true);
     setFailure(undefined);
     try {
-      await answer(api.POST("/session", { body: credentials as never }));
+      await answer(api.POST("/session", { body: credentials }));
       client.clear();
       await navigate(from, { replace: true });
     } catch (error) {

@@ -228,6 +228,8 @@ export const en = {
     network: "Network of the machine",
     received: "received",
     sent: "sent",
+    time: "time",
+    step: "step",
     none: "Nothing has been measured yet; workers are looked at every few seconds.",
   },
   events: { at: "When", kind: "What", actor: "Who", message: "Message", none: "Nothing has happened yet." },

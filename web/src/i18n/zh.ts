@@ -227,6 +227,8 @@ export const zh: Words<typeof en> = {
     network: "本机网络",
     received: "接收",
     sent: "发送",
+    time: "时间",
+    step: "步",
     none: "还没有测量数据，每隔数秒采样一次。",
   },
   events: { at: "时间", kind: "事件", actor: "操作者", message: "说明", none: "还没有事件。" },

@@ -1,5 +1,6 @@
 /** Lines over time or over steps. Charts with the same `sync` move their cursors together. */
 import { useEffect, useRef } from "react";
+import { useTranslation } from "react-i18next";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "./theme";
@@ -23,6 +24,7 @@ export function Chart({ title, x, isTime, lines, sync, format }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const { isDark } = useTheme();
+  const { t } = useTranslation();
   const shape = `${isDark} ${isTime} ${lines.map((line) => line.label + line.isFaint).join("|")}`;
   const data = useRef<uPlot.AlignedData>([[]]);
   data.current = [x, ...lines.map((line) => line.values)] as uPlot.AlignedData;
@@ -47,7 +49,10 @@ export function Chart({ title, x, isTime, lines, sync, format }: Props) {
       legend: { show: lines.length > 0, live: true },
       axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map(format) }],
       series: [
-        { value: isTime ? undefined : (_, value) => (value === null ? "–" : String(value)) },
+        {
+          label: isTime ? t("metrics.time") : t("metrics.step"),
+          value: isTime ? "{HH}:{mm}:{ss}" : (_, value) => (value === null ? "–" : String(value)),
+        },
         ...lines.map((line, index) => ({
           label: line.label,
           stroke: colour(PALETTE[index % PALETTE.length] ?? "text"),

@@ -51,6 +51,9 @@ function Going({ job }: { job: JobView }) {
   return <span className="muted">–</span>;
 }
 
+/** Whether the reason says more than the state does. */
+const saysMore = (job: JobView): boolean => job.reason.code !== (job.outcome ?? job.state);
+
 export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Column<JobView>[] {
   const { t } = useTranslation();
   return useMemo(
@@ -78,15 +81,15 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         render: (job) => (
           <span className="cell-two">
             <State state={stateOf(job)} />
-            {job.state === "ended" && job.outcome !== "failed" ? null : <Reason reason={job.reason} />}
+            {saysMore(job) ? <Reason reason={job.reason} /> : null}
           </span>
         ),
       },
-      { key: "resources", title: t("job.resources"), width: 148, render: (job) => resources(job.spec) },
+      { key: "resources", title: t("job.resources"), width: 164, render: (job) => resources(job.spec) },
       {
         key: "owner",
         title: t("job.owner"),
-        width: 90,
+        width: 76,
         render: (job) => <span title={`${job.owner} / ${job.workspace}`}>{job.owner}</span>,
       },
       {

@@ -109,7 +109,7 @@ function Line({ line }: { line: QuotaView }) {
       </div>
       <Bar
         label={`${name}: ${text.join(", ")}`}
-        total={limit ?? Math.max(guaranteed, used)}
+        total={limit ?? Math.max(guaranteed, used + line.free)}
         parts={[
           { amount: used - borrowed, tone: "var(--running)", label: t("quotas.own") },
           { amount: borrowed, tone: "var(--queued)", label: t("quotas.borrowedWord") },

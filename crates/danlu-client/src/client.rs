@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use danlu_types::api::{
     CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, FileEntry, FileQuery,
-    HealthView, JobQuery, JobView, LogLine, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest,
+    HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery,
+    StopRequest,
 };
 use danlu_types::sample::Sample;
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
@@ -82,6 +83,11 @@ impl Client {
         self.answer(self.request(Method::GET, "/jobs").query(query)).await
     }
 
+    /// How many jobs there are in each state; the query's `cursor` and `limit` mean nothing here.
+    pub async fn jobs_count(&self, query: &JobQuery) -> Result<JobCounts, ClientError> {
+        self.answer(self.request(Method::GET, "/jobs/counts").query(query)).await
+    }
+
     pub async fn job_fetch(&self, id: JobId) -> Result<JobView, ClientError> {
         self.get(&format!("/jobs/{id}")).await
     }
@@ -117,7 +123,7 @@ impl Client {
         self.get(&format!("/jobs/{id}/why")).await
     }
 
-    pub async fn logs_read(&self, id: JobId, query: &LogQuery) -> Result<Page<LogLine>, ClientError> {
+    pub async fn logs_read(&self, id: JobId, query: &LogQuery) -> Result<LogLines, ClientError> {
         self.answer(self.request(Method::GET, &format!("/jobs/{id}/logs")).query(query)).await
     }
 

@@ -8,7 +8,7 @@ use danlu_core::Event;
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
-use danlu_types::api::{Explanation, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
+use danlu_types::api::{Explanation, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -81,10 +81,27 @@ pub(crate) async fn list(
     Ok(Json(Page { items: context.app.views(&jobs).await, next }))
 }
 
+/// Count jobs by their states
+///
+/// Takes what the list takes, less `cursor` and `limit`.
+#[utoipa::path(get, path = "/jobs/counts", tag = "jobs", operation_id = "job_counts", params(JobQuery),
+    responses((status = 200, body = JobCounts)))]
+pub(crate) async fn counts(
+    State(context): State<Context>,
+    asker: Asker,
+    Query(query): Query<JobQuery>,
+) -> Result<Json<JobCounts>, Failure> {
+    let mut filter = read_filter(query)?;
+    filter.visible = context.app.directory.visible_to(&asker.person);
+    filter.before = None;
+    Ok(Json(context.app.store.jobs_count(&filter).await.map_err(store_problem)?))
+}
+
 fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
     let bad = |detail: String| Problem::new(ProblemCode::BadRequest, detail);
     let mut filter = JobFilter {
         workspace: query.workspace,
+        owner: query.owner,
         name: query.name,
         search: query.search,
         limit: query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, LARGEST_LIMIT),
@@ -117,7 +134,7 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
             cursor.parse().map_err(|_| bad("`cursor` is not one that this server gave".to_owned()))?;
         filter.before = Some(before);
     }
-    let texts = [&filter.workspace, &filter.name, &filter.search];
+    let texts = [&filter.workspace, &filter.owner, &filter.name, &filter.search];
     if texts.into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(bad("filters may not hold NUL characters".to_owned()));
     }

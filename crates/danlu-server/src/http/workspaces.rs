@@ -12,7 +12,7 @@ use super::extract::{Body, Failure, Path, Query};
 use crate::people::{Asker, require_of_platform};
 
 /// List workspaces with what they may use, use, borrow and lend
-#[utoipa::path(get, path = "/workspaces", tag = "workspaces", responses((status = 200, body = Page<WorkspaceView>)))]
+#[utoipa::path(get, path = "/workspaces", tag = "workspaces", operation_id = "workspaces", responses((status = 200, body = Page<WorkspaceView>)))]
 pub(crate) async fn list(
     State(context): State<Context>,
     asker: Asker,
@@ -22,7 +22,7 @@ pub(crate) async fn list(
 }
 
 /// Show a workspace
-#[utoipa::path(get, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path)), responses(
+#[utoipa::path(get, path = "/workspaces/{name}", tag = "workspaces", operation_id = "show_workspace", params(("name" = String, Path)), responses(
     (status = 200, body = WorkspaceView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(context): State<Context>,
@@ -37,7 +37,7 @@ pub(crate) async fn show(
 ///
 /// Its owners set what concerns its people; what it may take of the cluster is set by administrators. The rules hold from
 /// the next look at the queue on; what runs, runs on.
-#[utoipa::path(put, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path)),
+#[utoipa::path(put, path = "/workspaces/{name}", tag = "workspaces", operation_id = "set_workspace", params(("name" = String, Path)),
     request_body = Workspace, responses(
     (status = 200, body = WorkspaceView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set(
@@ -54,7 +54,7 @@ pub(crate) async fn set(
 /// Take a workspace away, with the roles of its people
 ///
 /// Refused while jobs of it wait or run.
-#[utoipa::path(delete, path = "/workspaces/{name}", tag = "workspaces", params(("name" = String, Path)), responses(
+#[utoipa::path(delete, path = "/workspaces/{name}", tag = "workspaces", operation_id = "delete_workspace", params(("name" = String, Path)), responses(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(context): State<Context>,

@@ -26,6 +26,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
         "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
         "GET /jobs"
+        | "GET /jobs/counts"
         | "GET /jobs/{id}"
         | "DELETE /jobs/{id}"
         | "POST /jobs/{id}/stop"

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use danlu_client::ProfileName;
 
 use crate::commands::{
     admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, metrics, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version,
-    why, workspaces,
+    members, metrics, nodes, profiles, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
+    version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -22,6 +23,9 @@ pub(crate) struct Arguments {
     /// The server's data folder, by which it is found [default: `$DANLU_DATA`, or `~/.local/share/danlu`]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    /// Where you signed in under this name [default: `$DANLU_PROFILE`, or `default`]
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "data")]
+    pub(crate) profile: Option<ProfileName>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -92,6 +96,8 @@ pub(crate) enum Command {
     Login(login::Arguments),
     /// Signs out
     Logout,
+    /// Lists where you are signed in
+    Profiles(profiles::Arguments),
     /// Prints who you are to the server, and what you are in which workspace
     Whoami(login::WhoamiArguments),
     /// Sets your password

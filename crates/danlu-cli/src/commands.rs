@@ -17,6 +17,7 @@ pub(crate) mod logs;
 pub(crate) mod members;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod profiles;
 pub(crate) mod ranktable;
 pub(crate) mod reference;
 pub(crate) mod release;
@@ -43,7 +44,11 @@ use crate::runtime::block_on;
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let data = arguments.data.as_deref();
-    let client = || Client::discover(data);
+    let profile = arguments.profile;
+    let client = || match &profile {
+        Some(name) => Client::of_profile(name),
+        None => Client::discover(data),
+    };
     match arguments.command {
         Command::Up(arguments) => up::run(data, arguments),
         Command::Submit(arguments) => block_on(submit::run(client, arguments)),
@@ -62,8 +67,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
         Command::Members(arguments) => block_on(members::run(client()?, arguments)),
-        Command::Login(arguments) => block_on(login::login(data, arguments)),
-        Command::Logout => block_on(login::logout(client()?)),
+        Command::Login(arguments) => block_on(login::login(data, client, profile.clone(), arguments)),
+        Command::Logout => block_on(login::logout(client, profile.clone())),
+        Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Whoami(arguments) => block_on(login::whoami(client()?, arguments)),
         Command::Password(arguments) => block_on(login::password(client, arguments)),
         Command::Tokens(arguments) => block_on(tokens::run(client()?, arguments)),

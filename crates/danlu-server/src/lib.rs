@@ -6,6 +6,7 @@
 
 mod app;
 mod book;
+mod entrance;
 mod folder;
 mod http;
 mod ledger;
@@ -20,6 +21,7 @@ mod sharing;
 mod wake;
 mod workspaces;
 
+pub use entrance::{Entrance, Tls};
 pub use http::openapi_json;
 pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;

@@ -7,6 +7,7 @@ pub mod account;
 pub mod api;
 pub mod device;
 pub mod family;
+pub mod fingerprint;
 pub mod history;
 pub mod id;
 pub mod link;

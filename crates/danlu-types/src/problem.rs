@@ -20,6 +20,8 @@ pub enum ProblemCode {
     /// The thing is in a state in which this cannot be done to it.
     WrongState,
     TooLarge,
+    /// The request took too long to arrive.
+    TooSlow,
     /// Too many tries in too short a time.
     TooManyRequests,
     UnsupportedMediaType,
@@ -37,6 +39,7 @@ impl ProblemCode {
             ProblemCode::Forbidden => 403,
             ProblemCode::NotFound => 404,
             ProblemCode::MethodNotAllowed => 405,
+            ProblemCode::TooSlow => 408,
             ProblemCode::WrongState => 409,
             ProblemCode::TooLarge => 413,
             ProblemCode::UnsupportedMediaType => 415,
@@ -57,6 +60,7 @@ impl ProblemCode {
             ProblemCode::NotFound => "no such thing",
             ProblemCode::WrongState => "not possible in this state",
             ProblemCode::TooLarge => "the request is too large",
+            ProblemCode::TooSlow => "the request took too long to arrive",
             ProblemCode::TooManyRequests => "too many tries",
             ProblemCode::UnsupportedMediaType => "this content type is not understood",
             ProblemCode::MethodNotAllowed => "this address does not take that method",

@@ -8,19 +8,21 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use danlu_types::{Problem, ProblemCode};
 
 use super::Context;
 use super::extract::Failure;
+use crate::entrance::origin;
 use crate::people::Asker;
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
 /// Sent by the console with every change. A page of another origin cannot add it without asking us first, and we do not
 /// agree.
 const CONSOLE_HEADER: &str = "x-danlu-console";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// What one may ask for without being anybody, below `/api/v1`. A password is set by whoever knows the present one or a
 /// link.
@@ -31,11 +33,11 @@ const PUBLIC: [(Method, &str); 3] =
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct From(pub(crate) IpAddr);
 
-impl<S: Sync> FromRequestParts<S> for From {
+impl FromRequestParts<Context> for From {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(From(address(&parts.extensions)))
+    async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self, Self::Rejection> {
+        Ok(From(address(context, &parts.extensions, &parts.headers)))
     }
 }
 
@@ -47,13 +49,16 @@ impl<S: Sync> FromRequestParts<S> for Asker {
     }
 }
 
-fn address(extensions: &axum::http::Extensions) -> IpAddr {
+fn address(context: &Context, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
-    peer.unwrap_or(IpAddr::from([0, 0, 0, 0]))
+    let forwarded: Vec<&str> =
+        headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
+    let proxies = context.entrance.proxies.as_deref().unwrap_or_default();
+    origin(peer.unwrap_or(IpAddr::from([0, 0, 0, 0])), forwarded.into_iter(), proxies)
 }
 
 pub(crate) async fn identify(State(context): State<Context>, mut request: Request, next: Next) -> Response {
-    let from = address(request.extensions());
+    let from = address(&context, request.extensions(), request.headers());
     let directory = &context.app.directory;
     let headers = request.headers();
     let asker = match (bearer(headers), cookie(headers)) {

@@ -29,6 +29,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::entrance::Entrance;
 use extract::Failure;
 
 /// Job files are small; anything larger is a mistake or an attack.
@@ -38,6 +39,7 @@ const LARGEST_BODY: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
+    pub(crate) entrance: Arc<Entrance>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -121,8 +123,8 @@ fn problem_response() -> Response {
         .build()
 }
 
-pub(crate) fn router(app: Arc<App>, stop: CancellationToken) -> Router {
-    let context = Context { app, stop };
+pub(crate) fn router(app: Arc<App>, entrance: Arc<Entrance>, stop: CancellationToken) -> Router {
+    let context = Context { app, entrance, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use danlu_core::policy::Action;
 use danlu_types::Problem;
@@ -16,6 +16,9 @@ use super::Context;
 use super::auth::{From, SESSION_COOKIE};
 use super::extract::{Body, Failure, Path};
 use crate::people::{Asker, require_of_platform};
+
+/// A session's life, as its token has it.
+const SESSION_SECONDS: u32 = 7 * 24 * 3600;
 
 /// What a sign-in answers beside its cookie: for programs, the session's secret too.
 #[derive(Debug, serde::Serialize, ToSchema)]
@@ -39,24 +42,21 @@ pub(crate) async fn sign_in(
 ) -> Result<Response, Failure> {
     let (secret, asker) = context.app.directory.sign_in(request, from).await?;
     let whoami = context.app.directory.whoami(&asker)?;
-    let cookie = format!("{SESSION_COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/; Max-Age=604800");
-    let mut response = Json(SignedIn { whoami, secret }).into_response();
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
-    Ok(response)
+    let cookie = session_cookie(&context, &secret, SESSION_SECONDS);
+    Ok(([(SET_COOKIE, cookie)], Json(SignedIn { whoami, secret })).into_response())
+}
+
+/// As a header. Where browsers come through TLS, they are told to send it through nothing else.
+fn session_cookie(context: &Context, secret: &str, seconds: u32) -> String {
+    let secure = if context.entrance.is_private() { "; Secure" } else { "" };
+    format!("{SESSION_COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/; Max-Age={seconds}{secure}")
 }
 
 /// Sign out: end the session of this request
 #[utoipa::path(delete, path = "/session", tag = "accounts", responses((status = 204)))]
 pub(crate) async fn sign_out(State(context): State<Context>, asker: Asker) -> Result<Response, Failure> {
     context.app.directory.sign_out(&asker).await?;
-    let gone = format!("{SESSION_COOKIE}=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0");
-    let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Ok(cookie) = HeaderValue::from_str(&gone) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
-    Ok(response)
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session_cookie(&context, "", 0))]).into_response())
 }
 
 /// Ask for an account

@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, metrics, nodes, profiles, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
-    version, why, workspaces,
+    admin, clone, completions, delete, devices, events, exec, history, hold, jobs, keys, launch, login, logs,
+    members, metrics, nodes, profiles, ranktable, registration, release, run, show, sim, stop, submit, sweep,
+    tokens, up, version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -92,6 +92,12 @@ pub(crate) enum Command {
     History(history::Arguments),
     /// Simulates clusters: what other quotas, policies or machines would have done
     Sim(sim::Arguments),
+    /// Asks for an account
+    Register(registration::RegisterArguments),
+    /// Invites people who have no account into a workspace
+    Invitations(registration::InvitationsArguments),
+    /// Lists who asks to be let into a workspace, and decides
+    Applicants(registration::ApplicantsArguments),
     /// Signs in at a server, for all commands that follow
     Login(login::Arguments),
     /// Signs out
@@ -104,6 +110,8 @@ pub(crate) enum Command {
     Password(login::PasswordArguments),
     /// Lists, makes and revokes tokens for your programs
     Tokens(tokens::Arguments),
+    /// Lists, adds and removes your SSH keys and S3 keys
+    Keys(keys::Arguments),
     /// Runs accounts, and reads what was done by whom
     Admin(admin::Arguments),
     /// Prints the versions of this program and of the server

@@ -11,6 +11,7 @@ mod follow;
 pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 pub(crate) mod launch;
 pub(crate) mod login;
 pub(crate) mod logs;
@@ -20,6 +21,7 @@ pub(crate) mod nodes;
 pub(crate) mod profiles;
 pub(crate) mod ranktable;
 pub(crate) mod reference;
+pub(crate) mod registration;
 pub(crate) mod release;
 pub(crate) mod run;
 pub(crate) mod show;
@@ -67,6 +69,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
         Command::Members(arguments) => block_on(members::run(client()?, arguments)),
+        Command::Register(arguments) => block_on(registration::register(client, arguments)),
+        Command::Invitations(arguments) => block_on(registration::invitations(client()?, arguments)),
+        Command::Applicants(arguments) => block_on(registration::applicants(client()?, arguments)),
+        Command::Keys(arguments) => block_on(keys::run(client()?, arguments)),
         Command::Login(arguments) => block_on(login::login(data, client, profile.clone(), arguments)),
         Command::Logout => block_on(login::logout(client, profile.clone())),
         Command::Profiles(arguments) => profiles::run(&arguments),

@@ -9,6 +9,7 @@ mod dial;
 mod discover;
 mod error;
 mod follow;
+mod keys;
 mod people;
 mod profile;
 mod session;

@@ -14,6 +14,7 @@ pub mod ranktable;
 mod record;
 pub mod report;
 pub mod sample;
+pub mod ssh_key;
 pub mod transition;
 pub mod view;
 

@@ -29,6 +29,7 @@ use crate::nodes::NodeNotes;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::sealing::Sealer;
 use crate::sharing::SharingSource;
 use crate::wake::Wake;
 
@@ -172,7 +173,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
+    let sealer = Arc::new(Sealer::open(&folder.path)?);
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer)
         .await
         .context("could not read the accounts")?;
     let line_counts = LineCounts::new();

@@ -53,9 +53,10 @@ pub(crate) struct Arguments {
     /// Who shares the cluster, and how: guarantees and limits, in YAML or JSON; read again at SIGHUP
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
-    /// Lets anybody ask for an account; it works once an administrator has approved it
-    #[arg(long)]
-    open_registration: bool,
+    /// How accounts come to be: `closed` (administrators make them), `invitation`, or `open` (anybody asks, and somebody
+    /// approves)
+    #[arg(long, default_value = "closed", value_name = "HOW")]
+    registration: Registration,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -83,7 +84,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
-        registration: if arguments.open_registration { Registration::Open } else { Registration::Closed },
+        registration: arguments.registration,
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {

@@ -5,7 +5,9 @@ mod auth;
 mod cluster;
 mod code;
 mod extract;
+mod invitations;
 mod jobs;
+mod keys;
 mod logs;
 mod series;
 mod session;
@@ -82,7 +84,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))
-        .routes(routes!(signing_in::register))
+        .routes(routes!(invitations::register))
         .routes(routes!(signing_in::set_password))
         .routes(routes!(signing_in::sign_in_link))
         .routes(routes!(accounts::whoami))
@@ -92,6 +94,15 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(accounts::tokens))
         .routes(routes!(accounts::make_token))
         .routes(routes!(accounts::revoke_token))
+        .routes(routes!(accounts::rotate_token))
+        .routes(routes!(keys::ssh_keys, keys::add_ssh_key))
+        .routes(routes!(keys::remove_ssh_key))
+        .routes(routes!(keys::s3_keys, keys::make_s3_key))
+        .routes(routes!(keys::remove_s3_key))
+        .routes(routes!(invitations::list_invitations, invitations::invite))
+        .routes(routes!(invitations::disinvite))
+        .routes(routes!(invitations::applicants))
+        .routes(routes!(invitations::admit, invitations::turn_away))
         .routes(routes!(accounts::members))
         .routes(routes!(accounts::set_role, accounts::remove_member))
         .routes(routes!(accounts::audit))

@@ -1,4 +1,4 @@
-//! Coming in: sessions, registration, links, passwords.
+//! Sessions, links, passwords.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use danlu_core::policy::Action;
 use danlu_types::Problem;
 use danlu_types::account::AccountName;
-use danlu_types::api::{AccountView, Invitation, NewAccount, NewPassword, SignIn, SignInLink, Whoami};
+use danlu_types::api::{Invitation, NewPassword, SignIn, SignInLink, Whoami};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -57,22 +57,6 @@ fn session_cookie(context: &Context, secret: &str, seconds: u32) -> String {
 pub(crate) async fn sign_out(State(context): State<Context>, asker: Asker) -> Result<Response, Failure> {
     context.app.directory.sign_out(&asker).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session_cookie(&context, "", 0))]).into_response())
-}
-
-/// Ask for an account
-///
-/// Where registration is open; the account works once somebody has approved it.
-#[utoipa::path(post, path = "/registration", tag = "accounts", request_body = NewAccount, security(()), responses(
-    (status = 201, body = AccountView), (status = 403, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn register(
-    State(context): State<Context>,
-    From(from): From,
-    Body(new): Body<NewAccount>,
-) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    Ok((
-        StatusCode::CREATED,
-        Json(context.app.directory.register_self(new, from, &context.app.planner.sharing()).await?),
-    ))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

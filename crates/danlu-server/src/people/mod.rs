@@ -3,8 +3,11 @@
 //! All of it is kept in memory, because every request asks for it; a change is first written, with its entry in the audit,
 //! and only then seen.
 
+mod belongings;
 mod cases;
 mod grants;
+mod invitations;
+mod keys;
 mod links;
 mod password;
 mod register;
@@ -26,6 +29,8 @@ use serde::Serialize;
 use register::{Account, Register, Token};
 use throttle::Throttle;
 
+use crate::sealing::Sealer;
+
 /// Whoever can read the token file of the data folder is this one. The account cannot be lost: it belongs to the machine.
 pub(crate) const LOCAL_ADMIN: &str = "admin";
 const LOCAL_TOKEN: &str = "local";
@@ -41,6 +46,7 @@ pub(crate) struct Directory {
     changing: tokio::sync::Mutex<()>,
     guesses: Mutex<Guesses>,
     registration: Registration,
+    sealer: Arc<Sealer>,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +88,7 @@ impl Directory {
         store: Arc<dyn Store>,
         local_token: &str,
         registration: Registration,
+        sealer: Arc<Sealer>,
     ) -> Result<Self, StoreError> {
         let mut register = Register::default();
         for row in store.directory().await? {
@@ -96,7 +103,9 @@ impl Directory {
             changing: tokio::sync::Mutex::default(),
             guesses: Mutex::default(),
             registration,
+            sealer,
         };
+        directory.check_seals();
         if directory.register().account(&admin).is_none() {
             let account = Account {
                 name: admin.clone(),
@@ -106,6 +115,7 @@ impl Directory {
                 standing: Standing::Active,
                 password: None,
                 created_at: Timestamp::now(),
+                asks_for: None,
             };
             let deed = Deed {
                 by: "-",

@@ -11,6 +11,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::belongings::Belongings;
+
 /// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
 /// otherwise.
 const EVERYBODYS: &str = "default";
@@ -28,6 +30,9 @@ pub(crate) struct Account {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) password: Option<String>,
     pub(crate) created_at: Timestamp,
+    /// The workspace whose owners may approve it, while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asks_for: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +67,7 @@ pub(crate) fn hash(secret: &str) -> String {
     })
 }
 
-fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
+pub(super) fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
     let value = value.map(|value| serde_json::to_string(value).expect("plain values"));
     DirectoryRow { kind: kind.to_owned(), key, value }
 }
@@ -102,6 +107,7 @@ pub(crate) struct Register {
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
+    pub(crate) belongings: Belongings,
 }
 
 impl Register {
@@ -115,7 +121,7 @@ impl Register {
                 self.admin_has_signed_in = row.value.is_some();
                 Some(())
             }
-            _ => None,
+            _ => self.belongings.file(row),
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
     }
@@ -196,10 +202,11 @@ impl Register {
         gone.map(|(key, _)| row::<Token>(TOKEN, key.clone(), None)).collect()
     }
 
-    /// Rows that take an account out of every workspace.
+    /// Rows that take an account out of every workspace, and take away what it has.
     pub(crate) fn departures(&self, account: &AccountName) -> Vec<DirectoryRow> {
         let in_it = self.members.iter().filter(|(_, members)| members.contains_key(account));
-        in_it.map(|(workspace, _)| member_row(workspace, account, None)).collect()
+        let left = in_it.map(|(workspace, _)| member_row(workspace, account, None));
+        left.chain(self.belongings.departures(account)).collect()
     }
 
     /// Who asks with this secret, if it is one for asking and its account is in order.
@@ -254,6 +261,7 @@ impl Register {
             admin: account.admin,
             standing: account.standing,
             created_at: account.created_at,
+            asks_for: account.asks_for.clone().filter(|_| account.standing == Standing::Waiting),
             workspaces: self.members.iter().filter_map(role).collect(),
         }
     }

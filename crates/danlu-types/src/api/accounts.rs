@@ -26,6 +26,9 @@ pub struct AccountView {
     pub admin: bool,
     pub standing: Standing,
     pub created_at: Timestamp,
+    /// The workspace that they ask to be let into, while they wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks_for: Option<String>,
     /// Workspaces that they were put into; their own, of their name, is not listed.
     pub workspaces: Vec<Membership>,
 }
@@ -68,6 +71,19 @@ pub struct AccountChange {
     pub admin: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// What becomes of its jobs when it is disabled; they run on when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsOfAccount>,
+}
+
+/// What becomes of the jobs of an account that is disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobsOfAccount {
+    /// Those that wait and run are stopped.
+    Stop,
+    /// They run to their end.
+    Keep,
 }
 
 /// An account, and a secret by which its owner sets a password, once and within two days. The page for it is

@@ -5,6 +5,7 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod coming_in;
 mod entrance;
 mod links;
 mod matrix;

@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, clone, completions, delete, devices, events, exec, history, hold, jobs, keys, launch, login, logs,
-    members, metrics, nodes, profiles, ranktable, registration, release, run, show, sim, stop, submit, sweep,
-    tokens, up, version, why, workspaces,
+    admin, authenticator, clone, completions, delete, devices, events, exec, history, hold, jobs, keys,
+    launch, login, logs, members, metrics, nodes, profiles, ranktable, registration, release, run, show, sim,
+    stop, submit, sweep, tokens, up, version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Password(login::PasswordArguments),
     /// Lists, makes and revokes tokens for your programs
     Tokens(tokens::Arguments),
+    /// Adds or removes an authenticator, whose codes are asked for at sign-in
+    Authenticator(authenticator::Arguments),
     /// Lists, adds and removes your SSH keys and S3 keys
     Keys(keys::Arguments),
     /// Runs accounts, and reads what was done by whom

@@ -1,6 +1,7 @@
 //! One file for each command; this one says who runs what.
 
 pub(crate) mod admin;
+pub(crate) mod authenticator;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod delete;
@@ -72,6 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Register(arguments) => block_on(registration::register(client, arguments)),
         Command::Invitations(arguments) => block_on(registration::invitations(client()?, arguments)),
         Command::Applicants(arguments) => block_on(registration::applicants(client()?, arguments)),
+        Command::Authenticator(arguments) => block_on(authenticator::run(client()?, arguments)),
         Command::Keys(arguments) => block_on(keys::run(client()?, arguments)),
         Command::Login(arguments) => block_on(login::login(data, client, profile.clone(), arguments)),
         Command::Logout => block_on(login::logout(client, profile.clone())),

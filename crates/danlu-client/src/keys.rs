@@ -3,7 +3,8 @@
 use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountView, Applicant, InvitationView, MadeInvitation, MadeS3Key, MadeToken, NewInvitation,
-    NewRegistration, NewS3Key, NewSshKey, Page, S3KeyView, SshKeyView,
+    NewRegistration, NewS3Key, NewSshKey, Page, RecoveryCodes, S3KeyView, SshKeyView, TotpCode,
+    TotpEnrolment, TotpRemoval,
 };
 use reqwest::Method;
 
@@ -58,6 +59,23 @@ impl Client {
     pub async fn token_rotate(&self, name: &AccountName, id: &str) -> Result<MadeToken, ClientError> {
         let path = format!("/accounts/{name}/tokens/{}/rotation", segment(id));
         self.answer(self.request(Method::POST, &path)).await
+    }
+
+    pub async fn totp_enrol(&self, name: &AccountName) -> Result<TotpEnrolment, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/accounts/{name}/totp"))).await
+    }
+
+    pub async fn totp_confirm(
+        &self,
+        name: &AccountName,
+        code: &TotpCode,
+    ) -> Result<RecoveryCodes, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/accounts/{name}/totp/confirmation")).json(code))
+            .await
+    }
+
+    pub async fn totp_remove(&self, name: &AccountName, removal: &TotpRemoval) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("/accounts/{name}/totp")).json(removal)).await
     }
 
     pub async fn ssh_keys_list(&self, name: &AccountName) -> Result<Page<SshKeyView>, ClientError> {

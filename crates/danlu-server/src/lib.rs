@@ -11,6 +11,7 @@ mod folder;
 mod http;
 mod ledger;
 mod nodes;
+mod oidc;
 mod people;
 mod planner;
 mod reconcile;

@@ -13,6 +13,7 @@ use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
 use danlu_types::account::Registration;
 use danlu_types::link::sign_in_page;
+use danlu_types::oidc::OidcSettings;
 use danlu_types::{Sharing, Span};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +27,7 @@ use crate::entrance::{Entrance, certificate};
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
 use crate::nodes::NodeNotes;
+use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
@@ -50,6 +52,8 @@ pub struct ServeOptions {
     pub nursery: Vec<OsString>,
     /// How accounts come to be.
     pub registration: Registration,
+    /// A provider through which people sign in.
+    pub oidc: Option<OidcSettings>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
 }
@@ -99,7 +103,12 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
     }
 
-    let router = crate::http::router(app.clone(), entrance.clone(), stop.clone());
+    let public = entrance.public_address(&address);
+    let oidc = match options.oidc.clone() {
+        Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
+        None => None,
+    };
+    let router = crate::http::router(app.clone(), entrance.clone(), oidc, stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();

@@ -12,7 +12,8 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
-    Membership, NewAccount, NewPassword, NewRole, NewToken, SignIn, SignInLink, TokenKind, TokenView, Whoami,
+    Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind,
+    TokenView, TotpCode, TotpEnrolment, TotpRemoval, WaysIn, Whoami,
 };
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,

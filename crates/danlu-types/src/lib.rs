@@ -12,6 +12,7 @@ pub mod history;
 pub mod id;
 pub mod link;
 pub mod node;
+pub mod oidc;
 pub mod problem;
 pub mod progress;
 pub mod quantity;

@@ -14,6 +14,8 @@ pub enum ProblemCode {
     /// The request is well-formed, but nothing here could ever run it.
     CannotEverRun,
     Unauthenticated,
+    /// The password is right; a code of the account's authenticator is needed too.
+    SecondFactorNeeded,
     /// The asker is known, and may not do this.
     Forbidden,
     NotFound,
@@ -35,7 +37,7 @@ impl ProblemCode {
     pub fn http_status(self) -> u16 {
         match self {
             ProblemCode::BadRequest => 400,
-            ProblemCode::Unauthenticated => 401,
+            ProblemCode::Unauthenticated | ProblemCode::SecondFactorNeeded => 401,
             ProblemCode::Forbidden => 403,
             ProblemCode::NotFound => 404,
             ProblemCode::MethodNotAllowed => 405,
@@ -56,6 +58,7 @@ impl ProblemCode {
             ProblemCode::InvalidFields => "some fields are not valid",
             ProblemCode::CannotEverRun => "this job can never run here",
             ProblemCode::Unauthenticated => "a valid token is needed",
+            ProblemCode::SecondFactorNeeded => "a code is needed",
             ProblemCode::Forbidden => "this is not allowed",
             ProblemCode::NotFound => "no such thing",
             ProblemCode::WrongState => "not possible in this state",

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::{Client, ClientError, Profile, ProfileName, ServerFile, data_folder};
+use danlu_types::ProblemCode;
 use danlu_types::account::AccountName;
 use danlu_types::api::{NewPassword, SignIn, Whoami};
 use danlu_types::fingerprint::Fingerprint;
@@ -76,8 +77,14 @@ pub(crate) async fn login(
     };
     let password = ask_secret("Password: ")?;
     let client = Client::trusting(&address, "", fingerprint);
-    let request = SignIn { name: Some(name), password: Some(password), link: None };
-    let token = client.sign_in(&request).await?;
+    let mut request = SignIn { name: Some(name), password: Some(password), link: None, code: None };
+    let token = match client.sign_in(&request).await {
+        Err(ClientError::Problem(problem)) if problem.code == ProblemCode::SecondFactorNeeded => {
+            request.code = Some(ask_secret("Code of your authenticator: ")?);
+            client.sign_in(&request).await?
+        }
+        token => token?,
+    };
     let account = Client::trusting(&address, &token, fingerprint).whoami().await?.account.name.to_string();
     let name = profile.unwrap_or_default();
     let profile = Profile { address, account, token, fingerprint };
@@ -153,9 +160,15 @@ pub(crate) async fn password(
         Some(_) => None,
         None => Some(ask_secret("Present password: ")?),
     };
-    let new =
-        NewPassword { password: ask_secret("New password: ")?, current, link: link.map(|link| link.secret) };
-    client.password_set(&name, &new).await?;
+    let link = link.map(|link| link.secret);
+    let mut new = NewPassword { password: ask_secret("New password: ")?, current, link, code: None };
+    match client.password_set(&name, &new).await {
+        Err(ClientError::Problem(problem)) if problem.code == ProblemCode::SecondFactorNeeded => {
+            new.code = Some(ask_secret("Code of your authenticator: ")?);
+            client.password_set(&name, &new).await?;
+        }
+        done => done?,
+    }
     output::say(format!("the password of {name} is set; sessions that were open have ended"));
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use danlu_client::data_folder;
 use danlu_server::{Entrance, FirstSignIn, ServeOptions, SharingSource, Tls};
 use danlu_types::Span;
 use danlu_types::account::Registration;
+use danlu_types::oidc::OidcSettings;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
@@ -57,6 +58,9 @@ pub(crate) struct Arguments {
     /// approves)
     #[arg(long, default_value = "closed", value_name = "HOW")]
     registration: Registration,
+    /// A provider (OpenID Connect) through which people sign in, in YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    oidc: Option<PathBuf>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -76,6 +80,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         // Here rather than in the server: what is wrong with it is shown at its line, before anything has begun.
         workspaces_file::open(file).map_err(|failure| failure.with_code(USAGE))?;
     }
+    let oidc = arguments.oidc.as_deref().map(read_oidc).transpose()?;
     start_tracing();
     let options = ServeOptions {
         data: data_folder(data),
@@ -85,6 +90,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
         registration: arguments.registration,
+        oidc,
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {
@@ -108,6 +114,16 @@ fn entrance(arguments: &Arguments) -> Entrance {
         public_address: arguments.public_address.clone(),
         patience: arguments.request_timeout.to_duration(),
     }
+}
+
+fn read_oidc(file: &Path) -> Result<OidcSettings, Failure> {
+    let refused = |error: &dyn std::error::Error| {
+        Failure::new(format!("cannot read the provider from `{}`", file.display()))
+            .with_code(USAGE)
+            .caused_by(error)
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    serde_saphyr::from_str(&text).map_err(|error| refused(&error))
 }
 
 fn tell_first_sign_in(first: FirstSignIn) {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use danlu_types::fingerprint::Fingerprint;
-use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
@@ -57,6 +57,19 @@ pub(crate) fn open(folder: &Path, entrance: &Entrance) -> anyhow::Result<Option<
         })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some(Identity { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint }))
+}
+
+/// For requests of ours to others, whom this machine's authorities vouch for.
+pub(crate) fn client_tls() -> anyhow::Result<ClientConfig> {
+    let provider = Arc::new(default_provider());
+    let verifier = rustls_platform_verifier::Verifier::new(provider.clone())
+        .context("could not read this machine's certificate authorities")?;
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .context("the protocols of TLS are not available")?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth())
 }
 
 /// A certificate that nobody vouches for: people compare its fingerprint instead.

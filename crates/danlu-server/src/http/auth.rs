@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, OptionalFromRequestParts, Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
@@ -26,8 +26,14 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// What one may ask for without being anybody, below `/api/v1`. A password is set by whoever knows the present one or a
 /// link.
-const PUBLIC: [(Method, &str); 3] =
-    [(Method::POST, "/session"), (Method::POST, "/registration"), (Method::POST, "/password")];
+const PUBLIC: [(Method, &str); 6] = [
+    (Method::POST, "/session"),
+    (Method::POST, "/registration"),
+    (Method::POST, "/password"),
+    (Method::GET, "/ways_in"),
+    (Method::GET, "/oidc/start"),
+    (Method::GET, "/oidc/callback"),
+];
 
 /// The address that a request came from, for throttling and the audit.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +44,14 @@ impl FromRequestParts<Context> for From {
 
     async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self, Self::Rejection> {
         Ok(From(address(context, &parts.extensions, &parts.headers)))
+    }
+}
+
+impl<S: Sync> OptionalFromRequestParts<S> for Asker {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Self::Rejection> {
+        Ok(parts.extensions.get::<Asker>().cloned())
     }
 }
 
@@ -103,12 +117,13 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
+    cookie_named(headers, SESSION_COOKIE)
+}
+
+pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let pairs =
         headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
-    pairs
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, _)| *name == SESSION_COOKIE)
-        .map(|(_, value)| value)
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(own, _)| *own == name).map(|(_, value)| value)
 }
 
 /// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.

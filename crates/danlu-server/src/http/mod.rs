@@ -9,6 +9,8 @@ mod invitations;
 mod jobs;
 mod keys;
 mod logs;
+mod oidc;
+mod second_factor;
 mod series;
 mod session;
 mod signing_in;
@@ -32,6 +34,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::entrance::Entrance;
+use crate::oidc::Oidc;
 use extract::Failure;
 
 /// Job files are small; anything larger is a mistake or an attack.
@@ -42,6 +45,7 @@ const LARGEST_BODY: usize = 1 << 20;
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) entrance: Arc<Entrance>,
+    pub(crate) oidc: Option<Arc<Oidc>>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -94,6 +98,11 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(accounts::tokens))
         .routes(routes!(accounts::make_token))
         .routes(routes!(accounts::revoke_token))
+        .routes(routes!(oidc::ways_in))
+        .routes(routes!(oidc::oidc_start))
+        .routes(routes!(oidc::oidc_callback))
+        .routes(routes!(second_factor::enrol_totp, second_factor::remove_totp))
+        .routes(routes!(second_factor::confirm_totp))
         .routes(routes!(accounts::rotate_token))
         .routes(routes!(keys::ssh_keys, keys::add_ssh_key))
         .routes(routes!(keys::remove_ssh_key))
@@ -134,8 +143,13 @@ fn problem_response() -> Response {
         .build()
 }
 
-pub(crate) fn router(app: Arc<App>, entrance: Arc<Entrance>, stop: CancellationToken) -> Router {
-    let context = Context { app, entrance, stop };
+pub(crate) fn router(
+    app: Arc<App>,
+    entrance: Arc<Entrance>,
+    oidc: Option<Arc<Oidc>>,
+    stop: CancellationToken,
+) -> Router {
+    let context = Context { app, entrance, oidc, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))

@@ -18,7 +18,7 @@ use super::extract::{Body, Failure, Path};
 use crate::people::{Asker, require_of_platform};
 
 /// A session's life, as its token has it.
-const SESSION_SECONDS: u32 = 7 * 24 * 3600;
+pub(crate) const SESSION_SECONDS: u32 = 7 * 24 * 3600;
 
 /// What a sign-in answers beside its cookie: for programs, the session's secret too.
 #[derive(Debug, serde::Serialize, ToSchema)]
@@ -47,7 +47,7 @@ pub(crate) async fn sign_in(
 }
 
 /// As a header. Where browsers come through TLS, they are told to send it through nothing else.
-fn session_cookie(context: &Context, secret: &str, seconds: u32) -> String {
+pub(crate) fn session_cookie(context: &Context, secret: &str, seconds: u32) -> String {
     let secure = if context.entrance.is_private() { "; Secure" } else { "" };
     format!("{SESSION_COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/; Max-Age={seconds}{secure}")
 }
@@ -68,6 +68,9 @@ pub(crate) struct PasswordOf {
     current: Option<String>,
     #[serde(default)]
     link: Option<String>,
+    /// With the present password, where the account has an authenticator.
+    #[serde(default)]
+    code: Option<String>,
 }
 
 /// Set a password, with the present one or with the secret of a link
@@ -76,9 +79,9 @@ pub(crate) struct PasswordOf {
 pub(crate) async fn set_password(
     State(context): State<Context>,
     From(from): From,
-    Body(PasswordOf { account, password, current, link }): Body<PasswordOf>,
+    Body(PasswordOf { account, password, current, link, code }): Body<PasswordOf>,
 ) -> Result<StatusCode, Failure> {
-    context.app.directory.set_password(&account, NewPassword { password, current, link }, from).await?;
+    context.app.directory.set_password(&account, NewPassword { password, current, link, code }, from).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -14,6 +14,7 @@ use super::register::{hash, row};
 const SSH_KEY: &str = "ssh_key";
 const S3_KEY: &str = "s3_key";
 const INVITATION: &str = "invitation";
+const SUBJECT: &str = "subject";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SshKeyRecord {
@@ -44,6 +45,12 @@ pub(crate) struct InvitationRecord {
     pub(crate) expires_at: Timestamp,
 }
 
+/// Whom a provider knows by another name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SubjectRecord {
+    pub(crate) account: AccountName,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Belongings {
     /// By fingerprint: one key is one person's.
@@ -52,6 +59,8 @@ pub(crate) struct Belongings {
     pub(crate) s3_keys: BTreeMap<String, S3KeyRecord>,
     /// By the hash of their secret.
     pub(crate) invitations: BTreeMap<String, InvitationRecord>,
+    /// By issuer and subject.
+    pub(crate) subjects: BTreeMap<String, SubjectRecord>,
 }
 
 pub(crate) fn ssh_key_row(fingerprint: &str, key: Option<&SshKeyRecord>) -> DirectoryRow {
@@ -66,6 +75,10 @@ pub(crate) fn invitation_row(secret: &str, invitation: &InvitationRecord) -> Dir
     row(INVITATION, hash(secret), Some(invitation))
 }
 
+pub(crate) fn subject_row(key: &str, subject: &SubjectRecord) -> DirectoryRow {
+    row(SUBJECT, key.to_owned(), Some(subject))
+}
+
 /// By the key of its row.
 pub(crate) fn no_invitation_row(key: &str) -> DirectoryRow {
     row::<InvitationRecord>(INVITATION, key.to_owned(), None)
@@ -78,6 +91,7 @@ impl Belongings {
             SSH_KEY => file(&mut self.ssh_keys, row),
             S3_KEY => file(&mut self.s3_keys, row),
             INVITATION => file(&mut self.invitations, row),
+            SUBJECT => file(&mut self.subjects, row),
             _ => None,
         }
     }
@@ -87,9 +101,11 @@ impl Belongings {
         let ssh = self.ssh_keys.iter().filter(|(_, key)| key.account == *account);
         let s3 = self.s3_keys.iter().filter(|(_, key)| key.account == *account);
         let invitations = self.invitations.iter().filter(|(_, invitation)| invitation.by == *account);
+        let subjects = self.subjects.iter().filter(|(_, subject)| subject.account == *account);
         ssh.map(|(fingerprint, _)| ssh_key_row(fingerprint, None))
             .chain(s3.map(|(access_key, _)| s3_key_row(access_key, None)))
             .chain(invitations.map(|(key, _)| no_invitation_row(key)))
+            .chain(subjects.map(|(key, _)| row::<SubjectRecord>(SUBJECT, key.clone(), None)))
             .collect()
     }
 

@@ -80,10 +80,13 @@ impl Directory {
             password: hashed,
             created_at: Timestamp::now(),
             asks_for: None,
+            second_factor: None,
         };
         let mut rows = Vec::new();
+        let is_vouched_for = matches!(entry, Entry::VouchedFor { .. });
         match entry {
             Entry::Made => {}
+            Entry::VouchedFor { subject } => rows.push(subject),
             Entry::Waiting { workspace } => {
                 account.standing = Standing::Waiting;
                 account.asks_for = workspace;
@@ -99,7 +102,8 @@ impl Directory {
             }
         }
         rows.push(account_row(&account));
-        let link = account.password.is_none().then(|| new_link(&account.name, TokenKind::PasswordLink));
+        let needs_password = account.password.is_none() && !is_vouched_for;
+        let link = needs_password.then(|| new_link(&account.name, TokenKind::PasswordLink));
         rows.extend(link.iter().map(|(secret, token)| token_row(secret, token)));
         let view = self.register().account_view(&account);
         let subject = account.name.to_string();
@@ -181,6 +185,10 @@ impl Directory {
 pub(super) enum Entry {
     /// By an administrator.
     Made,
+    /// By a provider that we sign people in through, and whose word on them this row keeps.
+    VouchedFor {
+        subject: DirectoryRow,
+    },
     /// It waits for approval: of the workspace's owners, or of an administrator.
     Waiting {
         workspace: Option<String>,

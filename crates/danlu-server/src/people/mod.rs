@@ -11,8 +11,11 @@ mod keys;
 mod links;
 mod password;
 mod register;
+mod second_factor;
 mod signing_in;
+mod subjects;
 mod throttle;
+mod totp;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -116,6 +119,7 @@ impl Directory {
                 password: None,
                 created_at: Timestamp::now(),
                 asks_for: None,
+                second_factor: None,
             };
             let deed = Deed {
                 by: "-",
@@ -140,6 +144,10 @@ impl Directory {
         // A row that was just written can be read.
         let _ = directory.register().file(&register::token_row(local_token, &local));
         Ok(directory)
+    }
+
+    pub(crate) fn registration(&self) -> Registration {
+        self.registration
     }
 
     fn register(&self) -> MutexGuard<'_, Register> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::belongings::Belongings;
+use super::second_factor::SecondFactor;
 
 /// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
 /// otherwise.
@@ -33,6 +34,8 @@ pub(crate) struct Account {
     /// The workspace whose owners may approve it, while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asks_for: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) second_factor: Option<SecondFactor>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,9 +50,12 @@ pub(crate) struct Token {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Member {
     role: WorkspaceRole,
+    /// Given by a group of the provider, and taken away with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    from_group: bool,
 }
 
 const ACCOUNT: &str = "account";
@@ -90,7 +96,16 @@ pub(crate) fn member_row(
     role: Option<WorkspaceRole>,
 ) -> DirectoryRow {
     // An account's name holds no slash, so the last one parts the two.
-    row(MEMBER, format!("{workspace}/{account}"), role.map(|role| Member { role }).as_ref())
+    let member = role.map(|role| Member { role, from_group: false });
+    row(MEMBER, format!("{workspace}/{account}"), member.as_ref())
+}
+
+pub(crate) fn member_of_group_row(
+    workspace: &str,
+    account: &AccountName,
+    role: WorkspaceRole,
+) -> DirectoryRow {
+    row(MEMBER, format!("{workspace}/{account}"), Some(&Member { role, from_group: true }))
 }
 
 /// From here on, a starting server makes nobody a way in.
@@ -103,7 +118,7 @@ pub(crate) struct Register {
     accounts: BTreeMap<AccountName, Account>,
     /// By the hash of their secret.
     tokens: HashMap<String, Token>,
-    members: BTreeMap<String, BTreeMap<AccountName, WorkspaceRole>>,
+    members: BTreeMap<String, BTreeMap<AccountName, Member>>,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
@@ -158,7 +173,7 @@ impl Register {
         let account = account.parse().ok()?;
         let members = self.members.entry(workspace.to_owned()).or_default();
         match &row.value {
-            Some(value) => members.insert(account, serde_json::from_str::<Member>(value).ok()?.role),
+            Some(value) => members.insert(account, serde_json::from_str(value).ok()?),
             None => members.remove(&account),
         };
         self.members.retain(|_, members| !members.is_empty());
@@ -224,7 +239,8 @@ impl Register {
     }
 
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {
-        let given = self.members.get(workspace).and_then(|members| members.get(person)).copied();
+        let given =
+            self.members.get(workspace).and_then(|members| members.get(person)).map(|member| member.role);
         let by_nature = match workspace {
             EVERYBODYS => Some(WorkspaceRole::Member),
             _ if workspace == person.as_str() => Some(WorkspaceRole::Owner),
@@ -247,12 +263,19 @@ impl Register {
 
     pub(crate) fn members(&self, workspace: &str) -> Vec<MemberView> {
         let members = self.members.get(workspace).into_iter().flatten();
-        members.map(|(account, role)| MemberView { account: account.clone(), role: *role }).collect()
+        members.map(|(account, member)| MemberView { account: account.clone(), role: member.role }).collect()
+    }
+
+    /// The workspaces that somebody was put into, and whether a group did so.
+    pub(crate) fn roles_of(&self, account: &AccountName) -> impl Iterator<Item = (&str, bool)> {
+        self.members.iter().filter_map(|(workspace, members)| {
+            members.get(account).map(|member| (workspace.as_str(), member.from_group))
+        })
     }
 
     pub(crate) fn account_view(&self, account: &Account) -> AccountView {
-        let role = |(workspace, members): (&String, &BTreeMap<AccountName, WorkspaceRole>)| {
-            Some(Membership { workspace: workspace.clone(), role: *members.get(&account.name)? })
+        let role = |(workspace, members): (&String, &BTreeMap<AccountName, Member>)| {
+            Some(Membership { workspace: workspace.clone(), role: members.get(&account.name)?.role })
         };
         AccountView {
             name: account.name.clone(),
@@ -260,6 +283,7 @@ impl Register {
             email: account.email.clone(),
             admin: account.admin,
             standing: account.standing,
+            second_factor: account.has_second_factor(),
             created_at: account.created_at,
             asks_for: account.asks_for.clone().filter(|_| account.standing == Standing::Waiting),
             workspaces: self.members.iter().filter_map(role).collect(),

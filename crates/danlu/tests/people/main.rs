@@ -9,5 +9,7 @@ mod coming_in;
 mod entrance;
 mod links;
 mod matrix;
+mod providers;
+mod second_factor;
 mod signing_in;
 mod site;

@@ -22,6 +22,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
         "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
         "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
+        "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
         "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
         "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
@@ -56,6 +57,11 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "POST /accounts/{name}/password_link"
         | "GET /accounts/{name}/tokens"
         | "DELETE /accounts/{name}/tokens/{id}"
+        | "GET /ways_in"
+        | "GET /oidc/start"
+        | "GET /oidc/callback"
+        | "POST /accounts/{name}/totp"
+        | "DELETE /accounts/{name}/totp"
         | "POST /accounts/{name}/tokens/{id}/rotation"
         | "GET /accounts/{name}/ssh_keys"
         | "DELETE /accounts/{name}/ssh_keys/{id}"
@@ -178,6 +184,10 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
                 site.ask("ada", "DELETE", &key, &Value::Null).await;
             }
             answer
+        }
+        "DELETE /accounts/{name}/totp" | "POST /accounts/{name}/totp/confirmation" => {
+            site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await;
+            site.ask(who, method, &path, &body).await
         }
         "DELETE /accounts/{name}/s3_keys/{access_key}" => {
             let made = site.ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket" })).await;

@@ -149,6 +149,17 @@ mod tests {
         ];
         let answers: Vec<String> =
             cases.iter().map(|text| SshKey::read(text).unwrap_err().to_string()).collect();
-        insta::assert_snapshot!(answers.join("\n"), @"");
+        insta::assert_snapshot!(answers.join("\n"), @r#"
+        a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one
+        a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one
+        this is a private key: keep it to yourself, and paste the one from the `.pub` file
+        `command="sh"` is no kind of key that is taken: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA
+        `ssh-dss` is no kind of key that is taken: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA
+        the key is cut off or damaged
+        the key is cut off or damaged
+        the key is cut off or damaged
+        a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one
+        an RSA key of 1024 bits is too easy to break: 2048 are the least
+        "#);
     }
 }

@@ -1,4 +1,4 @@
-//! Sign-in through somebody else's accounts: what an administrator writes about an OpenID Connect provider.
+//! Sign-in through somebody else's accounts: what an administrator writes about an OIDC provider.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

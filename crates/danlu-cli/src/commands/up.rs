@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     /// approves)
     #[arg(long, default_value = "closed", value_name = "HOW")]
     registration: Registration,
-    /// A provider (OpenID Connect) through which people sign in, in YAML or JSON
+    /// A provider (OIDC) through which people sign in, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     oidc: Option<PathBuf>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent

@@ -5,13 +5,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRequestParts, OptionalFromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use danlu_types::{Problem, ProblemCode};
+use futures::StreamExt as _;
 
 use super::Context;
 use super::extract::Failure;
@@ -92,8 +94,8 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
     match asker {
         Some(asker) => {
-            request.extensions_mut().insert(asker);
-            next.run(request).await
+            request.extensions_mut().insert(asker.clone());
+            until_lapse(context, asker, next.run(request).await)
         }
         None if is_public => next.run(request).await,
         None => {
@@ -102,6 +104,17 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
             response
         }
     }
+}
+
+/// A stream ends with the token that it was opened with. Here, so that no handler can forget it.
+fn until_lapse(context: Context, asker: Asker, response: Response) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE);
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return response;
+    }
+    let lapse = async move { context.app.directory.lapsed(&asker).await };
+    let (parts, body) = response.into_parts();
+    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(lapse)))
 }
 
 fn unknown() -> Problem {

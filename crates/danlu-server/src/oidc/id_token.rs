@@ -1,4 +1,4 @@
-//! ID tokens (OpenID Connect Core, 3.1.3.7): signed by the provider's key, meant for us, for this sign-in, and still good.
+//! ID tokens (OIDC Core, 3.1.3.7): signed by the provider's key, meant for us, for this sign-in, and still good.
 //!
 //! A pure function of the token, the provider's keys and what is expected. Only signatures with a public key are taken: a
 //! token that says `none`, or that our own client secret could have signed, proves nothing.

@@ -1,4 +1,4 @@
-//! Sign-in through an OpenID Connect provider: the authorization code flow with PKCE, state and nonce.
+//! Sign-in through an OIDC provider: the authorization code flow with PKCE, state and nonce.
 //!
 //! By hand over the HTTP client and the cryptography that are here anyway (ADR 9).
 

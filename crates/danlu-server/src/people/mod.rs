@@ -8,6 +8,7 @@ mod cases;
 mod grants;
 mod invitations;
 mod keys;
+mod lapse;
 mod links;
 mod password;
 mod register;
@@ -48,6 +49,8 @@ pub(crate) struct Directory {
     /// One change at a time: each looks, decides and writes.
     changing: tokio::sync::Mutex<()>,
     guesses: Mutex<Guesses>,
+    /// Told after every change.
+    changes: tokio::sync::watch::Sender<()>,
     registration: Registration,
     sealer: Arc<Sealer>,
 }
@@ -66,6 +69,8 @@ pub(crate) struct Asker {
     pub(crate) person: Person,
     /// The id of the token it came with.
     pub(crate) token: String,
+    /// Under which the token is filed: a hash of its secret, so another one once it is rotated.
+    key: String,
     pub(crate) from: IpAddr,
 }
 
@@ -105,6 +110,7 @@ impl Directory {
             register: Mutex::new(register),
             changing: tokio::sync::Mutex::default(),
             guesses: Mutex::default(),
+            changes: tokio::sync::watch::Sender::default(),
             registration,
             sealer,
         };
@@ -160,7 +166,7 @@ impl Directory {
 
     pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
         let (person, token) = self.register().asker(secret, Timestamp::now())?;
-        Some(Asker { person, token: token.id, from })
+        Some(Asker { person, token: token.id, key: register::hash(secret), from })
     }
 
     /// The workspaces whose jobs somebody sees; `None` for all.
@@ -197,6 +203,8 @@ impl Directory {
                 tracing::error!("{trouble} although it was just written");
             }
         }
+        drop(register);
+        self.changes.send_replace(());
         Ok(())
     }
 }

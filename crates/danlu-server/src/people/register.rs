@@ -238,6 +238,14 @@ impl Register {
         Some((person, token))
     }
 
+    /// When the token of this key ends, if it can be used at all.
+    pub(crate) fn expiry(&self, key: &str, now: Timestamp) -> Option<Option<Timestamp>> {
+        let token = self.tokens.get(key)?;
+        self.account(&token.account).filter(|account| account.standing == Standing::Active)?;
+        let is_over = token.expires_at.is_some_and(|end| end <= now);
+        (!is_over).then_some(token.expires_at)
+    }
+
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {
         let given =
             self.members.get(workspace).and_then(|members| members.get(person)).map(|member| member.role);
@@ -273,21 +281,27 @@ impl Register {
         })
     }
 
+    /// All accounts, with what each is where: one look at every member instead of one for every account and workspace.
+    pub(crate) fn account_views(&self) -> Vec<AccountView> {
+        let mut workspaces: BTreeMap<&AccountName, Vec<Membership>> = BTreeMap::new();
+        for (workspace, members) in &self.members {
+            for (account, member) in members {
+                let membership = Membership { workspace: workspace.clone(), role: member.role };
+                workspaces.entry(account).or_default().push(membership);
+            }
+        }
+        let mut view = |account: &Account| {
+            let own = workspaces.remove(&account.name).unwrap_or_default();
+            view_with(account, own)
+        };
+        self.accounts.values().map(&mut view).collect()
+    }
+
     pub(crate) fn account_view(&self, account: &Account) -> AccountView {
         let role = |(workspace, members): (&String, &BTreeMap<AccountName, Member>)| {
             Some(Membership { workspace: workspace.clone(), role: members.get(&account.name)?.role })
         };
-        AccountView {
-            name: account.name.clone(),
-            display_name: account.display_name.clone(),
-            email: account.email.clone(),
-            admin: account.admin,
-            standing: account.standing,
-            second_factor: account.has_second_factor(),
-            created_at: account.created_at,
-            asks_for: account.asks_for.clone().filter(|_| account.standing == Standing::Waiting),
-            workspaces: self.members.iter().filter_map(role).collect(),
-        }
+        view_with(account, self.members.iter().filter_map(role).collect())
     }
 
     pub(crate) fn token_view(&self, token: &Token) -> TokenView {
@@ -300,5 +314,19 @@ impl Register {
             expires_at: token.expires_at,
             last_used_at: self.used.get(&token.id).copied(),
         }
+    }
+}
+
+fn view_with(account: &Account, workspaces: Vec<Membership>) -> AccountView {
+    AccountView {
+        name: account.name.clone(),
+        display_name: account.display_name.clone(),
+        email: account.email.clone(),
+        admin: account.admin,
+        standing: account.standing,
+        second_factor: account.has_second_factor(),
+        created_at: account.created_at,
+        asks_for: account.asks_for.clone().filter(|_| account.standing == Standing::Waiting),
+        workspaces,
     }
 }

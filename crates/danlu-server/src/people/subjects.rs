@@ -32,6 +32,7 @@ impl Directory {
     ) -> Result<(String, Asker), Problem> {
         let key = format!("{} {}", identity.issuer, identity.subject);
         let known = self.register().belongings.subjects.get(&key).map(|subject| subject.account.clone());
+        let is_new_link = known.is_none() && link_to.is_some();
         let name = match (known, link_to) {
             (Some(name), _) => name,
             (None, Some(asker)) => asker.person.name.clone(),
@@ -44,7 +45,7 @@ impl Directory {
         };
         let mut rows = self.memberships(&account, &identity.groups, groups);
         rows.push(subject_row(&key, &SubjectRecord { account: name.clone() }));
-        if link_to.is_some() {
+        if is_new_link {
             let deed = Deed {
                 by: name.as_str(),
                 from,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use danlu_types::api::{
-    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, HealthView, JobQuery,
-    JobView, LogLine, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest, WorkspaceView,
+    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, FileEntry, FileQuery,
+    HealthView, JobQuery, JobView, LogLine, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest,
 };
 use danlu_types::fingerprint::Fingerprint;
 use danlu_types::sample::Sample;
@@ -114,6 +114,10 @@ impl Client {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/release"))).await
     }
 
+    pub async fn job_approve(&self, id: JobId) -> Result<JobView, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/jobs/{id}/approval"))).await
+    }
+
     /// A new job like `id`, with `overrides` (a JSON object) merged into its specification.
     pub async fn job_clone(&self, id: JobId, overrides: &serde_json::Value) -> Result<JobView, ClientError> {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/clone")).json(overrides)).await
@@ -139,6 +143,25 @@ impl Client {
         self.answer(self.request(Method::GET, &format!("/jobs/{id}/samples")).query(query)).await
     }
 
+    pub async fn files_list(&self, id: JobId, query: &FileQuery) -> Result<Page<FileEntry>, ClientError> {
+        self.answer(self.request(Method::GET, &format!("/jobs/{id}/files")).query(query)).await
+    }
+
+    /// Hands the pieces of a file that a job left to `take`, which may refuse to go on.
+    pub async fn file_read<E: From<ClientError>>(
+        &self,
+        id: JobId,
+        query: &FileQuery,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let request = self.request(Method::GET, &format!("/jobs/{id}/files/content")).query(query);
+        let mut response = self.send(request).await?;
+        while let Some(piece) = response.chunk().await.map_err(|source| self.unreachable(source))? {
+            take(&piece)?;
+        }
+        Ok(())
+    }
+
     /// The job's log as it grows, until the job has ended.
     pub fn logs_follow(&self, id: JobId, query: LogQuery) -> LogFollow {
         LogFollow::new(self.clone(), id, query)
@@ -154,10 +177,6 @@ impl Client {
 
     pub async fn devices_list(&self) -> Result<Page<DeviceView>, ClientError> {
         self.get("/devices").await
-    }
-
-    pub async fn workspaces_list(&self) -> Result<Page<WorkspaceView>, ClientError> {
-        self.get("/workspaces").await
     }
 
     /// Has nothing new start on a node.

@@ -15,6 +15,7 @@ mod profile;
 mod session;
 pub mod sse;
 mod trust;
+mod workspaces;
 
 pub use client::Client;
 pub use dial::Connection;

@@ -56,6 +56,12 @@ pub enum Action {
     /// See who is in a workspace.
     SeeMembers,
     ChangeMembers,
+    /// Change what concerns a workspace's own people.
+    ChangeWorkspace,
+    /// Let jobs start that ask for much.
+    ApproveJob,
+    /// Make and delete workspaces, and say what each may take of the cluster.
+    RunWorkspaces,
     /// See an account, its tokens and its sessions.
     SeeAccount,
     /// Change a password, make and revoke tokens.
@@ -67,7 +73,7 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 14] = [
+pub const POLICY: [(Action, Relation, Scope); 17] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
     (Action::RunCluster, Relation::Admin, Scope::All),
@@ -78,6 +84,9 @@ pub const POLICY: [(Action, Relation, Scope); 14] = [
     (Action::EnterJob, Relation::Author, Scope::Jobs),
     (Action::SeeMembers, Relation::Viewer, Scope::Read),
     (Action::ChangeMembers, Relation::Owner, Scope::All),
+    (Action::ChangeWorkspace, Relation::Owner, Scope::All),
+    (Action::ApproveJob, Relation::Owner, Scope::Jobs),
+    (Action::RunWorkspaces, Relation::Admin, Scope::All),
     (Action::SeeAccount, Relation::Author, Scope::Read),
     (Action::ChangeAccount, Relation::Author, Scope::All),
     (Action::RunAccounts, Relation::Admin, Scope::All),

@@ -7,6 +7,7 @@
 mod app;
 mod book;
 mod entrance;
+mod files;
 mod folder;
 mod http;
 mod ledger;
@@ -19,6 +20,8 @@ mod reports;
 pub mod sealing;
 mod serve;
 mod sharing;
+mod unix_users;
+mod usage;
 mod wake;
 mod workspaces;
 
@@ -26,6 +29,7 @@ pub use entrance::{Entrance, Tls};
 pub use http::openapi_json;
 pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;
+pub use unix_users::UnixUsers;
 
 /// An error with its causes, on one line.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {

@@ -11,10 +11,10 @@ use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
+use danlu_types::Span;
 use danlu_types::account::Registration;
 use danlu_types::link::sign_in_page;
 use danlu_types::oidc::OidcSettings;
-use danlu_types::{Sharing, Span};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -33,6 +33,8 @@ use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sealing::Sealer;
 use crate::sharing::SharingSource;
+use crate::unix_users::{UnixUsers, UserTable};
+use crate::usage::UsageLog;
 use crate::wake::Wake;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
@@ -46,7 +48,7 @@ pub struct ServeOptions {
     pub database: Option<String>,
     /// Nodes to make up, as `danlu up --simulate` takes them.
     pub simulate: Option<String>,
-    /// Where the workspaces are read from, at start and at SIGHUP; without one, nothing is guaranteed or limited.
+    /// A file whose workspaces are taken over at start and at SIGHUP.
     pub sharing: Option<Arc<dyn SharingSource>>,
     /// The program, with its arguments, whose copies become the launchers of workers (`danlu_launch::serve`).
     pub nursery: Vec<OsString>,
@@ -54,6 +56,8 @@ pub struct ServeOptions {
     pub registration: Registration,
     /// A provider through which people sign in.
     pub oidc: Option<OidcSettings>,
+    /// Whom jobs run as; the server's own user when absent.
+    pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
 }
@@ -70,7 +74,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     if let Some(objection) = options.entrance.objection() {
         bail!(objection);
     }
-    let folder = DataFolder::open(&options.data)?;
+    let folder = DataFolder::open(&options.data, options.unix_users.is_some())?;
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
@@ -173,19 +177,27 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let sharing = match &options.sharing {
-        Some(source) => crate::sharing::read(source.as_ref(), &book.nodes())?,
-        None => Sharing::default(),
-    };
+    let sealer = Arc::new(Sealer::open(&folder.path)?);
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer)
+        .await
+        .context("could not read the accounts")?;
+    if let Some(source) = options.sharing.clone() {
+        crate::sharing::take(source, &directory).await?;
+    }
+    let sharing = directory.sharing();
+    for warning in danlu_core::quota::overpromised(&sharing, &book.nodes()) {
+        tracing::warn!("{warning}; not all guarantees can be kept at once");
+    }
     let planner = Planner::new(book.clone(), sharing);
     let mut ended = store.jobs_ended_last(JOBS_TO_LEARN_FROM).await?;
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
-    let sealer = Arc::new(Sealer::open(&folder.path)?);
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer)
-        .await
-        .context("could not read the accounts")?;
+    let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
+    match (&options.unix_users, users.limitation()) {
+        (Some(rule), _) => tracing::info!("jobs run as {rule}"),
+        (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
+    }
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -203,6 +215,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         nodes,
         reports,
         directory,
+        usage: UsageLog::open(&folder.path, Timestamp::now()),
+        users,
     })
 }
 

@@ -3,8 +3,11 @@
 mod accounts;
 mod cluster;
 mod explanation;
+mod files;
 mod keys;
+mod quota;
 mod series;
+mod usage;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -19,11 +22,14 @@ pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
     NewSshKey, S3KeyView, SshKeyView,
 };
+pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use series::{MetricPoint, SeriesQuery};
+pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};
 

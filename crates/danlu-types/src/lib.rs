@@ -33,4 +33,4 @@ pub use reading::{DeviceProcess, Reading};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
 };
-pub use workspace::{Amounts, HeadOfLine, Sharing, Workspace};
+pub use workspace::{Amounts, HeadOfLine, IdlePolicy, Sharing, Workspace};

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use danlu_client::{Client, ClientError};
 use danlu_testkit::{TestServer, spec};
-use danlu_types::JobId;
 use danlu_types::account::{AccountName, Scope, WorkspaceRole};
 use danlu_types::api::{JobQuery, NewAccount, NewRole, NewToken};
+use danlu_types::{JobId, Workspace};
 
 const ACCOUNTS: usize = 1000;
 const WORKSPACES: usize = 50;
@@ -32,6 +32,9 @@ fn name(number: usize) -> AccountName {
 async fn measure() -> Result<(), ClientError> {
     let server = TestServer::start(env!("CARGO_BIN_EXE_danlu"), &[]).await;
     let admin = server.client();
+    for number in 0..WORKSPACES {
+        admin.workspace_set(&format!("team-{number}"), &Workspace::default()).await?;
+    }
     for number in 0..ACCOUNTS {
         let name = name(number);
         admin

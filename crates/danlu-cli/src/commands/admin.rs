@@ -1,4 +1,6 @@
-//! `danlu admin`: accounts, and what was done by whom.
+//! `danlu admin`: accounts, workspaces, and what was done by whom.
+
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -26,6 +28,12 @@ enum Action {
     /// Lists accounts, or changes them
     #[command(subcommand)]
     User(User),
+    /// Makes, changes and deletes workspaces
+    #[command(subcommand)]
+    Workspace(workspace::Action),
+    /// Says what workspaces are guaranteed and may use
+    #[command(subcommand)]
+    Quota(workspace::Quota),
     /// Lists what was done by whom, oldest first, or checks that nothing of it was changed
     Audit {
         /// Only what this account did
@@ -86,6 +94,8 @@ enum User {
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.action {
         Action::User(action) => user(&client, action).await?,
+        Action::Workspace(action) => workspace::run(&client, action).await?,
+        Action::Quota(action) => workspace::quota(&client, action).await?,
         Action::Audit { verify: true, json: _, by: _, of: _ } => return check(&client).await,
         Action::Audit { by, of, verify: _, json } => {
             let entries =

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use danlu_client::data_folder;
-use danlu_server::{Entrance, FirstSignIn, ServeOptions, SharingSource, Tls};
+use danlu_server::{Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use danlu_types::oidc::OidcSettings;
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
-    /// Who shares the cluster, and how: guarantees and limits, in YAML or JSON; read again at SIGHUP
+    /// Workspaces to make and change at each start and at SIGHUP: guarantees, limits and the rest, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
     /// How accounts come to be: `closed` (administrators make them), `invitation`, or `open` (anybody asks, and somebody
@@ -61,6 +61,10 @@ pub(crate) struct Arguments {
     /// A provider (OIDC) through which people sign in, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     oidc: Option<PathBuf>,
+    /// Runs jobs as users of their own: `same-name` for the machine's users with the accounts' names, or a range of user ids
+    /// to give to accounts (`200000-299999`). The server must be root's; without this, all jobs run as its own user
+    #[arg(long, value_name = "RULE")]
+    unix_users: Option<UnixUsers>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -91,6 +95,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
         registration: arguments.registration,
         oidc,
+        unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {

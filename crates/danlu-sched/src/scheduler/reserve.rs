@@ -14,6 +14,7 @@ use super::allow::exceeds;
 use super::future::Future;
 use super::pass::{Entry, Pass};
 use super::queue::{Class, Place, Pools, Waiting};
+use super::running::SHORTEST;
 use super::running::{Ends, after};
 use super::usage::{Resource, Usage};
 use super::{Reservation, Scheduler};
@@ -248,7 +249,7 @@ impl Pass<'_> {
     /// When a waiting job should end that starts at a given time.
     pub(super) fn end_expected_of(&self, job: JobId, start: Timestamp) -> Timestamp {
         let waiting = self.scheduler.queue.get(job);
-        waiting.map_or(start, |waiting| after(start, waiting.estimate.most))
+        waiting.map_or(start, |waiting| after(start, waiting.estimate.most.max(SHORTEST)))
     }
 
     fn spare_beside(&self, class: &Class, placement: &Placement) -> Spare {

@@ -47,10 +47,7 @@ pub(crate) async fn create_account(
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<Invitation>), Failure> {
     require_of_platform(&asker, Action::RunAccounts)?;
-    Ok((
-        StatusCode::CREATED,
-        Json(context.app.directory.create_account(&asker, new, &context.app.planner.sharing()).await?),
-    ))
+    Ok((StatusCode::CREATED, Json(context.app.directory.create_account(&asker, new).await?)))
 }
 
 /// Show an account

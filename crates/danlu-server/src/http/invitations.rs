@@ -25,8 +25,7 @@ pub(crate) async fn register(
     From(from): From,
     Body(new): Body<NewRegistration>,
 ) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    let sharing = context.app.planner.sharing();
-    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, from, &sharing).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, from).await?)))
 }
 
 /// List a workspace's invitations that are still good

@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 use super::Context;
 use super::extract::{Body, Failure, OptionalBody, Path, Query, json_problem};
 use crate::app::store_problem;
-use crate::people::Asker;
+use crate::people::{Asker, require_of_platform};
 
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1000;
@@ -183,6 +183,23 @@ pub(crate) async fn release(
     Path(id): Path<JobId>,
 ) -> Result<Json<JobView>, Failure> {
     change(context, &asker, id, Event::Release { by: asker.name() }).await
+}
+
+/// Let a job start that asks for more than its workspace gives without approval
+#[utoipa::path(post, path = "/jobs/{id}/approval", tag = "jobs", params(("id" = u64, Path)), responses(
+    (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn approve(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
+    let job = context.app.job_for(&asker, id, Action::ApproveJob).await?;
+    if context.app.directory.is_personal(&job.spec.workspace) {
+        // Everybody owns their own.
+        require_of_platform(&asker, Action::RunWorkspaces)?;
+    }
+    let job = context.app.change(id, Event::Approve { by: asker.name() }).await?;
+    Ok(Json(context.app.view(&job).await))
 }
 
 async fn change(context: Context, asker: &Asker, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {

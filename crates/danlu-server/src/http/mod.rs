@@ -5,6 +5,7 @@ mod auth;
 mod cluster;
 mod code;
 mod extract;
+mod files;
 mod invitations;
 mod jobs;
 mod keys;
@@ -14,6 +15,7 @@ mod second_factor;
 mod series;
 mod session;
 mod signing_in;
+mod workspaces;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ use crate::app::App;
 use crate::entrance::Entrance;
 use crate::oidc::Oidc;
 use extract::Failure;
+pub(crate) use logs::last_attempt;
 
 /// Job files are small; anything larger is a mistake or an attack.
 const LARGEST_BODY: usize = 1 << 20;
@@ -70,12 +73,15 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(jobs::stop))
         .routes(routes!(jobs::hold))
         .routes(routes!(jobs::release))
+        .routes(routes!(jobs::approve))
         .routes(routes!(jobs::clone))
         .routes(routes!(jobs::why))
         .routes(routes!(logs::page))
         .routes(routes!(logs::follow))
         .routes(routes!(series::metrics))
         .routes(routes!(series::samples))
+        .routes(routes!(files::list))
+        .routes(routes!(files::content))
         .routes(routes!(session::open))
         .routes(routes!(cluster::events))
         .routes(routes!(cluster::nodes))
@@ -84,7 +90,11 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
-        .routes(routes!(cluster::workspaces))
+        .routes(routes!(cluster::usage))
+        .routes(routes!(workspaces::list))
+        .routes(routes!(workspaces::show, workspaces::set, workspaces::delete))
+        .routes(routes!(workspaces::quota))
+        .routes(routes!(workspaces::sharing, workspaces::set_sharing))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))

@@ -70,9 +70,9 @@ pub(crate) async fn oidc_callback(
         return Err(Failure(Problem::new(ProblemCode::Unauthenticated, detail)));
     };
     let identity = oidc.arrive(&query.state, &code).await.map_err(|error| failed(&error))?;
-    let (directory, sharing) = (&context.app.directory, context.app.planner.sharing());
+    let directory = &context.app.directory;
     let groups = &oidc.settings.groups;
-    let (secret, _) = directory.sign_in_by_subject(identity, asker.as_ref(), groups, from, &sharing).await?;
+    let (secret, _) = directory.sign_in_by_subject(identity, asker.as_ref(), groups, from).await?;
     let cookies = AppendHeaders([
         (SET_COOKIE, session_cookie(&context, &secret, SESSION_SECONDS)),
         (SET_COOKIE, state_cookie(&context, "", 0)),

@@ -1,6 +1,6 @@
 //! Sign-in through an OIDC provider: the authorization code flow with PKCE, state and nonce.
 //!
-//! By hand over the HTTP client and the cryptography that are here anyway (ADR 9).
+//! By hand over the HTTP client and the cryptography that are here anyway (ADR 10).
 
 mod id_token;
 

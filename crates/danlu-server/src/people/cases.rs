@@ -6,7 +6,7 @@ use danlu_core::policy::{self, Action};
 use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{AccountChange, AccountView, Invitation, NewAccount, TokenKind, Whoami};
-use danlu_types::{FieldError, Problem, ProblemCode, Sharing};
+use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
@@ -37,13 +37,8 @@ impl Directory {
         self.view(name)
     }
 
-    pub(crate) async fn create_account(
-        &self,
-        asker: &Asker,
-        new: NewAccount,
-        workspaces: &Sharing,
-    ) -> Result<Invitation, Problem> {
-        self.create(new, Entry::Made, &asker.name(), asker.from, workspaces).await
+    pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
+        self.create(new, Entry::Made, &asker.name(), asker.from).await
     }
 
     pub(super) async fn create(
@@ -52,7 +47,6 @@ impl Directory {
         entry: Entry,
         by: &str,
         from: IpAddr,
-        workspaces: &Sharing,
     ) -> Result<Invitation, Problem> {
         check_text("display_name", new.display_name.as_deref())?;
         check_text("email", new.email.as_deref())?;
@@ -67,7 +61,7 @@ impl Directory {
         }
         // Everybody owns the workspace of their name: nobody may come to own one that is there already.
         let name = new.name.as_str();
-        if workspaces.workspaces.contains_key(name) || !self.register().members(name).is_empty() {
+        if self.register().has_workspace(name) {
             let detail = format!("`{name}` is the name of a workspace");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
         }
@@ -92,8 +86,13 @@ impl Directory {
                 account.asks_for = workspace;
             }
             Entry::Invited { key, invitation } => {
-                // Somebody else may have used it while the password was hashed.
-                if !self.register().belongings.invitations.contains_key(&key) {
+                // Somebody else may have used it while the password was hashed, or the workspace may be gone.
+                let is_good = {
+                    let register = self.register();
+                    register.belongings.invitations.contains_key(&key)
+                        && register.has_workspace(&invitation.workspace)
+                };
+                if !is_good {
                     let detail = "this invitation is not good, or not any more";
                     return Err(Problem::new(ProblemCode::Forbidden, detail));
                 }

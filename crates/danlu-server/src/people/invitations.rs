@@ -12,11 +12,12 @@ use danlu_types::api::{
     NewRegistration,
 };
 use danlu_types::spec::is_name;
-use danlu_types::{FieldError, Problem, ProblemCode, Sharing};
+use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
 use super::belongings::{InvitationRecord, invitation_row, invitation_view, no_invitation_row};
 use super::cases::{Entry, new_id};
+use super::grants::no_workspace;
 use super::links::too_often;
 use super::register::{Account, account_row, member_row};
 use super::{Asker, Deed, Directory, json, new_secret};
@@ -34,7 +35,6 @@ impl Directory {
         &self,
         new: NewRegistration,
         from: IpAddr,
-        workspaces: &Sharing,
     ) -> Result<AccountView, Problem> {
         if let Some(workspace) = &new.workspace
             && !is_name(workspace)
@@ -49,7 +49,7 @@ impl Directory {
         let by = new.name.to_string();
         let NewRegistration { name, display_name, email, password, .. } = new;
         let account = NewAccount { name, display_name, email, password: Some(password) };
-        Ok(self.create(account, entry, &by, from, workspaces).await?.account)
+        Ok(self.create(account, entry, &by, from).await?.account)
     }
 
     fn invited(&self, secret: &str, from: IpAddr) -> Result<Entry, Problem> {
@@ -242,6 +242,9 @@ impl Directory {
 
     fn require_doorkeeper(&self, asker: &Asker, workspace: &str) -> Result<(), Problem> {
         self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
+        if !self.has_workspace(workspace) {
+            return Err(no_workspace(workspace));
+        }
         if asker.person.admin || asker.person.name.as_str() != workspace {
             return Ok(());
         }

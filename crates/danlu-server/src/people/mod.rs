@@ -17,6 +17,7 @@ mod signing_in;
 mod subjects;
 mod throttle;
 mod totp;
+mod workspaces;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,7 @@ use jiff::Timestamp;
 use rand::Rng;
 use serde::Serialize;
 
+pub(crate) use grants::no_workspace;
 use register::{Account, Register, Token};
 use throttle::Throttle;
 
@@ -104,6 +106,7 @@ impl Directory {
                 tracing::error!("{trouble}; it counts as missing");
             }
         }
+        register.list_all();
         let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
         let directory = Directory {
             store,

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use danlu_core::policy::Person;
 use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Scope, Standing, WorkspaceRole};
-use danlu_types::api::{AccountView, MemberView, Membership, TokenKind, TokenView};
+use danlu_types::api::{AccountView, MemberView, Membership, SharingRules, TokenKind, TokenView};
+use danlu_types::{Sharing, Workspace};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -61,6 +62,8 @@ struct Member {
 const ACCOUNT: &str = "account";
 const TOKEN: &str = "token";
 const MEMBER: &str = "member";
+const WORKSPACE: &str = "workspace";
+const SHARING: &str = "sharing";
 /// What has happened once and for all.
 const MILESTONE: &str = "milestone";
 const ADMIN_SIGNED_IN: &str = "admin_signed_in";
@@ -108,6 +111,14 @@ pub(crate) fn member_of_group_row(
     row(MEMBER, format!("{workspace}/{account}"), Some(&Member { role, from_group: true }))
 }
 
+pub(crate) fn workspace_row(name: &str, rules: Option<&Workspace>) -> DirectoryRow {
+    row(WORKSPACE, name.to_owned(), rules)
+}
+
+pub(crate) fn sharing_row(rules: &SharingRules) -> DirectoryRow {
+    row(SHARING, String::new(), Some(rules))
+}
+
 /// From here on, a starting server makes nobody a way in.
 pub(crate) fn admin_has_signed_in_row() -> DirectoryRow {
     row(MILESTONE, ADMIN_SIGNED_IN.to_owned(), Some(&serde_json::Map::new()))
@@ -119,6 +130,7 @@ pub(crate) struct Register {
     /// By the hash of their secret.
     tokens: HashMap<String, Token>,
     members: BTreeMap<String, BTreeMap<AccountName, Member>>,
+    sharing: Sharing,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
@@ -132,10 +144,13 @@ impl Register {
             ACCOUNT => self.file_account(row),
             TOKEN => self.file_token(row),
             MEMBER => self.file_member(row),
+            WORKSPACE => self.file_workspace(row),
+            SHARING => self.file_sharing(row),
             MILESTONE if row.key == ADMIN_SIGNED_IN => {
                 self.admin_has_signed_in = row.value.is_some();
                 Some(())
             }
+            crate::unix_users::UNIX_USER => Some(()),
             _ => self.belongings.file(row),
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
@@ -178,6 +193,45 @@ impl Register {
         };
         self.members.retain(|_, members| !members.is_empty());
         Some(())
+    }
+
+    fn file_workspace(&mut self, row: &DirectoryRow) -> Option<()> {
+        match &row.value {
+            Some(value) => self.sharing.workspaces.insert(row.key.clone(), serde_json::from_str(value).ok()?),
+            None => self.sharing.workspaces.remove(&row.key),
+        };
+        Some(())
+    }
+
+    fn file_sharing(&mut self, row: &DirectoryRow) -> Option<()> {
+        let SharingRules { lending, minimum_run_time, personal } =
+            serde_json::from_str(row.value.as_ref()?).ok()?;
+        let workspaces = std::mem::take(&mut self.sharing.workspaces);
+        self.sharing = Sharing { lending, minimum_run_time, personal, workspaces };
+        Some(())
+    }
+
+    /// Lists workspaces that are there only by their people: before there were rules, nobody had to make one.
+    pub(crate) fn list_all(&mut self) {
+        let unlisted: Vec<String> =
+            self.members.keys().filter(|name| !self.has_workspace(name)).cloned().collect();
+        self.sharing.workspaces.extend(unlisted.into_iter().map(|name| (name, Workspace::default())));
+    }
+
+    pub(crate) fn sharing(&self) -> &Sharing {
+        &self.sharing
+    }
+
+    /// Those that were made, everybody's, and each person's own.
+    pub(crate) fn has_workspace(&self, name: &str) -> bool {
+        let is_own = || name.parse().is_ok_and(|name| self.accounts.contains_key(&name));
+        name == EVERYBODYS || self.sharing.workspaces.contains_key(name) || is_own()
+    }
+
+    /// Rows that take everybody out of a workspace.
+    pub(crate) fn dismissals(&self, workspace: &str) -> Vec<DirectoryRow> {
+        let members = self.members.get(workspace).into_iter().flatten();
+        members.map(|(account, _)| member_row(workspace, account, None)).collect()
     }
 
     pub(crate) fn account(&self, name: &AccountName) -> Option<&Account> {

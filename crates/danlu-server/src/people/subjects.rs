@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Standing, WorkspaceRole};
 use danlu_types::api::{Membership, NewAccount};
-use danlu_types::{Problem, ProblemCode, Sharing};
+use danlu_types::{Problem, ProblemCode};
 
 use super::belongings::{SubjectRecord, subject_row};
 use super::cases::Entry;
@@ -28,7 +28,6 @@ impl Directory {
         link_to: Option<&Asker>,
         groups: &BTreeMap<String, Vec<Membership>>,
         from: IpAddr,
-        workspaces: &Sharing,
     ) -> Result<(String, Asker), Problem> {
         let key = format!("{} {}", identity.issuer, identity.subject);
         let known = self.register().belongings.subjects.get(&key).map(|subject| subject.account.clone());
@@ -36,7 +35,7 @@ impl Directory {
         let name = match (known, link_to) {
             (Some(name), _) => name,
             (None, Some(asker)) => asker.person.name.clone(),
-            (None, None) => self.create_for(&key, &identity, from, workspaces).await?,
+            (None, None) => self.create_for(&key, &identity, from).await?,
         };
         let _one_at_a_time = self.changing.lock().await;
         let account = self.register().account(&name).cloned();
@@ -59,13 +58,7 @@ impl Directory {
         self.begin_session(&account, "provider", rows, from).await
     }
 
-    async fn create_for(
-        &self,
-        key: &str,
-        identity: &Identity,
-        from: IpAddr,
-        workspaces: &Sharing,
-    ) -> Result<AccountName, Problem> {
+    async fn create_for(&self, key: &str, identity: &Identity, from: IpAddr) -> Result<AccountName, Problem> {
         let name = account_name(identity.username.as_deref().unwrap_or_default()).ok_or_else(|| {
             Problem::new(ProblemCode::WrongState, "the provider gives no name that an account could have")
                 .with_hint("ask an administrator for an account, sign in, and link the two")
@@ -77,7 +70,7 @@ impl Directory {
             password: None,
         };
         let subject = subject_row(key, &SubjectRecord { account: name.clone() });
-        let made = self.create(account, Entry::VouchedFor { subject }, name.as_str(), from, workspaces).await;
+        let made = self.create(account, Entry::VouchedFor { subject }, name.as_str(), from).await;
         made.map_err(|problem| match problem.code {
             ProblemCode::WrongState => problem.with_hint(
                 "if it is yours, sign in to it first and then through the provider: that links the two",
@@ -100,6 +93,8 @@ impl Directory {
             *role = membership.role.max(*role);
         }
         let register = self.register();
+        // One that is not there any more, or not yet, gives nothing.
+        given.retain(|workspace, _| register.has_workspace(workspace));
         let mut rows = Vec::new();
         for (workspace, from_group) in register.roles_of(&account.name) {
             if from_group && !given.contains_key(workspace) {

@@ -13,3 +13,4 @@ mod providers;
 mod second_factor;
 mod signing_in;
 mod site;
+mod workspaces;

@@ -54,7 +54,12 @@ async fn site(provider: &Provider) -> Site {
     });
     std::fs::write(&settings, text.to_string()).unwrap();
     let flags = ["--oidc", settings.to_str().unwrap()];
-    Site::of(TestServer::start_in(DANLU, &flags, folder, &[]).await)
+    let site = Site::of(TestServer::start_in(DANLU, &flags, folder, &[]).await);
+    for workspace in ["vision", "lab"] {
+        let made = site.ask("admin", "PUT", &format!("/workspaces/{workspace}"), &json!({})).await;
+        assert!([200, 201].contains(&made.status), "{}", made.body);
+    }
+    site
 }
 
 fn cookie(answer: &Answer, name: &str) -> String {

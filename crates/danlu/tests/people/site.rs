@@ -25,6 +25,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn new(flags: &[&str]) -> Self {
         let mut site = Site::of(TestServer::start(DANLU, flags).await);
+        assert_eq!(site.ask("admin", "PUT", "/workspaces/lab", &json!({})).await.status, 200);
         for (name, role) in PEOPLE {
             let made =
                 site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;

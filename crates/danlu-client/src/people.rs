@@ -31,10 +31,6 @@ impl Client {
         self.answer(self.request(Method::POST, "/sign_in_link")).await
     }
 
-    pub async fn account_register(&self, new: &NewAccount) -> Result<AccountView, ClientError> {
-        self.answer(self.request(Method::POST, "/registration").json(new)).await
-    }
-
     pub async fn password_set(&self, account: &AccountName, new: &NewPassword) -> Result<(), ClientError> {
         let mut body = json!(new);
         body["account"] = json!(account);

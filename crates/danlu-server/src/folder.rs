@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use danlu_types::fingerprint::Fingerprint;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use rand::Rng;
@@ -128,8 +129,13 @@ impl DataFolder {
     }
 
     /// Tells programs on this machine where the server is.
-    pub(crate) fn announce(&self, address: &str) -> anyhow::Result<()> {
-        let text = json!({ "address": address, "pid": std::process::id() }).to_string();
+    pub(crate) fn announce(&self, address: &str, fingerprint: Option<Fingerprint>) -> anyhow::Result<()> {
+        let pid = std::process::id();
+        let text = match fingerprint {
+            Some(fingerprint) => json!({ "address": address, "pid": pid, "fingerprint": fingerprint }),
+            None => json!({ "address": address, "pid": pid }),
+        };
+        let text = text.to_string();
         self.write_private(SERVER_FILE, &text)
     }
 

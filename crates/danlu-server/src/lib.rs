@@ -6,11 +6,13 @@
 
 mod app;
 mod book;
+mod entrance;
 mod files;
 mod folder;
 mod http;
 mod ledger;
 mod nodes;
+mod oidc;
 mod people;
 mod planner;
 mod reconcile;
@@ -24,6 +26,7 @@ mod usage;
 mod wake;
 mod workspaces;
 
+pub use entrance::{Entrance, Tls};
 pub use http::openapi_json;
 pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;

@@ -7,8 +7,12 @@ mod code;
 mod console;
 mod extract;
 mod files;
+mod invitations;
 mod jobs;
+mod keys;
 mod logs;
+mod oidc;
+mod second_factor;
 mod series;
 mod session;
 mod signing_in;
@@ -33,6 +37,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::entrance::Entrance;
+use crate::oidc::Oidc;
 use extract::Failure;
 pub(crate) use logs::last_attempt;
 
@@ -46,6 +52,8 @@ const LARGEST_TRACE: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
+    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) oidc: Option<Arc<Oidc>>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -101,7 +109,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))
-        .routes(routes!(signing_in::register))
+        .routes(routes!(invitations::register))
         .routes(routes!(signing_in::set_password))
         .routes(routes!(signing_in::sign_in_link))
         .routes(routes!(accounts::whoami))
@@ -111,6 +119,20 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(accounts::tokens))
         .routes(routes!(accounts::make_token))
         .routes(routes!(accounts::revoke_token))
+        .routes(routes!(oidc::ways_in))
+        .routes(routes!(oidc::oidc_start))
+        .routes(routes!(oidc::oidc_callback))
+        .routes(routes!(second_factor::enrol_totp, second_factor::remove_totp))
+        .routes(routes!(second_factor::confirm_totp))
+        .routes(routes!(accounts::rotate_token))
+        .routes(routes!(keys::ssh_keys, keys::add_ssh_key))
+        .routes(routes!(keys::remove_ssh_key))
+        .routes(routes!(keys::s3_keys, keys::make_s3_key))
+        .routes(routes!(keys::remove_s3_key))
+        .routes(routes!(invitations::list_invitations, invitations::invite))
+        .routes(routes!(invitations::disinvite))
+        .routes(routes!(invitations::applicants))
+        .routes(routes!(invitations::admit, invitations::turn_away))
         .routes(routes!(accounts::members))
         .routes(routes!(accounts::set_role, accounts::remove_member))
         .routes(routes!(accounts::audit))
@@ -142,8 +164,13 @@ fn problem_response() -> Response {
         .build()
 }
 
-pub(crate) fn router(app: Arc<App>, stop: CancellationToken) -> Router {
-    let context = Context { app, stop };
+pub(crate) fn router(
+    app: Arc<App>,
+    entrance: Arc<Entrance>,
+    oidc: Option<Arc<Oidc>>,
+    stop: CancellationToken,
+) -> Router {
+    let context = Context { app, entrance, oidc, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))

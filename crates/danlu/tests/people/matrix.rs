@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::site::{ASKERS, PASSWORD, Site, value};
 
+const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
 /// How to ask for an operation so that it could be granted: the path's parts, and a body. `None`: nobody has thought about
 /// it, and the test fails.
 fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(String, Value)> {
@@ -21,6 +23,10 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /simulations" => {
             json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
         }
+        "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
+        "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
+        "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
+        "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
         "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
         "PUT /sharing" => json!({ "lending": true, "minimum_run_time": "5m" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
@@ -65,6 +71,21 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "POST /accounts/{name}/password_link"
         | "GET /accounts/{name}/tokens"
         | "DELETE /accounts/{name}/tokens/{id}"
+        | "GET /ways_in"
+        | "GET /oidc/start"
+        | "GET /oidc/callback"
+        | "POST /accounts/{name}/totp"
+        | "DELETE /accounts/{name}/totp"
+        | "POST /accounts/{name}/tokens/{id}/rotation"
+        | "GET /accounts/{name}/ssh_keys"
+        | "DELETE /accounts/{name}/ssh_keys/{id}"
+        | "GET /accounts/{name}/s3_keys"
+        | "DELETE /accounts/{name}/s3_keys/{access_key}"
+        | "GET /workspaces/{name}/invitations"
+        | "DELETE /workspaces/{name}/invitations/{id}"
+        | "GET /workspaces/{name}/applicants"
+        | "POST /workspaces/{name}/applicants/{account}"
+        | "DELETE /workspaces/{name}/applicants/{account}"
         | "GET /workspaces/{name}/members"
         | "DELETE /workspaces/{name}/members/{account}"
         | "GET /audit" => Value::Null,
@@ -103,7 +124,7 @@ fn word(operation: &str, status: u16) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_is_for_those_whom_the_policy_names() {
-    let site = Site::new(&["--open-registration"]).await;
+    let site = Site::new(&["--registration", "open"]).await;
     let openapi: Value = value(&site.ask("admin", "GET", "/openapi.json", &Value::Null).await);
     let node = value(&site.ask("admin", "GET", "/nodes", &Value::Null).await)["items"][0]["name"].clone();
     let node = node.as_str().unwrap().to_owned();
@@ -154,11 +175,50 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
             site.ask(who, method, &format!("/accounts/{name}"), &body).await
         }
-        "DELETE /accounts/{name}/tokens/{id}" => {
+        _ if path.starts_with("/accounts/ada/") && operation.contains("/{id}") => {
+            let (made, id) = if operation.contains("ssh_keys") {
+                let made =
+                    site.ask("ada", "POST", "/accounts/ada/ssh_keys", &json!({ "key": SSH_KEY })).await;
+                (value(&made), "/id")
+            } else {
+                let new = json!({ "name": "script", "scope": "read" });
+                (value(&site.ask("ada", "POST", "/tokens", &new).await), "/token/id")
+            };
+            let id = made.pointer(id).and_then(Value::as_str).unwrap();
+            let filled = operation.split_once(' ').unwrap().1.replace("{name}", "ada").replace("{id}", id);
+            let answer = site.ask(who, method, &filled, &body).await;
+            site.ask("ada", "DELETE", &format!("/accounts/ada/ssh_keys/{id}"), &Value::Null).await;
+            answer
+        }
+        "POST /accounts/{name}/ssh_keys" => {
+            let answer = site.ask(who, method, &path, &body).await;
+            let keys = value(&site.ask("ada", "GET", &path, &Value::Null).await);
+            for key in keys["items"].as_array().unwrap() {
+                let key = format!("{path}/{}", key["id"].as_str().unwrap());
+                site.ask("ada", "DELETE", &key, &Value::Null).await;
+            }
+            answer
+        }
+        "DELETE /accounts/{name}/totp" | "POST /accounts/{name}/totp/confirmation" => {
+            site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await;
+            site.ask(who, method, &path, &body).await
+        }
+        "DELETE /accounts/{name}/s3_keys/{access_key}" => {
+            let made = site.ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket" })).await;
+            let key = value(&made)["key"]["access_key"].as_str().unwrap().to_owned();
+            site.ask(who, method, &path.replace("{access_key}", &key), &body).await
+        }
+        "DELETE /workspaces/{name}/invitations/{id}" => {
             let made =
-                site.ask("ada", "POST", "/tokens", &json!({ "name": "script", "scope": "read" })).await;
-            let id = value(&made)["token"]["id"].as_str().unwrap().to_owned();
-            site.ask(who, method, &format!("/accounts/ada/tokens/{id}"), &body).await
+                site.ask("otto", "POST", "/workspaces/lab/invitations", &json!({ "role": "member" })).await;
+            let id = value(&made)["invitation"]["id"].as_str().unwrap().to_owned();
+            site.ask(who, method, &format!("/workspaces/lab/invitations/{id}"), &body).await
+        }
+        "POST /workspaces/{name}/applicants/{account}" | "DELETE /workspaces/{name}/applicants/{account}" => {
+            let name = format!("asks-{who}-{}", method.to_lowercase());
+            let asked = json!({ "name": name, "password": PASSWORD, "workspace": "lab" });
+            assert_eq!(site.ask("nobody", "POST", "/registration", &asked).await.status, 201);
+            site.ask(who, method, &format!("/workspaces/lab/applicants/{name}"), &body).await
         }
         "POST /password" => {
             // Sets the same password again; it ends sessions, so on an account that nobody asks with.

@@ -5,6 +5,7 @@
 
 mod binding;
 mod environment;
+mod identity;
 mod options;
 mod rank_table;
 
@@ -23,6 +24,7 @@ pub use environment::{
     MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
+pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
 
@@ -84,18 +86,9 @@ pub struct LaunchFile {
     /// Whom its programs run as; the launcher's own user when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UnixUser>,
-}
-
-/// A user of the machine. It need not have an entry in `/etc/passwd`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnixUser {
-    pub name: String,
-    pub uid: u32,
-    pub gid: u32,
-    /// Besides `gid`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<u32>,
-    pub home: PathBuf,
+    /// By which its programs speak to the server for their own attempt; where there is one to speak to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,8 +292,8 @@ impl RunLayout {
     }
 }
 
-/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as is for the
-/// caller to say.
+/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as and
+/// how it reaches the server are for the caller to say.
 pub fn launch_file(
     job: &Job,
     attempt: &Attempt,
@@ -348,6 +341,7 @@ pub fn launch_file(
             hints: layout.hints_socket(),
         },
         user: None,
+        access: None,
     })
 }
 

@@ -192,5 +192,6 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
             hints: layout.hints_socket(),
         },
         user: None,
+        access: None,
     }
 }

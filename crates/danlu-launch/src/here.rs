@@ -152,5 +152,6 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
             hints: run.join("hints.sock"),
         },
         user: None,
+        access: None,
     }
 }

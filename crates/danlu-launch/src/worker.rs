@@ -234,7 +234,13 @@ impl Worker<'_> {
         let since = Timestamp::now();
         self.running_since = Some(since);
         let env = first_env.unwrap_or_default();
-        self.inside = Some(Inside { surroundings, env, children: Arc::clone(&self.children) });
+        self.inside = Some(Inside {
+            surroundings,
+            env,
+            children: Arc::clone(&self.children),
+            reports: self.reports.clone(),
+            ranks: launch.ranks.iter().map(|plan| plan.rank).collect(),
+        });
         let running = LauncherPhase::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 

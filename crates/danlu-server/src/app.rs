@@ -14,6 +14,7 @@ use danlu_types::api::{Explanation, JobState, JobView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
 use jiff::Timestamp;
 
+use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
@@ -45,6 +46,7 @@ pub(crate) struct App {
     pub(crate) directory: Directory,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
+    pub(crate) attempts: AttemptTokens,
 }
 
 impl App {

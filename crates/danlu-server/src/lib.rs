@@ -5,6 +5,7 @@
 //! engine, but for sessions and reading; no reconciler talks HTTP.
 
 mod app;
+mod attempts;
 mod book;
 mod folder;
 mod http;

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
@@ -75,6 +76,7 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("could not listen on `{}`", options.listen))?;
     let address = format!("http://{}", listener.local_addr()?);
+    app.attempts.set_address(&address);
     let stop = CancellationToken::new();
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
@@ -168,6 +170,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         (Some(rule), _) => tracing::info!("jobs run as {rule}"),
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
+    let attempts = AttemptTokens::new(&folder.attempt_key()?);
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -186,6 +189,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         reports,
         directory,
         users,
+        attempts,
     })
 }
 

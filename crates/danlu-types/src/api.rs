@@ -1,6 +1,7 @@
 //! Bodies of the HTTP API under `/api/v1`.
 
 mod accounts;
+mod attempt;
 mod cluster;
 mod explanation;
 mod series;
@@ -13,6 +14,7 @@ pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
     NewAccount, NewPassword, NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
 };
+pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };

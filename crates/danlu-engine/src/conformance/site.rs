@@ -203,6 +203,7 @@ impl Draft {
                 hints: layout.hints_socket(),
             },
             user: None,
+            access: None,
         }
     }
 }

@@ -86,6 +86,7 @@ impl Bench {
                 hints: data.join("hints.sock"),
             },
             user: None,
+            access: None,
         }
     }
 

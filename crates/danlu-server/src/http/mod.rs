@@ -1,6 +1,7 @@
 //! The HTTP API. Handlers read the request, call one use-case, and write the answer; they decide nothing.
 
 mod accounts;
+mod attempt;
 mod auth;
 mod cluster;
 mod code;
@@ -78,6 +79,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::workspaces))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
+        .routes(routes!(attempt::own_attempt))
+        .routes(routes!(attempt::report_attempt))
         .routes(routes!(accounts::sign_in, accounts::sign_out))
         .routes(routes!(accounts::register))
         .routes(routes!(accounts::set_password))

@@ -100,6 +100,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         }
         Err(error) => return failed(FailureCause::StartFailed, error.to_string()),
     };
+    file.access = app.attempts.access(worker);
     match app.engine.launch(&file).await {
         Ok(()) => Launched::Yes,
         Err(error) => {

@@ -14,7 +14,8 @@ const PEOPLE: [(&str, Option<&str>); 5] = [
     ("ada", Some("member")),
     ("otto", Some("owner")),
 ];
-pub(crate) const ASKERS: [&str; 7] = ["nobody", "sam", "vera", "mia", "ada", "otto", "admin"];
+/// The last is no person but a program: it has the token of an attempt of ada's in the lab.
+pub(crate) const ASKERS: [&str; 8] = ["nobody", "sam", "vera", "mia", "ada", "otto", "admin", "attempt"];
 
 pub(crate) struct Site {
     pub(crate) server: TestServer,
@@ -41,7 +42,17 @@ impl Site {
             let secret = value(&signed_in)["secret"].as_str().unwrap().to_owned();
             site.tokens.push((name.to_owned(), secret));
         }
+        let job = site.job(false).await;
+        let token = site.attempt_token(job, "1.0");
+        site.tokens.push(("attempt".to_owned(), token));
         site
+    }
+
+    /// What the programs of a worker find in their environment, read where only the server's user can.
+    pub(crate) fn attempt_token(&self, job: u64, worker: &str) -> String {
+        let path = self.server.data().join(format!("runs/{job}/{worker}/launch.json"));
+        let launch: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        launch["access"]["token"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn sign_in(&self, name: &str, password: &str) -> Answer {

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, metrics, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version,
-    why, workspaces,
+    members, metrics, nodes, ranktable, release, run, secrets, show, sim, stop, submit, sweep, tokens, up,
+    version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Workspaces(workspaces::Arguments),
     /// Shows who is in a workspace, and changes it
     Members(members::Arguments),
+    /// Lists, sets and deletes the secrets of a workspace
+    Secrets(secrets::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
     /// Lists accelerators, with how they are doing and who uses them, or puts one back into service

@@ -21,6 +21,7 @@ pub(crate) mod ranktable;
 pub(crate) mod reference;
 pub(crate) mod release;
 pub(crate) mod run;
+pub(crate) mod secrets;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod stop;
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
         Command::Members(arguments) => block_on(members::run(client()?, arguments)),
+        Command::Secrets(arguments) => block_on(secrets::run(client()?, arguments)),
         Command::Login(arguments) => block_on(login::login(data, arguments)),
         Command::Logout => block_on(login::logout(client()?)),
         Command::Whoami(arguments) => block_on(login::whoami(client()?, arguments)),

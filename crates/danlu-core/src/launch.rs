@@ -8,6 +8,7 @@ mod environment;
 mod identity;
 mod options;
 mod rank_table;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub use environment::{
 pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
+pub use secrets::{GivenSecret, SECRETS_FILE, SECRETS_FOLDER};
 
 use crate::job::{Attempt, Job, WorkerExit};
 
@@ -89,6 +91,9 @@ pub struct LaunchFile {
     /// By which its programs speak to the server for their own attempt; where there is one to speak to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// Without their values, which are in [`SECRETS_FILE`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<GivenSecret>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,8 +297,8 @@ impl RunLayout {
     }
 }
 
-/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as and
-/// how it reaches the server are for the caller to say.
+/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as, how
+/// it reaches the server and its secrets are for the caller to say.
 pub fn launch_file(
     job: &Job,
     attempt: &Attempt,
@@ -342,6 +347,7 @@ pub fn launch_file(
         },
         user: None,
         access: None,
+        secrets: Vec::new(),
     })
 }
 

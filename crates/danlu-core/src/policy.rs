@@ -56,6 +56,10 @@ pub enum Action {
     /// See who is in a workspace.
     SeeMembers,
     ChangeMembers,
+    /// See the names of a workspace's secrets; jobs there can use them.
+    SeeSecrets,
+    /// Set and delete them.
+    ChangeSecrets,
     /// See an account, its tokens and its sessions.
     SeeAccount,
     /// Change a password, make and revoke tokens.
@@ -67,7 +71,7 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 14] = [
+pub const POLICY: [(Action, Relation, Scope); 16] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
     (Action::RunCluster, Relation::Admin, Scope::All),
@@ -78,6 +82,8 @@ pub const POLICY: [(Action, Relation, Scope); 14] = [
     (Action::EnterJob, Relation::Author, Scope::Jobs),
     (Action::SeeMembers, Relation::Viewer, Scope::Read),
     (Action::ChangeMembers, Relation::Owner, Scope::All),
+    (Action::SeeSecrets, Relation::Member, Scope::Read),
+    (Action::ChangeSecrets, Relation::Owner, Scope::All),
     (Action::SeeAccount, Relation::Author, Scope::Read),
     (Action::ChangeAccount, Relation::Author, Scope::All),
     (Action::RunAccounts, Relation::Admin, Scope::All),

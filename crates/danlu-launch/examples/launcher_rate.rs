@@ -193,5 +193,6 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         },
         user: None,
         access: None,
+        secrets: Vec::new(),
     }
 }

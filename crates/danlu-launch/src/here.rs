@@ -153,5 +153,6 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
         },
         user: None,
         access: None,
+        secrets: Vec::new(),
     }
 }

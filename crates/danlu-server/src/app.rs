@@ -21,6 +21,7 @@ use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::secrets::SecretTable;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::wake::Wake;
 
@@ -47,6 +48,7 @@ pub(crate) struct App {
     /// Whom jobs run as.
     pub(crate) users: UserTable,
     pub(crate) attempts: AttemptTokens,
+    pub(crate) secrets: SecretTable,
 }
 
 impl App {
@@ -116,6 +118,7 @@ impl App {
             Problem::invalid_fields(vec![FieldError::new("workspace", message)])
                 .with_hint("`danlu whoami` lists yours; an owner of the workspace can put you into it")
         })?;
+        self.check_secrets(spec)?;
         if let Err(impossible) = self.planner.check(spec) {
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);

@@ -16,6 +16,7 @@ mod planner;
 mod reconcile;
 mod reports;
 pub mod sealing;
+mod secrets;
 mod serve;
 mod sharing;
 mod unix_users;

@@ -28,6 +28,8 @@ use crate::nodes::NodeNotes;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::sealing::Sealer;
+use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::wake::Wake;
@@ -170,6 +172,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         (Some(rule), _) => tracing::info!("jobs run as {rule}"),
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
+    let secrets = SecretTable::open(store.clone(), Sealer::open(&folder.path)?).await?;
     let attempts = AttemptTokens::new(&folder.attempt_key()?);
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
@@ -190,6 +193,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         directory,
         users,
         attempts,
+        secrets,
     })
 }
 

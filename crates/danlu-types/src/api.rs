@@ -4,6 +4,7 @@ mod accounts;
 mod attempt;
 mod cluster;
 mod explanation;
+mod secrets;
 mod series;
 
 use jiff::Timestamp;
@@ -19,6 +20,7 @@ pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use secrets::{NewSecret, SecretView};
 pub use series::{MetricPoint, SeriesQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};

@@ -6,6 +6,7 @@
 mod check;
 mod flexible;
 mod launching;
+mod secrets;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ pub use check::FIELDS_OF_LATER_VERSIONS;
 pub use check::is_name;
 pub use flexible::Parameter;
 pub use launching::{Compat, OnHang, RankTableUse};
+pub use secrets::{SecretForm, SecretUse};
 
 use crate::{Bytes, Cpus, DeviceRequest, Span};
 
@@ -89,6 +91,9 @@ pub struct JobSpec {
     pub parameters: Vec<Parameter>,
     #[serde(default, deserialize_with = "flexible::text_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Secrets of the workspace by the variables they are for: `HF_TOKEN: hf-token`, or `KUBECONFIG: {name: kube, as: file}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, SecretUse>,
     /// 1 to 9, larger first.
     #[serde(default = "default_priority")]
     pub priority: u8,
@@ -212,6 +217,7 @@ impl JobSpec {
             setup: None,
             parameters: Vec::new(),
             env: BTreeMap::new(),
+            secrets: BTreeMap::new(),
             priority: default_priority(),
             preemptible: false,
             checkpoint: None,

@@ -204,6 +204,7 @@ impl Draft {
             },
             user: None,
             access: None,
+            secrets: Vec::new(),
         }
     }
 }

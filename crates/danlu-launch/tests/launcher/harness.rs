@@ -87,6 +87,7 @@ impl Bench {
             },
             user: None,
             access: None,
+            secrets: Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ mod code;
 mod extract;
 mod jobs;
 mod logs;
+mod secrets;
 mod series;
 mod session;
 
@@ -93,6 +94,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(accounts::revoke_token))
         .routes(routes!(accounts::members))
         .routes(routes!(accounts::set_role, accounts::remove_member))
+        .routes(routes!(secrets::list_secrets))
+        .routes(routes!(secrets::set_secret, secrets::delete_secret))
         .routes(routes!(accounts::audit))
 }
 

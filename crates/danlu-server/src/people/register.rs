@@ -102,7 +102,8 @@ impl Register {
             ACCOUNT => self.file_account(row),
             TOKEN => self.file_token(row),
             MEMBER => self.file_member(row),
-            crate::unix_users::UNIX_USER => Some(()),
+            // Kept beside people, and read by those whose they are.
+            crate::unix_users::UNIX_USER | crate::secrets::SECRET => Some(()),
             _ => None,
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))

@@ -19,6 +19,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
         "POST /attempt/reports" => json!({ "lines": ["::danlu progress 0.5"] }),
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
+        "PUT /workspaces/{name}/secrets/{secret}" => json!({ "value": "swordfish" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
         "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
         "GET /jobs"
@@ -54,6 +55,8 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "DELETE /accounts/{name}/tokens/{id}"
         | "GET /workspaces/{name}/members"
         | "DELETE /workspaces/{name}/members/{account}"
+        | "GET /workspaces/{name}/secrets"
+        | "DELETE /workspaces/{name}/secrets/{secret}"
         | "GET /audit" => Value::Null,
         _ => return None,
     };
@@ -68,6 +71,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         .replace("{index}", "0")
         .replace("{name}", name)
         .replace("{account}", account)
+        .replace("{secret}", "hf-token")
         .replace("{digest}", &format!("sha256:{}", "0".repeat(64)));
     Some((filled, body))
 }
@@ -90,7 +94,8 @@ fn word(operation: &str, status: u16) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_is_for_those_whom_the_policy_names() {
-    let site = Site::new(&["--open-registration"]).await;
+    let mut site = Site::new(&["--open-registration"]).await;
+    site.start_attempt().await;
     let openapi: Value = value(&site.ask("admin", "GET", "/openapi.json", &Value::Null).await);
     let node = value(&site.ask("admin", "GET", "/nodes", &Value::Null).await)["items"][0]["name"].clone();
     let node = node.as_str().unwrap().to_owned();
@@ -168,6 +173,10 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
             let path = format!("/workspaces/lab/members/{name}");
             site.ask("admin", "PUT", &path, &json!({ "role": "viewer" })).await;
+            site.ask(who, method, &path, &body).await
+        }
+        "DELETE /workspaces/{name}/secrets/{secret}" => {
+            site.ask("admin", "PUT", &path, &json!({ "value": "swordfish" })).await;
             site.ask(who, method, &path, &body).await
         }
         _ => site.ask(who, method, &path, &body).await,

@@ -42,17 +42,17 @@ impl Site {
             let secret = value(&signed_in)["secret"].as_str().unwrap().to_owned();
             site.tokens.push((name.to_owned(), secret));
         }
-        let job = site.job(false).await;
-        let token = site.attempt_token(job, "1.0");
-        site.tokens.push(("attempt".to_owned(), token));
         site
     }
 
-    /// What the programs of a worker find in their environment, read where only the server's user can.
-    pub(crate) fn attempt_token(&self, job: u64, worker: &str) -> String {
-        let path = self.server.data().join(format!("runs/{job}/{worker}/launch.json"));
+    /// Starts a job of ada's, and has `attempt` ask with what its programs find in their environment.
+    pub(crate) async fn start_attempt(&mut self) {
+        let job = self.job(false).await;
+        // Read where only the server's user can.
+        let path = self.server.data().join(format!("runs/{job}/1.0/launch.json"));
         let launch: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        launch["access"]["token"].as_str().unwrap().to_owned()
+        let token = launch["access"]["token"].as_str().unwrap().to_owned();
+        self.tokens.push(("attempt".to_owned(), token));
     }
 
     pub(crate) async fn sign_in(&self, name: &str, password: &str) -> Answer {

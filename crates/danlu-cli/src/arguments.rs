@@ -8,7 +8,7 @@ use danlu_client::ProfileName;
 use crate::commands::{
     admin, approve, authenticator, clone, completions, delete, devices, events, exec, files, history, hold,
     jobs, keys, launch, login, logs, metrics, nodes, profiles, quota, ranktable, registration, release, run,
-    show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
+    secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -78,6 +78,8 @@ pub(crate) enum Command {
     /// Lists workspaces, with what they may use and what they use, shows their rules and who is in them
     #[command(alias = "workspaces")]
     Workspace(workspace::Arguments),
+    /// Lists, sets and deletes the secrets of a workspace
+    Secrets(secrets::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
     /// Lists accelerators, with how they are doing and who uses them, or puts one back into service

@@ -27,6 +27,7 @@ pub(crate) mod reference;
 pub(crate) mod registration;
 pub(crate) mod release;
 pub(crate) mod run;
+pub(crate) mod secrets;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod stop;
@@ -74,6 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Quota(arguments) => block_on(quota::run(client()?, arguments)),
         Command::Workspace(arguments) => block_on(workspace::run(client()?, arguments)),
+        Command::Secrets(arguments) => block_on(secrets::run(client()?, arguments)),
         Command::Register(arguments) => block_on(registration::register(client, arguments)),
         Command::Invitations(arguments) => block_on(registration::invitations(client()?, arguments)),
         Command::Applicants(arguments) => block_on(registration::applicants(client()?, arguments)),

@@ -1,9 +1,9 @@
-//! Accounts, tokens, members, the audit.
+//! Accounts, tokens, members, secrets, the audit.
 
 use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
-    NewPassword, NewRole, NewToken, Page, SignIn, SignInLink, TokenView, Whoami,
+    NewPassword, NewRole, NewSecret, NewToken, Page, SecretView, SignIn, SignInLink, TokenView, Whoami,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -96,6 +96,21 @@ impl Client {
             self.request(Method::DELETE, &format!("/workspaces/{}/members/{account}", segment(workspace))),
         )
         .await
+    }
+
+    /// Their names only; nobody is told a value.
+    pub async fn secrets_list(&self, workspace: &str) -> Result<Page<SecretView>, ClientError> {
+        self.get(&format!("/workspaces/{}/secrets", segment(workspace))).await
+    }
+
+    pub async fn secret_set(&self, workspace: &str, name: &str, new: &NewSecret) -> Result<(), ClientError> {
+        let path = format!("/workspaces/{}/secrets/{}", segment(workspace), segment(name));
+        self.done(self.request(Method::PUT, &path).json(new)).await
+    }
+
+    pub async fn secret_delete(&self, workspace: &str, name: &str) -> Result<(), ClientError> {
+        let path = format!("/workspaces/{}/secrets/{}", segment(workspace), segment(name));
+        self.done(self.request(Method::DELETE, &path)).await
     }
 
     pub async fn audit_list(&self, query: &AuditQuery) -> Result<Page<AuditEntry>, ClientError> {

@@ -5,6 +5,7 @@
 //! engine, but for sessions and reading; no reconciler talks HTTP.
 
 mod app;
+mod attempts;
 mod book;
 mod entrance;
 mod files;
@@ -18,6 +19,7 @@ mod planner;
 mod reconcile;
 mod reports;
 pub mod sealing;
+mod secrets;
 mod serve;
 mod sharing;
 mod simulate;

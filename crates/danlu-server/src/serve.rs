@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::entrance::door::Door;
 use crate::entrance::{Entrance, certificate};
@@ -32,6 +33,7 @@ use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sealing::Sealer;
+use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::usage::UsageLog;
@@ -89,6 +91,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         .await
         .with_context(|| format!("could not listen on `{}`", entrance.listen))?;
     let address = entrance.address(listener.local_addr()?);
+    app.attempts.set_address(&address);
     let stop = CancellationToken::new();
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
@@ -198,6 +201,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         (Some(rule), _) => tracing::info!("jobs run as {rule}"),
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
+    let secrets = SecretTable::open(store.clone(), Sealer::open(&folder.path)?).await?;
+    let attempts = AttemptTokens::new(&folder.attempt_key()?);
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -218,6 +223,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         users,
+        attempts,
+        secrets,
     })
 }
 

@@ -1,11 +1,13 @@
 //! Bodies of the HTTP API under `/api/v1`.
 
 mod accounts;
+mod attempt;
 mod cluster;
 mod explanation;
 mod files;
 mod keys;
 mod quota;
+mod secrets;
 mod series;
 mod simulation;
 mod usage;
@@ -19,6 +21,7 @@ pub use accounts::{
     Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind,
     TokenView, TotpCode, TotpEnrolment, TotpRemoval, WaysIn, Whoami,
 };
+pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
@@ -29,6 +32,7 @@ pub use keys::{
     NewSshKey, S3KeyView, SshKeyView,
 };
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
+pub use secrets::{NewSecret, SecretView};
 pub use series::{MetricPoint, SeriesQuery};
 pub use simulation::{SimulationRequest, SimulationRun};
 pub use usage::{DeviceUsage, UsagePoint, UsageQuery};

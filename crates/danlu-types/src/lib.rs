@@ -32,5 +32,6 @@ pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
 pub use reading::{DeviceProcess, Reading};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
+    SecretForm, SecretUse,
 };
 pub use workspace::{Amounts, HeadOfLine, IdlePolicy, Sharing, Workspace};

@@ -99,6 +99,7 @@ pub(crate) async fn delete_account(
 ) -> Result<StatusCode, Failure> {
     require_of_platform(&asker, Action::RunAccounts)?;
     context.app.directory.delete_account(&asker, &name).await?;
+    context.app.secrets_forget(&asker, name.as_str()).await?;
     if query.stop_jobs {
         stop_jobs_of(&context, &asker, &name).await;
     }

@@ -17,6 +17,7 @@ use futures::StreamExt as _;
 
 use super::Context;
 use super::extract::Failure;
+use crate::attempts::{self, Speaker};
 use crate::entrance::origin;
 use crate::people::Asker;
 
@@ -77,6 +78,10 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let from = address(&context, request.extensions(), request.headers());
     let directory = &context.app.directory;
     let headers = request.headers();
+    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(attempts::PREFIX)) {
+        let speaker = context.app.speaker(secret);
+        return speak(speaker, request, next).await;
+    }
     let asker = match (bearer(headers), cookie(headers)) {
         (Some(secret), _) => directory.asker(secret, from),
         (None, Some(secret)) => {
@@ -115,6 +120,28 @@ fn until_lapse(context: Context, asker: Asker, response: Response) -> Response {
     let lapse = async move { context.app.directory.lapsed(&asker).await };
     let (parts, body) = response.into_parts();
     Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(lapse)))
+}
+
+/// A token of an attempt opens what is about that attempt, and nothing that anybody else may ask for.
+async fn speak(speaker: Option<Speaker>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_own = path == "/attempt" || path.starts_with("/attempt/");
+    match speaker {
+        Some(speaker) if is_own => {
+            request.extensions_mut().insert(speaker);
+            next.run(request).await
+        }
+        Some(_) => {
+            let detail = "this token speaks for an attempt of a job, and may do nothing else";
+            let hint =
+                "for other requests from inside a job, unset `DANLU_SERVER` and `DANLU_TOKEN` and sign in";
+            Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response()
+        }
+        None => {
+            let detail = "this token is of no attempt that runs";
+            Failure(Problem::new(ProblemCode::Unauthenticated, detail)).into_response()
+        }
+    }
 }
 
 fn unknown() -> Problem {

@@ -1,6 +1,7 @@
 //! The HTTP API. Handlers read the request, call one use-case, and write the answer; they decide nothing.
 
 mod accounts;
+mod attempt;
 mod auth;
 mod cluster;
 mod code;
@@ -13,6 +14,7 @@ mod keys;
 mod logs;
 mod oidc;
 mod second_factor;
+mod secrets;
 mod series;
 mod session;
 mod signing_in;
@@ -112,6 +114,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(invitations::register))
         .routes(routes!(signing_in::set_password))
         .routes(routes!(signing_in::sign_in_link))
+        .routes(routes!(attempt::own_attempt))
+        .routes(routes!(attempt::report_attempt))
         .routes(routes!(accounts::whoami))
         .routes(routes!(accounts::list_accounts, accounts::create_account))
         .routes(routes!(accounts::show_account, accounts::change_account, accounts::delete_account))
@@ -135,6 +139,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(invitations::admit, invitations::turn_away))
         .routes(routes!(accounts::members))
         .routes(routes!(accounts::set_role, accounts::remove_member))
+        .routes(routes!(secrets::list_secrets))
+        .routes(routes!(secrets::set_secret, secrets::delete_secret))
         .routes(routes!(accounts::audit))
 }
 

@@ -150,7 +150,8 @@ impl Register {
                 self.admin_has_signed_in = row.value.is_some();
                 Some(())
             }
-            crate::unix_users::UNIX_USER => Some(()),
+            // Kept beside people, and read by those whose they are.
+            crate::unix_users::UNIX_USER | crate::secrets::SECRET => Some(()),
             _ => self.belongings.file(row),
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))

@@ -19,6 +19,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /password" => json!({ "account": account, "password": PASSWORD, "current": PASSWORD }),
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
+        "POST /attempt/reports" => json!({ "lines": ["::danlu progress 0.5"] }),
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
         "POST /simulations" => {
             json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
@@ -29,6 +30,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
         "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
         "PUT /sharing" => json!({ "lending": true, "minimum_run_time": "5m" }),
+        "PUT /workspaces/{name}/secrets/{secret}" => json!({ "value": "swordfish" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
         "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
         "GET /jobs"
@@ -48,6 +50,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /jobs/{id}/files"
         | "GET /jobs/{id}/files/content"
         | "GET /usage"
+        | "GET /attempt"
         | "GET /events"
         | "GET /nodes"
         | "POST /nodes/{name}/uncordon"
@@ -88,6 +91,8 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "DELETE /workspaces/{name}/applicants/{account}"
         | "GET /workspaces/{name}/members"
         | "DELETE /workspaces/{name}/members/{account}"
+        | "GET /workspaces/{name}/secrets"
+        | "DELETE /workspaces/{name}/secrets/{secret}"
         | "GET /audit" => Value::Null,
         _ => return None,
     };
@@ -102,6 +107,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         .replace("{index}", "0")
         .replace("{name}", name)
         .replace("{account}", account)
+        .replace("{secret}", "hf-token")
         .replace("{digest}", &format!("sha256:{}", "0".repeat(64)));
     Some((filled, body))
 }
@@ -124,7 +130,8 @@ fn word(operation: &str, status: u16) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_is_for_those_whom_the_policy_names() {
-    let site = Site::new(&["--registration", "open"]).await;
+    let mut site = Site::new(&["--registration", "open"]).await;
+    site.start_attempt().await;
     let openapi: Value = value(&site.ask("admin", "GET", "/openapi.json", &Value::Null).await);
     let node = value(&site.ask("admin", "GET", "/nodes", &Value::Null).await)["items"][0]["name"].clone();
     let node = node.as_str().unwrap().to_owned();
@@ -165,9 +172,18 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
     let answer = match operation {
         "DELETE /session" => {
             let fresh = value(
-                &site.sign_in(if who == "nobody" || who == "admin" { "sam" } else { who }, PASSWORD).await,
+                &site
+                    .sign_in(
+                        if ["nobody", "admin", "attempt"].contains(&who) { "sam" } else { who },
+                        PASSWORD,
+                    )
+                    .await,
             );
-            let token = (who != "nobody").then(|| fresh["secret"].as_str().unwrap().to_owned());
+            let token = match who {
+                "nobody" => None,
+                "attempt" => site.token(who).map(str::to_owned),
+                _ => Some(fresh["secret"].as_str().unwrap().to_owned()),
+            };
             site.ask_with(token.as_deref(), method, &path, &body).await
         }
         "DELETE /accounts/{name}" => {
@@ -238,6 +254,10 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
             let path = format!("/workspaces/lab/members/{name}");
             site.ask("admin", "PUT", &path, &json!({ "role": "viewer" })).await;
+            site.ask(who, method, &path, &body).await
+        }
+        "DELETE /workspaces/{name}/secrets/{secret}" => {
+            site.ask("admin", "PUT", &path, &json!({ "value": "swordfish" })).await;
             site.ask(who, method, &path, &body).await
         }
         _ => site.ask(who, method, &path, &body).await,

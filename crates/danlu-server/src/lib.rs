@@ -18,6 +18,7 @@ pub mod sealing;
 mod serve;
 mod sharing;
 mod unix_users;
+mod usage;
 mod wake;
 mod workspaces;
 

@@ -480,6 +480,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show how busy the cluster was in the last hours, a point for each minute since this server started */
+        get: operations["usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hints": {
         parameters: {
             query?: never;
@@ -1593,6 +1610,25 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_UsagePoint: {
+            items: {
+                /** Format: date-time */
+                at: string;
+                devices: components["schemas"]["UsageOf"][];
+                /**
+                 * Format: int32
+                 * @description Jobs that wait for something of the cluster.
+                 */
+                queued: number;
+                /**
+                 * Format: int32
+                 * @description Jobs that hold something of it.
+                 */
+                running: number;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_WorkspaceView: {
             items: (components["schemas"]["Workspace"] & {
                 /** @description What it uses beyond its guarantee. */
@@ -1917,6 +1953,42 @@ export interface components {
              * @description The super-pod that the machine is part of.
              */
             super_pod?: number | null;
+        };
+        /** @description The devices of one model at a moment. */
+        UsageOf: {
+            /**
+             * Format: int32
+             * @description The mean over those whose vendor's tools answer; absent where none does.
+             */
+            busy_percent?: number | null;
+            /**
+             * Format: double
+             * @description In jobs' hands; shares add up.
+             */
+            held: number;
+            kind: components["schemas"]["DeviceKind"];
+            model: string;
+            /**
+             * Format: int32
+             * @description Working.
+             */
+            usable: number;
+        };
+        /** @description How busy the cluster was at a moment. */
+        UsagePoint: {
+            /** Format: date-time */
+            at: string;
+            devices: components["schemas"]["UsageOf"][];
+            /**
+             * Format: int32
+             * @description Jobs that wait for something of the cluster.
+             */
+            queued: number;
+            /**
+             * Format: int32
+             * @description Jobs that hold something of it.
+             */
+            running: number;
         };
         UserUse: {
             /** Format: double */
@@ -3163,6 +3235,34 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_UsagePoint"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */

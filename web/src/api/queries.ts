@@ -108,6 +108,11 @@ export const devices = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/devices", { signal })),
 });
 
+export const usage = queryOptions({
+  queryKey: ["usage"],
+  queryFn: ({ signal }) => answer(api.GET("/usage", { signal })),
+});
+
 export const workspaces = queryOptions({
   queryKey: ["workspaces"],
   queryFn: ({ signal }) => answer(api.GET("/workspaces", { signal })),

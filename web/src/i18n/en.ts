@@ -282,6 +282,8 @@ export const en = {
     used: "{{used}} of {{total}}",
     noDevices: "There are no accelerators here; jobs compute on processors.",
     grid: "Devices",
+    history: "Devices in use over time",
+    busy: "busy",
     failures: "Last failures",
     noFailures: "None.",
   },

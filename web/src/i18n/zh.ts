@@ -281,6 +281,8 @@ export const zh: Words<typeof en> = {
     used: "{{used}} / {{total}}",
     noDevices: "没有加速设备，任务在处理器上运行。",
     grid: "设备",
+    history: "设备使用率走势",
+    busy: "利用率",
     failures: "最近失败",
     noFailures: "没有。",
   },

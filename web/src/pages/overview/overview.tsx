@@ -1,5 +1,6 @@
 /** Is the cluster well, how long will I wait? */
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { DeviceView, NodeView } from "../../api/client";
@@ -13,6 +14,8 @@ import { Page } from "../../ui/page";
 import { Reason } from "../../ui/reason";
 import { Lasting, When } from "../../ui/when";
 import { type Sum, sums } from "./sums";
+
+const UsageChart = lazy(async () => ({ default: (await import("./usage-chart")).UsageChart }));
 
 const READINGS_EVERY_MS = 10_000;
 
@@ -55,6 +58,11 @@ export function Overview() {
                 <Allocation key={sum.model} sum={sum} />
               ))}
             </section>
+            {items.length > 0 ? (
+              <Suspense fallback={<section className="panel chart" />}>
+                <UsageChart />
+              </Suspense>
+            ) : null}
             {items.length > 0 ? <Grid devices={items} nodes={allNodes.data?.items ?? []} /> : null}
           </>
         )}

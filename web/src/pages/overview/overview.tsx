@@ -7,7 +7,7 @@ import type { DeviceView, NodeView } from "../../api/client";
 import { devices, jobCounts, nodes, someJobs } from "../../api/queries";
 import { paths } from "../../app/paths";
 import { figure, kindName } from "../../format/amounts";
-import { Answer } from "../../ui/answer";
+import { Answer, Loading } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { DEVICE_STATES, DeviceCell, DeviceMark } from "../../ui/device";
 import { Page } from "../../ui/page";
@@ -59,7 +59,13 @@ export function Overview() {
               ))}
             </section>
             {items.length > 0 ? (
-              <Suspense fallback={<section className="panel chart" />}>
+              <Suspense
+                fallback={
+                  <section className="panel chart">
+                    <Loading />
+                  </section>
+                }
+              >
                 <UsageChart />
               </Suspense>
             ) : null}

@@ -21,7 +21,6 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::unix_users::{UnixUserError, UserTable};
-use crate::usage::Usage;
 use crate::wake::Wake;
 
 const TRY_AGAIN: &str =
@@ -43,7 +42,6 @@ pub(crate) struct App {
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
-    pub(crate) usage: Usage,
     pub(crate) directory: Directory,
     /// Whom jobs run as.
     pub(crate) users: UserTable,

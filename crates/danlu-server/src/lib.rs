@@ -18,7 +18,6 @@ pub mod sealing;
 mod serve;
 mod sharing;
 mod unix_users;
-mod usage;
 mod wake;
 mod workspaces;
 

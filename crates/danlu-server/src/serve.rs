@@ -30,7 +30,6 @@ use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sharing::SharingSource;
 use crate::unix_users::{UnixUsers, UserTable};
-use crate::usage::Usage;
 use crate::wake::Wake;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
@@ -201,7 +200,6 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         planner,
         nodes,
         reports,
-        usage: Usage::default(),
         directory,
         users,
     })

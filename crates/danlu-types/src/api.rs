@@ -15,8 +15,7 @@ pub use accounts::{
     NewAccount, NewPassword, NewRole, NewToken, SignIn, SignInLink, TokenKind, TokenView, Whoami,
 };
 pub use cluster::{
-    AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, UsageOf, UsagePoint,
-    WorkspaceView,
+    AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};

@@ -9,7 +9,7 @@ use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use danlu_core::policy::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
-    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page, UsagePoint,
+    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page,
 };
 use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;
@@ -123,16 +123,6 @@ pub(crate) async fn devices(
 ) -> Result<Json<Page<DeviceView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(Json(Page { items: context.app.devices_read().await, next: None }))
-}
-
-/// Show how busy the cluster was in the last hours, a point for each minute since this server started
-#[utoipa::path(get, path = "/usage", tag = "cluster", responses((status = 200, body = Page<UsagePoint>)))]
-pub(crate) async fn usage(
-    State(context): State<Context>,
-    asker: Asker,
-) -> Result<Json<Page<UsagePoint>>, Failure> {
-    require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.usage.points(), next: None }))
 }
 
 /// Follow what changes

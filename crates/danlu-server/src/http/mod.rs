@@ -84,7 +84,6 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(workspaces::show, workspaces::set, workspaces::delete))
         .routes(routes!(workspaces::quota))
         .routes(routes!(workspaces::sharing, workspaces::set_sharing))
-        .routes(routes!(cluster::usage))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))

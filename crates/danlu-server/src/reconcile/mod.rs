@@ -35,7 +35,6 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(observe_loop(app.clone(), stop.clone()));
     loops.spawn(retain_loop(app.clone(), stop.clone()));
     loops.spawn(device_loop(app.clone(), stop.clone()));
-    loops.spawn(crate::usage::usage_loop(app.clone(), stop.clone()));
     loops
 }
 

@@ -1,10 +1,9 @@
 //! Nodes, devices and workspaces, as the API shows them.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Bytes, Cpus, Device, DeviceCount, DeviceKind, JobId, Node, NodeName, Reading, Workspace};
+use crate::{Bytes, Cpus, Device, DeviceCount, JobId, Node, NodeName, Reading, Workspace};
 
 /// A node with what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -43,32 +42,6 @@ pub struct DeviceView {
     /// How it is doing now; absent where its vendor's tools do not answer, and for simulated devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
-}
-
-/// How busy the cluster was at a moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct UsagePoint {
-    #[schema(value_type = String, format = DateTime)]
-    pub at: Timestamp,
-    /// Jobs that wait for something of the cluster.
-    pub queued: u32,
-    /// Jobs that hold something of it.
-    pub running: u32,
-    pub devices: Vec<UsageOf>,
-}
-
-/// The devices of one model at a moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct UsageOf {
-    pub kind: DeviceKind,
-    pub model: String,
-    /// Working.
-    pub usable: u32,
-    /// In jobs' hands; shares add up.
-    pub held: f64,
-    /// The mean over those whose vendor's tools answer; absent where none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busy_percent: Option<u32>,
 }
 
 /// Why a node is to take nothing new.

@@ -41,7 +41,6 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "POST /nodes/{name}/uncordon"
         | "POST /nodes/{name}/devices/{index}/restore"
         | "GET /devices"
-        | "GET /usage"
         | "POST /jobs/{id}/approval"
         | "GET /workspaces"
         | "GET /workspaces/{name}"

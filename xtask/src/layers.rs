@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-types",
             "danlu-core",
             "danlu-sched",
+            "danlu-sim",
             "danlu-store",
             "danlu-engine",
             "danlu-objects",

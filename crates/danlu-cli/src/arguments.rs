@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    admin, approve, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login,
-    logs, metrics, nodes, quota, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
+    admin, approve, clone, completions, delete, devices, events, exec, files, history, hold, jobs, launch,
+    login, logs, metrics, nodes, quota, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
     version, why, workspace,
 };
 
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Logs(logs::Arguments),
     /// Prints what a job's program last reported of its training: `loss`, `accuracy`, …
     Metrics(metrics::Arguments),
+    /// Lists and prints files that a job wrote
+    Files(files::Arguments),
     /// Runs a command inside a worker of a running job
     Exec(exec::Arguments),
     /// Ends jobs

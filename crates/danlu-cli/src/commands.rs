@@ -8,6 +8,7 @@ pub(crate) mod delete;
 pub(crate) mod devices;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod files;
 mod follow;
 pub(crate) mod history;
 pub(crate) mod hold;
@@ -54,6 +55,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Show(arguments) => block_on(show::run(client()?, arguments)),
         Command::Logs(arguments) => block_on(logs::run(client()?, arguments)),
         Command::Metrics(arguments) => block_on(metrics::run(client()?, arguments)),
+        Command::Files(arguments) => block_on(files::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
         Command::Stop(arguments) => block_on(stop::run(client()?, arguments)),
         Command::Hold(arguments) => block_on(hold::run(client()?, arguments)),

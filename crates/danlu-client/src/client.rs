@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use danlu_types::api::{
-    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, HealthView,
-    JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest,
+    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, FileEntry, FileQuery,
+    HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery,
+    StopRequest,
 };
 use danlu_types::sample::Sample;
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
@@ -136,6 +137,25 @@ impl Client {
 
     pub async fn samples_read(&self, id: JobId, query: &SeriesQuery) -> Result<Page<Sample>, ClientError> {
         self.answer(self.request(Method::GET, &format!("/jobs/{id}/samples")).query(query)).await
+    }
+
+    pub async fn files_list(&self, id: JobId, query: &FileQuery) -> Result<Page<FileEntry>, ClientError> {
+        self.answer(self.request(Method::GET, &format!("/jobs/{id}/files")).query(query)).await
+    }
+
+    /// Hands the pieces of a file that a job left to `take`, which may refuse to go on.
+    pub async fn file_read<E: From<ClientError>>(
+        &self,
+        id: JobId,
+        query: &FileQuery,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let request = self.request(Method::GET, &format!("/jobs/{id}/files/content")).query(query);
+        let mut response = self.send(request).await?;
+        while let Some(piece) = response.chunk().await.map_err(|source| self.unreachable(source))? {
+            take(&piece)?;
+        }
+        Ok(())
     }
 
     /// The job's log as it grows, until the job has ended.

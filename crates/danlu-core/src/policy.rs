@@ -42,6 +42,8 @@ pub enum Action {
     ComeIn,
     /// Look at nodes, devices, and what workspaces use.
     SeeCluster,
+    /// Ask what would have been, which takes the server's time.
+    Simulate,
     /// Keep jobs off nodes, empty them, put devices back into service.
     RunCluster,
     /// Bring code that jobs may name.
@@ -73,9 +75,10 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 17] = [
+pub const POLICY: [(Action, Relation, Scope); 18] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
+    (Action::Simulate, Relation::Stranger, Scope::Jobs),
     (Action::RunCluster, Relation::Admin, Scope::All),
     (Action::BringCode, Relation::Stranger, Scope::Jobs),
     (Action::SeeJob, Relation::Viewer, Scope::Read),

@@ -21,6 +21,7 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::unix_users::{UnixUserError, UserTable};
+use crate::usage::UsageLog;
 use crate::wake::Wake;
 
 const TRY_AGAIN: &str =
@@ -43,6 +44,9 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    pub(crate) usage: UsageLog,
+    /// Held while somebody simulates.
+    pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
 }

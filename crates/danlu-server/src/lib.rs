@@ -6,6 +6,7 @@
 
 mod app;
 mod book;
+mod files;
 mod folder;
 mod http;
 mod ledger;
@@ -17,7 +18,9 @@ mod reports;
 pub mod sealing;
 mod serve;
 mod sharing;
+mod simulate;
 mod unix_users;
+mod usage;
 mod wake;
 mod workspaces;
 

@@ -30,6 +30,7 @@ use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sharing::SharingSource;
 use crate::unix_users::{UnixUsers, UserTable};
+use crate::usage::UsageLog;
 use crate::wake::Wake;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
@@ -201,6 +202,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         nodes,
         reports,
         directory,
+        usage: UsageLog::open(&folder.path, Timestamp::now()),
+        simulating: tokio::sync::Mutex::default(),
         users,
     })
 }

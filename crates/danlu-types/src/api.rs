@@ -3,8 +3,11 @@
 mod accounts;
 mod cluster;
 mod explanation;
+mod files;
 mod quota;
 mod series;
+mod simulation;
+mod usage;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,8 +21,11 @@ pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use series::{MetricPoint, SeriesQuery};
+pub use simulation::{SimulationRequest, SimulationRun};
+pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};
 

@@ -10,6 +10,7 @@ export type AttemptView = Schemas["AttemptView"];
 export type WorkerView = Schemas["WorkerView"];
 export type Explanation = Schemas["Explanation"];
 export type NodeView = Schemas["NodeView"];
+export type SimulationRun = Schemas["SimulationRun"];
 export type UsagePoint = Schemas["UsagePoint"];
 export type DeviceView = Schemas["DeviceView"];
 export type WorkspaceView = Schemas["WorkspaceView"];

@@ -264,7 +264,7 @@ fn sources(
 }
 
 /// The newest attempt; 1 where there is none yet, which is then the first to be followed.
-pub(super) fn last_attempt(job: &Job) -> AttemptNumber {
+pub(crate) fn last_attempt(job: &Job) -> AttemptNumber {
     let live = job.active().map(|attempt| attempt.number);
     live.or(job.past.last().map(|past| past.attempt.number)).unwrap_or(AttemptNumber(1))
 }

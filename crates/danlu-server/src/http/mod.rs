@@ -6,11 +6,13 @@ mod cluster;
 mod code;
 mod console;
 mod extract;
+mod files;
 mod jobs;
 mod logs;
 mod series;
 mod session;
 mod signing_in;
+mod simulations;
 mod workspaces;
 
 use std::sync::Arc;
@@ -32,9 +34,13 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use extract::Failure;
+pub(crate) use logs::last_attempt;
 
 /// Job files are small; anything larger is a mistake or an attack.
 const LARGEST_BODY: usize = 1 << 20;
+
+/// A year of a large cluster.
+const LARGEST_TRACE: usize = 64 << 20;
 
 /// What every handler has.
 #[derive(Debug, Clone)]
@@ -72,6 +78,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(logs::follow))
         .routes(routes!(series::metrics))
         .routes(routes!(series::samples))
+        .routes(routes!(files::list))
+        .routes(routes!(files::content))
         .routes(routes!(session::open))
         .routes(routes!(cluster::events))
         .routes(routes!(cluster::nodes))
@@ -80,6 +88,12 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::drain))
         .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
+        .routes(routes!(cluster::usage))
+        .merge(
+            OpenApiRouter::new()
+                .routes(routes!(simulations::simulate))
+                .layer(DefaultBodyLimit::max(LARGEST_TRACE)),
+        )
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::show, workspaces::set, workspaces::delete))
         .routes(routes!(workspaces::quota))

@@ -18,6 +18,9 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
+        "POST /simulations" => {
+            json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
+        }
         "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
         "PUT /sharing" => json!({ "lending": true, "minimum_run_time": "5m" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
@@ -36,6 +39,9 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /jobs/{id}/metrics"
         | "GET /jobs/{id}/samples"
         | "GET /jobs/{id}/workers/{worker}/session"
+        | "GET /jobs/{id}/files"
+        | "GET /jobs/{id}/files/content"
+        | "GET /usage"
         | "GET /events"
         | "GET /nodes"
         | "POST /nodes/{name}/uncordon"

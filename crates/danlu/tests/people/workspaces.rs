@@ -203,3 +203,30 @@ async fn jobs_find_their_workspaces_shared_folder() {
         assert_eq!(site.server.texts(job).await, [found]);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_may_ask_what_would_have_been_of_what_they_may_see() {
+    let site = Site::new(&NODE).await;
+    for (who, workspace) in [("ada", "lab"), ("ada", "ada"), ("mia", "mia")] {
+        let job = json!({ "command": "true", "workspace": workspace, "cpus": "10m" });
+        let job = submit(&site, who, &job).await;
+        site.server.wait_for_end(job).await;
+    }
+    let runs =
+        json!([{ "name": "as it is" }, { "name": "more", "nodes": "+2x8:ascend:910B3", "policy": "strict" }]);
+    let ask = async |who: &str, request: Value| site.ask(who, "POST", "/simulations", &request).await;
+    let told = value(&ask("ada", json!({ "runs": runs })).await);
+    let of = |at: usize| (told["runs"][at]["name"].clone(), told["runs"][at]["nodes"].clone());
+    assert_eq!((of(0), of(1)), ((json!("as it is"), json!(1)), (json!("more"), json!(3))), "{told}");
+    assert_eq!(told["runs"][0]["jobs"]["succeeded"], 2, "mia's own is hers");
+    let none = ask("sam", json!({ "runs": [{ "name": "x" }] })).await;
+    assert!(none.status == 422 && none.body.contains("no history to replay"), "{}", none.body);
+    for (request, hint) in [
+        (json!({ "runs": [] }), "name one to 6"),
+        (json!({ "runs": [{ "name": "x", "nodes": "8xmany" }] }), "runs.0.nodes"),
+        (json!({ "trace": "submit\nsoon\n", "runs": [{ "name": "x" }] }), "trace"),
+    ] {
+        let answer = ask("ada", request).await;
+        assert!(answer.status == 422 && answer.body.contains(hint), "{}", answer.body);
+    }
+}

@@ -6,7 +6,7 @@ const point = (second: number, held: number, busy?: number): UsagePoint => ({
   at: new Date(second * 1000).toISOString(),
   queued: 0,
   running: 1,
-  devices: [{ kind: "ascend", model: "910B3", usable: 8, held, busy_percent: busy }],
+  devices: [{ kind: "ascend", model: "910B3", total: 8, usable: 8, held, busy }],
 });
 
 test("held devices are parts of those that work, and use is shown where it is known", () => {

@@ -17,7 +17,7 @@ export function usageLines(points: UsagePoint[], busy: string): { x: number[]; l
       const device = of(point, model);
       return device && device.usable > 0 ? (100 * device.held) / device.usable : null;
     });
-    const used = points.map((point) => of(point, model)?.busy_percent ?? null);
+    const used = points.map((point) => of(point, model)?.busy ?? null);
     const measured = used.some((value) => value !== null);
     return [
       { label: name, values: held },

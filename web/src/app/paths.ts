@@ -1,5 +1,14 @@
 /** Every address of the console, spelled once. */
-export const JOB_TABS = ["overview", "logs", "metrics", "ranks", "events", "files", "spec", "terminal"] as const;
+export const JOB_TABS = [
+  "overview",
+  "logs",
+  "metrics",
+  "ranks",
+  "events",
+  "files",
+  "spec",
+  "terminal",
+] as const;
 export type JobTab = (typeof JOB_TABS)[number];
 
 export const ADMIN_TABS = ["accounts", "members", "audit"] as const;

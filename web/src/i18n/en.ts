@@ -389,7 +389,8 @@ export const en = {
   },
   policy: { backfill: "backfill", strict: "strict", skip: "skip", balance: "balance" },
   simulate: {
-    about: "Replays recorded jobs with the scheduler that runs here, under other rules or on other machines. Nothing real is touched.",
+    about:
+      "Replays recorded jobs with the scheduler that runs here, under other rules or on other machines. Nothing real is touched.",
     trace: "Jobs to replay",
     own: "the history of this server",
     upload: "Use a trace: the lines of `danlu history export`, or a table (CSV)",

@@ -22,9 +22,9 @@ const run = (name: string, step: number, utilisation: number[]): Run => ({
 });
 
 test("figures are told as people read them", () => {
-  const shown = (["capacity", "unfinished", "makespan", "utilisation", "fragmentation", "waitMedian"] as const).map((name) =>
-    shownFigure(name, run("a", 1, [])),
-  );
+  const shown = (
+    ["capacity", "unfinished", "makespan", "utilisation", "fragmentation", "waitMedian"] as const
+  ).map((name) => shownFigure(name, run("a", 1, [])));
   expect(shown).toEqual(["16 (2)", "1", "2 h 1 min", "61.3 %", "–", "1 min"]);
 });
 
@@ -39,5 +39,8 @@ test("runs of different lengths lie over the same hours", () => {
 });
 
 test("completion goes from the shortest job to the longest", () => {
-  expect(completion([run("a", 1, [])])).toEqual({ x: [0, 50, 100], lines: [{ label: "a", values: [1, 2, 3] }] });
+  expect(completion([run("a", 1, [])])).toEqual({
+    x: [0, 50, 100],
+    lines: [{ label: "a", values: [1, 2, 3] }],
+  });
 });

@@ -38,9 +38,27 @@ export function Outcome({ comparison }: { comparison: Comparison }) {
         ]}
       />
       <div className="charts">
-        <Chart title={t("simulate.utilisation")} {...curves.utilisation} isTime={false} sync="simulation" format={percent} />
-        <Chart title={t("simulate.queued")} {...curves.queued} isTime={false} sync="simulation" format={figure} />
-        <Chart title={t("simulate.completion")} {...curves.completion} isTime={false} sync="quantile" format={span} />
+        <Chart
+          title={t("simulate.utilisation")}
+          {...curves.utilisation}
+          isTime={false}
+          sync="simulation"
+          format={percent}
+        />
+        <Chart
+          title={t("simulate.queued")}
+          {...curves.queued}
+          isTime={false}
+          sync="simulation"
+          format={figure}
+        />
+        <Chart
+          title={t("simulate.completion")}
+          {...curves.completion}
+          isTime={false}
+          sync="quantile"
+          format={span}
+        />
       </div>
       {notes.length > 0 ? (
         <ul className="muted">

@@ -29,7 +29,10 @@ export function Simulate() {
   const change = (index: number, next: SimulationRun) =>
     setRuns(runs.map((run, other) => (other === index ? next : run)));
   return (
-    <Page title={t("nav.simulate")} command="danlu history export > trace.jsonl && danlu sim replay trace.jsonl">
+    <Page
+      title={t("nav.simulate")}
+      command="danlu history export > trace.jsonl && danlu sim replay trace.jsonl"
+    >
       <p className="muted" style={{ margin: 0 }}>
         {t("simulate.about")}
       </p>
@@ -82,7 +85,11 @@ export function Simulate() {
   );
 }
 
-type FormProps = { run: SimulationRun; onChange: (run: SimulationRun) => void; onRemove: (() => void) | undefined };
+type FormProps = {
+  run: SimulationRun;
+  onChange: (run: SimulationRun) => void;
+  onRemove: (() => void) | undefined;
+};
 
 function RunForm({ run, onChange, onRemove }: FormProps) {
   const { t } = useTranslation();
@@ -101,7 +108,11 @@ function RunForm({ run, onChange, onRemove }: FormProps) {
           label={t("simulate.lending")}
           value={run.lending === undefined || run.lending === null ? "" : String(run.lending)}
           onChange={(value) => onChange({ ...run, lending: value === "" ? undefined : value === "true" })}
-          options={[usual, { value: "true", label: t("common.yes") }, { value: "false", label: t("common.no") }]}
+          options={[
+            usual,
+            { value: "true", label: t("common.yes") },
+            { value: "false", label: t("common.no") },
+          ]}
         />
         <TextField
           label={t("simulate.nodes")}

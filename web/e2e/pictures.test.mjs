@@ -112,6 +112,7 @@ for (const [language, theme] of [
     await signIn(page, "ada");
     await page.getByLabel("Theme").selectOption(theme);
     await page.getByLabel("Language").selectOption(language);
+    await page.waitForFunction((wanted) => document.documentElement.lang === wanted, language);
     const found = {};
     const node = (await site.ask("GET", "/nodes")).items[0].name;
     for (const [name, path] of pages()) {

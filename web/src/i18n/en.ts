@@ -290,6 +290,7 @@ export const en = {
     grid: "Devices",
     history: "Devices in use over time",
     busy: "busy",
+    soon: "The cluster is looked at every minute; a line needs two looks.",
     failures: "Last failures",
     noFailures: "None.",
   },

@@ -289,6 +289,7 @@ export const zh: Words<typeof en> = {
     grid: "设备",
     history: "设备使用率走势",
     busy: "利用率",
+    soon: "每分钟记录一次，至少两次记录后显示曲线。",
     failures: "最近失败",
     noFailures: "没有。",
   },

@@ -105,14 +105,8 @@ function Heading({ id, job }: { id: number; job: JobView | undefined }) {
         ) : null}
       </div>
       {job ? (
-        <div className="row muted">
-          <span>{resources(job.spec)}</span>
-          <span>·</span>
-          <span>
-            {job.owner} / {job.workspace}
-          </span>
-          <span>·</span>
-          <Reason reason={job.reason} />
+        <div className="muted">
+          {resources(job.spec)} · {job.owner} / {job.workspace} · <Reason reason={job.reason} />
         </div>
       ) : null}
     </div>

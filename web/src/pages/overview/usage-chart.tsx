@@ -13,6 +13,14 @@ export function UsageChart() {
   const points = useQuery({ ...usage, refetchInterval: 60_000 }).data?.items;
   const { x, lines } = useMemo(() => usageLines(points ?? [], t("overview.busy")), [points, t]);
   // One look is no line yet; the place is kept, so that nothing moves when the second comes.
+  if (x.length < 2) {
+    return (
+      <section className="panel chart" aria-label={t("overview.history")}>
+        <h3>{t("overview.history")}</h3>
+        <p className="muted">{t("overview.soon")}</p>
+      </section>
+    );
+  }
   return (
     <Chart
       title={t("overview.history")}

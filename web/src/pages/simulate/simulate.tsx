@@ -96,7 +96,7 @@ function RunForm({ run, onChange, onRemove }: FormProps) {
   const usual = { value: "", label: t("simulate.asItIs") };
   return (
     <section className="panel" aria-label={run.name}>
-      <div className="form">
+      <div className="form tight">
         <TextField label={t("job.name")} value={run.name} onChange={(name) => onChange({ ...run, name })} />
         <Select
           label={t("simulate.policy")}

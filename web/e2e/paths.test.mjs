@@ -1,7 +1,8 @@
 // What people do with the console, from the outside: by role and label, against the real server.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { openPage, signIn, startBrowser, startSite } from "./site.mjs";
+import { openPage, PASSWORD, signIn, startBrowser, startSite } from "./site.mjs";
 
 /** Trains nothing, but talks like something that does: two lines a second, a loss that falls, progress. */
 const TRAINING = `
@@ -25,6 +26,7 @@ before(async () => {
   site = await startSite();
   browser = await startBrowser();
   await site.account("ada", true);
+  await site.account("mary");
 });
 after(async () => {
   await browser?.close();
@@ -192,6 +194,69 @@ test("a queued job says why it waits, and a counter-offer starts", async () => {
   const job = await site.jobWhen(id, (view) => view.state === "running");
   assert.ok(job.spec.devices.count < 4);
   await site.jobWhen(waiting, (view) => view.outcome === "stopped");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a large job waits for approval, and starts once it is approved", async () => {
+  await site.ask("PUT", "/workspaces/careful", { approve_above: { ascend: 1 } });
+  await site.ask("PUT", "/workspaces/careful/members/mary", { role: "member" });
+  const devices = { kind: "ascend", count: 2 };
+  // Administrators answer for every workspace, so somebody else has to ask.
+  const session = await fetch(`${site.address}/api/v1/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ name: "mary", password: PASSWORD }),
+  });
+  const { secret } = await session.json();
+  const asked = await fetch(`${site.address}/api/v1/jobs`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      name: "large",
+      workspace: "careful",
+      command: "sleep 1000",
+      cpus: "10m",
+      devices,
+    }),
+  });
+  assert.equal(asked.status, 201, await asked.clone().text());
+  const { id } = await asked.json();
+  const { page, faults, close } = await window();
+  await page.goto(`/jobs/${id}`);
+  await page.getByRole("button", { name: "Approve" }).click();
+  await inState(page, "Running");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("what a job wrote is listed and taken along", async () => {
+  const job = await site.submit({
+    name: "writes",
+    command: "mkdir $DANLU_OUTPUT_DIR/model; echo weights > $DANLU_OUTPUT_DIR/model/final.bin",
+  });
+  await site.jobWhen(job.id, (view) => view.outcome === "succeeded");
+  const { page, faults, close } = await window();
+  await page.goto(`/jobs/${job.id}/files`);
+  await page.getByRole("link", { name: "model/" }).click();
+  const waiting = page.waitForEvent("download");
+  await page.getByRole("link", { name: "final.bin" }).click();
+  const download = await waiting;
+  assert.equal(readFileSync(await download.path(), "utf8"), "weights\n");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a history is replayed on more machines", async () => {
+  const { page, faults, close } = await window();
+  await page.getByRole("link", { name: "Simulate" }).click();
+  await page.getByRole("button", { name: "Simulate" }).click();
+  const table = page.getByRole("table", { name: "Outcome" });
+  await table.waitFor();
+  await table.getByRole("columnheader", { name: "one node more" }).waitFor();
+  const capacity = await table.getByRole("row", { name: /^Devices/ }).textContent();
+  assert.match(capacity, /20 \(3\).*28 \(4\)/);
+  await page.getByRole("region", { name: "In use over hours" }).waitFor();
   assert.deepEqual(faults, []);
   await close();
 });

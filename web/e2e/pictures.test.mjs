@@ -33,11 +33,16 @@ async function populate() {
     name: "bad-import",
     command: "echo starting; echo 'ModuleNotFoundError: No module named torchvision' >&2; exit 1",
   });
-  await site.submit({ name: "preprocess", command: "echo tokenised 1,204,331 documents" });
+  const written = await site.submit({
+    name: "preprocess",
+    command:
+      "echo tokenised 1,204,331 documents; mkdir -p $DANLU_OUTPUT_DIR/shards; seq 100000 > $DANLU_OUTPUT_DIR/tokens.txt",
+  });
+  await site.jobWhen(written.id, (job) => job.state === "ended");
   await site.jobWhen(resnet.id, (job) => job.state === "running");
   await site.jobWhen(failed.id, (job) => job.state === "ended");
   await site.jobWhen(resnet.id, (job) => job.progress?.metrics?.loss !== undefined);
-  return { running: resnet.id, queued: queued.id, failed: failed.id };
+  return { running: resnet.id, queued: queued.id, failed: failed.id, written: written.id };
 }
 
 before(async () => {
@@ -62,11 +67,13 @@ const pages = () => [
   ["metrics", `/jobs/${ids.running}/metrics`],
   ["ranks", `/jobs/${ids.running}/ranks`],
   ["events", `/jobs/${ids.running}/events`],
+  ["files", `/jobs/${ids.written}/files`],
   ["spec", `/jobs/${ids.running}/spec`],
   ["terminal", `/jobs/${ids.running}/terminal`],
   ["nodes", "/nodes"],
   ["node", "/nodes/sim-1"],
   ["quotas", "/quotas"],
+  ["simulate", "/simulate"],
   ["profile", "/profile"],
   ["accounts", "/admin/accounts"],
   ["members", "/admin/members"],
@@ -105,6 +112,7 @@ for (const [language, theme] of [
     await signIn(page, "ada");
     await page.getByLabel("Theme").selectOption(theme);
     await page.getByLabel("Language").selectOption(language);
+    await page.waitForFunction((wanted) => document.documentElement.lang === wanted, language);
     const found = {};
     const node = (await site.ask("GET", "/nodes")).items[0].name;
     for (const [name, path] of pages()) {

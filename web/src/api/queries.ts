@@ -59,6 +59,15 @@ export const jobEvents = (id: number) =>
       answer(api.GET("/events", { params: { query: { job: id, limit: 1000 } }, signal })),
   });
 
+type FilesOf = { area: "output" | "checkpoint" | "work"; path: string; worker?: number };
+
+export const files = (id: number, where: FilesOf) =>
+  queryOptions({
+    queryKey: ["job", id, "files", where],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/jobs/{id}/files", { params: { path: { id }, query: where }, signal })),
+  });
+
 export type SeriesOf = { id: number; attempt: number; worker: number };
 
 const POINTS = 2000;
@@ -106,6 +115,11 @@ export const nodes = queryOptions({
 export const devices = queryOptions({
   queryKey: ["devices"],
   queryFn: ({ signal }) => answer(api.GET("/devices", { signal })),
+});
+
+export const usage = queryOptions({
+  queryKey: ["usage"],
+  queryFn: ({ signal }) => answer(api.GET("/usage", { signal })),
 });
 
 export const workspaces = queryOptions({

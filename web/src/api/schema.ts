@@ -255,6 +255,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List files of a job
+         * @description One folder of what it wrote, kept between attempts, or worked in.
+         */
+        get: operations["files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{id}/files/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Take a file of a job along
+         * @description Always as a download: what a program wrote is never shown as a page of this server.
+         */
+        get: operations["file_content"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{id}/workers/{worker}/session": {
         parameters: {
             query?: never;
@@ -396,6 +436,47 @@ export interface paths {
         get: operations["devices"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how much of the cluster was in use over time
+         * @description A look every minute, oldest first, a week back at most.
+         */
+        get: operations["usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/simulations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replay recorded jobs under other rules or on other machines
+         * @description The answer is what `danlu sim replay --json` prints: the figures and curves of each run. One simulation runs at a time, for
+         *     a minute at most.
+         */
+        post: operations["simulate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -919,6 +1000,28 @@ export interface components {
             /** @description A glob over model names, such as `910B*`, or several with `|` between them; any model when absent. */
             model?: string | null;
         };
+        /** @description All devices of one model. */
+        DeviceUsage: {
+            /**
+             * Format: double
+             * @description What they did on average, in percent; absent where nobody can tell.
+             */
+            busy?: number | null;
+            /**
+             * Format: double
+             * @description In jobs' hands; shares add up.
+             */
+            held: number;
+            kind: components["schemas"]["DeviceKind"];
+            model: string;
+            /** Format: int32 */
+            total: number;
+            /**
+             * Format: int32
+             * @description Working, on nodes that take jobs.
+             */
+            usable: number;
+        };
         DeviceUse: {
             /**
              * Format: int64
@@ -987,6 +1090,24 @@ export interface components {
             field: string;
             message: string;
         };
+        /**
+         * @description Which of a job's folders.
+         * @enum {string}
+         */
+        FileArea: "output" | "checkpoint" | "work";
+        FileEntry: {
+            kind: components["schemas"]["FileKind"];
+            /** Format: date-time */
+            modified_at: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description In bytes; 0 for what is no file.
+             */
+            size: number;
+        };
+        /** @enum {string} */
+        FileKind: "folder" | "file" | "other";
         /**
          * @description Decides how many ranks there are and which environment they get.
          * @enum {string}
@@ -1417,6 +1538,21 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_FileEntry: {
+            items: {
+                kind: components["schemas"]["FileKind"];
+                /** Format: date-time */
+                modified_at: string;
+                name: string;
+                /**
+                 * Format: int64
+                 * @description In bytes; 0 for what is no file.
+                 */
+                size: number;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_JobView: {
             items: {
                 attempts: components["schemas"]["AttemptView"][];
@@ -1589,6 +1725,20 @@ export interface components {
                 last_used_at?: string | null;
                 name: string;
                 scope: components["schemas"]["Scope"];
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_UsagePoint: {
+            items: {
+                /** Format: date-time */
+                at: string;
+                /** @description By kind and model. */
+                devices: components["schemas"]["DeviceUsage"][];
+                /** @description Jobs that wait for devices. */
+                queued: number;
+                /** @description Jobs that have theirs. */
+                running: number;
             }[];
             next?: string | null;
         };
@@ -1806,6 +1956,19 @@ export interface components {
          * @enum {string}
          */
         SharedResource: "nvidia" | "ascend" | "cpus" | "memory";
+        /** @description How the cluster is shared out: the file of `danlu up --workspaces` and `danlu sim replay --workspaces`. */
+        Sharing: {
+            /** @description Whether guarantees that lie idle are lent to others, to be taken back by preemption. */
+            lending?: boolean;
+            /** @description A job is not preempted before it has run this long. */
+            minimum_run_time?: components["schemas"]["Span"];
+            /** @description What holds for workspaces that are not listed: everybody's own. */
+            personal?: components["schemas"]["Workspace"];
+            /** @description By name. */
+            workspaces?: {
+                [key: string]: components["schemas"]["Workspace"];
+            };
+        };
         /** @description What holds for all workspaces, and for those that are not listed. */
         SharingRules: {
             /** @description Whether guarantees that lie idle are lent to others, to be taken back by preemption. */
@@ -1832,6 +1995,21 @@ export interface components {
         SignedIn: components["schemas"]["Whoami"] & {
             /** @description A bearer token with the session's life. */
             secret: string;
+        };
+        SimulationRequest: {
+            /** @description Runs to compare, one to six. */
+            runs: components["schemas"]["SimulationRun"][];
+            /** @description What to replay: the lines of `danlu history export`, or a table of jobs (CSV). This server's own history when absent. */
+            trace?: string | null;
+        };
+        /** @description What is different in one run; what is absent is as it is here. */
+        SimulationRun: {
+            lending?: boolean | null;
+            name: string;
+            /** @description As `danlu up --simulate` takes them; with a leading `+`, in addition to those there are. */
+            nodes?: string | null;
+            policy?: components["schemas"]["HeadOfLine"] | null;
+            sharing?: components["schemas"]["Sharing"] | null;
         };
         /**
          * @description a time with a unit, such as `90s`, `30m`, `24h` or `1d12h`
@@ -1917,6 +2095,17 @@ export interface components {
              * @description The super-pod that the machine is part of.
              */
             super_pod?: number | null;
+        };
+        /** @description The cluster at one moment. */
+        UsagePoint: {
+            /** Format: date-time */
+            at: string;
+            /** @description By kind and model. */
+            devices: components["schemas"]["DeviceUsage"][];
+            /** @description Jobs that wait for devices. */
+            queued: number;
+            /** @description Jobs that have theirs. */
+            running: number;
         };
         UserUse: {
             /** Format: double */
@@ -2641,6 +2830,98 @@ export interface operations {
             };
         };
     };
+    files: {
+        parameters: {
+            query?: {
+                area?: components["schemas"]["FileArea"];
+                /** @description From the area's own folder on, with `/` between names; the folder itself when empty. */
+                path?: string;
+                /** @description For `work`: the last one when absent. */
+                attempt?: components["schemas"]["AttemptNumber"];
+                /** @description For `work`: 0 when absent. */
+                worker?: components["schemas"]["WorkerIndex"];
+            };
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_FileEntry"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    file_content: {
+        parameters: {
+            query?: {
+                area?: components["schemas"]["FileArea"];
+                /** @description From the area's own folder on, with `/` between names; the folder itself when empty. */
+                path?: string;
+                /** @description For `work`: the last one when absent. */
+                attempt?: components["schemas"]["AttemptNumber"];
+                /** @description For `work`: 0 when absent. */
+                worker?: components["schemas"]["WorkerIndex"];
+            };
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     open: {
         parameters: {
             query?: never;
@@ -2914,6 +3195,87 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_DeviceView"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    usage: {
+        parameters: {
+            query?: {
+                /** @description Only later ones; a day back when absent. */
+                since?: string;
+                /** @description At most so many, spread evenly; 500 when absent. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_UsagePoint"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    simulate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulationRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */

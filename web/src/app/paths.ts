@@ -1,5 +1,14 @@
 /** Every address of the console, spelled once. */
-export const JOB_TABS = ["overview", "logs", "metrics", "ranks", "events", "spec", "terminal"] as const;
+export const JOB_TABS = [
+  "overview",
+  "logs",
+  "metrics",
+  "ranks",
+  "events",
+  "files",
+  "spec",
+  "terminal",
+] as const;
 export type JobTab = (typeof JOB_TABS)[number];
 
 export const ADMIN_TABS = ["accounts", "members", "audit"] as const;
@@ -18,6 +27,7 @@ export const paths = {
   nodes: () => "/nodes",
   node: (name: string) => `/nodes/${encodeURIComponent(name)}`,
   quotas: () => "/quotas",
+  simulate: () => "/simulate",
   profile: () => "/profile",
   admin: (tab: AdminTab = "accounts") => `/admin/${tab}`,
   signIn: () => "/sign-in",

@@ -38,6 +38,7 @@ export const router = createBrowserRouter([
       page("nodes", async () => ({ Component: (await import("../pages/nodes/nodes")).Nodes })),
       page("nodes/:name", async () => ({ Component: (await import("../pages/nodes/node")).Node })),
       page("quotas", async () => ({ Component: (await import("../pages/quotas/quotas")).Quotas })),
+      page("simulate", async () => ({ Component: (await import("../pages/simulate/simulate")).Simulate })),
       page("profile", async () => ({ Component: (await import("../pages/profile/profile")).Profile })),
       page("admin/:tab", async () => ({ Component: (await import("../pages/admin/admin")).Admin })),
       { path: "*", element: <Lost /> },

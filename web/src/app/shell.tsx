@@ -70,6 +70,7 @@ function Side({ name, isAdmin }: { name: string; isAdmin: boolean }) {
       links: [
         [paths.nodes(), t("nav.nodes")],
         [paths.quotas(), t("nav.quotas")],
+        [paths.simulate(), t("nav.simulate")],
       ],
     },
     ...(isAdmin

@@ -33,10 +33,10 @@ export async function startLanguage() {
 }
 
 export async function chooseLanguage(language: Language) {
+  keep("language", language);
   if (!i18next.hasResourceBundle(language, "translation")) {
     i18next.addResourceBundle(language, "translation", await LOADERS[language]());
   }
-  keep("language", language);
   await i18next.changeLanguage(language);
   document.documentElement.lang = language;
 }

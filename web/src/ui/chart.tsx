@@ -15,12 +15,15 @@ type Props = {
   lines: Line[];
   sync: string;
   format: (value: number) => string;
+  /** Where the scale begins and ends, when it is not told by the values. */
+  from?: number;
+  to?: number;
 };
 
 const HEIGHT = 180;
 const PALETTE = ["running", "succeeded", "queued", "stopping", "failed", "starting"];
 
-export function Chart({ title, x, isTime, lines, sync, format }: Props) {
+export function Chart({ title, x, isTime, lines, sync, format, from, to }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const { isDark } = useTheme();
@@ -45,7 +48,10 @@ export function Chart({ title, x, isTime, lines, sync, format }: Props) {
       width: Math.max(200, element.clientWidth),
       height: HEIGHT,
       cursor: { sync: { key: sync }, drag: { x: false, y: false } },
-      scales: { x: { time: isTime } },
+      scales: {
+        x: { time: isTime },
+        ...(from === undefined || to === undefined ? {} : { y: { range: [from, to] } }),
+      },
       legend: { show: lines.length > 0, live: true },
       axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map(format) }],
       series: [

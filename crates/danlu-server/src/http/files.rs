@@ -20,7 +20,7 @@ use crate::people::Asker;
 /// List files of a job
 ///
 /// One folder of what it wrote, kept between attempts, or worked in.
-#[utoipa::path(get, path = "/jobs/{id}/files", tag = "jobs", params(("id" = u64, Path), FileQuery), responses(
+#[utoipa::path(get, path = "/jobs/{id}/files", tag = "jobs", operation_id = "files", params(("id" = u64, Path), FileQuery), responses(
     (status = 200, body = Page<FileEntry>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(context): State<Context>,
@@ -35,7 +35,7 @@ pub(crate) async fn list(
 /// Take a file of a job along
 ///
 /// Always as a download: what a program wrote is never shown as a page of this server.
-#[utoipa::path(get, path = "/jobs/{id}/files/content", tag = "jobs", params(("id" = u64, Path), FileQuery), responses(
+#[utoipa::path(get, path = "/jobs/{id}/files/content", tag = "jobs", operation_id = "file_content", params(("id" = u64, Path), FileQuery), responses(
     (status = 200, content_type = "application/octet-stream"),
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn content(

@@ -69,7 +69,13 @@ pub(crate) struct Context {
     ),
     servers((url = "/api/v1")),
     security(("token" = [])),
-    components(schemas(Problem, danlu_types::api::LogMessage, danlu_types::api::Hint))
+    components(schemas(
+        Problem,
+        danlu_types::api::LogMessage,
+        danlu_types::api::Hint,
+        // Named by a parameter only, which is not enough for it to be found.
+        danlu_types::api::FileArea
+    ))
 )]
 struct ApiDocument;
 
@@ -231,5 +237,16 @@ mod tests {
             assert!(seen.insert(name), "two operations are called `{name}`: give one an `operation_id`");
         }
         assert!(seen.len() > 40, "the document was read");
+    }
+
+    #[test]
+    fn every_schema_that_is_named_is_there() {
+        let text = super::openapi_json();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let named = text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next());
+        for name in named {
+            assert!(schemas.contains_key(name), "`{name}` is named and not described");
+        }
     }
 }

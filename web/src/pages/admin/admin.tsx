@@ -11,7 +11,7 @@ import { Members } from "./members";
 
 const VIEWS: Record<AdminTab, { view: React.ComponentType; command: string }> = {
   accounts: { view: Accounts, command: "danlu admin user list" },
-  members: { view: Members, command: "danlu members WORKSPACE" },
+  members: { view: Members, command: "danlu workspace members WORKSPACE" },
   audit: { view: Audit, command: "danlu admin audit" },
 };
 

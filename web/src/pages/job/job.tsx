@@ -13,6 +13,7 @@ import { Reason } from "../../ui/reason";
 import { State, stateOf } from "../../ui/state";
 import { Actions } from "./actions";
 import { Events } from "./events";
+import { Files } from "./files";
 import { LastLine } from "./last-line";
 import { JobOverview } from "./overview";
 import { Ranks } from "./ranks";
@@ -29,6 +30,7 @@ const VIEWS: Record<JobTab, React.ComponentType<{ job: JobView }>> = {
   metrics: Metrics,
   ranks: Ranks,
   events: Events,
+  files: Files,
   spec: Spec,
   terminal: Terminal,
 };
@@ -41,6 +43,7 @@ function command(id: number, tab: JobTab): string {
     metrics: `danlu metrics ${id}`,
     ranks: `danlu show ${id}`,
     events: `danlu events ${id}`,
+    files: `danlu files ${id}`,
     spec: `danlu show ${id} --json`,
     terminal: `danlu exec -it ${id} -- bash`,
   };
@@ -102,14 +105,8 @@ function Heading({ id, job }: { id: number; job: JobView | undefined }) {
         ) : null}
       </div>
       {job ? (
-        <div className="row muted">
-          <span>{resources(job.spec)}</span>
-          <span>·</span>
-          <span>
-            {job.owner} / {job.workspace}
-          </span>
-          <span>·</span>
-          <Reason reason={job.reason} />
+        <div className="muted">
+          {resources(job.spec)} · {job.owner} / {job.workspace} · <Reason reason={job.reason} />
         </div>
       ) : null}
     </div>

@@ -94,7 +94,7 @@ function Session({ id, worker }: { id: number; worker: number }) {
           <p>{end}</p>
         </div>
       ) : null}
-      <section className="terminal" ref={box} aria-label={t("terminal.title")} />
+      <section className="inside" ref={box} aria-label={t("terminal.title")} />
     </>
   );
 }

@@ -149,7 +149,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "state",
           title: t("nodes.state"),
-          width: 190,
+          width: 140,
           render: (device) => <DeviceMark state={deviceState(device, Boolean(node.cordoned))} />,
         },
         {
@@ -160,7 +160,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "job",
           title: t("nodes.holder"),
-          width: "24%",
+          width: "22%",
           render: (device) =>
             device.held_by ? (
               <Link to={paths.job(device.held_by.job)}>
@@ -170,7 +170,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
               (device.out_of_service ?? "–")
             ),
         },
-        { key: "island", title: t("nodes.island"), width: 70, end: true, render: (device) => device.island },
+        { key: "island", title: t("nodes.island"), width: 60, end: true, render: (device) => device.island },
         {
           key: "use",
           title: t("metrics.utilisation"),
@@ -181,7 +181,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "memory",
           title: t("spec.memory"),
-          width: 130,
+          width: 100,
           end: true,
           render: (device) => [device.reading?.memory_used, device.memory].filter(Boolean).join(" / "),
         },
@@ -202,7 +202,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "restore",
           title: <span className="visually-hidden">{t("nodes.restore")}</span>,
-          width: 100,
+          width: 84,
           render: (device) =>
             device.out_of_service ? (
               <Button

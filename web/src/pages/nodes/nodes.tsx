@@ -55,7 +55,7 @@ export function Nodes() {
               {
                 key: "state",
                 title: t("nodes.state"),
-                width: "20%",
+                width: "13%",
                 render: (node) =>
                   node.cordoned ? (
                     <span title={node.cordoned}>
@@ -65,10 +65,11 @@ export function Nodes() {
                     t("nodes.open")
                   ),
               },
-              { key: "models", title: t("job.devices"), width: "18%", render: models },
+              { key: "models", title: t("nodes.model"), width: "16%", render: models },
               {
                 key: "grid",
                 title: t("overview.grid"),
+                wrap: true,
                 render: (node) => (
                   <span className="cells">
                     {(read.data?.items ?? [])
@@ -79,8 +80,8 @@ export function Nodes() {
                   </span>
                 ),
               },
-              { key: "cpus", title: t("spec.cpus"), width: 110, end: true, render: used.cpus },
-              { key: "memory", title: t("spec.memory"), width: 160, end: true, render: used.memory },
+              { key: "cpus", title: t("spec.cpus"), width: 96, end: true, render: used.cpus },
+              { key: "memory", title: t("spec.memory"), width: 130, end: true, render: used.memory },
               {
                 key: "architecture",
                 title: t("nodes.architecture"),

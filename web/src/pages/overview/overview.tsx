@@ -1,18 +1,21 @@
 /** Is the cluster well, how long will I wait? */
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { DeviceView, NodeView } from "../../api/client";
 import { devices, jobCounts, nodes, someJobs } from "../../api/queries";
 import { paths } from "../../app/paths";
 import { figure, kindName } from "../../format/amounts";
-import { Answer } from "../../ui/answer";
+import { Answer, Loading } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { DEVICE_STATES, DeviceCell, DeviceMark } from "../../ui/device";
 import { Page } from "../../ui/page";
 import { Reason } from "../../ui/reason";
 import { Lasting, When } from "../../ui/when";
 import { type Sum, sums } from "./sums";
+
+const UsageChart = lazy(async () => ({ default: (await import("./usage-chart")).UsageChart }));
 
 const READINGS_EVERY_MS = 10_000;
 
@@ -55,6 +58,17 @@ export function Overview() {
                 <Allocation key={sum.model} sum={sum} />
               ))}
             </section>
+            {items.length > 0 ? (
+              <Suspense
+                fallback={
+                  <section className="panel chart">
+                    <Loading />
+                  </section>
+                }
+              >
+                <UsageChart />
+              </Suspense>
+            ) : null}
             {items.length > 0 ? <Grid devices={items} nodes={allNodes.data?.items ?? []} /> : null}
           </>
         )}

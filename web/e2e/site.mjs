@@ -24,22 +24,15 @@ async function eventually(what, ask) {
   }
 }
 
-export async function startSite(flags = []) {
+/** `prepare` gets the data folder before the server starts: what an earlier server left there. */
+export async function startSite(prepare = () => {}) {
   const folder = mkdtempSync(join(tmpdir(), "danlu-console-"));
   const data = join(folder, "data");
+  mkdirSync(data);
+  prepare(data);
   const server = spawn(
     binary,
-    [
-      "up",
-      "--listen",
-      "127.0.0.1:0",
-      "--data",
-      data,
-      "--simulate",
-      SIMULATED,
-      "--open-registration",
-      ...flags,
-    ],
+    ["up", "--listen", "127.0.0.1:0", "--data", data, "--simulate", SIMULATED, "--open-registration"],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "warn" } },
   );
   let said = "";

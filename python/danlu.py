@@ -14,14 +14,20 @@ Danlu puts this file on the PYTHONPATH of every rank:
             danlu.checkpoint(step=step)
             sys.exit(0)
 
-All it does is to print lines such as `::danlu progress 0.42`, so a program may as well print them itself. Without Danlu
-the lines are harmless.
+All it does is to print lines such as `::danlu progress 0.42`, so a program may as well print them itself. Where standard
+output is not Danlu's to read (a notebook, a file), it sends them to the server instead. Without Danlu the lines are harmless.
 """
 
+import atexit
+import json
 import os
+import queue
 import signal
+import stat
 import sys
 import threading
+import time
+import urllib.request
 
 __all__ = [
     "attempt",
@@ -101,6 +107,65 @@ def stopping():
 
 
 def _say(text):
+    line = f"::danlu {text}"
+    if "DANLU_TOKEN" in os.environ and not _is_read():
+        _send(line)
+        return
     # One write for one line: ranks may share a pipe.
-    sys.stdout.write(f"::danlu {text}\n")
+    sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def _is_read():
+    """Whether standard output goes to Danlu, which reads it through a pipe; a notebook or a file does not."""
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+_unsent = queue.Queue(maxsize=10000)
+_sender = None
+
+
+def _send(line):
+    """Hands the line to the server without waiting for it: training goes on whatever becomes of a report."""
+    global _sender
+    if _sender is None:
+        _sender = threading.Thread(target=_send_all, name="danlu", daemon=True)
+        _sender.start()
+        atexit.register(_send_the_rest)
+    try:
+        _unsent.put_nowait(line)
+    except queue.Full:
+        pass
+
+
+def _send_all():
+    while True:
+        lines = [_unsent.get()]
+        while not _unsent.empty() and len(lines) < 1000:
+            lines.append(_unsent.get())
+        body = {"rank": int(os.environ["DANLU_RANK"]), "lines": [line for line in lines if line]}
+        request = urllib.request.Request(
+            os.environ["DANLU_SERVER"] + "/api/v1/attempt/reports",
+            json.dumps(body).encode(),
+            {"Authorization": "Bearer " + os.environ["DANLU_TOKEN"], "Content-Type": "application/json"},
+        )
+        # A proxy of the user's is for the world outside.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        # A server that is being restarted, a worker that is only beginning.
+        for pause in (0.2, 2, 0):
+            try:
+                opener.open(request, timeout=5).close()
+                break
+            except (OSError, ValueError):
+                time.sleep(pause)
+        if None in lines:
+            return
+
+
+def _send_the_rest():
+    # None is the last; whoever cannot get it out in this time is not heard.
+    _unsent.put(None)
+    _sender.join(timeout=5)

@@ -9,7 +9,7 @@ examples="${2:-25}"
 venv="$("$ROOT/scripts/venv.sh" "$ROOT/scripts/api/requirements.txt")"
 
 data="$(mktemp -d)"
-"$danlu" --data "$data" up --listen 127.0.0.1:0 --simulate 1x8:ascend:910B3 --open-registration >"$data/log" 2>&1 &
+"$danlu" --data "$data" up --listen 127.0.0.1:0 --simulate 1x8:ascend:910B3 --registration open >"$data/log" 2>&1 &
 server=$!
 trap 'kill "$server"; wait "$server" || true; rm -rf "$data"' EXIT
 until "$danlu" --data "$data" nodes >/dev/null 2>&1; do kill -0 "$server"; sleep 0.1; done

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, approve, clone, completions, delete, devices, events, exec, files, history, hold, jobs, launch,
-    login, logs, metrics, nodes, quota, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
-    version, why, workspace,
+    admin, approve, authenticator, clone, completions, delete, devices, events, exec, files, history, hold,
+    jobs, keys, launch, login, logs, metrics, nodes, profiles, quota, ranktable, registration, release, run,
+    secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -22,6 +23,9 @@ pub(crate) struct Arguments {
     /// The server's data folder, by which it is found [default: `$DANLU_DATA`, or `~/.local/share/danlu`]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    /// Where you signed in under this name [default: `$DANLU_PROFILE`, or `default`]
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "data")]
+    pub(crate) profile: Option<ProfileName>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -74,6 +78,8 @@ pub(crate) enum Command {
     /// Lists workspaces, with what they may use and what they use, shows their rules and who is in them
     #[command(alias = "workspaces")]
     Workspace(workspace::Arguments),
+    /// Lists, sets and deletes the secrets of a workspace
+    Secrets(secrets::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
     /// Lists accelerators, with how they are doing and who uses them, or puts one back into service
@@ -93,16 +99,28 @@ pub(crate) enum Command {
     History(history::Arguments),
     /// Simulates clusters: what other quotas, policies or machines would have done
     Sim(sim::Arguments),
+    /// Asks for an account
+    Register(registration::RegisterArguments),
+    /// Invites people who have no account into a workspace
+    Invitations(registration::InvitationsArguments),
+    /// Lists who asks to be let into a workspace, and decides
+    Applicants(registration::ApplicantsArguments),
     /// Signs in at a server, for all commands that follow
     Login(login::Arguments),
     /// Signs out
     Logout,
+    /// Lists where you are signed in
+    Profiles(profiles::Arguments),
     /// Prints who you are to the server, and what you are in which workspace
     Whoami(login::WhoamiArguments),
     /// Sets your password
     Password(login::PasswordArguments),
     /// Lists, makes and revokes tokens for your programs
     Tokens(tokens::Arguments),
+    /// Adds or removes an authenticator, whose codes are asked for at sign-in
+    Authenticator(authenticator::Arguments),
+    /// Lists, adds and removes your SSH keys and S3 keys
+    Keys(keys::Arguments),
     /// Runs accounts and workspaces, and reads what was done by whom
     Admin(admin::Arguments),
     /// Prints the versions of this program and of the server

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod approve;
+pub(crate) mod authenticator;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod delete;
@@ -13,16 +14,20 @@ mod follow;
 pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 pub(crate) mod launch;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod profiles;
 pub(crate) mod quota;
 pub(crate) mod ranktable;
 pub(crate) mod reference;
+pub(crate) mod registration;
 pub(crate) mod release;
 pub(crate) mod run;
+pub(crate) mod secrets;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod stop;
@@ -45,7 +50,11 @@ use crate::runtime::block_on;
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let data = arguments.data.as_deref();
-    let client = || Client::discover(data);
+    let profile = arguments.profile;
+    let client = || match &profile {
+        Some(name) => Client::of_profile(name),
+        None => Client::discover(data),
+    };
     match arguments.command {
         Command::Up(arguments) => up::run(data, arguments),
         Command::Submit(arguments) => block_on(submit::run(client, arguments)),
@@ -66,8 +75,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Quota(arguments) => block_on(quota::run(client()?, arguments)),
         Command::Workspace(arguments) => block_on(workspace::run(client()?, arguments)),
-        Command::Login(arguments) => block_on(login::login(data, arguments)),
-        Command::Logout => block_on(login::logout(client()?)),
+        Command::Secrets(arguments) => block_on(secrets::run(client()?, arguments)),
+        Command::Register(arguments) => block_on(registration::register(client, arguments)),
+        Command::Invitations(arguments) => block_on(registration::invitations(client()?, arguments)),
+        Command::Applicants(arguments) => block_on(registration::applicants(client()?, arguments)),
+        Command::Authenticator(arguments) => block_on(authenticator::run(client()?, arguments)),
+        Command::Keys(arguments) => block_on(keys::run(client()?, arguments)),
+        Command::Login(arguments) => block_on(login::login(data, client, profile.clone(), arguments)),
+        Command::Logout => block_on(login::logout(client, profile.clone())),
+        Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Whoami(arguments) => block_on(login::whoami(client()?, arguments)),
         Command::Password(arguments) => block_on(login::password(client, arguments)),
         Command::Tokens(arguments) => block_on(tokens::run(client()?, arguments)),

@@ -9,13 +9,14 @@ use danlu_types::api::{
     HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery,
     StopRequest,
 };
+use danlu_types::fingerprint::Fingerprint;
 use danlu_types::sample::Sample;
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use futures::TryStreamExt;
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-use crate::{ClientError, HintStream, LogFollow, ServerFile};
+use crate::{ClientError, HintStream, LogFollow, ServerFile, trust};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For requests that are answered in one piece; streams and uploads take as long as they take.
@@ -28,20 +29,29 @@ pub struct Client {
     /// Without a slash at its end. Changes when a server that was found by its data folder comes back elsewhere.
     address: Arc<Mutex<String>>,
     token: String,
+    pub(crate) tls: Arc<rustls::ClientConfig>,
     data: Option<PathBuf>,
 }
 
 impl Client {
     /// A client of the server at `address`, such as `http://127.0.0.1:8765`.
     pub fn new(address: &str, token: &str) -> Self {
+        Self::trusting(address, token, None)
+    }
+
+    /// A client of a server that is known by the fingerprint of its certificate.
+    pub fn trusting(address: &str, token: &str, fingerprint: Option<Fingerprint>) -> Self {
+        let tls = trust::tls(address, fingerprint);
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // The server is on this machine; a proxy from the environment would only be in the way.
+            // The server is on this machine or near; a proxy from the environment would only be in the way.
             .no_proxy()
+            .tls_backend_preconfigured(tls.clone())
             .build()
-            .expect("a client without TLS or files has nothing to fail on");
+            .expect("a client with its TLS made up has nothing to fail on");
         let address = address.trim_end_matches('/').trim_end_matches("/api/v1").to_owned();
-        Client { http, address: Arc::new(Mutex::new(address)), token: token.to_owned(), data: None }
+        let address = Arc::new(Mutex::new(address));
+        Client { http, address, token: token.to_owned(), tls: Arc::new(tls), data: None }
     }
 
     pub(crate) fn found_in(mut self, data: PathBuf) -> Self {

@@ -3,14 +3,14 @@
 //! The server writes both into its data folder; the environment may say otherwise, value by value.
 
 use std::env;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use danlu_types::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, Profile, ProfileName};
 
 /// What a running server writes as `server.json` into its data folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct ServerFile {
     /// Such as `http://127.0.0.1:8765`.
     pub address: String,
     pub pid: u32,
+    /// Of its certificate, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 impl ServerFile {
@@ -49,74 +52,41 @@ pub fn data_folder(given: Option<&Path>) -> PathBuf {
         .unwrap_or_else(default_data_folder)
 }
 
-/// Where somebody signed in, and the secret of their session: in a file that only they can read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Profile {
-    pub address: String,
-    pub token: String,
-}
-
-impl Profile {
-    /// `$XDG_CONFIG_HOME/danlu/profile.json` or `~/.config/danlu/profile.json`.
-    pub fn path() -> PathBuf {
-        let xdg = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let base = xdg.or_else(|| env::home_dir().map(|home| home.join(".config")));
-        base.unwrap_or_else(|| PathBuf::from("/etc")).join("danlu/profile.json")
-    }
-
-    pub fn read() -> Result<Option<Self>, ClientError> {
-        let path = Self::path();
-        match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|source| ClientError::BadServerFile { path, source }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(ClientError::Unreadable { path, source }),
-        }
-    }
-
-    pub fn write(&self) -> io::Result<()> {
-        let path = Self::path();
-        if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
-        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)
-    }
-
-    pub fn forget() -> io::Result<()> {
-        match fs::remove_file(Self::path()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
-    }
-}
-
 impl Client {
     /// A client of the server that `$DANLU_SERVER` and `$DANLU_TOKEN` name, that the data folder was said to be of, where
-    /// this person signed in, or that runs with the usual data folder: the first of these that there is.
+    /// this person signed in (as `$DANLU_PROFILE`, if it is said), or that runs with the usual data folder: the first of these that there is.
     pub fn discover(data: Option<&Path>) -> Result<Client, ClientError> {
         let nothing_said = data.is_none() && ["DANLU_DATA", "DANLU_SERVER"].map(variable) == [None, None];
-        if nothing_said && let Some(profile) = Profile::read()? {
-            let token = variable("DANLU_TOKEN").unwrap_or(profile.token);
-            return Ok(Client::new(&profile.address, token.trim()));
+        if nothing_said {
+            if let Some(name) = variable("DANLU_PROFILE") {
+                return Self::of_profile(&name.parse()?);
+            }
+            if let Some(profile) = Profile::read(&ProfileName::default())? {
+                return Ok(profile.client());
+            }
         }
         let data = data_folder(data);
         let named = variable("DANLU_SERVER");
-        let address = match &named {
-            Some(address) => address.clone(),
-            None => ServerFile::read(&data)?.address,
+        let (address, fingerprint) = match &named {
+            Some(address) => {
+                let fingerprint = variable("DANLU_FINGERPRINT").map(|text| text.parse()).transpose();
+                (address.clone(), fingerprint.map_err(ClientError::BadFingerprint)?)
+            }
+            None => {
+                let file = ServerFile::read(&data)?;
+                (file.address, file.fingerprint)
+            }
         };
         let token = match variable("DANLU_TOKEN") {
             Some(token) => token,
             None => read_token(&data)?,
         };
-        let client = Client::new(&address, token.trim());
+        let client = Client::trusting(&address, token.trim(), fingerprint);
         Ok(if named.is_none() { client.found_in(data) } else { client })
     }
 }
 
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 

@@ -4,8 +4,11 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;
 
+use danlu_types::fingerprint::FingerprintError;
 use danlu_types::{Problem, ProblemCode};
 use thiserror::Error;
+
+use crate::ProfileName;
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
@@ -24,6 +27,12 @@ pub enum ClientError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("`{}` is not what a server writes there", path.display())]
     BadServerFile { path: PathBuf, source: serde_json::Error },
+    #[error("there is no profile `{0}`")]
+    NoProfile(ProfileName),
+    #[error("`{0}` is no name for a profile: write letters, digits, `-` and `_`")]
+    BadProfileName(String),
+    #[error("DANLU_FINGERPRINT is not what it should be")]
+    BadFingerprint(#[source] FingerprintError),
     #[error("cannot read `{}`, to upload it", path.display())]
     Upload { path: PathBuf, source: io::Error },
 }
@@ -32,6 +41,14 @@ impl ClientError {
     /// What the person can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            ClientError::Unreachable { address, .. } if address.starts_with("https://") => Some(
+                "is it running, and is its certificate one you trust? `danlu up --tls` shows the fingerprint that \
+                 `danlu login --fingerprint` takes"
+                    .to_owned(),
+            ),
+            ClientError::NoProfile(name) => {
+                Some(format!("`danlu profiles` lists them; `danlu login NAME --profile {name}` makes this one"))
+            }
             ClientError::Unreachable { .. } => {
                 Some("is the server running? start it with `danlu up`".to_owned())
             }

@@ -5,16 +5,22 @@
 //! missing and nothing comes twice. Nothing here prints or decides; [`ClientError::hint`] says what a person can do.
 
 mod client;
+mod dial;
 mod discover;
 mod error;
 mod follow;
+mod keys;
 mod people;
+mod profile;
 mod session;
 pub mod sse;
+mod trust;
 mod workspaces;
 
 pub use client::Client;
-pub use discover::{Profile, ServerFile, data_folder, default_data_folder};
+pub use dial::Connection;
+pub use discover::{ServerFile, data_folder, default_data_folder};
 pub use error::ClientError;
 pub use follow::{Followed, HintStream, LogFollow};
+pub use profile::{Profile, ProfileName};
 pub use session::{SessionReceiver, SessionSender};

@@ -1,9 +1,9 @@
-//! Accounts, tokens, members, the audit.
+//! Accounts, tokens, members, secrets, the audit.
 
 use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
-    NewPassword, NewRole, NewToken, Page, SignIn, SignInLink, TokenView, Whoami,
+    NewPassword, NewRole, NewSecret, NewToken, Page, SecretView, SignIn, SignInLink, TokenView, Whoami,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -29,10 +29,6 @@ impl Client {
     /// A link by which the asker signs in elsewhere, once.
     pub async fn sign_in_link(&self) -> Result<SignInLink, ClientError> {
         self.answer(self.request(Method::POST, "/sign_in_link")).await
-    }
-
-    pub async fn account_register(&self, new: &NewAccount) -> Result<AccountView, ClientError> {
-        self.answer(self.request(Method::POST, "/registration").json(new)).await
     }
 
     pub async fn password_set(&self, account: &AccountName, new: &NewPassword) -> Result<(), ClientError> {
@@ -100,6 +96,21 @@ impl Client {
             self.request(Method::DELETE, &format!("/workspaces/{}/members/{account}", segment(workspace))),
         )
         .await
+    }
+
+    /// Their names only; nobody is told a value.
+    pub async fn secrets_list(&self, workspace: &str) -> Result<Page<SecretView>, ClientError> {
+        self.get(&format!("/workspaces/{}/secrets", segment(workspace))).await
+    }
+
+    pub async fn secret_set(&self, workspace: &str, name: &str, new: &NewSecret) -> Result<(), ClientError> {
+        let path = format!("/workspaces/{}/secrets/{}", segment(workspace), segment(name));
+        self.done(self.request(Method::PUT, &path).json(new)).await
+    }
+
+    pub async fn secret_delete(&self, workspace: &str, name: &str) -> Result<(), ClientError> {
+        let path = format!("/workspaces/{}/secrets/{}", segment(workspace), segment(name));
+        self.done(self.request(Method::DELETE, &path)).await
     }
 
     pub async fn audit_list(&self, query: &AuditQuery) -> Result<Page<AuditEntry>, ClientError> {

@@ -4,16 +4,15 @@ use danlu_types::session::{Frame, FrameKind, OpenSession};
 use danlu_types::{JobId, WorkerIndex};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::client::read_problem;
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, Connection};
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type Socket = WebSocketStream<Connection>;
 
 /// The half that sends input, sizes and signals.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ impl Client {
         open: &OpenSession,
     ) -> Result<(SessionSender, SessionReceiver), ClientError> {
         let address = self.address();
-        let host = address.strip_prefix("http://").unwrap_or(&address);
+        let host = address.split_once("://").map_or(address.as_str(), |(_, host)| host);
         let path = format!("/api/v1/jobs/{job}/workers/{worker}/session");
         let mut request = format!("ws://{host}{path}")
             .into_client_request()
@@ -46,7 +45,9 @@ impl Client {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token()))
             .map_err(|source| ClientError::protocol(&path, source))?;
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
-        let (socket, _) = connect_async(request).await.map_err(|error| self.open_error(&path, error))?;
+        let connection = self.dial().await?;
+        let (socket, _) =
+            client_async(request, connection).await.map_err(|error| self.open_error(&path, error))?;
         let (sink, stream) = socket.split();
         let mut sender = SessionSender { socket: sink, client: self.clone() };
         sender.send(Frame::json(FrameKind::Open, open)).await?;

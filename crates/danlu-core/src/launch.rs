@@ -5,8 +5,10 @@
 
 mod binding;
 mod environment;
+mod identity;
 mod options;
 mod rank_table;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,8 +25,10 @@ pub use environment::{
     MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
+pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
+pub use secrets::{GivenSecret, SECRETS_FILE, SECRETS_FOLDER};
 
 use crate::job::{Attempt, Job, WorkerExit};
 
@@ -84,18 +88,12 @@ pub struct LaunchFile {
     /// Whom its programs run as; the launcher's own user when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UnixUser>,
-}
-
-/// A user of the machine. It need not have an entry in `/etc/passwd`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnixUser {
-    pub name: String,
-    pub uid: u32,
-    pub gid: u32,
-    /// Besides `gid`.
+    /// By which its programs speak to the server for their own attempt; where there is one to speak to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// Without their values, which are in [`SECRETS_FILE`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<u32>,
-    pub home: PathBuf,
+    pub secrets: Vec<GivenSecret>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,8 +297,8 @@ impl RunLayout {
     }
 }
 
-/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as is for the
-/// caller to say.
+/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as, how
+/// it reaches the server and its secrets are for the caller to say.
 pub fn launch_file(
     job: &Job,
     attempt: &Attempt,
@@ -348,6 +346,8 @@ pub fn launch_file(
             hints: layout.hints_socket(),
         },
         user: None,
+        access: None,
+        secrets: Vec::new(),
     })
 }
 

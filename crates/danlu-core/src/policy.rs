@@ -64,6 +64,10 @@ pub enum Action {
     ApproveJob,
     /// Make and delete workspaces, and say what each may take of the cluster.
     RunWorkspaces,
+    /// See the names of a workspace's secrets; jobs there can use them.
+    SeeSecrets,
+    /// Set and delete them.
+    ChangeSecrets,
     /// See an account, its tokens and its sessions.
     SeeAccount,
     /// Change a password, make and revoke tokens.
@@ -75,7 +79,7 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 18] = [
+pub const POLICY: [(Action, Relation, Scope); 20] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
     (Action::Simulate, Relation::Stranger, Scope::Jobs),
@@ -90,6 +94,8 @@ pub const POLICY: [(Action, Relation, Scope); 18] = [
     (Action::ChangeWorkspace, Relation::Owner, Scope::All),
     (Action::ApproveJob, Relation::Owner, Scope::Jobs),
     (Action::RunWorkspaces, Relation::Admin, Scope::All),
+    (Action::SeeSecrets, Relation::Member, Scope::Read),
+    (Action::ChangeSecrets, Relation::Owner, Scope::All),
     (Action::SeeAccount, Relation::Author, Scope::Read),
     (Action::ChangeAccount, Relation::Author, Scope::All),
     (Action::RunAccounts, Relation::Admin, Scope::All),

@@ -176,8 +176,14 @@ impl Engine for LocalEngine {
             return Err(failed(io::Error::new(ErrorKind::InvalidInput, text)));
         }
         let bytes = serde_json::to_vec(launch).map_err(|error| failed(error.into()))?;
+        let values: Vec<&str> = launch.secrets.iter().map(|secret| secret.value.as_str()).collect();
+        let secrets = serde_json::to_vec(&values).map_err(|error| failed(error.into()))?;
+        let secrets = (!values.is_empty()).then_some(secrets);
         let user = launch.user.clone();
-        self.blocking(move |workers| workers.launch(worker, &bytes, user.as_ref()).map_err(failed)).await
+        self.blocking(move |workers| {
+            workers.launch(worker, &bytes, secrets.as_deref(), user.as_ref()).map_err(failed)
+        })
+        .await
     }
 
     async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError> {

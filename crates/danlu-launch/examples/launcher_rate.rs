@@ -192,5 +192,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
             hints: layout.hints_socket(),
         },
         user: None,
+        access: None,
+        secrets: Vec::new(),
     }
 }

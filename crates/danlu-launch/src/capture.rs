@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use crate::journal::Journal;
 use crate::lines::Lines;
 use crate::reports::Reports;
+use crate::secrets::Mask;
 use crate::spool::{Spool, Written};
 
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -35,6 +36,8 @@ pub(crate) struct Capture {
     listener: Option<(Reports, Rank)>,
     /// Also printed here, each line with this before it.
     echo: Option<String>,
+    /// What is written down nowhere.
+    mask: Mask,
     /// Set while writes fail: how long to wait before the next.
     retry: Option<Duration>,
 }
@@ -55,6 +58,7 @@ impl Capture {
         name: String,
         listener: Option<(Reports, Rank)>,
         echo: Option<String>,
+        mask: Mask,
     ) -> io::Result<Self> {
         let stdout = stdout.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
         let stderr = stderr.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
@@ -62,7 +66,7 @@ impl Capture {
             Stream { kind: LogStream::Stdout, pipe: stdout, lines: Lines::default() },
             Stream { kind: LogStream::Stderr, pipe: stderr, lines: Lines::default() },
         ];
-        Ok(Capture { spool, streams, journal, name, listener, echo, retry: None })
+        Ok(Capture { spool, streams, journal, name, listener, echo, mask, retry: None })
     }
 
     /// Runs until both streams have ended, or `finish` turns true: then takes what is in the pipes and waits for no more,
@@ -102,6 +106,7 @@ impl Capture {
         for stream in &mut self.streams {
             let heard = self.listener.as_ref().filter(|_| stream.kind == LogStream::Stdout);
             stream.lines.finish(|text| {
+                let text = &*self.mask.apply(text);
                 if let Some((reports, rank)) = heard {
                     reports.on_line(*rank, text, at);
                 }
@@ -138,6 +143,7 @@ impl Capture {
                 }
                 let heard = listener.filter(|_| *kind == LogStream::Stdout);
                 lines.push(&chunk[..bytes], |text| {
+                    let text = &*self.mask.apply(text);
                     if let Some((reports, rank)) = heard {
                         reports.on_line(*rank, text, at);
                     }

@@ -152,5 +152,7 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
             hints: run.join("hints.sock"),
         },
         user: None,
+        access: None,
+        secrets: Vec::new(),
     }
 }

@@ -29,6 +29,7 @@ mod port;
 mod rank;
 mod reports;
 mod sampling;
+mod secrets;
 mod session;
 mod shared_memory;
 mod spool;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use danlu_core::launch::SESSION_SOCKET;
+use danlu_types::Rank;
 use nix::sys::stat::{Mode, umask};
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
@@ -21,6 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::children::Children;
 use crate::rank::Surroundings;
+use crate::reports::Reports;
 
 /// When the worker has ended, sessions have this long to hand over their last words.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -32,6 +34,9 @@ pub(crate) struct Inside {
     /// Of the worker's first rank.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) children: Arc<Children>,
+    pub(crate) reports: Reports,
+    /// Of this worker.
+    pub(crate) ranks: Vec<Rank>,
 }
 
 #[derive(Debug)]

@@ -36,11 +36,12 @@ use crate::port::Port;
 use crate::rank::Surroundings;
 use crate::reports::Reports;
 use crate::sampling::Sampling;
+use crate::secrets::Secrets;
 use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
 use crate::user::WorkerUser;
-use crate::{binding, folders, gang, shared_memory};
+use crate::{binding, folders, gang, secrets, shared_memory};
 
 /// How often a status is tried again that the disk had no room for.
 const STATUS_RETRY: Duration = Duration::from_millis(250);
@@ -88,6 +89,7 @@ pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<Worker
         sampling: None,
         port: None,
         sourced: BTreeMap::new(),
+        secrets: Secrets::default(),
         server: None,
         unsaid: None,
         disk_is_full: false,
@@ -126,6 +128,7 @@ struct Worker<'a> {
     sampling: Option<Sampling>,
     /// Held for as long as the launcher lives: rank 0 may listen there at any time.
     port: Option<Port>,
+    secrets: Secrets,
     /// What the code's own script set for all ranks.
     sourced: BTreeMap<String, String>,
     /// A process that serves the ranks and is none of them.
@@ -160,6 +163,7 @@ impl Worker<'_> {
         }
         let launch = self.launch;
         let working_directory = folders::prepare(launch, &self.user)?;
+        self.secrets = secrets::take(launch, &self.user).map_err(StartError::Secrets)?;
         self.make_group();
         if let Some(size) = launch.limits.shared_memory
             && let Err(error) = shared_memory::mount_own(size)
@@ -234,7 +238,13 @@ impl Worker<'_> {
         let since = Timestamp::now();
         self.running_since = Some(since);
         let env = first_env.unwrap_or_default();
-        self.inside = Some(Inside { surroundings, env, children: Arc::clone(&self.children) });
+        self.inside = Some(Inside {
+            surroundings,
+            env,
+            children: Arc::clone(&self.children),
+            reports: self.reports.clone(),
+            ranks: launch.ranks.iter().map(|plan| plan.rank).collect(),
+        });
         let running = LauncherPhase::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 
@@ -264,6 +274,7 @@ impl Worker<'_> {
 
     fn environment(&self, plan: &RankPlan, rendezvous: &Rendezvous) -> BTreeMap<String, String> {
         let mut env = rank_environment(self.launch, rendezvous, plan);
+        env.extend(self.secrets.variables.clone());
         env.extend(self.sourced.clone());
         if let Some(helper) = &self.launch.folders.python {
             // At the end: a module of the user's with the same name is the one that they mean.
@@ -283,7 +294,8 @@ impl Worker<'_> {
             (Audience::Terminal, Some(rank)) if self.launch.world_size > 1 => Some(format!("[{rank}] ")),
             (Audience::Terminal, _) => Some(String::new()),
         };
-        let capture = Capture::new(spool, pipes, self.journal.clone(), name, listener, echo)?;
+        let mask = self.secrets.mask.clone();
+        let capture = Capture::new(spool, pipes, self.journal.clone(), name, listener, echo, mask)?;
         self.captures.push(tokio::spawn(capture.run(self.finish.subscribe())));
         Ok(())
     }

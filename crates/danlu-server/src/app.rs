@@ -14,12 +14,14 @@ use danlu_types::api::{Explanation, JobState, JobView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
 use jiff::Timestamp;
 
+use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::secrets::SecretTable;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
@@ -49,6 +51,8 @@ pub(crate) struct App {
     pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
+    pub(crate) attempts: AttemptTokens,
+    pub(crate) secrets: SecretTable,
 }
 
 impl App {
@@ -128,6 +132,7 @@ impl App {
         }
         let (spec, approval) =
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
+        self.check_secrets(&spec)?;
         if let Err(impossible) = self.planner.check(&spec) {
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);

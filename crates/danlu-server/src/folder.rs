@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use danlu_types::fingerprint::Fingerprint;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use rand::Rng;
 use serde_json::json;
 
 const TOKEN_FILE: &str = "token";
+const ATTEMPT_KEY_FILE: &str = "attempts.key";
 const SERVER_FILE: &str = "server.json";
 const LOCK_FILE: &str = "server.lock";
 
@@ -112,24 +114,39 @@ impl DataFolder {
         }
     }
 
-    /// The bearer token of this folder, made on first use.
+    /// The bearer token of this folder.
     pub(crate) fn token(&self) -> anyhow::Result<String> {
-        let path = self.path.join(TOKEN_FILE);
+        self.secret(TOKEN_FILE)
+    }
+
+    /// What seals the tokens of attempts. A new one makes those of running jobs worthless.
+    pub(crate) fn attempt_key(&self) -> anyhow::Result<String> {
+        self.secret(ATTEMPT_KEY_FILE)
+    }
+
+    /// Made on first use.
+    fn secret(&self, name: &str) -> anyhow::Result<String> {
+        let path = self.path.join(name);
         match std::fs::read_to_string(&path) {
-            Ok(token) if token.trim().len() >= 32 => return Ok(token.trim().to_owned()),
+            Ok(secret) if secret.trim().len() >= 32 => return Ok(secret.trim().to_owned()),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| format!("could not read `{}`", path.display())),
         }
         let words: [u128; 2] = rand::rng().random();
-        let token = format!("{:032x}{:032x}", words[0], words[1]);
-        self.write_private(TOKEN_FILE, &format!("{token}\n"))?;
-        Ok(token)
+        let secret = format!("{:032x}{:032x}", words[0], words[1]);
+        self.write_private(name, &format!("{secret}\n"))?;
+        Ok(secret)
     }
 
     /// Tells programs on this machine where the server is.
-    pub(crate) fn announce(&self, address: &str) -> anyhow::Result<()> {
-        let text = json!({ "address": address, "pid": std::process::id() }).to_string();
+    pub(crate) fn announce(&self, address: &str, fingerprint: Option<Fingerprint>) -> anyhow::Result<()> {
+        let pid = std::process::id();
+        let text = match fingerprint {
+            Some(fingerprint) => json!({ "address": address, "pid": pid, "fingerprint": fingerprint }),
+            None => json!({ "address": address, "pid": pid }),
+        };
+        let text = text.to_string();
         self.write_private(SERVER_FILE, &text)
     }
 

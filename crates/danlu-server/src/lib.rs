@@ -5,17 +5,21 @@
 //! engine, but for sessions and reading; no reconciler talks HTTP.
 
 mod app;
+mod attempts;
 mod book;
+mod entrance;
 mod files;
 mod folder;
 mod http;
 mod ledger;
 mod nodes;
+mod oidc;
 mod people;
 mod planner;
 mod reconcile;
 mod reports;
 pub mod sealing;
+mod secrets;
 mod serve;
 mod sharing;
 mod simulate;
@@ -24,6 +28,7 @@ mod usage;
 mod wake;
 mod workspaces;
 
+pub use entrance::{Entrance, Tls};
 pub use http::openapi_json;
 pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;

@@ -1,7 +1,6 @@
 //! Puts the parts together, serves until asked to end, and leaves jobs running.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,19 +14,26 @@ use danlu_store::{Claim, StoreError};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use danlu_types::link::sign_in_page;
+use danlu_types::oidc::OidcSettings;
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::attempts::AttemptTokens;
 use crate::book::Book;
+use crate::entrance::door::Door;
+use crate::entrance::{Entrance, certificate};
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
 use crate::nodes::NodeNotes;
+use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::sealing::Sealer;
+use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::usage::UsageLog;
@@ -39,8 +45,7 @@ const JOBS_TO_LEARN_FROM: u32 = 1000;
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     pub data: PathBuf,
-    /// Loopback only, until accounts exist; port 0 lets the system choose.
-    pub listen: SocketAddr,
+    pub entrance: Entrance,
     /// `postgres://…`; the data folder's own SQLite file when absent.
     pub database: Option<String>,
     /// Nodes to make up, as `danlu up --simulate` takes them.
@@ -51,6 +56,8 @@ pub struct ServeOptions {
     pub nursery: Vec<OsString>,
     /// How accounts come to be.
     pub registration: Registration,
+    /// A provider through which people sign in.
+    pub oidc: Option<OidcSettings>,
     /// Whom jobs run as; the server's own user when absent.
     pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
@@ -66,11 +73,8 @@ pub struct FirstSignIn {
 
 /// Serves until SIGTERM or SIGINT. Where no administrator has ever signed in, `tell` gets a way in for one.
 pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> anyhow::Result<()> {
-    if !options.listen.ip().is_loopback() {
-        bail!(
-            "`{}` is not a loopback address; until accounts exist, Danlu serves this machine only",
-            options.listen
-        );
+    if let Some(objection) = options.entrance.objection() {
+        bail!(objection);
     }
     let folder = DataFolder::open(&options.data, options.unix_users.is_some())?;
     // The embedded database belongs to the data folder, which is ours by now.
@@ -80,24 +84,38 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     };
     let app = Arc::new(open(&options, &folder).await?);
 
-    let listener = tokio::net::TcpListener::bind(options.listen)
+    let entrance = Arc::new(options.entrance.clone());
+    let identity = certificate::open(&folder.path, &entrance)?;
+    let fingerprint = identity.as_ref().map(|identity| identity.fingerprint);
+    let listener = tokio::net::TcpListener::bind(entrance.listen)
         .await
-        .with_context(|| format!("could not listen on `{}`", options.listen))?;
-    let address = format!("http://{}", listener.local_addr()?);
+        .with_context(|| format!("could not listen on `{}`", entrance.listen))?;
+    let address = entrance.address(listener.local_addr()?);
+    app.attempts.set_address(&address);
     let stop = CancellationToken::new();
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
     }
-    folder.announce(&address)?;
+    folder.announce(&address, fingerprint)?;
     tracing::info!(data = %folder.path.display(), "serving on {address}");
+    if let Some(fingerprint) = fingerprint {
+        tracing::info!("the certificate's SHA-256 fingerprint is {fingerprint}");
+    }
     match app.directory.first_link().await {
-        Ok(Some(link)) => tell(FirstSignIn { page: sign_in_page(&address, &link.secret) }),
+        Ok(Some(link)) => {
+            tell(FirstSignIn { page: sign_in_page(entrance.public_address(&address), &link.secret) })
+        }
         Ok(None) => {}
         Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
     }
 
-    let router = crate::http::router(app.clone(), stop.clone());
+    let public = entrance.public_address(&address);
+    let oidc = match options.oidc.clone() {
+        Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
+        None => None,
+    };
+    let router = crate::http::router(app.clone(), entrance.clone(), oidc, stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();
@@ -108,11 +126,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
             stop.cancel();
         }
     };
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(shutdown)
-        .await
-        .context("the HTTP server failed")?;
+    let tls = identity.map(|identity| identity.acceptor);
+    Door { router, tls, patience: entrance.patience }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();
@@ -165,7 +180,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
+    let sealer = Arc::new(Sealer::open(&folder.path)?);
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer)
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
@@ -185,6 +201,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         (Some(rule), _) => tracing::info!("jobs run as {rule}"),
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
+    let secrets = SecretTable::open(store.clone(), Sealer::open(&folder.path)?).await?;
+    let attempts = AttemptTokens::new(&folder.attempt_key()?);
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -205,6 +223,8 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         users,
+        attempts,
+        secrets,
     })
 }
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::bail;
 use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_store::{DirectoryChange, DirectoryRow, Store, StoreError};
+use danlu_types::account::AccountName;
 use danlu_types::api::AuditEntry;
 use jiff::Timestamp;
 use nix::unistd::{Uid, User, geteuid, getgrouplist};
@@ -140,6 +141,10 @@ impl UserTable {
 
     /// Whom the jobs of an account run as; nobody else than the server where there is no rule.
     pub(crate) async fn of(&self, account: &str) -> Result<Option<UnixUser>, UnixUserError> {
+        if self.rule.is_some() && account.parse::<AccountName>().is_err() {
+            // A job from before there were accounts; its name becomes no part of a path.
+            return Err(UnixUserError::Missing(account.to_owned()));
+        }
         match &self.rule {
             None => Ok(None),
             Some(UnixUsers::SameName) => self.same_name(account).await.map(Some),

@@ -85,7 +85,8 @@ impl TestServer {
                 return None;
             }
             let token = std::fs::read_to_string(data.join("token")).ok()?;
-            let client = Client::new(value["address"].as_str()?, token.trim());
+            let fingerprint = value["fingerprint"].as_str().and_then(|text| text.parse().ok());
+            let client = Client::trusting(value["address"].as_str()?, token.trim(), fingerprint);
             client.readiness().await.ok()?;
             Some(client)
         })

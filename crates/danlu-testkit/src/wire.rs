@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// What came back.
@@ -24,7 +24,18 @@ impl Answer {
 
 /// Sends one request to `http://host:port` and reads the answer to its end; of a stream, what came first.
 pub async fn send(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-    let mut stream = TcpStream::connect(address.trim_start_matches("http://")).await.expect("a server");
+    let stream = TcpStream::connect(address.trim_start_matches("http://")).await.expect("a server");
+    send_through(stream, method, path, headers, body).await
+}
+
+/// The same through a connection that is there already.
+pub async fn send_through(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     for (name, value) in headers {
         let _ = write!(head, "{name}: {value}\r\n");

@@ -160,8 +160,33 @@ pub enum Registration {
     /// Administrators make them.
     #[default]
     Closed,
+    /// Whoever was invited makes their own.
+    Invitation,
     /// Anybody may ask for one; it waits until somebody approves it.
     Open,
+}
+
+impl Registration {
+    pub const ALL: [Registration; 3] = [Registration::Closed, Registration::Invitation, Registration::Open];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Registration::Closed => "closed",
+            Registration::Invitation => "invitation",
+            Registration::Open => "open",
+        }
+    }
+}
+
+impl FromStr for Registration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|registration| registration.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is no way to register; write `closed`, `invitation` or `open`"))
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Bodies of the HTTP API under `/api/v1`.
 
 mod accounts;
+mod attempt;
 mod cluster;
 mod explanation;
 mod files;
+mod keys;
 mod quota;
+mod secrets;
 mod series;
 mod simulation;
 mod usage;
@@ -14,15 +17,22 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
-    NewAccount, NewPassword, NewRole, NewToken, SignIn, SignInLink, TokenKind, TokenView, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
+    Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind,
+    TokenView, TotpCode, TotpEnrolment, TotpRemoval, WaysIn, Whoami,
 };
+pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
+pub use keys::{
+    Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
+    NewSshKey, S3KeyView, SshKeyView,
+};
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
+pub use secrets::{NewSecret, SecretView};
 pub use series::{MetricPoint, SeriesQuery};
 pub use simulation::{SimulationRequest, SimulationRun};
 pub use usage::{DeviceUsage, UsagePoint, UsageQuery};

@@ -7,10 +7,12 @@ pub mod account;
 pub mod api;
 pub mod device;
 pub mod family;
+pub mod fingerprint;
 pub mod history;
 pub mod id;
 pub mod link;
 pub mod node;
+pub mod oidc;
 pub mod problem;
 pub mod progress;
 pub mod quantity;
@@ -30,5 +32,6 @@ pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
 pub use reading::{DeviceProcess, Reading};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
+    SecretForm, SecretUse,
 };
 pub use workspace::{Amounts, HeadOfLine, IdlePolicy, Sharing, Workspace};

@@ -1,4 +1,4 @@
-//! Addresses of pages that carry a secret: to sign in, to set a password.
+//! Addresses of pages that carry a secret: to sign in, to set a password, to register.
 //!
 //! The secret stands behind the `#`. Browsers keep that part to themselves, so it is in no log of a server or a proxy.
 
@@ -12,6 +12,11 @@ pub fn sign_in_page(server: &str, secret: &str) -> String {
 /// The page on which the owner of `account` sets a password, once.
 pub fn password_page(server: &str, account: &AccountName, secret: &str) -> String {
     format!("{server}/set-password#account={account}&link={secret}")
+}
+
+/// The page on which the holder of an invitation registers, once.
+pub fn registration_page(server: &str, secret: &str) -> String {
+    format!("{server}/register#link={secret}")
 }
 
 /// What a link says: the address of a page, or its secret alone.

@@ -14,12 +14,16 @@ pub enum ProblemCode {
     /// The request is well-formed, but nothing here could ever run it.
     CannotEverRun,
     Unauthenticated,
+    /// The password is right; a code of the account's authenticator is needed too.
+    SecondFactorNeeded,
     /// The asker is known, and may not do this.
     Forbidden,
     NotFound,
     /// The thing is in a state in which this cannot be done to it.
     WrongState,
     TooLarge,
+    /// The request took too long to arrive.
+    TooSlow,
     /// Too many tries in too short a time.
     TooManyRequests,
     UnsupportedMediaType,
@@ -33,10 +37,11 @@ impl ProblemCode {
     pub fn http_status(self) -> u16 {
         match self {
             ProblemCode::BadRequest => 400,
-            ProblemCode::Unauthenticated => 401,
+            ProblemCode::Unauthenticated | ProblemCode::SecondFactorNeeded => 401,
             ProblemCode::Forbidden => 403,
             ProblemCode::NotFound => 404,
             ProblemCode::MethodNotAllowed => 405,
+            ProblemCode::TooSlow => 408,
             ProblemCode::WrongState => 409,
             ProblemCode::TooLarge => 413,
             ProblemCode::UnsupportedMediaType => 415,
@@ -53,10 +58,12 @@ impl ProblemCode {
             ProblemCode::InvalidFields => "some fields are not valid",
             ProblemCode::CannotEverRun => "this job can never run here",
             ProblemCode::Unauthenticated => "a valid token is needed",
+            ProblemCode::SecondFactorNeeded => "a code is needed",
             ProblemCode::Forbidden => "this is not allowed",
             ProblemCode::NotFound => "no such thing",
             ProblemCode::WrongState => "not possible in this state",
             ProblemCode::TooLarge => "the request is too large",
+            ProblemCode::TooSlow => "the request took too long to arrive",
             ProblemCode::TooManyRequests => "too many tries",
             ProblemCode::UnsupportedMediaType => "this content type is not understood",
             ProblemCode::MethodNotAllowed => "this address does not take that method",

@@ -2,7 +2,7 @@
 //!
 //! A session is one byte stream to a worker's launcher. Each frame is a kind byte, a big-endian `u32` length and
 //! that many bytes. Over a WebSocket the message carries the length, so a message is the kind byte and the payload.
-//! The first frame is always [`FrameKind::Open`] with an [`OpenSession`] as JSON; the last is [`FrameKind::Exit`] with
+//! The first frame is [`FrameKind::Open`] with an [`OpenSession`] as JSON (or a single [`FrameKind::Report`]); the last is [`FrameKind::Exit`] with
 //! a [`SessionExit`] as JSON, or [`FrameKind::Error`] with a text.
 
 use serde::{Deserialize, Serialize};
@@ -29,12 +29,14 @@ pub enum FrameKind {
     Exit = 6,
     /// Launcher → client, last: why the session could not be had, as text.
     Error = 7,
+    /// Server → launcher, first and only: a [`crate::api::NewReports`] as JSON, answered by an exit of 0.
+    Report = 8,
 }
 
 impl FrameKind {
     pub fn from_byte(byte: u8) -> Option<Self> {
-        use FrameKind::{Error, Exit, Open, Resize, Signal, Stderr, Stdin, Stdout};
-        [Open, Stdin, Stdout, Stderr, Resize, Signal, Exit, Error]
+        use FrameKind::{Error, Exit, Open, Report, Resize, Signal, Stderr, Stdin, Stdout};
+        [Open, Stdin, Stdout, Stderr, Resize, Signal, Exit, Error, Report]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

@@ -6,6 +6,7 @@
 mod check;
 mod flexible;
 mod launching;
+mod secrets;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ pub use check::FIELDS_OF_LATER_VERSIONS;
 pub use check::is_name;
 pub use flexible::Parameter;
 pub use launching::{Compat, OnHang, RankTableUse};
+pub use secrets::{SecretForm, SecretUse};
 
 use crate::{Bytes, Cpus, DeviceRequest, Span};
 
@@ -94,6 +96,9 @@ pub struct JobSpec {
     /// 1 to 9, larger first. Absent, it is what the workspace says, or 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// Secrets of the workspace by the variables they are for: `HF_TOKEN: hf-token`, or `KUBECONFIG: {name: kube, as: file}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, SecretUse>,
     /// May be stopped for others and started again later.
     #[serde(default)]
     pub preemptible: bool,
@@ -215,6 +220,7 @@ impl JobSpec {
             parameters: Vec::new(),
             env: BTreeMap::new(),
             priority: None,
+            secrets: BTreeMap::new(),
             preemptible: false,
             checkpoint: None,
             max_time: None,

@@ -11,9 +11,9 @@ use std::process::Command;
 
 use danlu_client::Client;
 use danlu_testkit::{TestServer, eventually, spec};
-use danlu_types::api::{JobOutcome, JobState, NewAccount, SignIn};
+use danlu_types::api::{JobOutcome, JobState, NewAccount, NewSecret, SignIn};
 use danlu_types::session::{FrameKind, OpenSession, TerminalSize};
-use danlu_types::{Framework, JobId, JobSpec, Span, WorkerIndex};
+use danlu_types::{Framework, JobId, JobSpec, SecretForm, SecretUse, Span, WorkerIndex};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 const PASSWORD: &str = "correct horse battery";
@@ -46,7 +46,7 @@ async fn person(server: &TestServer, name: &str) -> Client {
 }
 
 async fn sign_in(server: &TestServer, name: &str) -> Client {
-    let sign_in = SignIn { name: Some(name.to_owned()), password: Some(PASSWORD.to_owned()), link: None };
+    let sign_in = SignIn { name: Some(name.to_owned()), password: Some(PASSWORD.to_owned()), ..SignIn::default() };
     Client::new(&server.client().address(), &server.client().sign_in(&sign_in).await.unwrap())
 }
 
@@ -326,6 +326,18 @@ async fn code_is_unpacked_for_its_user_and_a_gang_meets() {
     made
     made
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_a_file_is_for_the_jobs_user() {
+    let Some(server) = server(&[]).await else { return };
+    let ada = person(&server, "ada").await;
+    ada.secret_set("ada", "key", &NewSecret { value: "open sesame".to_owned() }).await.unwrap();
+    let mut spec =
+        JobSpec { workspace: "ada".to_owned(), ..spec("stat -c '%u %a' $KEY; id -u; wc -c < $KEY") };
+    spec.secrets.insert("KEY".to_owned(), SecretUse { name: "key".to_owned(), form: SecretForm::File });
+    let lines = output(&server, &ada, &spec).await;
+    assert_eq!(lines, [format!("{} 600", lines[1]), lines[1].clone(), "11".to_owned()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,9 @@ use comfy_table::{Cell, Table};
 use danlu_client::Client;
 use danlu_core::audit::{FIRST_SEAL, verify};
 use danlu_types::account::{AccountName, Standing};
-use danlu_types::api::{AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, NewAccount};
+use danlu_types::api::{
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, NewAccount,
+};
 use danlu_types::link::password_page;
 
 use crate::failure::Failure;
@@ -68,7 +70,12 @@ enum User {
     /// Lets a new or disabled account be used
     Approve { name: AccountName },
     /// Keeps an account, and lets nobody use it
-    Disable { name: AccountName },
+    Disable {
+        name: AccountName,
+        /// Stops what it has waiting and running
+        #[arg(long)]
+        stop_jobs: bool,
+    },
     /// Makes an account an administrator's
     Promote { name: AccountName },
     /// Takes that back
@@ -125,7 +132,10 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
             tell_link(client, &client.account_create(&new).await?)?;
         }
         User::Approve { name } => change(&name, standing(Standing::Active), "may sign in").await?,
-        User::Disable { name } => change(&name, standing(Standing::Disabled), "is disabled").await?,
+        User::Disable { name, stop_jobs } => {
+            let jobs = Some(if stop_jobs { JobsOfAccount::Stop } else { JobsOfAccount::Keep });
+            change(&name, AccountChange { jobs, ..standing(Standing::Disabled) }, "is disabled").await?;
+        }
         User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
         User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
         User::Reset { name } => tell_link(client, &client.password_link(&name).await?)?,

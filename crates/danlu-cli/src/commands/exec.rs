@@ -134,7 +134,11 @@ async fn receive(receiver: &mut SessionReceiver) -> Result<SessionExit, Failure>
             FrameKind::Error => {
                 return Err(Failure::new(String::from_utf8_lossy(&frame.payload).into_owned()));
             }
-            FrameKind::Open | FrameKind::Stdin | FrameKind::Resize | FrameKind::Signal => {}
+            FrameKind::Open
+            | FrameKind::Stdin
+            | FrameKind::Resize
+            | FrameKind::Signal
+            | FrameKind::Report => {}
         }
     }
     Err(Failure::new("the session was cut before its command ended")

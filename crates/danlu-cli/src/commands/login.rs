@@ -4,9 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use danlu_client::{Client, ClientError, Profile, ServerFile, data_folder};
+use danlu_client::{Client, ClientError, Profile, ProfileName, ServerFile, data_folder};
+use danlu_types::ProblemCode;
 use danlu_types::account::AccountName;
 use danlu_types::api::{NewPassword, SignIn, Whoami};
+use danlu_types::fingerprint::Fingerprint;
 use danlu_types::link::{Link, sign_in_page};
 
 use crate::failure::Failure;
@@ -26,6 +28,9 @@ pub(crate) struct Arguments {
     /// The server's address [default: the one of this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    /// The SHA-256 of the server's certificate, as `danlu up --tls` shows it; with it nobody else has to vouch for the server
+    #[arg(long, value_name = "DIGITS", requires = "name")]
+    fingerprint: Option<Fingerprint>,
 }
 
 #[derive(Debug, Args)]
@@ -45,44 +50,67 @@ pub(crate) struct PasswordArguments {
     /// The server's address [default: where you are signed in, or the one of this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    /// The SHA-256 of the server's certificate, as `danlu up --tls` shows it
+    #[arg(long, value_name = "DIGITS")]
+    fingerprint: Option<Fingerprint>,
 }
 
-pub(crate) async fn login(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn login(
+    data: Option<&Path>,
+    client: impl FnOnce() -> Result<Client, ClientError>,
+    profile: Option<ProfileName>,
+    arguments: Arguments,
+) -> Result<ExitCode, Failure> {
     let Some(name) = arguments.name else {
-        let client = Client::discover(data)?;
+        let client = client()?;
         let link = client.sign_in_link().await?;
         output::line(sign_in_page(&client.address(), &link.secret))?;
         output::say("open this to sign in; it works once, within ten minutes");
         return Ok(ExitCode::SUCCESS);
     };
-    let address = match arguments.server {
-        Some(address) => address,
-        None => ServerFile::read(&data_folder(data))?.address,
+    let (address, fingerprint) = match arguments.server {
+        Some(address) => (address, arguments.fingerprint),
+        None => {
+            let file = ServerFile::read(&data_folder(data))?;
+            (file.address, arguments.fingerprint.or(file.fingerprint))
+        }
     };
     let password = ask_secret("Password: ")?;
-    let client = Client::new(&address, "");
-    let token = client.sign_in(&SignIn { name: Some(name), password: Some(password), link: None }).await?;
-    let profile = Profile { address, token };
-    profile.write().map_err(|error| {
-        Failure::new(format!("signed in, but could not write `{}`", Profile::path().display()))
+    let client = Client::trusting(&address, "", fingerprint);
+    let mut request = SignIn { name: Some(name), password: Some(password), link: None, code: None };
+    let token = match client.sign_in(&request).await {
+        Err(ClientError::Problem(problem)) if problem.code == ProblemCode::SecondFactorNeeded => {
+            request.code = Some(ask_secret("Code of your authenticator: ")?);
+            client.sign_in(&request).await?
+        }
+        token => token?,
+    };
+    let account = Client::trusting(&address, &token, fingerprint).whoami().await?.account.name.to_string();
+    let name = profile.unwrap_or_default();
+    let profile = Profile { address, account, token, fingerprint };
+    profile.write(&name).map_err(|error| {
+        Failure::new(format!("signed in, but could not write `{}`", Profile::path(&name).display()))
             .caused_by(&error)
     })?;
-    let who = Client::new(&profile.address, &profile.token).whoami().await?;
-    output::say(format!("signed in as {} at {}", who.account.name, profile.address));
+    output::say(format!("signed in as {} at {}", profile.account, profile.address));
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn logout(client: Client) -> Result<ExitCode, Failure> {
-    if Profile::read()?.is_none() {
+pub(crate) async fn logout(
+    client: impl FnOnce() -> Result<Client, ClientError>,
+    profile: Option<ProfileName>,
+) -> Result<ExitCode, Failure> {
+    let name = profile.unwrap_or_default();
+    if Profile::read(&name)?.is_none() {
         output::say("you are not signed in");
         return Ok(ExitCode::SUCCESS);
     }
     // A session that the server has forgotten is over as well.
-    let ended = match client.sign_out().await {
+    let ended = match client()?.sign_out().await {
         Err(error @ ClientError::Unreachable { .. }) => Err(error),
         _ => Ok(()),
     };
-    let forget = Profile::forget();
+    let forget = Profile::forget(&name);
     forget.map_err(|error| Failure::new("could not remove the profile").caused_by(&error))?;
     ended?;
     output::say("signed out");
@@ -121,7 +149,7 @@ pub(crate) async fn password(
     let said = link.clone().map(|link| (link.server, link.account));
     let (server, account) = said.unwrap_or_default();
     let client = match arguments.server.or(server) {
-        Some(address) => Client::new(&address, ""),
+        Some(address) => Client::trusting(&address, "", arguments.fingerprint),
         None => client()?,
     };
     let name = match arguments.name.or(account) {
@@ -132,9 +160,15 @@ pub(crate) async fn password(
         Some(_) => None,
         None => Some(ask_secret("Present password: ")?),
     };
-    let new =
-        NewPassword { password: ask_secret("New password: ")?, current, link: link.map(|link| link.secret) };
-    client.password_set(&name, &new).await?;
+    let link = link.map(|link| link.secret);
+    let mut new = NewPassword { password: ask_secret("New password: ")?, current, link, code: None };
+    match client.password_set(&name, &new).await {
+        Err(ClientError::Problem(problem)) if problem.code == ProblemCode::SecondFactorNeeded => {
+            new.code = Some(ask_secret("Code of your authenticator: ")?);
+            client.password_set(&name, &new).await?;
+        }
+        done => done?,
+    }
     output::say(format!("the password of {name} is set; sessions that were open have ended"));
     Ok(ExitCode::SUCCESS)
 }

@@ -36,6 +36,11 @@ enum Action {
         #[arg(long, value_name = "TIME")]
         lasts: Option<Span>,
     },
+    /// Gives a token another secret and prints it; the old one ends
+    Rotate {
+        /// As `danlu tokens` shows it
+        id: String,
+    },
     /// Revokes a token or ends a session
     Revoke {
         /// As `danlu tokens` shows it
@@ -57,6 +62,11 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             let made = client.token_make(&NewToken { name, scope, lasts }).await?;
             output::line(&made.secret)?;
             output::say("use it as DANLU_TOKEN, with DANLU_SERVER; it is shown this once");
+        }
+        Some(Action::Rotate { id }) => {
+            let made = client.token_rotate(&client.whoami().await?.account.name, &id).await?;
+            output::line(&made.secret)?;
+            output::say("this is the token from now on; it is shown this once");
         }
         Some(Action::Revoke { id }) => {
             client.token_revoke(&client.whoami().await?.account.name, &id).await?;

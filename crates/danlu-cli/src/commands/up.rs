@@ -1,16 +1,17 @@
 //! `danlu up`: the server, on this machine.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
 use danlu_client::data_folder;
-use danlu_server::{FirstSignIn, ServeOptions, SharingSource, UnixUsers};
+use danlu_server::{Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
+use danlu_types::oidc::OidcSettings;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
@@ -21,8 +22,29 @@ use crate::workspaces_file::{self, WorkspacesFile};
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The address to listen on; port 0 takes any free one
+    ///
+    /// One that other machines can reach needs `--tls`, a certificate, or `--behind-proxy`.
     #[arg(long, default_value = "127.0.0.1:8765", value_name = "ADDRESS")]
     listen: SocketAddr,
+    /// Serves through TLS, with a certificate that is made once and known by the fingerprint that is shown
+    #[arg(long)]
+    tls: bool,
+    /// Serves through TLS with this certificate, and those that vouch for it, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls")]
+    tls_certificate: Option<PathBuf>,
+    /// The certificate's key, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// A proxy stands before the server and does TLS: believes `X-Forwarded-For` from these addresses
+    #[arg(long, value_name = "ADDRESSES", num_args = 0..=1, require_equals = true, value_delimiter = ',',
+        default_missing_values = ["127.0.0.1", "::1"])]
+    behind_proxy: Option<Vec<IpAddr>>,
+    /// The address by which people reach the server, for links: `https://danlu.lab.example`
+    #[arg(long, value_name = "URL")]
+    public_address: Option<String>,
+    /// How long a request may take to arrive
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    request_timeout: Span,
     /// A PostgreSQL database instead of the embedded SQLite
     #[arg(long, value_name = "URL")]
     database: Option<String>,
@@ -32,9 +54,13 @@ pub(crate) struct Arguments {
     /// Workspaces to make and change at each start and at SIGHUP: guarantees, limits and the rest, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
-    /// Lets anybody ask for an account; it works once an administrator has approved it
-    #[arg(long)]
-    open_registration: bool,
+    /// How accounts come to be: `closed` (administrators make them), `invitation`, or `open` (anybody asks, and somebody
+    /// approves)
+    #[arg(long, default_value = "closed", value_name = "HOW")]
+    registration: Registration,
+    /// A provider (OIDC) through which people sign in, in YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    oidc: Option<PathBuf>,
     /// Runs jobs as users of their own: `same-name` for the machine's users with the accounts' names, or a range of user ids
     /// to give to accounts (`200000-299999`). The server must be root's; without this, all jobs run as its own user
     #[arg(long, value_name = "RULE")]
@@ -45,11 +71,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
-    if !arguments.listen.ip().is_loopback() {
-        let address = arguments.listen;
-        let message = format!("will not listen on {address}, which other machines can reach");
-        return Err(Failure::new(message).with_code(USAGE).hint(
-            "until there are accounts, one token opens everything: listen on 127.0.0.1, and reach it from \
+    let entrance = entrance(&arguments);
+    if let Some(objection) = entrance.objection() {
+        return Err(Failure::new(objection).with_code(USAGE).hint(
+            "add `--tls`, or `--behind-proxy` where a proxy does TLS; or listen on 127.0.0.1, and reach it from \
              elsewhere through `ssh -L 8765:127.0.0.1:8765 HOST`",
         ));
     }
@@ -59,15 +84,17 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         // Here rather than in the server: what is wrong with it is shown at its line, before anything has begun.
         workspaces_file::open(file).map_err(|failure| failure.with_code(USAGE))?;
     }
+    let oidc = arguments.oidc.as_deref().map(read_oidc).transpose()?;
     start_tracing();
     let options = ServeOptions {
         data: data_folder(data),
-        listen: arguments.listen,
+        entrance,
         database: arguments.database,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
-        registration: if arguments.open_registration { Registration::Open } else { Registration::Closed },
+        registration: arguments.registration,
+        oidc,
         unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
     };
@@ -77,6 +104,31 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
             .map_err(|error| Failure::new("the server ended with an error").caused_by(error.as_ref()))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn entrance(arguments: &Arguments) -> Entrance {
+    let tls = match (&arguments.tls_certificate, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Tls::Files { certificate: certificate.clone(), key: key.clone() },
+        _ if arguments.tls => Tls::SelfSigned,
+        _ => Tls::Off,
+    };
+    Entrance {
+        listen: arguments.listen,
+        tls,
+        proxies: arguments.behind_proxy.clone(),
+        public_address: arguments.public_address.clone(),
+        patience: arguments.request_timeout.to_duration(),
+    }
+}
+
+fn read_oidc(file: &Path) -> Result<OidcSettings, Failure> {
+    let refused = |error: &dyn std::error::Error| {
+        Failure::new(format!("cannot read the provider from `{}`", file.display()))
+            .with_code(USAGE)
+            .caused_by(error)
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    serde_saphyr::from_str(&text).map_err(|error| refused(&error))
 }
 
 fn tell_first_sign_in(first: FirstSignIn) {

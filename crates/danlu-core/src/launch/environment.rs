@@ -111,6 +111,10 @@ fn danlu_names(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous
     env.set("DANLU_NODE", &launch.node);
     env.set(RUN_FOLDER_VARIABLE, launch.folders.run.display());
     env.set("DANLU_OUTPUT_DIR", launch.folders.output.display());
+    if let Some(access) = &launch.access {
+        env.set("DANLU_SERVER", &access.server);
+        env.set("DANLU_TOKEN", &access.token);
+    }
     if launch.checkpoint.is_some() {
         env.set("DANLU_CHECKPOINT_DIR", launch.folders.checkpoint.display());
     }

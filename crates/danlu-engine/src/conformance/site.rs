@@ -203,6 +203,8 @@ impl Draft {
                 hints: layout.hints_socket(),
             },
             user: None,
+            access: None,
+            secrets: Vec::new(),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
-    LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE, STOP_FILE, StopOrder,
+    LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, SECRETS_FILE, SECRETS_FOLDER, STATUS_FILE,
+    STOP_FILE, StopOrder,
 };
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
 use danlu_core::report::REPORT_FILE;
@@ -89,8 +90,10 @@ impl Workers {
         if let Seen::Preparing | Seen::Running { .. } = self.look(worker)? {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
         }
-        if let Some(status) = self.status(worker)? {
-            kill_launcher(status.launcher, Signal::SIGKILL)?;
+        match self.status(worker)? {
+            Some(status) => kill_launcher(status.launcher, Signal::SIGKILL)?,
+            // Never came up, so it has not taken them.
+            None => self.forget_secrets(worker)?,
         }
         self.remove_group(worker)?;
         files::remove(&marker)
@@ -152,6 +155,7 @@ impl Workers {
             tracing::warn!(worker.id = %worker, "processes of worker {worker} outlive their launcher and a kill");
             return Ok(last_word(status.as_ref()));
         }
+        self.forget_secrets(worker)?;
         let exit = if told_to_stop {
             WorkerExit::Stopped
         } else {
@@ -176,6 +180,16 @@ impl Workers {
     /// The verdict that was given on the worker, if one was.
     pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherPhase>> {
         files::read(&self.layout.run_folder(worker).join(VERDICT_FILE))
+    }
+
+    /// What a launcher would have removed at its end, or on its way up.
+    fn forget_secrets(&self, worker: WorkerId) -> io::Result<()> {
+        let run = self.layout.run_folder(worker);
+        files::remove(&run.join(SECRETS_FILE))?;
+        match fs::remove_dir_all(run.join(SECRETS_FOLDER)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Why a launcher died before its first status: usually the last line it printed.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use danlu_core::launch::{LAUNCH_FILE, UnixUser};
+use danlu_core::launch::{LAUNCH_FILE, SECRETS_FILE, UnixUser};
 use danlu_types::WorkerId;
 
 use super::hold::{Hold, Taken};
@@ -26,6 +26,7 @@ impl Workers {
         &self,
         worker: WorkerId,
         launch_file: &[u8],
+        secrets: Option<&[u8]>,
         user: Option<&UnixUser>,
     ) -> io::Result<()> {
         let _guard = self.guard(worker);
@@ -48,6 +49,10 @@ impl Workers {
         // Made again where a person removed it.
         files::make_folder(&self.layout.live_folder())?;
         files::mark(&run.join(LAUNCH_FILE), &marker)?;
+        // After the marker: whatever becomes of us, whoever releases the worker finds them.
+        if let Some(secrets) = secrets {
+            files::replace(&run, SECRETS_FILE, secrets)?;
+        }
         self.start(worker, &run, lock)
     }
 

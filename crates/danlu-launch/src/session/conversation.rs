@@ -8,7 +8,10 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use danlu_core::job::Exit;
+use danlu_types::Rank;
+use danlu_types::api::NewReports;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
+use jiff::Timestamp;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -38,7 +41,8 @@ pub(super) async fn serve(stream: UnixStream, inside: &Inside, mut hang_up: watc
     let sending = tokio::spawn(send(writer, outbox));
     let mut client = Client { reader, buffer: Vec::new() };
     let last = match open(&mut client, inside).await {
-        Ok(program) => converse(program, &mut client, &outgoing, &mut hang_up).await,
+        Ok(Opened::Program(program)) => converse(*program, &mut client, &outgoing, &mut hang_up).await,
+        Ok(Opened::Reported) => Some(Frame::json(FrameKind::Exit, &SessionExit::Code(0))),
         Err(reason) => Some(Frame::new(FrameKind::Error, reason)),
     };
     if let Some(last) = last {
@@ -49,9 +53,19 @@ pub(super) async fn serve(stream: UnixStream, inside: &Inside, mut hang_up: watc
     let _ = sending.await;
 }
 
-async fn open(client: &mut Client, inside: &Inside) -> Result<Program, String> {
+/// What a client came for.
+enum Opened {
+    Program(Box<Program>),
+    /// To say something of a rank, which is done.
+    Reported,
+}
+
+async fn open(client: &mut Client, inside: &Inside) -> Result<Opened, String> {
     let frame = match timeout(TIME_TO_OPEN, client.next()).await {
         Ok(Ok(Some(frame))) if frame.kind == FrameKind::Open => frame,
+        Ok(Ok(Some(frame))) if frame.kind == FrameKind::Report => {
+            return take_reports(inside, &frame.payload).map(|()| Opened::Reported);
+        }
         Ok(Ok(_)) => return Err("a session begins with an `Open` frame".to_owned()),
         Ok(Err(error)) => return Err(error.to_string()),
         Err(_) => return Err("no `Open` frame came in time".to_owned()),
@@ -59,7 +73,26 @@ async fn open(client: &mut Client, inside: &Inside) -> Result<Program, String> {
     let open: OpenSession = serde_json::from_slice(&frame.payload)
         .map_err(|error| format!("the `Open` frame cannot be read: {error}"))?;
     let name = open.command.first().map_or("shell", String::as_str).to_owned();
-    Program::start(inside, &open).map_err(|error| format!("cannot run `{name}` in this worker: {error}"))
+    let program = Program::start(inside, &open);
+    program
+        .map(|program| Opened::Program(Box::new(program)))
+        .map_err(|error| format!("cannot run `{name}` in this worker: {error}"))
+}
+
+/// As if the rank had printed it.
+fn take_reports(inside: &Inside, payload: &[u8]) -> Result<(), String> {
+    let reports: NewReports = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+    let first = inside.ranks.first().copied().unwrap_or(Rank(0));
+    let rank = reports.rank.unwrap_or(first);
+    if !inside.ranks.contains(&rank) {
+        let own: Vec<String> = inside.ranks.iter().map(Rank::to_string).collect();
+        return Err(format!("{rank} is no rank of this worker, which has {}", own.join(", ")));
+    }
+    inside.reports.on_output();
+    for line in &reports.lines {
+        inside.reports.on_line(rank, line.as_bytes(), Timestamp::now());
+    }
+    Ok(())
 }
 
 /// Returns the last frame; `None` where there is no client to tell.

@@ -1,6 +1,8 @@
 //! What runs before the ranks, and beside them.
 
 use std::fs;
+use std::io;
+use std::path::Path;
 use std::time::Instant;
 
 use danlu_core::job::{Failure, FailureCause};
@@ -12,6 +14,13 @@ use crate::compat;
 use crate::course::{Course, Why};
 use crate::error::{Halt, StartError};
 use crate::rank::{Surroundings, setup_arguments};
+
+/// Reads a file and removes it: an environment may hold secrets.
+fn take_file(path: &Path) -> io::Result<Vec<u8>> {
+    let bytes = fs::read(path)?;
+    fs::remove_file(path)?;
+    Ok(bytes)
+}
 
 impl Worker<'_> {
     /// ModelArts' script of the code, if there is one.
@@ -34,7 +43,7 @@ impl Worker<'_> {
         // The script wrote it, where it may have laid a link instead.
         let environ = self
             .user
-            .act(|| fs::read(&path))
+            .act(|| take_file(&path))
             .flatten()
             .map_err(|source| StartError::File { path, source })?;
         self.sourced = compat::sourced(&environ, &self.environment(first, rendezvous));
@@ -89,6 +98,7 @@ impl Worker<'_> {
         rendezvous: &Rendezvous,
     ) -> Result<(), StartError> {
         let Some(mut env) = scheduler_environment(self.launch, rendezvous) else { return Ok(()) };
+        env.extend(self.secrets.variables.clone());
         env.extend(self.sourced.clone());
         let child =
             surroundings.start_logged(&["-c", &self.launch.command], &env).map_err(StartError::Scheduler)?;

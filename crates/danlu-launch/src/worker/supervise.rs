@@ -12,6 +12,7 @@ use super::{Audience, Worker};
 use crate::children::{Wake, signal_all};
 use crate::course::{Action, Course};
 use crate::sampling::Sampling;
+use crate::secrets;
 
 /// How often what was killed and is still there is killed again: it may have forked meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
@@ -68,6 +69,9 @@ impl Worker<'_> {
             }
         }
         self.reports.write();
+        if let Err(error) = secrets::remove(self.launch) {
+            self.journal.note(format_args!("secrets are left in the run folder: {error}"));
+        }
         if let Err(error) = self.group.remove() {
             // Whoever releases the worker tries again.
             let busy = error.kind() == ErrorKind::ResourceBusy;

@@ -86,6 +86,8 @@ impl Bench {
                 hints: data.join("hints.sock"),
             },
             user: None,
+            access: None,
+            secrets: Vec::new(),
         }
     }
 

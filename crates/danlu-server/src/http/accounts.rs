@@ -8,8 +8,8 @@ use danlu_core::policy::Action;
 use danlu_store::AuditFilter;
 use danlu_types::account::AccountName;
 use danlu_types::api::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
-    NewRole, NewToken, Page, TokenView, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
+    NewAccount, NewRole, NewToken, Page, TokenView, Whoami,
 };
 use danlu_types::{Problem, ProblemCode};
 use serde::Deserialize;
@@ -71,7 +71,12 @@ pub(crate) async fn change_account(
     Path(name): Path<AccountName>,
     Body(change): Body<AccountChange>,
 ) -> Result<Json<AccountView>, Failure> {
-    Ok(Json(context.app.directory.change_account(&asker, &name, change).await?))
+    let stop_jobs = change.jobs == Some(JobsOfAccount::Stop);
+    let view = context.app.directory.change_account(&asker, &name, change).await?;
+    if stop_jobs {
+        stop_jobs_of(&context, &asker, &name).await;
+    }
+    Ok(Json(view))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -94,22 +99,22 @@ pub(crate) async fn delete_account(
 ) -> Result<StatusCode, Failure> {
     require_of_platform(&asker, Action::RunAccounts)?;
     context.app.directory.delete_account(&asker, &name).await?;
+    context.app.secrets_forget(&asker, name.as_str()).await?;
     if query.stop_jobs {
-        let own = context
-            .app
-            .book
-            .read()
-            .jobs()
-            .filter(|job| job.owner == name.as_str())
-            .map(|job| job.id)
-            .collect();
-        let own: Vec<_> = own;
-        for id in own {
-            // One that has just ended needs no stopping.
-            let _ = context.app.change(id, Event::Stop { by: asker.name(), grace: None }).await;
-        }
+        stop_jobs_of(&context, &asker, &name).await;
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn stop_jobs_of(context: &Context, asker: &Asker, name: &AccountName) {
+    let own: Vec<_> = {
+        let book = context.app.book.read();
+        book.jobs().filter(|job| job.owner == name.as_str()).map(|job| job.id).collect()
+    };
+    for id in own {
+        // One that has just ended needs no stopping.
+        let _ = context.app.change(id, Event::Stop { by: asker.name(), grace: None }).await;
+    }
 }
 
 /// List an account's tokens and sessions
@@ -145,6 +150,20 @@ pub(crate) async fn revoke_token(
 ) -> Result<StatusCode, Failure> {
     context.app.directory.revoke(&asker, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give a token another secret
+///
+/// The old one ends. What it may do stays, and it is good for as long as it was when it was made.
+#[utoipa::path(post, path = "/accounts/{name}/tokens/{id}/rotation", tag = "accounts",
+    params(("name" = String, Path), ("id" = String, Path)), responses((status = 200, body = MadeToken),
+    (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn rotate_token(
+    State(context): State<Context>,
+    asker: Asker,
+    Path((name, id)): Path<(AccountName, String)>,
+) -> Result<Json<MadeToken>, Failure> {
+    Ok(Json(context.app.directory.rotate(&asker, &name, &id).await?))
 }
 
 /// List who was put into a workspace

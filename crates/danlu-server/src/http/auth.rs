@@ -5,37 +5,56 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, FromRequestParts, OptionalFromRequestParts, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use danlu_types::{Problem, ProblemCode};
+use futures::StreamExt as _;
 
 use super::Context;
 use super::extract::Failure;
+use crate::attempts::{self, Speaker};
+use crate::entrance::origin;
 use crate::people::Asker;
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
 /// Sent by the console with every change. A page of another origin cannot add it without asking us first, and we do not
 /// agree.
 const CONSOLE_HEADER: &str = "x-danlu-console";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// What one may ask for without being anybody, below `/api/v1`. A password is set by whoever knows the present one or a
 /// link.
-const PUBLIC: [(Method, &str); 3] =
-    [(Method::POST, "/session"), (Method::POST, "/registration"), (Method::POST, "/password")];
+const PUBLIC: [(Method, &str); 6] = [
+    (Method::POST, "/session"),
+    (Method::POST, "/registration"),
+    (Method::POST, "/password"),
+    (Method::GET, "/ways_in"),
+    (Method::GET, "/oidc/start"),
+    (Method::GET, "/oidc/callback"),
+];
 
 /// The address that a request came from, for throttling and the audit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct From(pub(crate) IpAddr);
 
-impl<S: Sync> FromRequestParts<S> for From {
+impl FromRequestParts<Context> for From {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(From(address(&parts.extensions)))
+    async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self, Self::Rejection> {
+        Ok(From(address(context, &parts.extensions, &parts.headers)))
+    }
+}
+
+impl<S: Sync> OptionalFromRequestParts<S> for Asker {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Self::Rejection> {
+        Ok(parts.extensions.get::<Asker>().cloned())
     }
 }
 
@@ -47,15 +66,22 @@ impl<S: Sync> FromRequestParts<S> for Asker {
     }
 }
 
-fn address(extensions: &axum::http::Extensions) -> IpAddr {
+fn address(context: &Context, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
-    peer.unwrap_or(IpAddr::from([0, 0, 0, 0]))
+    let forwarded: Vec<&str> =
+        headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
+    let proxies = context.entrance.proxies.as_deref().unwrap_or_default();
+    origin(peer.unwrap_or(IpAddr::from([0, 0, 0, 0])), forwarded.into_iter(), proxies)
 }
 
 pub(crate) async fn identify(State(context): State<Context>, mut request: Request, next: Next) -> Response {
-    let from = address(request.extensions());
+    let from = address(&context, request.extensions(), request.headers());
     let directory = &context.app.directory;
     let headers = request.headers();
+    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(attempts::PREFIX)) {
+        let speaker = context.app.speaker(secret);
+        return speak(speaker, request, next).await;
+    }
     let asker = match (bearer(headers), cookie(headers)) {
         (Some(secret), _) => directory.asker(secret, from),
         (None, Some(secret)) => {
@@ -73,14 +99,47 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
     match asker {
         Some(asker) => {
-            request.extensions_mut().insert(asker);
-            next.run(request).await
+            request.extensions_mut().insert(asker.clone());
+            until_lapse(context, asker, next.run(request).await)
         }
         None if is_public => next.run(request).await,
         None => {
             let mut response = Failure(unknown()).into_response();
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             response
+        }
+    }
+}
+
+/// A stream ends with the token that it was opened with. Here, so that no handler can forget it.
+fn until_lapse(context: Context, asker: Asker, response: Response) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE);
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return response;
+    }
+    let lapse = async move { context.app.directory.lapsed(&asker).await };
+    let (parts, body) = response.into_parts();
+    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(lapse)))
+}
+
+/// A token of an attempt opens what is about that attempt, and nothing that anybody else may ask for.
+async fn speak(speaker: Option<Speaker>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_own = path == "/attempt" || path.starts_with("/attempt/");
+    match speaker {
+        Some(speaker) if is_own => {
+            request.extensions_mut().insert(speaker);
+            next.run(request).await
+        }
+        Some(_) => {
+            let detail = "this token speaks for an attempt of a job, and may do nothing else";
+            let hint =
+                "for other requests from inside a job, unset `DANLU_SERVER` and `DANLU_TOKEN` and sign in";
+            Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response()
+        }
+        None => {
+            let detail = "this token is of no attempt that runs";
+            Failure(Problem::new(ProblemCode::Unauthenticated, detail)).into_response()
         }
     }
 }
@@ -98,12 +157,13 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
+    cookie_named(headers, SESSION_COOKIE)
+}
+
+pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let pairs =
         headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
-    pairs
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, _)| *name == SESSION_COOKIE)
-        .map(|(_, value)| value)
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(own, _)| *own == name).map(|(_, value)| value)
 }
 
 /// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use danlu_core::policy::Action;
 use danlu_types::api::CodeView;
 use danlu_types::{Problem, ProblemCode};
-use futures::TryStreamExt;
+use futures::{StreamExt as _, stream};
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use super::Context;
@@ -39,8 +39,15 @@ pub(crate) async fn upload(
     body: Body,
 ) -> Result<(StatusCode, Json<CodeView>), Failure> {
     require_of_platform(&asker, Action::BringCode)?;
-    let stream = body.into_data_stream().map_err(std::io::Error::other);
-    let reader = SyncIoBridge::new(StreamReader::new(stream));
+    let patience = context.entrance.patience;
+    // Large ones take their time, but they move: each piece has to come before long.
+    let pieces = stream::unfold(body.into_data_stream(), move |mut body| async move {
+        match tokio::time::timeout(patience, body.next()).await {
+            Ok(piece) => piece.map(|piece| (piece.map_err(std::io::Error::other), body)),
+            Err(_) => Some((Err(std::io::ErrorKind::TimedOut.into()), body)),
+        }
+    });
+    let reader = SyncIoBridge::new(StreamReader::new(Box::pin(pieces)));
     let named = digest.clone();
     let stored = tokio::task::spawn_blocking(move || context.app.code.put(&named, reader)).await;
     let size = match stored {

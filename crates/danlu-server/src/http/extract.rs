@@ -1,5 +1,7 @@
 //! Reading requests so that whatever is wrong with them becomes a problem with a reason.
 
+use std::time::Duration;
+
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -10,6 +12,8 @@ use bytes::Bytes;
 use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
 use danlu_types::{FieldError, Problem, ProblemCode};
 use serde::de::DeserializeOwned;
+
+use crate::entrance::door::Patience;
 
 /// A problem as a response.
 #[derive(Debug)]
@@ -44,9 +48,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 Problem::new(ProblemCode::UnsupportedMediaType, "the body must be `application/json`");
             return Err(Failure(problem));
         }
-        let bytes =
-            Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
-        read_json(&bytes).map(Body).map_err(Failure)
+        read_json(&whole_body(request, state).await?).map(Body).map_err(Failure)
     }
 }
 
@@ -58,13 +60,24 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let bytes =
-            Bytes::from_request(request, state).await.map_err(|rejection| Failure(too_large(&rejection)))?;
+        let bytes = whole_body(request, state).await?;
         if bytes.is_empty() {
             return Ok(OptionalBody(T::default()));
         }
         read_json(&bytes).map(OptionalBody).map_err(Failure)
     }
+}
+
+/// A body that trickles in byte by byte is given up, whatever its size.
+async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Failure> {
+    let patience = request.extensions().get::<Patience>().copied().unwrap_or(Patience(Duration::MAX));
+    let read = tokio::time::timeout(patience.0, Bytes::from_request(request, state)).await;
+    let bytes = read.map_err(|_| Failure(too_slow()))?;
+    bytes.map_err(|rejection| Failure(too_large(&rejection)))
+}
+
+pub(crate) fn too_slow() -> Problem {
+    Problem::new(ProblemCode::TooSlow, "the body did not arrive in time")
 }
 
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

@@ -1,14 +1,20 @@
 //! The HTTP API. Handlers read the request, call one use-case, and write the answer; they decide nothing.
 
 mod accounts;
+mod attempt;
 mod auth;
 mod cluster;
 mod code;
 mod console;
 mod extract;
 mod files;
+mod invitations;
 mod jobs;
+mod keys;
 mod logs;
+mod oidc;
+mod second_factor;
+mod secrets;
 mod series;
 mod session;
 mod signing_in;
@@ -33,6 +39,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::entrance::Entrance;
+use crate::oidc::Oidc;
 use extract::Failure;
 pub(crate) use logs::last_attempt;
 
@@ -46,6 +54,8 @@ const LARGEST_TRACE: usize = 64 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
+    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) oidc: Option<Arc<Oidc>>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -107,9 +117,11 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))
-        .routes(routes!(signing_in::register))
+        .routes(routes!(invitations::register))
         .routes(routes!(signing_in::set_password))
         .routes(routes!(signing_in::sign_in_link))
+        .routes(routes!(attempt::own_attempt))
+        .routes(routes!(attempt::report_attempt))
         .routes(routes!(accounts::whoami))
         .routes(routes!(accounts::list_accounts, accounts::create_account))
         .routes(routes!(accounts::show_account, accounts::change_account, accounts::delete_account))
@@ -117,8 +129,24 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(accounts::tokens))
         .routes(routes!(accounts::make_token))
         .routes(routes!(accounts::revoke_token))
+        .routes(routes!(oidc::ways_in))
+        .routes(routes!(oidc::oidc_start))
+        .routes(routes!(oidc::oidc_callback))
+        .routes(routes!(second_factor::enrol_totp, second_factor::remove_totp))
+        .routes(routes!(second_factor::confirm_totp))
+        .routes(routes!(accounts::rotate_token))
+        .routes(routes!(keys::ssh_keys, keys::add_ssh_key))
+        .routes(routes!(keys::remove_ssh_key))
+        .routes(routes!(keys::s3_keys, keys::make_s3_key))
+        .routes(routes!(keys::remove_s3_key))
+        .routes(routes!(invitations::list_invitations, invitations::invite))
+        .routes(routes!(invitations::disinvite))
+        .routes(routes!(invitations::applicants))
+        .routes(routes!(invitations::admit, invitations::turn_away))
         .routes(routes!(accounts::members))
         .routes(routes!(accounts::set_role, accounts::remove_member))
+        .routes(routes!(secrets::list_secrets))
+        .routes(routes!(secrets::set_secret, secrets::delete_secret))
         .routes(routes!(accounts::audit))
 }
 
@@ -148,8 +176,13 @@ fn problem_response() -> Response {
         .build()
 }
 
-pub(crate) fn router(app: Arc<App>, stop: CancellationToken) -> Router {
-    let context = Context { app, stop };
+pub(crate) fn router(
+    app: Arc<App>,
+    entrance: Arc<Entrance>,
+    oidc: Option<Arc<Oidc>>,
+    stop: CancellationToken,
+) -> Router {
+    let context = Context { app, entrance, oidc, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))

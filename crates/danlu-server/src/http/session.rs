@@ -43,7 +43,12 @@ pub(crate) async fn open(
         Failure(Problem::new(ProblemCode::BadRequest, format!("this address wants a WebSocket: {rejection}")))
     })?;
     Ok(upgrade.max_message_size(MOST_PAYLOAD_BYTES + 1).on_upgrade(async move |socket| {
-        if let Err(error) = danlu_gateway::bridge(socket, launcher).await {
+        let ended = tokio::select! {
+            ended = danlu_gateway::bridge(socket, launcher) => ended,
+            // Whoever may not come in any more does not stay in either.
+            () = context.app.directory.lapsed(&asker) => Ok(()),
+        };
+        if let Err(error) = ended {
             tracing::debug!("session in worker {worker} broke: {}", crate::error_chain(&error));
         }
     }))

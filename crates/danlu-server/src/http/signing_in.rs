@@ -1,14 +1,14 @@
-//! Coming in: sessions, registration, links, passwords.
+//! Sessions, links, passwords.
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use danlu_core::policy::Action;
 use danlu_types::Problem;
 use danlu_types::account::AccountName;
-use danlu_types::api::{AccountView, Invitation, NewAccount, NewPassword, SignIn, SignInLink, Whoami};
+use danlu_types::api::{Invitation, NewPassword, SignIn, SignInLink, Whoami};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -16,6 +16,9 @@ use super::Context;
 use super::auth::{From, SESSION_COOKIE};
 use super::extract::{Body, Failure, Path};
 use crate::people::{Asker, require_of_platform};
+
+/// A session's life, as its token has it.
+pub(crate) const SESSION_SECONDS: u32 = 7 * 24 * 3600;
 
 /// What a sign-in answers beside its cookie: for programs, the session's secret too.
 #[derive(Debug, serde::Serialize, ToSchema)]
@@ -39,37 +42,21 @@ pub(crate) async fn sign_in(
 ) -> Result<Response, Failure> {
     let (secret, asker) = context.app.directory.sign_in(request, from).await?;
     let whoami = context.app.directory.whoami(&asker)?;
-    let cookie = format!("{SESSION_COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/; Max-Age=604800");
-    let mut response = Json(SignedIn { whoami, secret }).into_response();
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
-    Ok(response)
+    let cookie = session_cookie(&context, &secret, SESSION_SECONDS);
+    Ok(([(SET_COOKIE, cookie)], Json(SignedIn { whoami, secret })).into_response())
+}
+
+/// As a header. Where browsers come through TLS, they are told to send it through nothing else.
+pub(crate) fn session_cookie(context: &Context, secret: &str, seconds: u32) -> String {
+    let secure = if context.entrance.is_private() { "; Secure" } else { "" };
+    format!("{SESSION_COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/; Max-Age={seconds}{secure}")
 }
 
 /// Sign out: end the session of this request
 #[utoipa::path(delete, path = "/session", tag = "accounts", responses((status = 204)))]
 pub(crate) async fn sign_out(State(context): State<Context>, asker: Asker) -> Result<Response, Failure> {
     context.app.directory.sign_out(&asker).await?;
-    let gone = format!("{SESSION_COOKIE}=; HttpOnly; SameSite=Lax; Path=/; Max-Age=0");
-    let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Ok(cookie) = HeaderValue::from_str(&gone) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
-    Ok(response)
-}
-
-/// Ask for an account
-///
-/// Where registration is open; the account works once somebody has approved it.
-#[utoipa::path(post, path = "/registration", tag = "accounts", request_body = NewAccount, security(()), responses(
-    (status = 201, body = AccountView), (status = 403, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn register(
-    State(context): State<Context>,
-    From(from): From,
-    Body(new): Body<NewAccount>,
-) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, from).await?)))
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session_cookie(&context, "", 0))]).into_response())
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -81,6 +68,9 @@ pub(crate) struct PasswordOf {
     current: Option<String>,
     #[serde(default)]
     link: Option<String>,
+    /// With the present password, where the account has an authenticator.
+    #[serde(default)]
+    code: Option<String>,
 }
 
 /// Set a password, with the present one or with the secret of a link
@@ -89,9 +79,9 @@ pub(crate) struct PasswordOf {
 pub(crate) async fn set_password(
     State(context): State<Context>,
     From(from): From,
-    Body(PasswordOf { account, password, current, link }): Body<PasswordOf>,
+    Body(PasswordOf { account, password, current, link, code }): Body<PasswordOf>,
 ) -> Result<StatusCode, Failure> {
-    context.app.directory.set_password(&account, NewPassword { password, current, link }, from).await?;
+    context.app.directory.set_password(&account, NewPassword { password, current, link, code }, from).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -4,13 +4,15 @@ use std::net::IpAddr;
 
 use danlu_core::policy::{self, Action};
 use danlu_store::DirectoryRow;
-use danlu_types::account::{AccountName, Registration, Standing};
+use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{AccountChange, AccountView, Invitation, NewAccount, TokenKind, Whoami};
 use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 
+use super::belongings::{InvitationRecord, no_invitation_row};
 use super::links::new_link;
-use super::register::{Account, account_row, no_account_row, token_row};
+use super::register::{Account, account_row, member_row, no_account_row, token_row};
 use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, password, require};
 use crate::app::store_problem;
 
@@ -27,8 +29,7 @@ impl Directory {
     }
 
     pub(crate) fn accounts(&self) -> Vec<AccountView> {
-        let register = self.register();
-        register.accounts().map(|account| register.account_view(account)).collect()
+        self.register().account_views()
     }
 
     pub(crate) fn account(&self, asker: &Asker, name: &AccountName) -> Result<AccountView, Problem> {
@@ -36,27 +37,14 @@ impl Directory {
         self.view(name)
     }
 
-    /// An account that its future owner asks for.
-    pub(crate) async fn register_self(&self, new: NewAccount, from: IpAddr) -> Result<AccountView, Problem> {
-        if self.registration == Registration::Closed {
-            let detail = "accounts are made by administrators here";
-            return Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask one for an account"));
-        }
-        if new.password.is_none() {
-            return Err(Problem::invalid_fields(vec![FieldError::new("password", "is missing")]));
-        }
-        let name = new.name.to_string();
-        Ok(self.create(new, Standing::Waiting, &name, from).await?.account)
-    }
-
     pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
-        self.create(new, Standing::Active, &asker.name(), asker.from).await
+        self.create(new, Entry::Made, &asker.name(), asker.from).await
     }
 
-    async fn create(
+    pub(super) async fn create(
         &self,
         new: NewAccount,
-        standing: Standing,
+        entry: Entry,
         by: &str,
         from: IpAddr,
     ) -> Result<Invitation, Problem> {
@@ -77,17 +65,44 @@ impl Directory {
             let detail = format!("`{name}` is the name of a workspace");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
         }
-        let account = Account {
+        let mut account = Account {
             name: new.name,
             display_name: new.display_name,
             email: new.email,
             admin: false,
-            standing,
+            standing: Standing::Active,
             password: hashed,
             created_at: Timestamp::now(),
+            asks_for: None,
+            second_factor: None,
         };
-        let mut rows = vec![account_row(&account)];
-        let link = account.password.is_none().then(|| new_link(&account.name, TokenKind::PasswordLink));
+        let mut rows = Vec::new();
+        let is_vouched_for = matches!(entry, Entry::VouchedFor { .. });
+        match entry {
+            Entry::Made => {}
+            Entry::VouchedFor { subject } => rows.push(subject),
+            Entry::Waiting { workspace } => {
+                account.standing = Standing::Waiting;
+                account.asks_for = workspace;
+            }
+            Entry::Invited { key, invitation } => {
+                // Somebody else may have used it while the password was hashed, or the workspace may be gone.
+                let is_good = {
+                    let register = self.register();
+                    register.belongings.invitations.contains_key(&key)
+                        && register.has_workspace(&invitation.workspace)
+                };
+                if !is_good {
+                    let detail = "this invitation is not good, or not any more";
+                    return Err(Problem::new(ProblemCode::Forbidden, detail));
+                }
+                rows.push(no_invitation_row(&key));
+                rows.push(member_row(&invitation.workspace, &account.name, Some(invitation.role)));
+            }
+        }
+        rows.push(account_row(&account));
+        let needs_password = account.password.is_none() && !is_vouched_for;
+        let link = needs_password.then(|| new_link(&account.name, TokenKind::PasswordLink));
         rows.extend(link.iter().map(|(secret, token)| token_row(secret, token)));
         let view = self.register().account_view(&account);
         let subject = account.name.to_string();
@@ -109,6 +124,10 @@ impl Directory {
                 let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and stays what it is");
                 return Err(Problem::new(ProblemCode::WrongState, detail));
             }
+        }
+        if change.jobs.is_some() && change.standing != Some(Standing::Disabled) {
+            let message = "goes with `standing: disabled` only";
+            return Err(Problem::invalid_fields(vec![FieldError::new("jobs", message)]));
         }
         check_text("display_name", change.display_name.as_deref())?;
         check_text("email", change.email.as_deref())?;
@@ -160,6 +179,25 @@ impl Directory {
     }
 }
 
+/// How an account comes to be.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// By an administrator.
+    Made,
+    /// By a provider that we sign people in through, and whose word on them this row keeps.
+    VouchedFor {
+        subject: DirectoryRow,
+    },
+    /// It waits for approval: of the workspace's owners, or of an administrator.
+    Waiting {
+        workspace: Option<String>,
+    },
+    Invited {
+        key: String,
+        invitation: InvitationRecord,
+    },
+}
+
 pub(super) fn require_of_account(asker: &Asker, name: &AccountName, action: Action) -> Result<(), Problem> {
     let relation = policy::to_account(&asker.person, name);
     require(asker, relation, action, Action::SeeAccount, || no_account(name))
@@ -175,15 +213,19 @@ pub(super) async fn hashed(password: String) -> Result<String, Problem> {
     blocking(move || password::hash(&password)).await?
 }
 
+/// For hashing. Each takes a core for tens of milliseconds and 19 MiB, and anybody may cause one: a few at a time, however
+/// many guess at once.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
+    static PLACES: Semaphore = Semaphore::const_new(4);
+    let _place = PLACES.acquire().await;
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Problem::new(ProblemCode::Internal, "the server is shutting down"))
 }
 
-fn check_text(field: &str, text: Option<&str>) -> Result<(), Problem> {
+pub(super) fn check_text(field: &str, text: Option<&str>) -> Result<(), Problem> {
     let Some(text) = text else { return Ok(()) };
     if text.chars().count() <= LONGEST_TEXT && !text.contains(char::is_control) {
         return Ok(());

@@ -7,6 +7,7 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
 use super::cases::{LONGEST_TEXT, new_id, no_account, require_of_account};
+use super::keys::only_own;
 use super::register::{Token, member_row, token_row};
 use super::{Asker, Deed, Directory, json, new_secret, require};
 use crate::app::store_problem;
@@ -69,6 +70,43 @@ impl Directory {
         Ok(MadeToken { token: view, secret })
     }
 
+    /// The same token with another secret; the old one ends. Programs may do so with their own.
+    pub(crate) async fn rotate(
+        &self,
+        asker: &Asker,
+        name: &AccountName,
+        id: &str,
+    ) -> Result<MadeToken, Problem> {
+        let itself = asker.person.name == *name && asker.token == id;
+        let action = if itself { Action::SeeAccount } else { Action::ChangeAccount };
+        require_of_account(asker, name, action)?;
+        only_own(asker, name)?;
+        let _one_at_a_time = self.changing.lock().await;
+        let old = {
+            let register = self.register();
+            let mut tokens = register.tokens_of(name).map(|(_, token)| token);
+            tokens
+                .find(|token| token.id == id && token.kind == TokenKind::Api && id != super::LOCAL_TOKEN)
+                .cloned()
+        };
+        let old = old.ok_or_else(|| no_token(name, id))?;
+        let now = Timestamp::now();
+        // As long as it was good for when it was made.
+        let lasts = old.expires_at.map(|end| end.duration_since(old.created_at));
+        let expires_at = lasts.map(|lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX));
+        let token = Token { created_at: now, expires_at, ..old };
+        let secret = new_secret();
+        let mut rows = self.register().revocations(name, |token| token.id == id);
+        rows.push(token_row(&secret, &token));
+        let view = self.register().token_view(&token);
+        let by = asker.name();
+        let subject = name.to_string();
+        let after = json(&view);
+        let deed = Deed { by: &by, from: asker.from, action: "token.rotate", subject, before: None, after };
+        self.write(rows, deed).await.map_err(store_problem)?;
+        Ok(MadeToken { token: view, secret })
+    }
+
     pub(crate) async fn revoke(&self, asker: &Asker, name: &AccountName, id: &str) -> Result<(), Problem> {
         // Whoever may look may also end the session that they look with.
         let own = asker.person.name == *name && asker.token == id;
@@ -77,10 +115,7 @@ impl Directory {
         let _one_at_a_time = self.changing.lock().await;
         let rows = self.register().revocations(name, |token| token.id == id && id != super::LOCAL_TOKEN);
         if rows.is_empty() {
-            return Err(Problem::new(
-                ProblemCode::NotFound,
-                format!("`{name}` has no token `{id}` to revoke"),
-            ));
+            return Err(no_token(name, id));
         }
         let by = asker.name();
         let subject = name.to_string();
@@ -141,6 +176,11 @@ impl Directory {
         };
         self.write(vec![member_row(workspace, name, role)], deed).await.map_err(store_problem)
     }
+}
+
+fn no_token(name: &AccountName, id: &str) -> Problem {
+    let id: String = id.chars().take(64).collect();
+    Problem::new(ProblemCode::NotFound, format!("`{name}` has no token `{id}`"))
 }
 
 pub(crate) fn no_workspace(name: &str) -> Problem {

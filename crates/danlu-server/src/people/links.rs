@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cases::{blocking, hashed, new_id, require_of_account};
 use super::register::{Token, account_row, token_row};
+use super::second_factor::code_needed;
 use super::{Asker, Deed, Directory, LOCAL_ADMIN, new_secret, password};
 use crate::app::store_problem;
 
@@ -105,6 +106,13 @@ impl Directory {
         let hash = hashed(new.password).await?;
         let _one_at_a_time = self.changing.lock().await;
         let mut account = self.register().account(name).cloned().ok_or_else(wrong)?;
+        if account.has_second_factor() && !by_link {
+            let code = new.code.ok_or_else(|| code_needed("this account has an authenticator"))?;
+            if let Err(wrong) = self.spend_code(&mut account, &code, Timestamp::now()) {
+                self.guesses().by_name.failed(name.to_string(), Instant::now());
+                return Err(wrong);
+            }
+        }
         account.password = Some(hash);
         let mut rows = self.register().revocations(name, |token| token.kind != TokenKind::Api);
         rows.push(account_row(&account));

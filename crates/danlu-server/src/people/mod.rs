@@ -3,13 +3,20 @@
 //! All of it is kept in memory, because every request asks for it; a change is first written, with its entry in the audit,
 //! and only then seen.
 
+mod belongings;
 mod cases;
 mod grants;
+mod invitations;
+mod keys;
+mod lapse;
 mod links;
 mod password;
 mod register;
+mod second_factor;
 mod signing_in;
+mod subjects;
 mod throttle;
+mod totp;
 mod workspaces;
 
 use std::net::IpAddr;
@@ -28,6 +35,8 @@ pub(crate) use grants::no_workspace;
 use register::{Account, Register, Token};
 use throttle::Throttle;
 
+use crate::sealing::Sealer;
+
 /// Whoever can read the token file of the data folder is this one. The account cannot be lost: it belongs to the machine.
 pub(crate) const LOCAL_ADMIN: &str = "admin";
 const LOCAL_TOKEN: &str = "local";
@@ -42,7 +51,10 @@ pub(crate) struct Directory {
     /// One change at a time: each looks, decides and writes.
     changing: tokio::sync::Mutex<()>,
     guesses: Mutex<Guesses>,
+    /// Told after every change.
+    changes: tokio::sync::watch::Sender<()>,
     registration: Registration,
+    sealer: Arc<Sealer>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +71,8 @@ pub(crate) struct Asker {
     pub(crate) person: Person,
     /// The id of the token it came with.
     pub(crate) token: String,
+    /// Under which the token is filed: a hash of its secret, so another one once it is rotated.
+    key: String,
     pub(crate) from: IpAddr,
 }
 
@@ -84,6 +98,7 @@ impl Directory {
         store: Arc<dyn Store>,
         local_token: &str,
         registration: Registration,
+        sealer: Arc<Sealer>,
     ) -> Result<Self, StoreError> {
         let mut register = Register::default();
         for row in store.directory().await? {
@@ -98,8 +113,11 @@ impl Directory {
             register: Mutex::new(register),
             changing: tokio::sync::Mutex::default(),
             guesses: Mutex::default(),
+            changes: tokio::sync::watch::Sender::default(),
             registration,
+            sealer,
         };
+        directory.check_seals();
         if directory.register().account(&admin).is_none() {
             let account = Account {
                 name: admin.clone(),
@@ -109,6 +127,8 @@ impl Directory {
                 standing: Standing::Active,
                 password: None,
                 created_at: Timestamp::now(),
+                asks_for: None,
+                second_factor: None,
             };
             let deed = Deed {
                 by: "-",
@@ -135,6 +155,10 @@ impl Directory {
         Ok(directory)
     }
 
+    pub(crate) fn registration(&self) -> Registration {
+        self.registration
+    }
+
     fn register(&self) -> MutexGuard<'_, Register> {
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +169,7 @@ impl Directory {
 
     pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
         let (person, token) = self.register().asker(secret, Timestamp::now())?;
-        Some(Asker { person, token: token.id, from })
+        Some(Asker { person, token: token.id, key: register::hash(secret), from })
     }
 
     /// The workspaces whose jobs somebody sees; `None` for all.
@@ -182,6 +206,8 @@ impl Directory {
                 tracing::error!("{trouble} although it was just written");
             }
         }
+        drop(register);
+        self.changes.send_replace(());
         Ok(())
     }
 }

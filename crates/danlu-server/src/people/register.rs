@@ -12,6 +12,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::belongings::Belongings;
+use super::second_factor::SecondFactor;
+
 /// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
 /// otherwise.
 const EVERYBODYS: &str = "default";
@@ -29,6 +32,11 @@ pub(crate) struct Account {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) password: Option<String>,
     pub(crate) created_at: Timestamp,
+    /// The workspace whose owners may approve it, while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asks_for: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) second_factor: Option<SecondFactor>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,9 +51,12 @@ pub(crate) struct Token {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Member {
     role: WorkspaceRole,
+    /// Given by a group of the provider, and taken away with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    from_group: bool,
 }
 
 const ACCOUNT: &str = "account";
@@ -65,7 +76,7 @@ pub(crate) fn hash(secret: &str) -> String {
     })
 }
 
-fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
+pub(super) fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
     let value = value.map(|value| serde_json::to_string(value).expect("plain values"));
     DirectoryRow { kind: kind.to_owned(), key, value }
 }
@@ -88,7 +99,16 @@ pub(crate) fn member_row(
     role: Option<WorkspaceRole>,
 ) -> DirectoryRow {
     // An account's name holds no slash, so the last one parts the two.
-    row(MEMBER, format!("{workspace}/{account}"), role.map(|role| Member { role }).as_ref())
+    let member = role.map(|role| Member { role, from_group: false });
+    row(MEMBER, format!("{workspace}/{account}"), member.as_ref())
+}
+
+pub(crate) fn member_of_group_row(
+    workspace: &str,
+    account: &AccountName,
+    role: WorkspaceRole,
+) -> DirectoryRow {
+    row(MEMBER, format!("{workspace}/{account}"), Some(&Member { role, from_group: true }))
 }
 
 pub(crate) fn workspace_row(name: &str, rules: Option<&Workspace>) -> DirectoryRow {
@@ -109,11 +129,12 @@ pub(crate) struct Register {
     accounts: BTreeMap<AccountName, Account>,
     /// By the hash of their secret.
     tokens: HashMap<String, Token>,
-    members: BTreeMap<String, BTreeMap<AccountName, WorkspaceRole>>,
+    members: BTreeMap<String, BTreeMap<AccountName, Member>>,
     sharing: Sharing,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
+    pub(crate) belongings: Belongings,
 }
 
 impl Register {
@@ -129,8 +150,9 @@ impl Register {
                 self.admin_has_signed_in = row.value.is_some();
                 Some(())
             }
-            crate::unix_users::UNIX_USER => Some(()),
-            _ => None,
+            // Kept beside people, and read by those whose they are.
+            crate::unix_users::UNIX_USER | crate::secrets::SECRET => Some(()),
+            _ => self.belongings.file(row),
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
     }
@@ -167,7 +189,7 @@ impl Register {
         let account = account.parse().ok()?;
         let members = self.members.entry(workspace.to_owned()).or_default();
         match &row.value {
-            Some(value) => members.insert(account, serde_json::from_str::<Member>(value).ok()?.role),
+            Some(value) => members.insert(account, serde_json::from_str(value).ok()?),
             None => members.remove(&account),
         };
         self.members.retain(|_, members| !members.is_empty());
@@ -250,10 +272,11 @@ impl Register {
         gone.map(|(key, _)| row::<Token>(TOKEN, key.clone(), None)).collect()
     }
 
-    /// Rows that take an account out of every workspace.
+    /// Rows that take an account out of every workspace, and take away what it has.
     pub(crate) fn departures(&self, account: &AccountName) -> Vec<DirectoryRow> {
         let in_it = self.members.iter().filter(|(_, members)| members.contains_key(account));
-        in_it.map(|(workspace, _)| member_row(workspace, account, None)).collect()
+        let left = in_it.map(|(workspace, _)| member_row(workspace, account, None));
+        left.chain(self.belongings.departures(account)).collect()
     }
 
     /// Who asks with this secret, if it is one for asking and its account is in order.
@@ -270,8 +293,17 @@ impl Register {
         Some((person, token))
     }
 
+    /// When the token of this key ends, if it can be used at all.
+    pub(crate) fn expiry(&self, key: &str, now: Timestamp) -> Option<Option<Timestamp>> {
+        let token = self.tokens.get(key)?;
+        self.account(&token.account).filter(|account| account.standing == Standing::Active)?;
+        let is_over = token.expires_at.is_some_and(|end| end <= now);
+        (!is_over).then_some(token.expires_at)
+    }
+
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {
-        let given = self.members.get(workspace).and_then(|members| members.get(person)).copied();
+        let given =
+            self.members.get(workspace).and_then(|members| members.get(person)).map(|member| member.role);
         let by_nature = match workspace {
             EVERYBODYS => Some(WorkspaceRole::Member),
             _ if workspace == person.as_str() => Some(WorkspaceRole::Owner),
@@ -294,22 +326,37 @@ impl Register {
 
     pub(crate) fn members(&self, workspace: &str) -> Vec<MemberView> {
         let members = self.members.get(workspace).into_iter().flatten();
-        members.map(|(account, role)| MemberView { account: account.clone(), role: *role }).collect()
+        members.map(|(account, member)| MemberView { account: account.clone(), role: member.role }).collect()
+    }
+
+    /// The workspaces that somebody was put into, and whether a group did so.
+    pub(crate) fn roles_of(&self, account: &AccountName) -> impl Iterator<Item = (&str, bool)> {
+        self.members.iter().filter_map(|(workspace, members)| {
+            members.get(account).map(|member| (workspace.as_str(), member.from_group))
+        })
+    }
+
+    /// All accounts, with what each is where: one look at every member instead of one for every account and workspace.
+    pub(crate) fn account_views(&self) -> Vec<AccountView> {
+        let mut workspaces: BTreeMap<&AccountName, Vec<Membership>> = BTreeMap::new();
+        for (workspace, members) in &self.members {
+            for (account, member) in members {
+                let membership = Membership { workspace: workspace.clone(), role: member.role };
+                workspaces.entry(account).or_default().push(membership);
+            }
+        }
+        let mut view = |account: &Account| {
+            let own = workspaces.remove(&account.name).unwrap_or_default();
+            view_with(account, own)
+        };
+        self.accounts.values().map(&mut view).collect()
     }
 
     pub(crate) fn account_view(&self, account: &Account) -> AccountView {
-        let role = |(workspace, members): (&String, &BTreeMap<AccountName, WorkspaceRole>)| {
-            Some(Membership { workspace: workspace.clone(), role: *members.get(&account.name)? })
+        let role = |(workspace, members): (&String, &BTreeMap<AccountName, Member>)| {
+            Some(Membership { workspace: workspace.clone(), role: members.get(&account.name)?.role })
         };
-        AccountView {
-            name: account.name.clone(),
-            display_name: account.display_name.clone(),
-            email: account.email.clone(),
-            admin: account.admin,
-            standing: account.standing,
-            created_at: account.created_at,
-            workspaces: self.members.iter().filter_map(role).collect(),
-        }
+        view_with(account, self.members.iter().filter_map(role).collect())
     }
 
     pub(crate) fn token_view(&self, token: &Token) -> TokenView {
@@ -322,5 +369,19 @@ impl Register {
             expires_at: token.expires_at,
             last_used_at: self.used.get(&token.id).copied(),
         }
+    }
+}
+
+fn view_with(account: &Account, workspaces: Vec<Membership>) -> AccountView {
+    AccountView {
+        name: account.name.clone(),
+        display_name: account.display_name.clone(),
+        email: account.email.clone(),
+        admin: account.admin,
+        standing: account.standing,
+        second_factor: account.has_second_factor(),
+        created_at: account.created_at,
+        asks_for: account.asks_for.clone().filter(|_| account.standing == Standing::Waiting),
+        workspaces,
     }
 }

@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cases::{LONGEST_TEXT, blocking, new_id, no_account};
 use super::links::too_often;
-use super::register::{Account, Token, admin_has_signed_in_row, token_row};
+use super::register::{Account, Token, account_row, admin_has_signed_in_row, token_row};
+use super::second_factor::code_needed;
 use super::{Asker, Deed, Directory, new_secret, password};
 use crate::app::store_problem;
 
@@ -21,10 +22,10 @@ impl Directory {
     /// The secret of a new session.
     pub(crate) async fn sign_in(&self, request: SignIn, from: IpAddr) -> Result<(String, Asker), Problem> {
         match request {
-            SignIn { name: Some(name), password: Some(password), link: None } => {
-                self.sign_in_by_password(&name, password, from).await
+            SignIn { name: Some(name), password: Some(password), link: None, code } => {
+                self.sign_in_by_password(&name, password, code, from).await
             }
-            SignIn { name: None, password: None, link: Some(link) } => {
+            SignIn { name: None, password: None, link: Some(link), code: None } => {
                 self.sign_in_by_link(&link, from).await
             }
             _ => {
@@ -39,6 +40,7 @@ impl Directory {
         &self,
         name: &str,
         password: String,
+        code: Option<String>,
         from: IpAddr,
     ) -> Result<(String, Asker), Problem> {
         let name: String = name.chars().take(LONGEST_TEXT).collect();
@@ -52,7 +54,7 @@ impl Directory {
         // While the password was hashed, the account may have been disabled or given another one.
         let is_same = |account: &Account| self.register().account(&account.name) == Some(account);
         let allowed = |account: &Account| matches && account.standing == Standing::Active && is_same(account);
-        let Some(account) = account.filter(allowed) else {
+        let Some(mut account) = account.filter(allowed) else {
             let now = Instant::now();
             let mut guesses = self.guesses();
             guesses.by_name.failed(name, now);
@@ -62,8 +64,17 @@ impl Directory {
                     "a new account works once it was approved; an administrator can reset a password",
                 ));
         };
+        let mut rows = Vec::new();
+        if account.has_second_factor() {
+            let code = code.ok_or_else(|| code_needed("this account has an authenticator"))?;
+            if let Err(wrong) = self.spend_code(&mut account, &code, Timestamp::now()) {
+                self.guesses().by_name.failed(name, Instant::now());
+                return Err(wrong);
+            }
+            rows.push(account_row(&account));
+        }
         self.guesses().by_name.succeeded(&name);
-        self.begin_session(&account, "password", Vec::new(), from).await
+        self.begin_session(&account, "password", rows, from).await
     }
 
     async fn sign_in_by_link(&self, link: &str, from: IpAddr) -> Result<(String, Asker), Problem> {
@@ -87,7 +98,7 @@ impl Directory {
     }
 
     /// To be called by whoever holds `changing`.
-    async fn begin_session(
+    pub(super) async fn begin_session(
         &self,
         account: &Account,
         with: &str,

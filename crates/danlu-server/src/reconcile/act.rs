@@ -102,6 +102,11 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         }
         Err(error) => return failed(FailureCause::StartFailed, error.to_string()),
     };
+    file.secrets = match app.secrets.given(job) {
+        Ok(secrets) => secrets,
+        Err(error) => return failed(FailureCause::StartFailed, crate::error_chain(&error)),
+    };
+    file.access = app.attempts.access(worker);
     match app.engine.launch(&file).await {
         Ok(()) => Launched::Yes,
         Err(error) => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Span;
-use crate::account::{AccountName, Scope, Standing, WorkspaceRole};
+use crate::account::{AccountName, Registration, Scope, Standing, WorkspaceRole};
 
 /// The asker's own account, and what they are where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -25,7 +25,13 @@ pub struct AccountView {
     /// May do everything, and leaves a trail.
     pub admin: bool,
     pub standing: Standing,
+    /// Whether a code is asked for at sign-in.
+    #[serde(default)]
+    pub second_factor: bool,
     pub created_at: Timestamp,
+    /// The workspace that they ask to be let into, while they wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks_for: Option<String>,
     /// Workspaces that they were put into; their own, of their name, is not listed.
     pub workspaces: Vec<Membership>,
 }
@@ -68,6 +74,19 @@ pub struct AccountChange {
     pub admin: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// What becomes of its jobs when it is disabled; they run on when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsOfAccount>,
+}
+
+/// What becomes of the jobs of an account that is disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobsOfAccount {
+    /// Those that wait and run are stopped.
+    Stop,
+    /// They run to their end.
+    Keep,
 }
 
 /// An account, and a secret by which its owner sets a password, once and within two days. The page for it is
@@ -90,6 +109,46 @@ pub struct SignIn {
     /// Of a sign-in link; works once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// Of the account's authenticator, or a recovery code, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// How one comes in here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WaysIn {
+    pub registration: Registration,
+    /// Whether one may sign in through a provider: a browser goes to `/api/v1/oidc/start`.
+    pub oidc: bool,
+}
+
+/// What an authenticator needs to make codes. Nothing is asked for until one of them was confirmed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TotpEnrolment {
+    /// In base 32, for typing.
+    pub secret: String,
+    /// `otpauth://…`, for a QR code.
+    pub address: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TotpCode {
+    pub code: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TotpRemoval {
+    /// Administrators may leave it out for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// Codes for when the authenticator is lost: each works once. They are shown this once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecoveryCodes {
+    pub codes: Vec<String>,
 }
 
 /// A secret by which its account signs in, once. The page for it is `/sign-in#link=SECRET`.
@@ -108,6 +167,9 @@ pub struct NewPassword {
     pub current: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// With the present password, where the account has an authenticator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -179,24 +179,46 @@ impl Errors {
         }
     }
 
+    fn variable(&mut self, field: &str, name: &str) {
+        if !is_variable_name(name) {
+            self.add(field, format!("`{}` is not a variable name: letters, digits and `_`", shown(name)));
+        } else if name.starts_with("DANLU_") {
+            self.add(
+                format!("{field}.{name}"),
+                "names starting with `DANLU_` are set by Danlu itself".to_owned(),
+            );
+        }
+    }
+
     fn environment(&mut self, spec: &JobSpec) {
-        let lists =
-            [("env", spec.env.len()), ("labels", spec.labels.len()), ("parameters", spec.parameters.len())];
+        let lists = [
+            ("env", spec.env.len()),
+            ("secrets", spec.secrets.len()),
+            ("labels", spec.labels.len()),
+            ("parameters", spec.parameters.len()),
+        ];
         for (field, count) in lists {
             if count > MOST_ENTRIES {
                 self.add(field, format!("has {count} entries; at most {MOST_ENTRIES} are taken"));
                 return;
             }
         }
-        for (name, value) in &spec.env {
-            if !is_variable_name(name) {
-                self.add("env", format!("`{}` is not a variable name: letters, digits and `_`", shown(name)));
-            } else if name.starts_with("DANLU_") {
-                self.add(
-                    format!("env.{name}"),
-                    "names starting with `DANLU_` are set by Danlu itself".to_owned(),
-                );
+        for (name, secret) in &spec.secrets {
+            self.variable("secrets", name);
+            let field = format!("secrets.{}", shown(name));
+            if spec.env.contains_key(name) {
+                self.add(&field, "is in `env` as well; which of the two is meant?".to_owned());
             }
+            if !is_name(&secret.name) {
+                let message = format!(
+                    "`{}` is no name of a secret: letters, digits, `.`, `_` and `-`",
+                    shown(&secret.name)
+                );
+                self.add(&field, message);
+            }
+        }
+        for (name, value) in &spec.env {
+            self.variable("env", name);
             self.text(&format!("env.{}", shown(name)), value, LONGEST_VALUE);
         }
         for (name, value) in &spec.labels {

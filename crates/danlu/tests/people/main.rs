@@ -5,8 +5,12 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod coming_in;
+mod entrance;
 mod links;
 mod matrix;
+mod providers;
+mod second_factor;
 mod signing_in;
 mod site;
 mod workspaces;

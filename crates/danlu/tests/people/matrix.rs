@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::site::{ASKERS, PASSWORD, Site, value};
 
+const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
 /// How to ask for an operation so that it could be granted: the path's parts, and a body. `None`: nobody has thought about
 /// it, and the test fails.
 fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(String, Value)> {
@@ -17,12 +19,18 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /password" => json!({ "account": account, "password": PASSWORD, "current": PASSWORD }),
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
+        "POST /attempt/reports" => json!({ "lines": ["::danlu progress 0.5"] }),
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
         "POST /simulations" => {
             json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
         }
+        "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
+        "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
+        "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
+        "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
         "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
         "PUT /sharing" => json!({ "lending": true, "minimum_run_time": "5m" }),
+        "PUT /workspaces/{name}/secrets/{secret}" => json!({ "value": "swordfish" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
         "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
         "GET /jobs"
@@ -42,6 +50,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /jobs/{id}/files"
         | "GET /jobs/{id}/files/content"
         | "GET /usage"
+        | "GET /attempt"
         | "GET /events"
         | "GET /nodes"
         | "POST /nodes/{name}/uncordon"
@@ -65,8 +74,25 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "POST /accounts/{name}/password_link"
         | "GET /accounts/{name}/tokens"
         | "DELETE /accounts/{name}/tokens/{id}"
+        | "GET /ways_in"
+        | "GET /oidc/start"
+        | "GET /oidc/callback"
+        | "POST /accounts/{name}/totp"
+        | "DELETE /accounts/{name}/totp"
+        | "POST /accounts/{name}/tokens/{id}/rotation"
+        | "GET /accounts/{name}/ssh_keys"
+        | "DELETE /accounts/{name}/ssh_keys/{id}"
+        | "GET /accounts/{name}/s3_keys"
+        | "DELETE /accounts/{name}/s3_keys/{access_key}"
+        | "GET /workspaces/{name}/invitations"
+        | "DELETE /workspaces/{name}/invitations/{id}"
+        | "GET /workspaces/{name}/applicants"
+        | "POST /workspaces/{name}/applicants/{account}"
+        | "DELETE /workspaces/{name}/applicants/{account}"
         | "GET /workspaces/{name}/members"
         | "DELETE /workspaces/{name}/members/{account}"
+        | "GET /workspaces/{name}/secrets"
+        | "DELETE /workspaces/{name}/secrets/{secret}"
         | "GET /audit" => Value::Null,
         _ => return None,
     };
@@ -81,6 +107,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         .replace("{index}", "0")
         .replace("{name}", name)
         .replace("{account}", account)
+        .replace("{secret}", "hf-token")
         .replace("{digest}", &format!("sha256:{}", "0".repeat(64)));
     Some((filled, body))
 }
@@ -103,7 +130,8 @@ fn word(operation: &str, status: u16) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_is_for_those_whom_the_policy_names() {
-    let site = Site::new(&["--open-registration"]).await;
+    let mut site = Site::new(&["--registration", "open"]).await;
+    site.start_attempt().await;
     let openapi: Value = value(&site.ask("admin", "GET", "/openapi.json", &Value::Null).await);
     let node = value(&site.ask("admin", "GET", "/nodes", &Value::Null).await)["items"][0]["name"].clone();
     let node = node.as_str().unwrap().to_owned();
@@ -144,9 +172,18 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
     let answer = match operation {
         "DELETE /session" => {
             let fresh = value(
-                &site.sign_in(if who == "nobody" || who == "admin" { "sam" } else { who }, PASSWORD).await,
+                &site
+                    .sign_in(
+                        if ["nobody", "admin", "attempt"].contains(&who) { "sam" } else { who },
+                        PASSWORD,
+                    )
+                    .await,
             );
-            let token = (who != "nobody").then(|| fresh["secret"].as_str().unwrap().to_owned());
+            let token = match who {
+                "nobody" => None,
+                "attempt" => site.token(who).map(str::to_owned),
+                _ => Some(fresh["secret"].as_str().unwrap().to_owned()),
+            };
             site.ask_with(token.as_deref(), method, &path, &body).await
         }
         "DELETE /accounts/{name}" => {
@@ -154,11 +191,50 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
             site.ask(who, method, &format!("/accounts/{name}"), &body).await
         }
-        "DELETE /accounts/{name}/tokens/{id}" => {
+        _ if path.starts_with("/accounts/ada/") && operation.contains("/{id}") => {
+            let (made, id) = if operation.contains("ssh_keys") {
+                let made =
+                    site.ask("ada", "POST", "/accounts/ada/ssh_keys", &json!({ "key": SSH_KEY })).await;
+                (value(&made), "/id")
+            } else {
+                let new = json!({ "name": "script", "scope": "read" });
+                (value(&site.ask("ada", "POST", "/tokens", &new).await), "/token/id")
+            };
+            let id = made.pointer(id).and_then(Value::as_str).unwrap();
+            let filled = operation.split_once(' ').unwrap().1.replace("{name}", "ada").replace("{id}", id);
+            let answer = site.ask(who, method, &filled, &body).await;
+            site.ask("ada", "DELETE", &format!("/accounts/ada/ssh_keys/{id}"), &Value::Null).await;
+            answer
+        }
+        "POST /accounts/{name}/ssh_keys" => {
+            let answer = site.ask(who, method, &path, &body).await;
+            let keys = value(&site.ask("ada", "GET", &path, &Value::Null).await);
+            for key in keys["items"].as_array().unwrap() {
+                let key = format!("{path}/{}", key["id"].as_str().unwrap());
+                site.ask("ada", "DELETE", &key, &Value::Null).await;
+            }
+            answer
+        }
+        "DELETE /accounts/{name}/totp" | "POST /accounts/{name}/totp/confirmation" => {
+            site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await;
+            site.ask(who, method, &path, &body).await
+        }
+        "DELETE /accounts/{name}/s3_keys/{access_key}" => {
+            let made = site.ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket" })).await;
+            let key = value(&made)["key"]["access_key"].as_str().unwrap().to_owned();
+            site.ask(who, method, &path.replace("{access_key}", &key), &body).await
+        }
+        "DELETE /workspaces/{name}/invitations/{id}" => {
             let made =
-                site.ask("ada", "POST", "/tokens", &json!({ "name": "script", "scope": "read" })).await;
-            let id = value(&made)["token"]["id"].as_str().unwrap().to_owned();
-            site.ask(who, method, &format!("/accounts/ada/tokens/{id}"), &body).await
+                site.ask("otto", "POST", "/workspaces/lab/invitations", &json!({ "role": "member" })).await;
+            let id = value(&made)["invitation"]["id"].as_str().unwrap().to_owned();
+            site.ask(who, method, &format!("/workspaces/lab/invitations/{id}"), &body).await
+        }
+        "POST /workspaces/{name}/applicants/{account}" | "DELETE /workspaces/{name}/applicants/{account}" => {
+            let name = format!("asks-{who}-{}", method.to_lowercase());
+            let asked = json!({ "name": name, "password": PASSWORD, "workspace": "lab" });
+            assert_eq!(site.ask("nobody", "POST", "/registration", &asked).await.status, 201);
+            site.ask(who, method, &format!("/workspaces/lab/applicants/{name}"), &body).await
         }
         "POST /password" => {
             // Sets the same password again; it ends sessions, so on an account that nobody asks with.
@@ -178,6 +254,10 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
             let path = format!("/workspaces/lab/members/{name}");
             site.ask("admin", "PUT", &path, &json!({ "role": "viewer" })).await;
+            site.ask(who, method, &path, &body).await
+        }
+        "DELETE /workspaces/{name}/secrets/{secret}" => {
+            site.ask("admin", "PUT", &path, &json!({ "value": "swordfish" })).await;
             site.ask(who, method, &path, &body).await
         }
         _ => site.ask(who, method, &path, &body).await,

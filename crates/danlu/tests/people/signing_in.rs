@@ -78,7 +78,7 @@ async fn a_cookie_alone_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_wait_for_approval_and_end_when_disabled() {
-    let site = Site::new(&["--open-registration"]).await;
+    let site = Site::new(&["--registration", "open"]).await;
     let asked = json!({ "name": "nina", "password": PASSWORD });
     assert_eq!(site.ask("nobody", "POST", "/registration", &asked).await.status, 201);
     // Nobody makes themselves an administrator on the way.
@@ -153,7 +153,7 @@ async fn the_command_line_signs_in_and_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_comes_to_own_a_workspace_by_taking_its_name() {
-    let site = Site::new(&["--open-registration"]).await;
+    let site = Site::new(&["--registration", "open"]).await;
     let taken = json!({ "name": "lab", "password": PASSWORD });
     let asked = site.ask("nobody", "POST", "/registration", &taken).await;
     assert!(asked.status == 409 && asked.body.contains("name of a workspace"), "{}", asked.body);

@@ -14,7 +14,8 @@ const PEOPLE: [(&str, Option<&str>); 5] = [
     ("ada", Some("member")),
     ("otto", Some("owner")),
 ];
-pub(crate) const ASKERS: [&str; 7] = ["nobody", "sam", "vera", "mia", "ada", "otto", "admin"];
+/// The last is no person but a program: it has the token of an attempt of ada's in the lab.
+pub(crate) const ASKERS: [&str; 8] = ["nobody", "sam", "vera", "mia", "ada", "otto", "admin", "attempt"];
 
 pub(crate) struct Site {
     pub(crate) server: TestServer,
@@ -53,6 +54,16 @@ impl Site {
     pub(crate) fn again(&mut self) -> &Self {
         self.address = self.server.client().address();
         self
+    }
+
+    /// Starts a job of ada's, and has `attempt` ask with what its programs find in their environment.
+    pub(crate) async fn start_attempt(&mut self) {
+        let job = self.job(false).await;
+        // Read where only the server's user can.
+        let path = self.server.data().join(format!("runs/{job}/1.0/launch.json"));
+        let launch: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let token = launch["access"]["token"].as_str().unwrap().to_owned();
+        self.tokens.push(("attempt".to_owned(), token));
     }
 
     pub(crate) async fn sign_in(&self, name: &str, password: &str) -> Answer {

@@ -1,0 +1,58 @@
+//! `danlu authenticator`: a second proof beside the password.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use danlu_client::Client;
+use danlu_types::account::AccountName;
+use danlu_types::api::{TotpCode, TotpRemoval};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::terminal::ask_secret;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Begins to use one: prints what it needs, asks for a code, and prints codes for when it is lost
+    Add,
+    /// Stops using one
+    Remove {
+        /// Somebody else's, for administrators
+        #[arg(long, value_name = "ACCOUNT")]
+        of: Option<AccountName>,
+    },
+}
+
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    match arguments.action {
+        Action::Add => {
+            let own = client.whoami().await?.account.name;
+            let enrolment = client.totp_enrol(&own).await?;
+            output::say("put this into your authenticator:");
+            output::lines([enrolment.address, enrolment.secret])?;
+            let code = ask_secret("Code that it shows: ")?;
+            let recovery = client.totp_confirm(&own, &TotpCode { code }).await?;
+            output::say(
+                "from now on a code is asked for at sign-in; keep these for when the authenticator is lost:",
+            );
+            output::lines(recovery.codes)?;
+        }
+        Action::Remove { of: Some(name) } => {
+            client.totp_remove(&name, &TotpRemoval::default()).await?;
+            output::say(format!("{name} signs in without a code"));
+        }
+        Action::Remove { of: None } => {
+            let own = client.whoami().await?.account.name;
+            let code = Some(ask_secret("Code of your authenticator: ")?);
+            client.totp_remove(&own, &TotpRemoval { code }).await?;
+            output::say("no code is asked for any more");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,128 @@
+//! `danlu keys`: SSH keys and S3 keys of one's account.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use comfy_table::Cell;
+use danlu_client::Client;
+use danlu_types::api::{NewS3Key, NewSshKey};
+
+use crate::failure::Failure;
+use crate::{output, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// Public keys of SSH
+    #[command(subcommand)]
+    Ssh(Ssh),
+    /// Access keys of the object store
+    #[command(subcommand)]
+    S3(S3),
+}
+
+#[derive(Debug, Subcommand)]
+enum Ssh {
+    /// Lists them
+    List {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Adds one
+    Add {
+        /// The `.pub` file
+        file: PathBuf,
+        /// What it is called [default: its own comment]
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+    },
+    /// Removes one
+    Remove {
+        /// As `danlu keys ssh list` shows it
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum S3 {
+    /// Lists them
+    List {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Makes one, and prints the access key and the secret key; the latter is shown this once
+    Add {
+        /// What it is for
+        name: String,
+    },
+    /// Removes one
+    Remove { access_key: String },
+}
+
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let own = client.whoami().await?.account.name;
+    match arguments.kind {
+        Kind::Ssh(Ssh::List { json }) => {
+            let keys = client.ssh_keys_list(&own).await?.items;
+            if json {
+                output::json(&keys)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let mut table = table::new(["id", "name", "fingerprint", "added"]);
+            for key in &keys {
+                table.add_row([
+                    Cell::new(&key.id),
+                    Cell::new(output::printable(&key.name)),
+                    Cell::new(&key.fingerprint),
+                    Cell::new(format!("{:.0}", key.created_at)),
+                ]);
+            }
+            table::print(&mut table)?;
+        }
+        Kind::Ssh(Ssh::Add { file, name }) => {
+            let key = std::fs::read_to_string(&file).map_err(|error| {
+                Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error)
+            })?;
+            let added = client.ssh_key_add(&own, &NewSshKey { key, name }).await?;
+            output::say(format!("added {} ({})", added.fingerprint, output::printable(&added.name)));
+        }
+        Kind::Ssh(Ssh::Remove { id }) => {
+            client.ssh_key_remove(&own, &id).await?;
+            output::say(format!("key {id} is removed"));
+        }
+        Kind::S3(S3::List { json }) => {
+            let keys = client.s3_keys_list(&own).await?.items;
+            if json {
+                output::json(&keys)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let mut table = table::new(["access key", "for", "made"]);
+            for key in &keys {
+                table.add_row([
+                    Cell::new(&key.access_key),
+                    Cell::new(output::printable(&key.name)),
+                    Cell::new(format!("{:.0}", key.created_at)),
+                ]);
+            }
+            table::print(&mut table)?;
+        }
+        Kind::S3(S3::Add { name }) => {
+            let made = client.s3_key_make(&own, &NewS3Key { name }).await?;
+            output::lines([made.key.access_key, made.secret_key])?;
+            output::say("access key and secret key; the latter is shown this once");
+        }
+        Kind::S3(S3::Remove { access_key }) => {
+            client.s3_key_remove(&own, &access_key).await?;
+            output::say(format!("key {access_key} is removed"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,157 @@
+//! Tokens by which the programs of a worker speak for their own attempt, and for nothing else.
+//!
+//! None is stored: a token is the worker's id with a seal over it that only this server's key makes. It opens as long as that
+//! worker of that attempt has not ended.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use danlu_core::launch::Access;
+use danlu_core::{Job, WorkerState};
+use danlu_engine::{Connection, EngineError};
+use danlu_types::WorkerId;
+use danlu_types::api::NewReports;
+use danlu_types::session::{Frame, FrameKind};
+use data_encoding::HEXLOWER;
+use ring::hmac;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::app::App;
+
+/// How these tokens begin, so that they are told from people's.
+pub(crate) const PREFIX: &str = "danlu_attempt_";
+
+/// A launcher answers at once, or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Seals nothing else, whatever else the key may be used for one day.
+const CONTEXT: &[u8] = b"danlu attempt\0";
+
+pub(crate) struct AttemptTokens {
+    key: hmac::Key,
+    /// Where this server is reached, once it is.
+    address: OnceLock<String>,
+}
+
+impl fmt::Debug for AttemptTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AttemptTokens").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl AttemptTokens {
+    pub(crate) fn new(key: &str) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+        AttemptTokens { key, address: OnceLock::new() }
+    }
+
+    pub(crate) fn set_address(&self, address: &str) {
+        let _ = self.address.set(address.to_owned());
+    }
+
+    /// What a worker's programs need in order to speak.
+    pub(crate) fn access(&self, worker: WorkerId) -> Option<Access> {
+        Some(Access { server: self.address.get()?.clone(), token: self.token(worker) })
+    }
+
+    fn token(&self, worker: WorkerId) -> String {
+        let seal = hmac::sign(&self.key, &sealed(worker));
+        format!("{PREFIX}{worker}_{}", HEXLOWER.encode(seal.as_ref()))
+    }
+
+    /// The worker whose token this is.
+    fn read(&self, secret: &str) -> Option<WorkerId> {
+        let (worker, seal) = secret.strip_prefix(PREFIX)?.split_once('_')?;
+        let worker = worker.parse().ok()?;
+        let seal = HEXLOWER.decode(seal.as_bytes()).ok()?;
+        hmac::verify(&self.key, &sealed(worker), &seal).is_ok().then_some(worker)
+    }
+}
+
+fn sealed(worker: WorkerId) -> Vec<u8> {
+    [CONTEXT, worker.to_string().as_bytes()].concat()
+}
+
+/// Whom a request with such a token speaks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Speaker {
+    pub(crate) worker: WorkerId,
+    pub(crate) job: Arc<Job>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReportError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("the worker's launcher does not listen")]
+    Launcher(#[source] std::io::Error),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl App {
+    pub(crate) fn speaker(&self, secret: &str) -> Option<Speaker> {
+        let worker = self.attempts.read(secret)?;
+        let job = self.book.job(worker.job)?;
+        let attempt = job.active().filter(|attempt| attempt.number == worker.attempt)?;
+        let lives =
+            !matches!(attempt.workers.get(worker.worker.0 as usize)?.state, WorkerState::Ended { .. });
+        lives.then_some(Speaker { worker, job })
+    }
+
+    /// Hands reports to the launcher, which takes them as if its ranks had printed them: it alone writes down what they say.
+    pub(crate) async fn report(&self, speaker: &Speaker, reports: &NewReports) -> Result<(), ReportError> {
+        let mut launcher = self.engine.connect(speaker.worker).await?;
+        let answer = tokio::time::timeout(PATIENCE, exchange(&mut launcher, reports)).await;
+        let answer = answer.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        let frame = answer.map_err(ReportError::Launcher)?;
+        if frame.kind == FrameKind::Error {
+            return Err(ReportError::Refused(String::from_utf8_lossy(&frame.payload).into_owned()));
+        }
+        Ok(())
+    }
+}
+
+async fn exchange(launcher: &mut Box<dyn Connection>, reports: &NewReports) -> std::io::Result<Frame> {
+    launcher.write_all(&Frame::json(FrameKind::Report, reports).encode()).await?;
+    let mut buffer = Vec::new();
+    loop {
+        if launcher.read_buf(&mut buffer).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(frame) = Frame::decode(&mut buffer).map_err(std::io::Error::other)? {
+            return Ok(frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_its_workers_alone() {
+        let (tokens, others) = (AttemptTokens::new("one key"), AttemptTokens::new("another"));
+        let worker: WorkerId = "7.1.0".parse().unwrap();
+        let token = tokens.token(worker);
+        assert_eq!(tokens.read(&token), Some(worker));
+        assert_eq!(others.read(&token), None, "another server's");
+        let seal = token.rsplit('_').next().unwrap();
+        for forged in [
+            format!("{PREFIX}7.2.0_{seal}"),
+            format!("{PREFIX}7.1.1_{seal}"),
+            format!("{PREFIX}7.1.0_{}", "0".repeat(64)),
+            format!("{PREFIX}7.1.0_{}", &seal[..62]),
+            format!("{PREFIX}7.1.0_{seal}00"),
+            format!("{PREFIX}7.1.0_+{}", &seal[1..]),
+            format!("{PREFIX}7.1.0_ä{}", &seal[2..]),
+            format!("{PREFIX}7.1.0_"),
+            format!("{PREFIX}7.1.0"),
+            PREFIX.to_owned(),
+            seal.to_owned(),
+        ] {
+            assert_eq!(tokens.read(&forged), None, "{forged}");
+        }
+    }
+}

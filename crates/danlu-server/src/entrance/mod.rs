@@ -1,0 +1,86 @@
+//! Where requests come in: the address, TLS, and whom to believe about where a request came from.
+//!
+//! Secrets travel in requests, so an address that other machines can reach needs TLS: our own, or that of a proxy which
+//! stands before us.
+
+pub(crate) mod certificate;
+pub(crate) mod door;
+mod proxy;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) use proxy::origin;
+
+#[derive(Debug, Clone)]
+pub struct Entrance {
+    /// Port 0 lets the system choose.
+    pub listen: SocketAddr,
+    pub tls: Tls,
+    /// Proxies that are believed when they say where a request came from; `None`: there is no proxy.
+    pub proxies: Option<Vec<IpAddr>>,
+    /// The address by which people reach it, for links; by default the one it listens on.
+    pub public_address: Option<String>,
+    /// How long a request may take to arrive: its head, and a body that is read whole.
+    pub patience: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tls {
+    Off,
+    /// With a certificate that the server makes for itself, once.
+    SelfSigned,
+    Files {
+        certificate: PathBuf,
+        key: PathBuf,
+    },
+}
+
+impl Entrance {
+    /// Whether browsers reach it through TLS, so that cookies may insist on it.
+    pub(crate) fn is_private(&self) -> bool {
+        self.tls != Tls::Off || self.proxies.is_some()
+    }
+
+    /// Where programs on this machine find it.
+    pub(crate) fn address(&self, bound: SocketAddr) -> String {
+        let scheme = if self.tls == Tls::Off { "http" } else { "https" };
+        let here = match bound.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        format!("{scheme}://{}", SocketAddr::new(here, bound.port()))
+    }
+
+    pub(crate) fn public_address<'a>(&'a self, local: &'a str) -> &'a str {
+        self.public_address.as_deref().map_or(local, |address| address.trim_end_matches('/'))
+    }
+
+    /// What is wrong with it, if anything.
+    pub fn objection(&self) -> Option<String> {
+        let is_open = !self.listen.ip().is_loopback() && !self.is_private();
+        is_open
+            .then(|| format!("will not listen on {} without TLS: other machines can reach it", self.listen))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_private_entrances_are_open_to_others() {
+        let entrance = |listen: &str, tls: Tls, proxies: Option<Vec<IpAddr>>| {
+            let patience = Duration::from_secs(30);
+            let listen = listen.parse().expect("an address");
+            Entrance { listen, tls, proxies, public_address: None, patience }
+        };
+        let refused = |entrance: Entrance| entrance.objection().is_some();
+        assert!(refused(entrance("0.0.0.0:80", Tls::Off, None)));
+        assert!(!refused(entrance("127.0.0.1:80", Tls::Off, None)));
+        assert!(!refused(entrance("[::]:443", Tls::SelfSigned, None)));
+        assert!(!refused(entrance("10.0.0.1:80", Tls::Off, Some(vec![]))));
+    }
+}

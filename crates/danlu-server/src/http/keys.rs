@@ -1,0 +1,90 @@
+//! Keys of accounts: for SSH, and for S3.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use danlu_types::Problem;
+use danlu_types::account::AccountName;
+use danlu_types::api::{MadeS3Key, NewS3Key, NewSshKey, Page, S3KeyView, SshKeyView};
+
+use super::Context;
+use super::extract::{Body, Failure, Path};
+use crate::people::Asker;
+
+/// List an account's SSH keys
+#[utoipa::path(get, path = "/accounts/{name}/ssh_keys", tag = "accounts", params(("name" = String, Path)), responses(
+    (status = 200, body = Page<SshKeyView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn ssh_keys(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+) -> Result<Json<Page<SshKeyView>>, Failure> {
+    Ok(Json(Page { items: context.app.directory.ssh_keys(&asker, &name)?, next: None }))
+}
+
+/// Add an SSH key
+///
+/// A key stands for one account: one that is known already is refused.
+#[utoipa::path(post, path = "/accounts/{name}/ssh_keys", tag = "accounts", params(("name" = String, Path)),
+    request_body = NewSshKey, responses((status = 201, body = SshKeyView),
+    (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn add_ssh_key(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+    Body(new): Body<NewSshKey>,
+) -> Result<(StatusCode, Json<SshKeyView>), Failure> {
+    Ok((StatusCode::CREATED, Json(context.app.directory.add_ssh_key(&asker, &name, new).await?)))
+}
+
+/// Remove an SSH key
+#[utoipa::path(delete, path = "/accounts/{name}/ssh_keys/{id}", tag = "accounts",
+    params(("name" = String, Path), ("id" = String, Path)), responses(
+    (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn remove_ssh_key(
+    State(context): State<Context>,
+    asker: Asker,
+    Path((name, id)): Path<(AccountName, String)>,
+) -> Result<StatusCode, Failure> {
+    context.app.directory.remove_ssh_key(&asker, &name, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List an account's S3 keys
+#[utoipa::path(get, path = "/accounts/{name}/s3_keys", tag = "accounts", params(("name" = String, Path)), responses(
+    (status = 200, body = Page<S3KeyView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn s3_keys(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+) -> Result<Json<Page<S3KeyView>>, Failure> {
+    Ok(Json(Page { items: context.app.directory.s3_keys(&asker, &name)?, next: None }))
+}
+
+/// Make an S3 key for oneself
+///
+/// The secret key is answered this once.
+#[utoipa::path(post, path = "/accounts/{name}/s3_keys", tag = "accounts", params(("name" = String, Path)),
+    request_body = NewS3Key, responses((status = 201, body = MadeS3Key),
+    (status = 403, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn make_s3_key(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+    Body(new): Body<NewS3Key>,
+) -> Result<(StatusCode, Json<MadeS3Key>), Failure> {
+    Ok((StatusCode::CREATED, Json(context.app.directory.make_s3_key(&asker, &name, new).await?)))
+}
+
+/// Remove an S3 key
+#[utoipa::path(delete, path = "/accounts/{name}/s3_keys/{access_key}", tag = "accounts",
+    params(("name" = String, Path), ("access_key" = String, Path)), responses(
+    (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn remove_s3_key(
+    State(context): State<Context>,
+    asker: Asker,
+    Path((name, access_key)): Path<(AccountName, String)>,
+) -> Result<StatusCode, Failure> {
+    context.app.directory.remove_s3_key(&asker, &name, &access_key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

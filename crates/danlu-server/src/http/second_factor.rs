@@ -1,0 +1,54 @@
+//! Authenticators: enrol, confirm, remove.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use danlu_types::Problem;
+use danlu_types::account::AccountName;
+use danlu_types::api::{RecoveryCodes, TotpCode, TotpEnrolment, TotpRemoval};
+
+use super::Context;
+use super::extract::{Body, Failure, OptionalBody, Path};
+use crate::people::Asker;
+
+/// Begin to use an authenticator
+///
+/// Nothing is asked for at sign-in until a code was confirmed.
+#[utoipa::path(post, path = "/accounts/{name}/totp", tag = "accounts", params(("name" = String, Path)), responses(
+    (status = 201, body = TotpEnrolment), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn enrol_totp(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+) -> Result<(StatusCode, Json<TotpEnrolment>), Failure> {
+    Ok((StatusCode::CREATED, Json(context.app.directory.enrol(&asker, &name).await?)))
+}
+
+/// Confirm an authenticator with one of its codes
+#[utoipa::path(post, path = "/accounts/{name}/totp/confirmation", tag = "accounts", params(("name" = String, Path)),
+    request_body = TotpCode, responses((status = 200, body = RecoveryCodes),
+    (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn confirm_totp(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+    Body(TotpCode { code }): Body<TotpCode>,
+) -> Result<Json<RecoveryCodes>, Failure> {
+    Ok(Json(context.app.directory.confirm(&asker, &name, &code).await?))
+}
+
+/// Stop using an authenticator
+///
+/// One's own needs a code; administrators take others' away where they were lost.
+#[utoipa::path(delete, path = "/accounts/{name}/totp", tag = "accounts", params(("name" = String, Path)),
+    request_body = Option<TotpRemoval>, responses((status = 204),
+    (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn remove_totp(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+    OptionalBody(TotpRemoval { code }): OptionalBody<TotpRemoval>,
+) -> Result<StatusCode, Failure> {
+    context.app.directory.remove_second_factor(&asker, &name, code.as_deref()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

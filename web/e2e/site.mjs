@@ -32,16 +32,17 @@ export async function startSite(prepare = () => {}) {
   prepare(data);
   const server = spawn(
     binary,
-    ["up", "--listen", "127.0.0.1:0", "--data", data, "--simulate", SIMULATED, "--open-registration"],
+    ["up", "--listen", "127.0.0.1:0", "--data", data, "--simulate", SIMULATED, "--registration", "open"],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "warn" } },
   );
   let said = "";
   server.stdout.on("data", (text) => (said += text));
   server.stderr.on("data", (text) => (said += text));
   const address = await eventually("the server", async () => {
-    if (server.exitCode !== null) throw new Error(said);
     const file = JSON.parse(readFileSync(join(data, "server.json"), "utf8"));
     return (await fetch(`${file.address}/readyz`)).ok ? file.address : undefined;
+  }).catch((error) => {
+    throw new Error(`${error.message}; it said: ${said}`);
   });
   const token = readFileSync(join(data, "token"), "utf8").trim();
 

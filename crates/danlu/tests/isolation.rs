@@ -46,7 +46,8 @@ async fn person(server: &TestServer, name: &str) -> Client {
 }
 
 async fn sign_in(server: &TestServer, name: &str) -> Client {
-    let sign_in = SignIn { name: Some(name.to_owned()), password: Some(PASSWORD.to_owned()), ..SignIn::default() };
+    let sign_in =
+        SignIn { name: Some(name.to_owned()), password: Some(PASSWORD.to_owned()), ..SignIn::default() };
     Client::new(&server.client().address(), &server.client().sign_in(&sign_in).await.unwrap())
 }
 

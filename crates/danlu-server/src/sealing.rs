@@ -114,7 +114,6 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -39,7 +39,7 @@ type ByName = BTreeMap<(String, String), Kept>;
 #[derive(Debug)]
 pub(crate) struct SecretTable {
     store: Arc<dyn Store>,
-    sealer: Sealer,
+    sealer: Arc<Sealer>,
     kept: Mutex<ByName>,
     changing: tokio::sync::Mutex<()>,
 }
@@ -56,7 +56,7 @@ pub(crate) enum SecretError {
 }
 
 impl SecretTable {
-    pub(crate) async fn open(store: Arc<dyn Store>, sealer: Sealer) -> anyhow::Result<Self> {
+    pub(crate) async fn open(store: Arc<dyn Store>, sealer: Arc<Sealer>) -> anyhow::Result<Self> {
         let mut kept = ByName::new();
         for row in store.directory().await?.into_iter().filter(|row| row.kind == SECRET) {
             let value = row.value.as_deref().and_then(|value| serde_json::from_str(value).ok());

@@ -181,7 +181,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
     let sealer = Arc::new(Sealer::open(&folder.path)?);
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer)
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer.clone())
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
@@ -201,7 +201,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         (Some(rule), _) => tracing::info!("jobs run as {rule}"),
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
-    let secrets = SecretTable::open(store.clone(), Sealer::open(&folder.path)?).await?;
+    let secrets = SecretTable::open(store.clone(), sealer).await?;
     let attempts = AttemptTokens::new(&folder.attempt_key()?);
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;

@@ -148,7 +148,7 @@ impl UserTable {
         match &self.rule {
             None => Ok(None),
             Some(UnixUsers::SameName) => self.same_name(account).await.map(Some),
-            Some(UnixUsers::Range(range)) => self.from_range(account, range).await.map(Some),
+            Some(UnixUsers::Range(range)) => self.numbered(account, range).await.map(Some),
         }
     }
 
@@ -167,11 +167,7 @@ impl UserTable {
         Ok(user)
     }
 
-    async fn from_range(
-        &self,
-        account: &str,
-        range: &RangeInclusive<u32>,
-    ) -> Result<UnixUser, UnixUserError> {
+    async fn numbered(&self, account: &str, range: &RangeInclusive<u32>) -> Result<UnixUser, UnixUserError> {
         let given = lock(&self.given).get(account).copied();
         let Given { uid } = match given {
             Some(given) => given,

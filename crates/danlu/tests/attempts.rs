@@ -1,14 +1,9 @@
 //! Tokens of attempts: what the programs of a job can say with theirs, and whose are refused.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test says what it expects by failing; a panic there is the message"
-)]
-
 use danlu_testkit::wire::{Answer, send};
 use danlu_testkit::{TestServer, eventually, spec};
 use danlu_types::api::{JobState, SeriesQuery};
-use danlu_types::{JobId, JobSpec, Span};
+use danlu_types::{Fraction, JobId, JobSpec, Span};
 use serde_json::{Value, json};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
@@ -50,7 +45,7 @@ async fn a_program_reports_without_printing() {
     let said = ask(&server, &token, "POST", "/attempt/reports", &json!({ "lines": lines })).await;
     assert_eq!(said.status, 204, "{}", said.body);
     let progress = eventually("progress", || async { server.job(id).await.progress }).await;
-    assert_eq!(progress.done.unwrap().value(), 0.25);
+    assert_eq!(progress.done, Fraction::new(0.25));
     assert_eq!(progress.checkpoint_step, Some(3));
     let metrics = server.client().metrics_read(id, &SeriesQuery::default()).await.unwrap().items;
     assert_eq!((metrics.len(), metrics[0].step), (1, Some(3)));
@@ -124,6 +119,6 @@ async fn pythons_helper_reports_where_its_output_is_not_read() {
         format!("python3 {} > quiet.txt; cat quiet.txt; echo left; exec sleep 1000", script.display());
     let id = server.submit(&JobSpec { grace: Span::default(), ..spec(&command) }).await;
     let progress = eventually("progress", || async { server.job(id).await.progress }).await;
-    assert_eq!(progress.done.unwrap().value(), 0.25);
+    assert_eq!(progress.done, Fraction::new(0.25));
     eventually("its end", || async { (server.texts(id).await == ["left"]).then_some(()) }).await;
 }

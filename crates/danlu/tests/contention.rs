@@ -30,7 +30,8 @@ async fn member(server: &TestServer, name: &str) -> Client {
     };
     admin.account_create(&new).await.unwrap();
     admin.member_set("lab", &new.name, &NewRole { role: WorkspaceRole::Member }).await.unwrap();
-    let sign_in = SignIn { name: name.to_owned(), password: PASSWORD.to_owned() };
+    let sign_in =
+        SignIn { name: Some(name.to_owned()), password: Some(PASSWORD.to_owned()), ..SignIn::default() };
     Client::new(&admin.address(), &admin.sign_in(&sign_in).await.unwrap())
 }
 

@@ -117,7 +117,10 @@ async fn only_jobs_of_its_workspace_get_a_secret() {
         password: Some(password.clone()),
     };
     admin.account_create(&new).await.unwrap();
-    let token = admin.sign_in(&SignIn { name: "ada".to_owned(), password }).await.unwrap();
+    let token = admin
+        .sign_in(&SignIn { name: Some("ada".to_owned()), password: Some(password), ..SignIn::default() })
+        .await
+        .unwrap();
     let ada = Client::new(&admin.address(), &token);
     set(admin, "lab", "hf-token", VALUE).await;
 

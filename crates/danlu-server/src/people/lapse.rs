@@ -18,8 +18,8 @@ impl Directory {
             let Some(expires_at) = self.register().expiry(&asker.key, now) else {
                 return;
             };
-            let left = expires_at.and_then(|end| Duration::try_from(end.duration_since(now)).ok());
-            let wait = left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN);
+            let left = Duration::try_from(expires_at.duration_since(now)).unwrap_or_default();
+            let wait = left.min(LOOK_AGAIN);
             tokio::select! {
                 changed = changes.changed() => {
                     if changed.is_err() {

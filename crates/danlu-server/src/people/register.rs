@@ -293,12 +293,11 @@ impl Register {
         Some((person, token))
     }
 
-    /// When the token of this key ends, if it can be used at all.
-    pub(crate) fn expiry(&self, key: &str, now: Timestamp) -> Option<Option<Timestamp>> {
+    /// When the token of this key ends, if it can be used at all; the end of time where nothing else is said.
+    pub(crate) fn expiry(&self, key: &str, now: Timestamp) -> Option<Timestamp> {
         let token = self.tokens.get(key)?;
         self.account(&token.account).filter(|account| account.standing == Standing::Active)?;
-        let is_over = token.expires_at.is_some_and(|end| end <= now);
-        (!is_over).then_some(token.expires_at)
+        Some(token.expires_at.unwrap_or(Timestamp::MAX)).filter(|end| *end > now)
     }
 
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {

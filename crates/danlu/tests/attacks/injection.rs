@@ -52,7 +52,10 @@ async fn no_parameter_of_a_path_leads_out_of_its_place() {
     let before = files(site.server.folder());
     let mut tried = 0;
     for operation in operations(&site).await.iter().filter(|operation| operation.has_parameters()) {
-        for value in hostile {
+        // A workspace may have such a name: it is a word in the database, and no file is made for it.
+        let is_allowed =
+            |value: &str| operation.path == "/workspaces/{name}" && danlu_types::spec::is_name(value);
+        for value in hostile.into_iter().filter(|value| !is_allowed(value)) {
             let path = format!("/api/v1{}", operation.filled(value));
             let body: &[u8] = if operation.takes_body { b"{}" } else { b"" };
             let answer = send(&site.address, &operation.method, &path, &headers, body).await;

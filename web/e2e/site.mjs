@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 export const PASSWORD = "a long enough password";
 export const PICTURES = new URL("../pictures/", import.meta.url).pathname;
 const SIMULATED = "2x8:ascend:910B3,1x4:nvidia:A100-80G";
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 
 const binary = process.env.DANLU_BINARY;
 if (!binary) throw new Error("set DANLU_BINARY to the danlu that is to be tested");
@@ -24,31 +24,25 @@ async function eventually(what, ask) {
   }
 }
 
-export async function startSite(flags = []) {
+/** `prepare` gets the data folder before the server starts: what an earlier server left there. */
+export async function startSite(prepare = () => {}) {
   const folder = mkdtempSync(join(tmpdir(), "danlu-console-"));
   const data = join(folder, "data");
+  mkdirSync(data);
+  prepare(data);
   const server = spawn(
     binary,
-    [
-      "up",
-      "--listen",
-      "127.0.0.1:0",
-      "--data",
-      data,
-      "--simulate",
-      SIMULATED,
-      "--open-registration",
-      ...flags,
-    ],
+    ["up", "--listen", "127.0.0.1:0", "--data", data, "--simulate", SIMULATED, "--registration", "open"],
     { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "warn" } },
   );
   let said = "";
   server.stdout.on("data", (text) => (said += text));
   server.stderr.on("data", (text) => (said += text));
   const address = await eventually("the server", async () => {
-    if (server.exitCode !== null) throw new Error(said);
     const file = JSON.parse(readFileSync(join(data, "server.json"), "utf8"));
     return (await fetch(`${file.address}/readyz`)).ok ? file.address : undefined;
+  }).catch((error) => {
+    throw new Error(`${error.message}; it said: ${said}`);
   });
   const token = readFileSync(join(data, "token"), "utf8").trim();
 
@@ -79,13 +73,16 @@ export async function startSite(flags = []) {
       if (isAdmin) await ask("PATCH", `/accounts/${name}`, { admin: true });
     },
     stop: async () => {
-      const jobs = await ask("GET", "/jobs?state=held,queued,starting,running,stopping&limit=1000");
-      await Promise.all(
-        jobs.items.map((job) => ask("POST", `/jobs/${job.id}/stop`, { grace: "0s" }).catch(() => {})),
-      );
+      // A page at a time, until there is nothing left: jobs that wait come first, so that none starts in between.
       await eventually("all jobs to end", async () => {
-        const left = await ask("GET", "/jobs?state=held,queued,starting,running,stopping");
-        return left.items.length === 0 ? true : undefined;
+        for (const state of ["held,queued", "starting,running,stopping"]) {
+          const { items } = await ask("GET", `/jobs?state=${state}&limit=1000`);
+          await Promise.all(
+            items.map((job) => ask("POST", `/jobs/${job.id}/stop`, { grace: "0s" }).catch(() => {})),
+          );
+        }
+        const left = await ask("GET", "/jobs/counts?state=held,queued,starting,running,stopping");
+        return Object.keys(left.by_state).length === 0 ? true : undefined;
       });
       server.kill("SIGTERM");
       await new Promise((resolve) => server.on("exit", resolve));

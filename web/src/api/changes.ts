@@ -122,3 +122,88 @@ export const useTokenRevoke = () =>
       answer(api.DELETE("/accounts/{name}/tokens/{id}", { params: { path: { name, id } } })),
     ["tokens"],
   );
+
+export const useSshKeyAdd = () =>
+  useChange(
+    ({ name, key }: { name: string; key: string }) =>
+      answer(api.POST("/accounts/{name}/ssh_keys", { params: { path: { name } }, body: { key } })),
+    ["keys"],
+  );
+
+export const useSshKeyRemove = () =>
+  useChange(
+    ({ name, id }: { name: string; id: string }) =>
+      answer(api.DELETE("/accounts/{name}/ssh_keys/{id}", { params: { path: { name, id } } })),
+    ["keys"],
+  );
+
+export const useS3KeyMake = () =>
+  useChange(
+    ({ name, purpose }: { name: string; purpose: string }) =>
+      answer(api.POST("/accounts/{name}/s3_keys", { params: { path: { name } }, body: { name: purpose } })),
+    ["keys"],
+  );
+
+export const useS3KeyRemove = () =>
+  useChange(
+    ({ name, id }: { name: string; id: string }) =>
+      answer(
+        api.DELETE("/accounts/{name}/s3_keys/{access_key}", { params: { path: { name, access_key: id } } }),
+      ),
+    ["keys"],
+  );
+
+export const useTotpEnrol = () =>
+  useChange((name: string) => answer(api.POST("/accounts/{name}/totp", { params: { path: { name } } })), []);
+
+export const useTotpConfirm = () =>
+  useChange(
+    ({ name, code }: { name: string; code: string }) =>
+      answer(api.POST("/accounts/{name}/totp/confirmation", { params: { path: { name } }, body: { code } })),
+    ["whoami"],
+  );
+
+export const useTotpRemove = () =>
+  useChange(
+    ({ name, code }: { name: string; code: string }) =>
+      answer(api.DELETE("/accounts/{name}/totp", { params: { path: { name } }, body: { code } })),
+    ["whoami"],
+  );
+
+export const useInvite = () =>
+  useChange(
+    ({ workspace, role }: { workspace: string; role: "viewer" | "member" | "owner" }) =>
+      answer(
+        api.POST("/workspaces/{name}/invitations", { params: { path: { name: workspace } }, body: { role } }),
+      ),
+    ["workspaces"],
+  );
+
+export const useDisinvite = () =>
+  useChange(
+    ({ workspace, id }: { workspace: string; id: string }) =>
+      answer(
+        api.DELETE("/workspaces/{name}/invitations/{id}", { params: { path: { name: workspace, id } } }),
+      ),
+    ["workspaces"],
+  );
+
+export const useSecretSet = () =>
+  useChange(
+    ({ workspace, name, value }: { workspace: string; name: string; value: string }) => {
+      const params = { path: { name: workspace, secret: name } };
+      return answer(api.PUT("/workspaces/{name}/secrets/{secret}", { params, body: { value } }));
+    },
+    ["workspaces"],
+  );
+
+export const useSecretDelete = () =>
+  useChange(
+    ({ workspace, name }: { workspace: string; name: string }) =>
+      answer(
+        api.DELETE("/workspaces/{name}/secrets/{secret}", {
+          params: { path: { name: workspace, secret: name } },
+        }),
+      ),
+    ["workspaces"],
+  );

@@ -151,6 +151,39 @@ export const tokens = (name: string) =>
       answer(api.GET("/accounts/{name}/tokens", { params: { path: { name } }, signal })),
   });
 
+export const waysIn = queryOptions({
+  queryKey: ["ways-in"],
+  queryFn: ({ signal }) => answer(api.GET("/ways_in", { signal })),
+});
+
+export const sshKeys = (name: string) =>
+  queryOptions({
+    queryKey: ["keys", "ssh", name],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/accounts/{name}/ssh_keys", { params: { path: { name } }, signal })),
+  });
+
+export const s3Keys = (name: string) =>
+  queryOptions({
+    queryKey: ["keys", "s3", name],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/accounts/{name}/s3_keys", { params: { path: { name } }, signal })),
+  });
+
+export const invitations = (name: string) =>
+  queryOptions({
+    queryKey: ["workspaces", name, "invitations"],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/workspaces/{name}/invitations", { params: { path: { name } }, signal })),
+  });
+
+export const secrets = (name: string) =>
+  queryOptions({
+    queryKey: ["workspaces", name, "secrets"],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/workspaces/{name}/secrets", { params: { path: { name } }, signal })),
+  });
+
 export const audit = (filter: { by?: string; subject?: string }) =>
   infiniteQueryOptions({
     queryKey: ["audit", filter],

@@ -635,7 +635,8 @@ export interface paths {
         put?: never;
         /**
          * Ask for an account
-         * @description Where registration is open; the account works once somebody has approved it.
+         * @description Where registration is open, the account works once somebody has approved it: an administrator, or an owner of the
+         *     workspace that it names. With an invitation it works at once.
          */
         post: operations["register"];
         delete?: never;
@@ -672,6 +673,44 @@ export interface paths {
         put?: never;
         /** Make a link by which the asker signs in, once and within minutes: in a browser, say */
         post: operations["sign_in_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/attempt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** See what the token of an attempt speaks for */
+        get: operations["own_attempt"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/attempt/reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report how the program is doing
+         * @description The lines that a program would print otherwise, such as `::danlu progress 0.42`: for programs whose standard output is
+         *     not read.
+         */
+        post: operations["report_attempt"];
         delete?: never;
         options?: never;
         head?: never;
@@ -803,6 +842,270 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ways_in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How one comes in here */
+        get: operations["ways_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Go to the provider to sign in
+         * @description For browsers. Somebody who is signed in already links the account to what the provider calls them.
+         */
+        get: operations["oidc_start"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Come back from the provider */
+        get: operations["oidc_callback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/totp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to use an authenticator
+         * @description Nothing is asked for at sign-in until a code was confirmed.
+         */
+        post: operations["enrol_totp"];
+        /**
+         * Stop using an authenticator
+         * @description One's own needs a code; administrators take others' away where they were lost.
+         */
+        delete: operations["remove_totp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/totp/confirmation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm an authenticator with one of its codes */
+        post: operations["confirm_totp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/tokens/{id}/rotation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a token another secret
+         * @description The old one ends. What it may do stays, and it is good for as long as it was when it was made.
+         */
+        post: operations["rotate_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/ssh_keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List an account's SSH keys */
+        get: operations["ssh_keys"];
+        put?: never;
+        /**
+         * Add an SSH key
+         * @description A key stands for one account: one that is known already is refused.
+         */
+        post: operations["add_ssh_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/ssh_keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove an SSH key */
+        delete: operations["remove_ssh_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/s3_keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List an account's S3 keys */
+        get: operations["s3_keys"];
+        put?: never;
+        /**
+         * Make an S3 key for oneself
+         * @description The secret key is answered this once.
+         */
+        post: operations["make_s3_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/s3_keys/{access_key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove an S3 key */
+        delete: operations["remove_s3_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List a workspace's invitations that are still good */
+        get: operations["list_invitations"];
+        put?: never;
+        /**
+         * Invite somebody who has no account into a workspace
+         * @description Whoever has the secret makes an account, once, that needs no approval.
+         */
+        post: operations["invite"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/invitations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Take an invitation back */
+        delete: operations["disinvite"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/applicants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List who asks to be let into a workspace */
+        get: operations["applicants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/applicants/{account}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let somebody in: their account works, and they are a member */
+        post: operations["admit"];
+        /** Turn somebody away; administrators may still approve the account */
+        delete: operations["turn_away"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workspaces/{name}/members": {
         parameters: {
             query?: never;
@@ -838,6 +1141,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workspaces/{name}/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the names of a workspace's secrets */
+        get: operations["list_secrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{name}/secrets/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a secret of a workspace
+         * @description Jobs that start from now on get this value.
+         */
+        put: operations["set_secret"];
+        post?: never;
+        /**
+         * Delete a secret of a workspace
+         * @description Jobs that wait and ask for it fail when they are to start.
+         */
+        delete: operations["delete_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -864,6 +1208,7 @@ export interface components {
             admin?: boolean | null;
             display_name?: string | null;
             email?: string | null;
+            jobs?: components["schemas"]["JobsOfAccount"] | null;
             standing?: components["schemas"]["Standing"] | null;
         };
         /** @description An account's name. It is also the name of the person's own workspace and of a Unix user, so it obeys the rules of both. */
@@ -871,11 +1216,15 @@ export interface components {
         AccountView: {
             /** @description May do everything, and leaves a trail. */
             admin: boolean;
+            /** @description The workspace that they ask to be let into, while they wait. */
+            asks_for?: string | null;
             /** Format: date-time */
             created_at: string;
             display_name?: string | null;
             email?: string | null;
             name: components["schemas"]["AccountName"];
+            /** @description Whether a code is asked for at sign-in. */
+            second_factor?: boolean;
             standing: components["schemas"]["Standing"];
             /** @description Workspaces that they were put into; their own, of their name, is not listed. */
             workspaces: components["schemas"]["Membership"][];
@@ -895,6 +1244,14 @@ export interface components {
             memory: components["schemas"]["Bytes"];
             /** Format: double */
             nvidia: number;
+        };
+        /** @description Somebody who registered and asks to be let into a workspace. */
+        Applicant: {
+            account: components["schemas"]["AccountName"];
+            /** Format: date-time */
+            created_at: string;
+            display_name?: string | null;
+            email?: string | null;
         };
         /**
          * Format: int32
@@ -1170,6 +1527,17 @@ export interface components {
             account: components["schemas"]["AccountView"];
             password_link?: string | null;
         };
+        InvitationView: {
+            /** @description Who invites. */
+            by: components["schemas"]["AccountName"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            id: string;
+            role: components["schemas"]["WorkspaceRole"];
+            workspace: string;
+        };
         /** @description How many jobs there are in each state; ended ones by their outcome. */
         JobCounts: {
             /**
@@ -1251,6 +1619,10 @@ export interface components {
             rank_table?: components["schemas"]["RankTableUse"];
             ranks?: components["schemas"]["RanksPerWorker"] | null;
             retry?: components["schemas"]["Retry"];
+            /** @description Secrets of the workspace by the variables they are for: `HF_TOKEN: hf-token`, or `KUBECONFIG: {name: kube, as: file}`. */
+            secrets?: {
+                [key: string]: components["schemas"]["SecretUse"];
+            };
             /** @description A script run once in each worker before its ranks. */
             setup?: string | null;
             shared_memory?: components["schemas"]["Bytes"] | null;
@@ -1307,6 +1679,11 @@ export interface components {
             submitted_at: string;
             workspace: string;
         };
+        /**
+         * @description What becomes of the jobs of an account that is disabled.
+         * @enum {string}
+         */
+        JobsOfAccount: "stop" | "keep";
         /** @description What one workspace has of another's guarantee, and when it comes back. */
         Loan: {
             /** Format: double */
@@ -1372,6 +1749,17 @@ export interface components {
         };
         /** @enum {string} */
         LogStream: "stdout" | "stderr" | "danlu";
+        /** @description An invitation that has just been made; the page for it is `/register#link=SECRET`. */
+        MadeInvitation: {
+            invitation: components["schemas"]["InvitationView"];
+            secret: string;
+        };
+        /** @description An S3 key that has just been made. Its secret key is shown this once. */
+        MadeS3Key: {
+            key: components["schemas"]["S3KeyView"];
+            /** @description The secret key (SK). */
+            secret_key: string;
+        };
         /** @description A token that has just been made. The secret is shown this once and kept nowhere. */
         MadeToken: {
             secret: string;
@@ -1405,8 +1793,46 @@ export interface components {
             /** @description At least 10 characters. Left out by an administrator, the person sets one with the link that is answered. */
             password?: string | null;
         };
+        NewInvitation: {
+            lasts?: components["schemas"]["Span"] | null;
+            /** @description What the invited will be in the workspace. */
+            role: components["schemas"]["WorkspaceRole"];
+        };
+        /** @description An account that its future owner asks for. */
+        NewRegistration: {
+            display_name?: string | null;
+            email?: string | null;
+            /** @description The secret of an invitation: the account needs no approval then. */
+            invitation?: string | null;
+            name: components["schemas"]["AccountName"];
+            /** @description At least 10 characters. */
+            password: string;
+            /** @description A workspace whose owners may let them in. */
+            workspace?: string | null;
+        };
+        /** @description What a rank reports of itself. */
+        NewReports: {
+            /** @description Each as the program would print it: `::danlu progress 0.42`. */
+            lines: string[];
+            rank?: components["schemas"]["Rank"] | null;
+        };
         NewRole: {
             role: components["schemas"]["WorkspaceRole"];
+        };
+        NewS3Key: {
+            /** @description What it is for, in its owner's words. */
+            name: string;
+        };
+        /** @description A secret's value. */
+        NewSecret: {
+            /** @description 1 to 65,536 bytes. */
+            value: string;
+        };
+        NewSshKey: {
+            /** @description One line of a `.pub` file. */
+            key: string;
+            /** @description What it is called; by default its own comment. */
+            name?: string | null;
         };
         NewToken: {
             lasts?: components["schemas"]["Span"] | null;
@@ -1471,19 +1897,43 @@ export interface components {
          * @enum {string}
          */
         OnHang: "notify" | "restart";
+        /** @description What a token speaks for. */
+        OwnAttempt: {
+            attempt: components["schemas"]["AttemptNumber"];
+            job: components["schemas"]["JobId"];
+            /** @description The job's. */
+            name: string;
+            worker: components["schemas"]["WorkerIndex"];
+            workspace: string;
+        };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_AccountView: {
             items: {
                 /** @description May do everything, and leaves a trail. */
                 admin: boolean;
+                /** @description The workspace that they ask to be let into, while they wait. */
+                asks_for?: string | null;
                 /** Format: date-time */
                 created_at: string;
                 display_name?: string | null;
                 email?: string | null;
                 name: components["schemas"]["AccountName"];
+                /** @description Whether a code is asked for at sign-in. */
+                second_factor?: boolean;
                 standing: components["schemas"]["Standing"];
                 /** @description Workspaces that they were put into; their own, of their name, is not listed. */
                 workspaces: components["schemas"]["Membership"][];
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_Applicant: {
+            items: {
+                account: components["schemas"]["AccountName"];
+                /** Format: date-time */
+                created_at: string;
+                display_name?: string | null;
+                email?: string | null;
             }[];
             next?: string | null;
         };
@@ -1549,6 +1999,21 @@ export interface components {
                  * @description In bytes; 0 for what is no file.
                  */
                 size: number;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_InvitationView: {
+            items: {
+                /** @description Who invites. */
+                by: components["schemas"]["AccountName"];
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                expires_at: string;
+                id: string;
+                role: components["schemas"]["WorkspaceRole"];
+                workspace: string;
             }[];
             next?: string | null;
         };
@@ -1668,6 +2133,17 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_S3KeyView: {
+            items: {
+                /** @description The access key (AK). */
+                access_key: string;
+                /** Format: date-time */
+                created_at: string;
+                name: string;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_Sample: {
             items: {
                 /** Format: date-time */
@@ -1706,6 +2182,30 @@ export interface components {
                  * @description Bytes per second to disks.
                  */
                 written?: number | null;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_SecretView: {
+            items: {
+                /** Format: date-time */
+                changed_at: string;
+                /** @description Who set it last. */
+                changed_by: string;
+                name: string;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_SshKeyView: {
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description As `ssh-keygen -l` shows it. */
+                fingerprint: string;
+                id: string;
+                key: string;
+                name: string;
             }[];
             next?: string | null;
         };
@@ -1761,6 +2261,8 @@ export interface components {
         };
         PasswordOf: {
             account: components["schemas"]["AccountName"];
+            /** @description With the present password, where the account has an authenticator. */
+            code?: string | null;
             current?: string | null;
             link?: string | null;
             password: string;
@@ -1782,7 +2284,7 @@ export interface components {
          * @description What went wrong, as a word that programs may rely on. Codes are only ever added.
          * @enum {string}
          */
-        ProblemCode: "bad_request" | "invalid_fields" | "cannot_ever_run" | "unauthenticated" | "forbidden" | "not_found" | "wrong_state" | "too_large" | "too_many_requests" | "unsupported_media_type" | "method_not_allowed" | "unavailable" | "internal";
+        ProblemCode: "bad_request" | "invalid_fields" | "cannot_ever_run" | "unauthenticated" | "second_factor_needed" | "forbidden" | "not_found" | "wrong_state" | "too_large" | "too_slow" | "too_many_requests" | "unsupported_media_type" | "method_not_allowed" | "unavailable" | "internal";
         /** @description What a running job's program has said of itself. */
         ProgressView: {
             /**
@@ -1892,6 +2394,15 @@ export interface components {
             code: string;
             text: string;
         };
+        /** @description Codes for when the authenticator is lost: each works once. They are shown this once. */
+        RecoveryCodes: {
+            codes: string[];
+        };
+        /**
+         * @description How accounts come to be.
+         * @enum {string}
+         */
+        Registration: "closed" | "invitation" | "open";
         /** @description What to do when an attempt fails. */
         Retry: {
             /**
@@ -1907,6 +2418,13 @@ export interface components {
          * @enum {string}
          */
         RetryCause: "node_lost" | "device_error" | "start_failed" | "exit" | "out_of_memory" | "preempted";
+        S3KeyView: {
+            /** @description The access key (AK). */
+            access_key: string;
+            /** Format: date-time */
+            created_at: string;
+            name: string;
+        };
         /** @description Launchers write one as a line every few seconds; names are short because there are many. */
         Sample: {
             /** Format: date-time */
@@ -1952,6 +2470,23 @@ export interface components {
          */
         Scope: "read" | "jobs" | "all";
         /**
+         * @description How programs get a secret.
+         * @enum {string}
+         */
+        SecretForm: "env" | "file";
+        /** @description A secret of the job's workspace, for one variable. A plain name gives the variable the secret's value. */
+        SecretUse: {
+            as?: components["schemas"]["SecretForm"];
+            name: string;
+        };
+        SecretView: {
+            /** Format: date-time */
+            changed_at: string;
+            /** @description Who set it last. */
+            changed_by: string;
+            name: string;
+        };
+        /**
          * @description What is shared out.
          * @enum {string}
          */
@@ -1980,6 +2515,8 @@ export interface components {
         };
         /** @description Who wants to come in: with a name and a password, or with the secret of a link. */
         SignIn: {
+            /** @description Of the account's authenticator, or a recovery code, where it has one. */
+            code?: string | null;
             /** @description Of a sign-in link; works once. */
             link?: string | null;
             name?: string | null;
@@ -2016,6 +2553,15 @@ export interface components {
          * @example 24h
          */
         Span: string;
+        SshKeyView: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description As `ssh-keygen -l` shows it. */
+            fingerprint: string;
+            id: string;
+            key: string;
+            name: string;
+        };
         /**
          * @description Whether an account may be used.
          * @enum {string}
@@ -2096,6 +2642,20 @@ export interface components {
              */
             super_pod?: number | null;
         };
+        TotpCode: {
+            code: string;
+        };
+        /** @description What an authenticator needs to make codes. Nothing is asked for until one of them was confirmed. */
+        TotpEnrolment: {
+            /** @description `otpauth://…`, for a QR code. */
+            address: string;
+            /** @description In base 32, for typing. */
+            secret: string;
+        };
+        TotpRemoval: {
+            /** @description Administrators may leave it out for others. */
+            code?: string | null;
+        };
         /** @description The cluster at one moment. */
         UsagePoint: {
             /** Format: date-time */
@@ -2113,6 +2673,12 @@ export interface components {
             /** Format: double */
             used: number;
             user: string;
+        };
+        /** @description How one comes in here. */
+        WaysIn: {
+            /** @description Whether one may sign in through a provider: a browser goes to `/api/v1/oidc/start`. */
+            oidc: boolean;
+            registration: components["schemas"]["Registration"];
         };
         /** @description The asker's own account, and what they are where. */
         Whoami: {
@@ -3725,7 +4291,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["NewAccount"];
+                "application/json": components["schemas"]["NewRegistration"];
             };
         };
         responses: {
@@ -3812,6 +4378,72 @@ export interface operations {
                 };
             };
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    own_attempt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnAttempt"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    report_attempt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewReports"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4198,6 +4830,732 @@ export interface operations {
             };
         };
     };
+    ways_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaysIn"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    oidc_start: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    oidc_callback: {
+        parameters: {
+            query: {
+                state: string;
+                /** @description What the provider gives for a token. */
+                code?: string;
+                /** @description Why it gives none. */
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    enrol_totp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TotpEnrolment"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_totp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TotpRemoval"] | null;
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    confirm_totp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TotpCode"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodes"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rotate_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeToken"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ssh_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SshKeyView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_ssh_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSshKey"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SshKeyView"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_ssh_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    s3_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_S3KeyView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_s3_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewS3Key"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeS3Key"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_s3_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                access_key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_invitations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_InvitationView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    invite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewInvitation"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeInvitation"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    disinvite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    applicants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Applicant"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                account: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    turn_away: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                account: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     members: {
         parameters: {
             query?: never;
@@ -4284,6 +5642,114 @@ export interface operations {
             path: {
                 name: string;
                 account: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_secrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SecretView"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                secret: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSecret"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                secret: string;
             };
             cookie?: never;
         };

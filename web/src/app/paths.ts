@@ -31,5 +31,7 @@ export const paths = {
   profile: () => "/profile",
   admin: (tab: AdminTab = "accounts") => `/admin/${tab}`,
   signIn: () => "/sign-in",
+  register: () => "/register",
+  provider: () => "/api/v1/oidc/start",
   setPassword: () => "/set-password",
 } as const;

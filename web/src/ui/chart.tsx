@@ -20,6 +20,18 @@ type Props = {
   to?: number;
 };
 
+/** Times of day by the clock of 24 hours, with seconds where a step is less than a minute, and days where it is more than one. */
+function clockTicks(ticks: number[]): string[] {
+  const step = (ticks[1] ?? 0) - (ticks[0] ?? 0);
+  const two = (number: number) => String(number).padStart(2, "0");
+  return ticks.map((tick) => {
+    const at = new Date(tick * 1000);
+    if (step >= 86_400) return `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+    const minutes = `${two(at.getHours())}:${two(at.getMinutes())}`;
+    return step < 60 ? `${minutes}:${two(at.getSeconds())}` : minutes;
+  });
+}
+
 const HEIGHT = 180;
 const PALETTE = ["running", "succeeded", "queued", "stopping", "failed", "starting"];
 
@@ -53,7 +65,10 @@ export function Chart({ title, x, isTime, lines, sync, format, from, to }: Props
         ...(from === undefined || to === undefined ? {} : { y: { range: [from, to] } }),
       },
       legend: { show: lines.length > 0, live: true },
-      axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map(format) }],
+      axes: [
+        isTime ? { ...axis, values: (_, ticks) => clockTicks(ticks) } : axis,
+        { ...axis, size: 58, values: (_, ticks) => ticks.map(format) },
+      ],
       series: [
         {
           label: isTime ? t("metrics.time") : t("metrics.step"),
@@ -87,14 +102,13 @@ export function Chart({ title, x, isTime, lines, sync, format, from, to }: Props
     plot.current?.setData([x, ...lines.map((line) => line.values)] as uPlot.AlignedData);
   }, [x, lines]);
 
-  const last = lines
-    .map((line) => line.values.findLast((value) => value !== null))
-    .filter((value) => value !== undefined);
+  // Of one line its last value stands beside the title; of many the legend tells.
+  const last = lines.length === 1 ? lines[0]?.values.findLast((value) => value !== null) : undefined;
   return (
     <section className="panel chart" aria-label={title}>
       <div className="row spread">
         <h3>{title}</h3>
-        <span className="number">{last.length > 0 && last[0] !== null ? format(last[0] as number) : ""}</span>
+        <span className="number">{last === undefined || last === null ? "" : format(last)}</span>
       </div>
       <div ref={box} />
     </section>

@@ -10,6 +10,13 @@ export function useReason() {
     t(`reason.${reason.code}` as "reason.held", { defaultValue: reason.text });
   return {
     phrase,
+    /** An offer: the server's sentence, or what it would set. */
+    offer: (offer: { text: string; set: Record<string, string> }): string =>
+      i18n.language === "en"
+        ? offer.text
+        : Object.entries(offer.set)
+            .map(([field, value]) => `${field} = ${value}`)
+            .join(", "),
     sentence: (reason: Why): string => (i18n.language === "en" ? reason.text : phrase(reason)),
   };
 }

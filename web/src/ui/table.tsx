@@ -1,6 +1,6 @@
 /** Lists. Long ones keep only the rows in sight in the document; rows have one height, so nothing jumps. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useRef } from "react";
+import { memo, type ReactNode, useEffect, useRef } from "react";
 
 export type Column<Row> = {
   key: string;
@@ -74,13 +74,7 @@ export function Table<Row>(props: TableProps<Row>) {
         <tbody>
           {above > 0 ? <Spacer height={above} columns={columns.length} /> : null}
           {shown.map((row, index) => (
-            <tr key={rowKey(row)} aria-rowindex={first + index + 2}>
-              {columns.map((column) => (
-                <td key={column.key} className={cellClass(column)}>
-                  {column.render(row)}
-                </td>
-              ))}
-            </tr>
+            <TableRow key={rowKey(row)} row={row} columns={columns} index={first + index + 2} />
           ))}
           {below > 0 ? <Spacer height={below} columns={columns.length} /> : null}
         </tbody>
@@ -89,6 +83,27 @@ export function Table<Row>(props: TableProps<Row>) {
     </section>
   );
 }
+
+/** Drawn again only when its job changes: scrolling then costs the rows that come into sight, and no others. */
+const TableRow = memo(function TableRow<Row>({
+  row,
+  columns,
+  index,
+}: {
+  row: Row;
+  columns: Column<Row>[];
+  index: number;
+}) {
+  return (
+    <tr aria-rowindex={index}>
+      {columns.map((column) => (
+        <td key={column.key} className={cellClass(column)}>
+          {column.render(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}) as <Row>(props: { row: Row; columns: Column<Row>[]; index: number }) => ReactNode;
 
 function cellClass<Row>(column: Column<Row>): string | undefined {
   const words = [column.end ? "end" : "", column.wrap ? "wrap" : ""].filter(Boolean);

@@ -6,6 +6,7 @@ import { accounts, members, workspaces } from "../../api/queries";
 import { Answer, Failure } from "../../ui/answer";
 import { Button, Select, TextField } from "../../ui/controls";
 import { Table } from "../../ui/table";
+import { Invitations, Secrets } from "./invitations";
 
 const ROLES = ["viewer", "member", "owner"] as const;
 type Role = (typeof ROLES)[number];
@@ -82,6 +83,8 @@ export function Members() {
           />
         )}
       </Answer>
+      <Invitations workspace={workspace} />
+      <Secrets workspace={workspace} />
     </>
   );
 }

@@ -11,7 +11,7 @@ import { When } from "../../ui/when";
 
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
   const { t } = useTranslation();
-  const { phrase } = useReason();
+  const { phrase, offer: offerText } = useReason();
   const { supply = [], holders = [], offers = [], quota, estimate } = explanation;
   return (
     <section className="panel stack" aria-label={t("why.title")}>
@@ -88,7 +88,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
         <div className="stack" style={{ gap: 6 }}>
           <h3>{t("why.offers")}</h3>
           {offers.map((offer) => (
-            <TakeOffer key={offer.text} job={job} text={offer.text} set={offer.set} />
+            <TakeOffer key={offer.text} job={job} text={offerText(offer)} set={offer.set} />
           ))}
         </div>
       ) : null}

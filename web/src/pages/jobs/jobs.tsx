@@ -166,7 +166,7 @@ function BulkStop({ chosen, onDone }: { chosen: ReadonlySet<number>; onDone: () 
       kind="danger"
       onConfirm={stopAll}
     >
-      {t("jobs.stopChosen", { count: chosen.size })}
+      {chosen.size > 0 ? t("jobs.stopChosen", { count: chosen.size }) : t("job.stop")}
     </Confirm>
   );
 }

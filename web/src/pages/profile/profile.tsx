@@ -12,6 +12,8 @@ import { Button, Confirm, Select, TextField } from "../../ui/controls";
 import { Page } from "../../ui/page";
 import { Table } from "../../ui/table";
 import { When } from "../../ui/when";
+import { Authenticator } from "./authenticator";
+import { S3Keys, SshKeys } from "./keys";
 
 export function Profile() {
   const { t } = useTranslation();
@@ -41,8 +43,11 @@ export function Profile() {
           </dl>
         </section>
         <Password name={account.name} />
+        <Authenticator account={account} />
       </div>
       <Tokens name={account.name} />
+      <SshKeys name={account.name} />
+      <S3Keys name={account.name} />
     </Page>
   );
 }

@@ -5,7 +5,7 @@ import { answer, api } from "../../api/client";
 import { paths } from "../../app/paths";
 import { Failure } from "../../ui/answer";
 import { Button, TextField } from "../../ui/controls";
-import { Frame } from "./frame";
+import { Frame, fragment } from "./frame";
 
 export function Register() {
   const { t } = useTranslation();
@@ -14,10 +14,11 @@ export function Register() {
   const [password, setPassword] = useState("");
   const [failure, setFailure] = useState<unknown>();
   const [isDone, setDone] = useState(false);
+  const [invitation] = useState(() => fragment("link"));
   const register = async () => {
     setFailure(undefined);
     try {
-      await answer(api.POST("/registration", { body: { name, email: email || null, password } }));
+      await answer(api.POST("/registration", { body: { name, email: email || null, password, invitation } }));
       setDone(true);
     } catch (error) {
       setFailure(error);
@@ -26,7 +27,7 @@ export function Register() {
   return (
     <Frame title={t("signIn.register")} onSubmit={() => void register()}>
       {isDone ? (
-        <p role="status">{t("signIn.waiting")}</p>
+        <p role="status">{invitation ? t("signIn.welcome") : t("signIn.waiting")}</p>
       ) : (
         <>
           <TextField label={t("signIn.name")} value={name} onChange={setName} autoComplete="username" />

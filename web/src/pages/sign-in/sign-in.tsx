@@ -1,19 +1,23 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation, useNavigate } from "react-router";
-import { answer, api, type Refusal } from "../../api/client";
+import { answer, api, Refusal } from "../../api/client";
+import { waysIn } from "../../api/queries";
 import { paths } from "../../app/paths";
 import { Failure } from "../../ui/answer";
 import { Button, TextField } from "../../ui/controls";
 import { Frame, fragment } from "./frame";
 
-type Credentials = { link: string } | { name: string; password: string };
+type Credentials = { link: string } | { name: string; password: string; code?: string };
 
 export function SignIn() {
   const { t } = useTranslation();
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  const [needsCode, setNeedsCode] = useState(false);
+  const ways = useQuery(waysIn).data;
   const [failure, setFailure] = useState<Refusal>();
   const [busy, setBusy] = useState(false);
   const client = useQueryClient();
@@ -29,6 +33,7 @@ export function SignIn() {
       client.clear();
       await navigate(from, { replace: true });
     } catch (error) {
+      if (error instanceof Refusal && error.code === "second_factor_needed") setNeedsCode(true);
       setFailure(error as Refusal);
       setBusy(false);
     }
@@ -46,7 +51,10 @@ export function SignIn() {
   }, [link]);
 
   return (
-    <Frame title={t("signIn.title")} onSubmit={() => void enter({ name, password })}>
+    <Frame
+      title={t("signIn.title")}
+      onSubmit={() => void enter(needsCode ? { name, password, code } : { name, password })}
+    >
       <TextField label={t("signIn.name")} value={name} onChange={setName} autoComplete="username" autoFocus />
       <TextField
         label={t("signIn.password")}
@@ -55,9 +63,23 @@ export function SignIn() {
         secret
         autoComplete="current-password"
       />
-      {failure ? <Failure error={failure} /> : null}
+      {needsCode ? (
+        <TextField
+          label={t("signIn.code")}
+          value={code}
+          onChange={setCode}
+          autoComplete="one-time-code"
+          autoFocus
+        />
+      ) : null}
+      {failure && failure.code !== "second_factor_needed" ? <Failure error={failure} /> : null}
       <div className="row spread">
-        <Link to="/register">{t("signIn.register")}</Link>
+        <span className="row">
+          {ways && ways.registration !== "closed" ? (
+            <Link to={paths.register()}>{t("signIn.register")}</Link>
+          ) : null}
+          {ways?.oidc ? <a href={paths.provider()}>{t("signIn.provider")}</a> : null}
+        </span>
         <Button submit kind="primary" busy={busy}>
           {t("signIn.enter")}
         </Button>

@@ -2,6 +2,7 @@
 import { useTranslation } from "react-i18next";
 import type { Explanation, Refusal } from "../../api/client";
 import { Button } from "../../ui/controls";
+import { useReason } from "../../ui/reason";
 import { Why } from "../job/why";
 
 type Props = {
@@ -13,6 +14,7 @@ type Props = {
 
 export function Verdict({ explanation, refusal, isSettled, onTake }: Props) {
   const { t } = useTranslation();
+  const { offer: offerText } = useReason();
   if (refusal) {
     return (
       <section className="banner bad" role="status" aria-label={t("submit.verdict")}>
@@ -54,7 +56,7 @@ export function Verdict({ explanation, refusal, isSettled, onTake }: Props) {
               <Button small onClick={() => onTake(offer.set)}>
                 {t("why.take")}
               </Button>
-              <span>{offer.text}</span>
+              <span>{offerText(offer)}</span>
             </div>
           ))}
         </>

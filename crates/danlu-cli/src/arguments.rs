@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, metrics, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version,
-    why, workspaces,
+    members, metrics, migrate, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
+    version, why, workspaces,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -82,6 +82,11 @@ pub(crate) enum Command {
     Sweep(sweep::Arguments),
     /// Writes, checks and converts HCCL rank tables; needs no server
     Ranktable(ranktable::Arguments),
+    /// Turns CUDA training code into code for Ascend NPUs; needs no server
+    ///
+    /// Understands the flags of the vendor's `pytorch_gpu2npu.sh` (`-i -o -v -s -m`, `distributed -m -t`). Every change is explained
+    /// in the reports beside the copy; what cannot be changed is named there, too. Exits with 1 if a file could not be migrated.
+    Migrate(migrate::Arguments),
     /// Lists what happened
     Events(events::Arguments),
     /// Exports what became of jobs, to be replayed
@@ -110,4 +115,7 @@ pub(crate) enum Command {
     /// Prints the reference of all commands as Markdown
     #[command(hide = true)]
     HelpMarkdown,
+    /// Prints the reference of the migrator's rules as Markdown
+    #[command(hide = true)]
+    MigrateRules,
 }

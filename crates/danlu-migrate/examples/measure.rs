@@ -1,17 +1,19 @@
-//! `measure FOLDER [OUT]`: migrates a project with all reports and says how fast, for `bench/migrate.sh`.
+//! `measure FOLDER [OUT [MAIN]]`: migrates a project with all reports and says how fast, for `bench/migrate.sh`.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use danlu_migrate::project::{Destination, migrate, write_reports};
-use danlu_migrate::{Kind, Options};
+use danlu_migrate::{Distributed, Kind, Options};
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let root = arguments.next().expect("the first argument is the folder of a project");
     let output = arguments.next();
     let destination = output.clone().map_or(Destination::Nowhere, Destination::Folder);
-    let options = Options::default();
+    let main = arguments.next().map(|main| main.to_string_lossy().into_owned());
+    let distributed = main.map(|main| Distributed { main, model: "model".to_owned() });
+    let options = Options { distributed, ..Options::default() };
     let began = Instant::now();
     let report = migrate(&root, &destination, &options, output.is_some()).expect("the folder can be read");
     if let Some(output) = &output {

@@ -212,8 +212,8 @@ fn one(
         report.operators = text::operators(&bytes);
         return (report, write::copy(&path, &file.path, destination));
     }
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| propose(file, &bytes, facts, options))).unwrap_or_else(|_| {
+    let outcome = catch_unwind(AssertUnwindSafe(|| propose(file.kind, &bytes, &file.module, facts, options)))
+        .unwrap_or_else(|_| {
             crate::accept::broken(0, 0, "the file was left as it is: the migrator failed on it".to_owned())
         });
     let changed = (!outcome.edits.is_empty()).then(|| edit::apply(&bytes, &outcome.edits));
@@ -229,9 +229,16 @@ fn one(
     (report, result)
 }
 
-fn propose(file: &SourceFile, bytes: &[u8], facts: &ProjectFacts, options: &Options) -> Outcome {
-    match file.kind {
-        FileKind::Python => crate::migrate_project_python(bytes, &file.module, facts, options),
+/// Proposes the changes to one file of any kind: the pure core, for those who have the bytes already.
+pub fn propose(
+    kind: FileKind,
+    bytes: &[u8],
+    module: &Module,
+    facts: &ProjectFacts,
+    options: &Options,
+) -> Outcome {
+    match kind {
+        FileKind::Python => crate::migrate_project_python(bytes, module, facts, options),
         FileKind::Notebook => text::notebook::migrate(bytes, facts, options),
         FileKind::Shell => text::shell::migrate(bytes),
         FileKind::Configuration => text::configuration::migrate(bytes),

@@ -10,6 +10,38 @@ use crate::rules::python2;
 use crate::source::{self, Source};
 use crate::{Module, Options, Outcome};
 
+/// Why a result is not kept.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    /// Names that the changes use and nothing binds.
+    pub(crate) unbound: Vec<String>,
+}
+
+impl Refusal {
+    fn of(reason: String) -> Self {
+        Refusal { reason, unbound: Vec::new() }
+    }
+}
+
+/// Takes the changes that need a name which is not there out of the list, and reports them instead.
+pub(crate) fn without_unbound(edits: &mut Vec<Edit>, findings: &mut Vec<Finding>, unbound: &[String]) {
+    edits.retain(|edit| {
+        let Some(name) = unbound.iter().find(|name| edit.replacement.contains(name.as_str())) else {
+            return true;
+        };
+        findings.push(Finding {
+            rule: edit.rule,
+            kind: Kind::NeedsPerson,
+            start: edit.start,
+            end: edit.end,
+            subject: edit.replacement.trim().to_owned(),
+            message: format!("would be written here, but nothing binds `{name}` in this place"),
+        });
+        false
+    });
+}
+
 /// Names of Python itself that our own lines use.
 const BUILT_IN: &[&str] = &["int"];
 
@@ -21,11 +53,11 @@ pub(crate) fn check(
     facts: &ProjectFacts,
     options: &Options,
     mode: Mode,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     let after = edit::apply(before, edits);
-    let source = source::read(&after).map_err(|error| format!("after the change {error}"))?;
+    let source = source::read(&after).map_err(|error| Refusal::of(format!("after the change {error}")))?;
     let parsed = crate::parse(&source.text, mode)
-        .map_err(|error| format!("the change would not parse ({})", error.error))?;
+        .map_err(|error| Refusal::of(format!("the change would not parse ({})", error.error)))?;
     let changed =
         Checker::new(&source.text, source.skipped, parsed.syntax(), facts, options, &module.package);
     if checker.has_star_import() {
@@ -35,10 +67,10 @@ pub(crate) fn check(
     new.retain(|name| !checker.unbound.contains(name) && !BUILT_IN.contains(name));
     new.sort_unstable();
     if new.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("the change would use `{}`, which nothing binds", new.join("`, `")))
+        return Ok(());
     }
+    let reason = format!("the change would use `{}`, which nothing binds", new.join("`, `"));
+    Err(Refusal { reason, unbound: new.into_iter().map(str::to_owned).collect() })
 }
 
 /// What a file that Python cannot parse is told.

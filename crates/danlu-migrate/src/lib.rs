@@ -95,9 +95,18 @@ pub(crate) fn migrate_in_mode(
     if edits.is_empty() {
         return Outcome { edits, findings };
     }
-    match accept::check(bytes, &edits, &checker, module, facts, options, mode) {
+    let mut edits = edits;
+    let check = |edits: &[Edit]| accept::check(bytes, edits, &checker, module, facts, options, mode);
+    let mut verdict = check(&edits);
+    if let Err(refusal) = &verdict
+        && !refusal.unbound.is_empty()
+    {
+        accept::without_unbound(&mut edits, &mut findings, &refusal.unbound);
+        verdict = check(&edits);
+    }
+    match verdict {
         Ok(()) => Outcome { edits, findings },
-        Err(reason) => accept::broken(0, 0, format!("the file was left as it is: {reason}")),
+        Err(refusal) => accept::broken(0, 0, format!("the file was left as it is: {}", refusal.reason)),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtAssign, StmtFor};
-use ruff_text_size::{Ranged as _, TextRange, TextSize};
+use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::{Grade, Rule};
 use crate::checker::{Checker, Hooks};
 use crate::finding::Kind;
+use crate::scope::Binding;
 
 pub(crate) const RULE: Rule = Rule {
     name: "distributed",
@@ -68,11 +69,24 @@ fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {
     let Some(distributed) = checker.options.distributed.clone() else { return };
     let mut found = Found::default();
     found.visit_body(checker.body);
-    if checker.is_main && !checker.source.contains("init_process_group") {
-        join_group(checker, rule, &found);
-    }
+    let binds_torch = checker.scopes.bindings("torch").is_some_and(|bindings| {
+        bindings.iter().any(|binding| matches!(binding, Binding::Path(path) if path == "torch"))
+    });
     if checker.is_main {
+        // A script that joins a group itself also chooses devices and samplers itself.
+        if checker.source.contains("init_process_group") {
+            return;
+        }
+        let is_joined = binds_torch && join_group(checker, rule, &found);
+        if !is_joined {
+            let message =
+                "has no import of torch by its own name to begin from; add `import torch` and run again";
+            checker.report(rule, Kind::NeedsPerson, TextRange::default(), distributed.main, message);
+            return;
+        }
         wrap_model(checker, rule, &found, &distributed.model);
+    } else if !binds_torch {
+        return;
     }
     let loaders = give_samplers(checker, rule, &found);
     for loader in loaders {
@@ -81,7 +95,7 @@ fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {
 }
 
 /// At the beginning of what runs when the script is started; after the imports where there is no such place.
-fn join_group(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'_>) {
+fn join_group(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'_>) -> bool {
     let lines = [
         "import os",
         "import torch.distributed",
@@ -92,33 +106,21 @@ fn join_group(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'_>)
     ];
     let newline = checker.newline();
     // Functions read the rank, so it has to be a name of the module, wherever the group is joined.
-    let Some(import) = found.last_import else { return };
-    let Some(end) = checker.line_end(import) else { return };
+    let Some(import) = found.last_import else { return false };
+    let Some(end) = checker.line_end(import) else { return false };
     insert(checker, rule, end, format!("{newline}{}", lines[..4].join(newline)), "import torch_npu");
     checker.has_torch_npu = true;
-    match found.main.and_then(<[Stmt]>::first) {
-        Some(first) => {
-            let Some(indentation) = checker.indentation(first.range()).map(str::to_owned) else { return };
+    let message = "init statement of DistributedDataParallel";
+    let guarded = found.main.and_then(<[Stmt]>::first).map(Ranged::range);
+    match guarded.and_then(|first| Some((first, checker.indentation(first)?.to_owned()))) {
+        Some((first, indentation)) => {
             let text: String =
                 lines[4..].iter().map(|line| format!("{line}{newline}{indentation}")).collect();
-            insert(
-                checker,
-                rule,
-                first.range().start().to_usize(),
-                text,
-                "init statement of DistributedDataParallel",
-            );
+            insert(checker, rule, first.start().to_usize(), text, message);
         }
-        None => {
-            insert(
-                checker,
-                rule,
-                end,
-                format!("{newline}{}", lines[4..].join(newline)),
-                "init statement of DistributedDataParallel",
-            );
-        }
+        None => insert(checker, rule, end, format!("{newline}{}", lines[4..].join(newline)), message),
     }
+    true
 }
 
 fn wrap_model(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'_>, model: &str) {

@@ -138,7 +138,9 @@ impl Scheduler {
         let placement = self.fleet.placement(&grants);
         let usage = Usage::of_placement(&placement);
         self.fleet.take(&placement);
+        let promised = self.accounts.promised;
         self.accounts.add(account, &owner, &usage, job.spec.preemptible);
+        self.firm_starts += u64::from(self.accounts.promised != promised);
         let mut running = Running {
             account,
             owner,

@@ -225,14 +225,15 @@ impl<'s> Pass<'s> {
             return Outcome::Settled;
         }
         let is_reserved = matches!(allowed, Err(Refusal::Reserved { .. }));
-        if !is_reserved && self.preempt_for(class, *place, kinds) {
+        let is_firmly_reserved = matches!(allowed, Err(Refusal::FirmlyReserved { .. }));
+        if !is_reserved && !is_firmly_reserved && self.preempt_for(class, *place, kinds) {
             return Outcome::Settled;
         }
         let verdict = match allowed {
             Err(refusal) => refusal.verdict(),
             Ok(shape) => Verdict::NoRoom { shape },
         };
-        // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
+        // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by its head.
         if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
             self.head(account, class, *place, pools, policy);
         }
@@ -277,6 +278,7 @@ impl<'s> Pass<'s> {
         }));
         self.enter(entry);
         self.use_spare(class, &usage);
+        self.use_firm(class, &usage);
         self.drop_reservation(job);
         self.settled.insert(job);
         self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement) });

@@ -10,7 +10,8 @@ use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
-use super::allow::exceeds;
+use super::allow::{Refusal, exceeds, narrowed};
+use super::firm::FirmThen;
 use super::future::Future;
 use super::pass::{Entry, Pass};
 use super::queue::{Class, Place, Pools, Waiting};
@@ -30,8 +31,10 @@ pub(super) struct Kept {
     computed_at: Timestamp,
     placement: Placement,
     spare: Spare,
-    /// What its workspace used when it was computed.
+    firm: Option<Arc<FirmThen>>,
+    /// What its workspace used when it was computed, and how many had started firmly.
     used: Usage,
+    firm_starts: u64,
 }
 
 /// A reservation in a pass.
@@ -46,6 +49,7 @@ pub(super) struct Reserved {
     key: LineKey,
     kept: Kept,
     spare: Spare,
+    firm: Option<Arc<FirmThen>>,
     entry: Entry,
 }
 
@@ -68,6 +72,7 @@ pub(super) struct Opening {
     pub(super) at: Timestamp,
     placement: Placement,
     spare: Spare,
+    firm: Option<FirmThen>,
     pub(super) ended: Vec<JobId>,
 }
 
@@ -145,8 +150,9 @@ impl Pass<'_> {
         let (key, job) = ((account, pools), place.job);
         let books = self.scheduler.accounts.get(account);
         let known = self.scheduler.kept.get(&key).filter(|kept| {
-            // What a limit leaves changes with every start of the workspace.
-            (books.limit.is_empty() || books.used == kept.used)
+            // What a limit leaves changes with every start of the workspace, and what is guaranteed to nobody with others'.
+            ((books.limit.is_empty() && kept.firm.is_none()) || books.used == kept.used)
+                && (kept.firm.is_none() || self.scheduler.firm_starts == kept.firm_starts)
                 && kept.job == job
                 && self.now < kept.at
                 && self.is_fresh(kept)
@@ -156,8 +162,8 @@ impl Pass<'_> {
         let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
         let is_entitled = self.widest_right(class, class.shape).is_some();
         let withheld = self.scheduler.fleet.withhold(&kept.placement);
-        let (at, spare) = (kept.at, kept.spare);
-        self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, entry });
+        let (at, spare, firm) = (kept.at, kept.spare, kept.firm.clone());
+        self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, firm, entry });
     }
 
     fn is_fresh(&self, kept: &Kept) -> bool {
@@ -181,9 +187,10 @@ impl Pass<'_> {
     }
 
     fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
-        let Opening { at, placement, spare, .. } = self.opening(class, Ends::as_expected())?;
+        let Opening { at, placement, spare, firm, .. } = self.opening(class, Ends::as_expected())?;
         let used = self.scheduler.accounts.get(class.account).used;
-        Some(Kept { job, at, computed_at: self.now, placement, spare, used })
+        let (firm, firm_starts) = (firm.map(Arc::new), self.scheduler.firm_starts);
+        Some(Kept { job, at, computed_at: self.now, placement, spare, firm, used, firm_starts })
     }
 
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
@@ -200,6 +207,7 @@ impl Pass<'_> {
         let mut at = graces.map(|victim| after(self.now, victim.grace)).fold(self.now, Timestamp::max);
         let found = loop {
             if let Ok(shape) = self.within_quota(class, class.shape)
+                && let Ok(shape) = self.beside_firm_heads(class, shape, at)
                 && let Some(placement) = self.place(class, shape)
             {
                 break Some(placement);
@@ -220,14 +228,18 @@ impl Pass<'_> {
                 }
             }
         };
-        let found = found.map(|placement| (self.spare_beside(class, &placement), placement));
+        let found = found.map(|placement| {
+            let usage = Usage::of_placement(&placement);
+            let firm = self.scheduler.accounts.firm_with(class.account, &usage, class.preemptible);
+            (self.spare_beside(class, &usage), firm, placement)
+        });
         self.scheduler.fleet.undo(mark);
         future.undo(self.scheduler);
         for job in self.victims.clone().into_iter().chain(ended.iter().copied()) {
             self.book_again(job);
         }
-        let (spare, placement) = found?;
-        Some(Opening { at, placement, spare, ended })
+        let (spare, firm, placement) = found?;
+        Some(Opening { at, placement, spare, firm, ended })
     }
 
     /// What comes before a job that is looked at now: what starts in this pass, what others are stopped for, and heads
@@ -251,9 +263,9 @@ impl Pass<'_> {
         waiting.map_or(start, |waiting| after(start, waiting.estimate.most))
     }
 
-    fn spare_beside(&self, class: &Class, placement: &Placement) -> Spare {
+    fn spare_beside(&self, class: &Class, usage: &Usage) -> Spare {
         let account = self.scheduler.accounts.get(class.account);
-        let after = account.used.plus(&Usage::of_placement(placement));
+        let after = account.used.plus(usage);
         Resource::ALL
             .map(|resource| account.limit.get(resource).map(|most| most.saturating_sub(after.get(resource))))
     }
@@ -267,6 +279,37 @@ impl Pass<'_> {
                 if let Some(spare) = &mut reserved.spare[resource as usize] {
                     *spare = spare.saturating_sub(usage.get(resource));
                 }
+            }
+        }
+    }
+
+    /// The part of a shape that, started at a time, leaves earlier heads what they need of what is guaranteed to nobody.
+    pub(super) fn beside_firm_heads(
+        &mut self,
+        class: &Class,
+        shape: ShapeId,
+        at: Timestamp,
+    ) -> Result<ShapeId, Refusal> {
+        let end = after(at, class.expected());
+        let Scheduler { fleet, accounts, .. } = &mut *self.scheduler;
+        let later = self.reserved.iter().filter(|reserved| at <= reserved.at && reserved.at < end);
+        let firm = later.filter_map(|reserved| Some((reserved.job, reserved.firm.as_deref()?)));
+        narrowed(fleet, shape, KindSet::ALL, |usage| {
+            let mut firm = firm.clone();
+            match firm.find(|(_, then)| accounts.delays(then, class.account, usage, class.preemptible)) {
+                Some((for_job, _)) => Err(Refusal::FirmlyReserved { for_job }),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// The same for what others than heads use firmly, from now on.
+    pub(super) fn use_firm(&mut self, class: &Class, usage: &Usage) {
+        let end = after(self.now, class.expected());
+        for reserved in self.reserved.iter_mut().filter(|reserved| end > reserved.at) {
+            if let Some(then) = &mut reserved.firm {
+                let then = Arc::make_mut(then);
+                self.scheduler.accounts.add_firm(then, class.account, usage, class.preemptible);
             }
         }
     }

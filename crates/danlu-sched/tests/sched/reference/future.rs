@@ -13,6 +13,9 @@ enum Event {
     End,
 }
 
+/// When it fits, on what, what its workspace's limit leaves beside it, and who uses what firmly then.
+type Opening = (Timestamp, Vec<Part>, [Option<u64>; 4], Vec<FirmUse>);
+
 impl Pass<'_> {
     /// Keeps for a head what it needs, from the time at which those who hold it should have ended.
     pub(super) fn reserve(&mut self, job: &Job) {
@@ -27,7 +30,7 @@ impl Pass<'_> {
 
     /// Lets the time go by until the job fits: running jobs end as expected, and those before it begin, take what they
     /// are owed as soon as it is free, and end.
-    fn opening(&self, job: &Job) -> Option<(Timestamp, Vec<Part>, [Option<u64>; 4], Vec<FirmUse>)> {
+    fn opening(&self, job: &Job) -> Option<Opening> {
         let mut then = self.clone();
         then.holds.sort_by_key(|hold| hold.reservation.is_some());
         then.gone.extend(&self.victims);

@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::job::{Verdict, Waiting as Why};
 use danlu_core::{FailureCause, Grant, Job, Life};
-use danlu_sched::{DeviceAsk, Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
+use danlu_sched::{Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
 use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Workspace};
 use jiff::{SignedDuration, Timestamp};
 
 use self::future::{estimate, length};
-use self::quota::{FirmUse, Use, narrowed};
+use self::quota::{FirmUse, Use, narrowed, pools};
 
 /// Starts with their grants, and who is stopped for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -387,21 +387,6 @@ impl<'a> Pass<'a> {
 
 fn placement_of(parts: Vec<Part>) -> Placement {
     Placement { alternative: 0, kind: None, parts }
-}
-
-fn pools(shape: &Shape) -> Vec<Pool> {
-    let mut pools: Vec<Pool> = shape.alternatives.iter().flat_map(kinds_of).collect();
-    pools.sort_unstable();
-    pools.dedup();
-    pools
-}
-
-fn kinds_of(ask: &DeviceAsk) -> Vec<Pool> {
-    match (ask.count.is_none(), ask.kind) {
-        (true, _) => vec![None],
-        (false, Some(kind)) => vec![Some(kind)],
-        (false, None) => DeviceKind::ALL.map(Some).to_vec(),
-    }
 }
 
 fn queued_since(job: &Job) -> Timestamp {

@@ -2,10 +2,10 @@
 
 use danlu_core::Job;
 use danlu_sched::{DeviceAsk, Part, Shape};
-use danlu_types::{Amounts, JobId, Node};
+use danlu_types::{Amounts, DeviceKind, JobId, Node};
 use jiff::Timestamp;
 
-use super::{Hold, Pass, Pool, kinds_of};
+use super::{Hold, Pass, Pool};
 
 /// NVIDIA and Ascend devices and CPUs in thousandths, and bytes.
 #[derive(Clone, Copy, Default)]
@@ -300,4 +300,19 @@ pub(super) fn narrowed(shape: &Shape, allows: impl Fn(Use, Pool) -> bool) -> Sha
         }
     }
     Shape { alternatives: left, ..shape.clone() }
+}
+
+pub(super) fn pools(shape: &Shape) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = shape.alternatives.iter().flat_map(kinds_of).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools
+}
+
+fn kinds_of(ask: &DeviceAsk) -> Vec<Pool> {
+    match (ask.count.is_none(), ask.kind) {
+        (true, _) => vec![None],
+        (false, Some(kind)) => vec![Some(kind)],
+        (false, None) => DeviceKind::ALL.map(Some).to_vec(),
+    }
 }

@@ -71,6 +71,14 @@ fn table(report: &BenchReport) -> String {
             "  explanation               {:>9.2} ms median, {:.2} ms slowest of {}",
             report.explain_ms, report.slowest_explain_ms, report.explanations
         ),
+        "the same, half of what runs preemptible".to_owned(),
+        format!("  first full pass           {:>9.2} ms", report.full_pass_with_preemptible_ms),
+        format!(
+            "  pass after one job ended  {:>9.2} ms median, {:.2} ms slowest of {}",
+            report.incremental_pass_with_preemptible_ms,
+            report.slowest_incremental_pass_with_preemptible_ms,
+            report.incremental_passes
+        ),
         format!("{placement_nodes} idle nodes, {placements} jobs of one device"),
         format!("  placements per second     {:>9.0}", report.placements_per_second),
     ]

@@ -88,8 +88,6 @@ pub struct Scheduler {
     /// Reservations of the last pass: computing one takes a look at many running jobs, and it changes seldom.
     kept: BTreeMap<reserve::LineKey, Kept>,
     reserves_anew: bool,
-    /// How many started that use firmly what is guaranteed to nobody.
-    firm_starts: u64,
     findings: Findings,
     owners: BTreeMap<String, Arc<str>>,
     /// When to look next for what nobody needs any more: at so many shapes.
@@ -120,7 +118,6 @@ impl Scheduler {
             history: History::default(),
             kept: BTreeMap::new(),
             reserves_anew: false,
-            firm_starts: 0,
             findings: Findings::default(),
             owners: BTreeMap::new(),
             tidy_at: filing::MOST_IDLE_SHAPES,

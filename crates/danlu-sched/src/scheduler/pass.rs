@@ -75,7 +75,7 @@ impl Scheduler {
     /// Decides what to do now. Nothing is changed by it that a second call would notice.
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         self.queue.wake(now);
-        self.running.put_off_overdue(now);
+        self.put_off_overdue(now);
         self.findings.verdicts.clear();
         if self.reserves_anew {
             self.kept.clear();
@@ -289,6 +289,11 @@ impl<'s> Pass<'s> {
         Some(Entry { account: class.account, owner, usage: *usage, preemptible: class.preemptible })
     }
 
+    /// What the pass has added to accounts.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Adds a job's use to its account for the rest of the pass.
     pub(super) fn enter(&mut self, entry: Entry) {
         self.scheduler.enter(&entry);
@@ -330,6 +335,16 @@ fn longest_until(now: Timestamp, at: Timestamp) -> Option<u8> {
 }
 
 impl Scheduler {
+    /// Expects those later that should have ended and have not.
+    pub(super) fn put_off_overdue(&mut self, now: Timestamp) {
+        for (before, job) in self.running.put_off_overdue(now) {
+            let Some(mut running) = self.running.get(job).cloned() else { continue };
+            self.firm_joins(&running);
+            running.expected_end = before;
+            self.firm_leaves(&running);
+        }
+    }
+
     pub(super) fn enter(&mut self, entry: &Entry) {
         self.accounts.add(entry.account, &entry.owner, &entry.usage, entry.preemptible);
     }

@@ -31,10 +31,10 @@ pub(super) struct Kept {
     computed_at: Timestamp,
     placement: Placement,
     spare: Spare,
-    firm: Option<Arc<FirmThen>>,
-    /// What its workspace used when it was computed, and how many had started firmly.
+    /// Who of those that run now uses what firmly then.
+    pub(super) firm: Option<Arc<FirmThen>>,
+    /// What its workspace used when it was computed.
     used: Usage,
-    firm_starts: u64,
 }
 
 /// A reservation in a pass.
@@ -50,7 +50,7 @@ pub(super) struct Reserved {
     kept: Kept,
     spare: Spare,
     firm: Option<Arc<FirmThen>>,
-    entry: Entry,
+    pub(super) entry: Entry,
 }
 
 /// Something that will be held although nobody runs there yet.
@@ -72,7 +72,6 @@ pub(super) struct Opening {
     pub(super) at: Timestamp,
     placement: Placement,
     spare: Spare,
-    firm: Option<FirmThen>,
     pub(super) ended: Vec<JobId>,
 }
 
@@ -85,8 +84,8 @@ const MOST_RESERVATIONS: usize = 32;
 const FRESH_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 impl Kept {
-    pub(super) fn is_for(&self, job: JobId) -> bool {
-        self.job == job
+    pub(super) fn job(&self) -> JobId {
+        self.job
     }
 
     pub(super) fn at(&self) -> Timestamp {
@@ -150,19 +149,20 @@ impl Pass<'_> {
         let (key, job) = ((account, pools), place.job);
         let books = self.scheduler.accounts.get(account);
         let known = self.scheduler.kept.get(&key).filter(|kept| {
-            // What a limit leaves changes with every start of the workspace, and what is guaranteed to nobody with others'.
-            ((books.limit.is_empty() && kept.firm.is_none()) || books.used == kept.used)
-                && (kept.firm.is_none() || self.scheduler.firm_starts == kept.firm_starts)
+            // What a limit leaves changes with every start of the workspace.
+            (books.limit.is_empty() || books.used == kept.used)
                 && kept.job == job
                 && self.now < kept.at
                 && self.is_fresh(kept)
                 && self.is_undisturbed(kept)
         });
-        let Some(kept) = known.cloned().or_else(|| self.keep(class, job)) else { return };
+        let known = known.map(|kept| (kept.clone(), self.firm_in_pass(kept)));
+        let known = known.filter(|(_, firm)| self.leaves_room_for_head(firm.as_deref()));
+        let Some((kept, firm)) = known.or_else(|| self.keep(class, job)) else { return };
         let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
         let is_entitled = self.widest_right(class, class.shape).is_some();
         let withheld = self.scheduler.fleet.withhold(&kept.placement);
-        let (at, spare, firm) = (kept.at, kept.spare, kept.firm.clone());
+        let (at, spare) = (kept.at, kept.spare);
         self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, firm, entry });
     }
 
@@ -186,11 +186,13 @@ impl Pass<'_> {
         !promises.chain(reserved).any(|(placement, until)| takes(placement, until))
     }
 
-    fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
-        let Opening { at, placement, spare, firm, .. } = self.opening(class, Ends::as_expected())?;
+    fn keep(&mut self, class: &Class, job: JobId) -> Option<(Kept, Option<Arc<FirmThen>>)> {
+        let Opening { at, placement, spare, .. } = self.opening(class, Ends::as_expected())?;
         let used = self.scheduler.accounts.get(class.account).used;
-        let (firm, firm_starts) = (firm.map(Arc::new), self.scheduler.firm_starts);
-        Some(Kept { job, at, computed_at: self.now, placement, spare, firm, used, firm_starts })
+        let firm = self.firm_at(class, &Usage::of_placement(&placement), at).map(Arc::new);
+        let kept = Kept { job, at, computed_at: self.now, placement, spare, firm, used };
+        let firm = self.firm_in_pass(&kept);
+        Some((kept, firm))
     }
 
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
@@ -228,18 +230,15 @@ impl Pass<'_> {
                 }
             }
         };
-        let found = found.map(|placement| {
-            let usage = Usage::of_placement(&placement);
-            let firm = self.scheduler.accounts.firm_with(class.account, &usage, class.preemptible);
-            (self.spare_beside(class, &usage), firm, placement)
-        });
+        let found = found
+            .map(|placement| (self.spare_beside(class, &Usage::of_placement(&placement)), placement));
         self.scheduler.fleet.undo(mark);
         future.undo(self.scheduler);
         for job in self.victims.clone().into_iter().chain(ended.iter().copied()) {
             self.book_again(job);
         }
-        let (spare, firm, placement) = found?;
-        Some(Opening { at, placement, spare, firm, ended })
+        let (spare, placement) = found?;
+        Some(Opening { at, placement, spare, ended })
     }
 
     /// What comes before a job that is looked at now: what starts in this pass, what others are stopped for, and heads

@@ -185,8 +185,14 @@ impl Runnings {
         self.preemptible.keys().copied()
     }
 
-    /// Expects those later that should have ended and have not.
-    pub(crate) fn put_off_overdue(&mut self, now: Timestamp) {
+    /// Those that should have ended by a time.
+    pub(crate) fn ending_by(&self, at: Timestamp) -> impl Iterator<Item = &Running> {
+        self.ends.iter().take_while(move |(end, _)| *end <= at).map(|(_, job)| &self.jobs[job])
+    }
+
+    /// Expects those later that should have ended and have not; says which, and when they should have.
+    pub(crate) fn put_off_overdue(&mut self, now: Timestamp) -> Vec<(Timestamp, JobId)> {
+        let mut overdue = Vec::new();
         while let Some(&(end, job)) = self.ends.first()
             && end <= now
         {
@@ -194,8 +200,10 @@ impl Runnings {
             if let Some(running) = self.jobs.get_mut(&job) {
                 running.expected_end = running.end_expected_at(now);
                 self.ends.insert((running.expected_end, job));
+                overdue.push((end, job));
             }
         }
+        overdue
     }
 }
 

@@ -54,7 +54,7 @@ impl Pass<'_> {
                 let (used, own) = (then.used(&job.spec.workspace), Use::of(&parts, self.nodes));
                 let limit = self.limit(&job.spec.workspace);
                 let spare = |of: usize| Some(limit[of]?.saturating_sub(used[of] + own.0[of]));
-                let mut firm = then.all_firm();
+                let mut firm = self.firm_at(at);
                 firm.push((job.id, own));
                 return Some((at, parts, std::array::from_fn(spare), firm));
             }

@@ -187,6 +187,15 @@ impl Pass<'_> {
             .collect()
     }
 
+    /// Who should use what at a later time.
+    pub(super) fn firm_at(&self, at: Timestamp) -> Vec<FirmUse> {
+        let stays = |job: &Job| self.expected_end(job) > at && !self.victims.contains(&job.id);
+        let running = self.running().into_iter().filter(|(job, _)| stays(job));
+        let running = running.map(|(job, parts)| (job.id, Use::of(&parts, self.nodes)));
+        let is_there = |hold: &&Hold| hold.until > at && hold.reservation.map_or(hold.counts, |begin| begin < at);
+        running.chain(self.holds.iter().filter(is_there).map(|hold| (hold.job, hold.usage))).collect()
+    }
+
     /// What, started then, leaves heads that begin while it runs what they need of what is guaranteed to nobody.
     pub(super) fn beside_firm_heads(&self, job: &Job, shape: &Shape, at: Timestamp) -> Shape {
         let end = at + super::length(job);

@@ -150,9 +150,10 @@ impl Pass<'_> {
         let accounts = &self.scheduler.accounts;
         let at = kept.at();
         let started = self.promises.iter().filter(|promise| promise.until > at).map(|promise| &promise.entry);
-        let begun = self.reserved.iter().filter(|earlier| {
-            earlier.at < at && self.end_expected_of(earlier.job, earlier.at) > at
-        });
+        let begun = self
+            .reserved
+            .iter()
+            .filter(|earlier| earlier.at < at && self.end_expected_of(earlier.job, earlier.at) > at);
         for entry in started.chain(begun.map(|earlier| &earlier.entry)) {
             accounts.add_firm(Arc::make_mut(&mut then), entry.account, &entry.usage, entry.preemptible);
         }
@@ -199,7 +200,8 @@ mod tests {
 
     fn carry_out(scheduler: &mut Scheduler, jobs: &mut Vec<Job>, plan: Plan, now: Timestamp) {
         let starts = plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }));
-        let stops = plan.preemptions.into_iter().map(|one| (one.victim, Event::Preempt { for_job: one.for_job }));
+        let stops =
+            plan.preemptions.into_iter().map(|one| (one.victim, Event::Preempt { for_job: one.for_job }));
         for (id, event) in starts.chain(stops) {
             let job = jobs.iter_mut().find(|job| job.id == id).expect("it was submitted");
             let Step::Next { job: next, .. } = apply(job, event, now) else { panic!("the plan is sound") };

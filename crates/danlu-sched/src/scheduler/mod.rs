@@ -17,6 +17,7 @@ mod line;
 mod offers;
 mod pass;
 mod preempt;
+mod price;
 mod queue;
 mod reserve;
 mod running;

@@ -162,6 +162,7 @@ impl Pass<'_> {
         let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
         let is_entitled = self.widest_right(class, class.shape).is_some();
         let withheld = self.scheduler.fleet.withhold(&kept.placement);
+        self.searches.forget();
         let (at, spare) = (kept.at, kept.spare);
         self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, firm, entry });
     }
@@ -230,8 +231,8 @@ impl Pass<'_> {
                 }
             }
         };
-        let found = found
-            .map(|placement| (self.spare_beside(class, &Usage::of_placement(&placement)), placement));
+        let found =
+            found.map(|placement| (self.spare_beside(class, &Usage::of_placement(&placement)), placement));
         self.scheduler.fleet.undo(mark);
         future.undo(self.scheduler);
         for job in self.victims.clone().into_iter().chain(ended.iter().copied()) {

@@ -56,8 +56,8 @@ pub(crate) struct Runnings {
     /// Who makes room for whom.
     claims: BTreeMap<JobId, BTreeSet<JobId>>,
     stopping: BTreeSet<JobId>,
-    /// How many may be preempted, by workspace and priority: without any, nobody need look for victims.
-    preemptible: BTreeMap<(AccountId, u8), usize>,
+    /// Who may be preempted, by workspace and priority: without any, nobody need look for victims.
+    preemptible: BTreeMap<(AccountId, u8), BTreeSet<JobId>>,
 }
 
 /// What a start costs: to come up, to read data, to compile.
@@ -126,7 +126,7 @@ impl Runnings {
         self.remove(job);
         self.ends.insert((running.expected_end, job));
         if running.may_be_preempted() {
-            *self.preemptible.entry((running.account, running.priority)).or_default() += 1;
+            self.preemptible.entry((running.account, running.priority)).or_default().insert(job);
         }
         if let Some(stopping) = running.stopping {
             self.stopping.insert(job);
@@ -143,10 +143,10 @@ impl Runnings {
         self.stopping.remove(&job);
         let key = (running.account, running.priority);
         if running.may_be_preempted()
-            && let Some(count) = self.preemptible.get_mut(&key)
+            && let Some(alike) = self.preemptible.get_mut(&key)
         {
-            *count -= 1;
-            if *count == 0 {
+            alike.remove(&job);
+            if alike.is_empty() {
                 self.preemptible.remove(&key);
             }
         }
@@ -183,6 +183,11 @@ impl Runnings {
     /// Workspaces and priorities of those that may be preempted.
     pub(crate) fn preemptible(&self) -> impl Iterator<Item = (AccountId, u8)> {
         self.preemptible.keys().copied()
+    }
+
+    /// Those of one workspace and priority.
+    pub(crate) fn preemptible_of(&self, group: (AccountId, u8)) -> impl Iterator<Item = (JobId, &Running)> {
+        self.preemptible.get(&group).into_iter().flatten().map(|job| (*job, &self.jobs[job]))
     }
 
     /// Those that should have ended by a time.

@@ -192,7 +192,8 @@ impl Pass<'_> {
         let stays = |job: &Job| self.expected_end(job) > at && !self.victims.contains(&job.id);
         let running = self.running().into_iter().filter(|(job, _)| stays(job));
         let running = running.map(|(job, parts)| (job.id, Use::of(&parts, self.nodes)));
-        let is_there = |hold: &&Hold| hold.until > at && hold.reservation.map_or(hold.counts, |begin| begin < at);
+        let is_there =
+            |hold: &&Hold| hold.until > at && hold.reservation.map_or(hold.counts, |begin| begin < at);
         running.chain(self.holds.iter().filter(is_there).map(|hold| (hold.job, hold.usage))).collect()
     }
 

@@ -208,7 +208,8 @@ impl<'s> Pass<'s> {
             Err(verdict) => return Outcome::Blocked(verdict),
         };
         let allowed = self.allowed(class, kinds);
-        let is_ordinary = matches!(sweep, Sweep::Everybody) && class.avoid.is_empty();
+        let is_ordinary =
+            matches!(sweep, Sweep::Everybody) && class.avoid.is_empty() && !self.scheduler.searches_anew;
         let nobody_gives_way = self.scheduler.running.preemptible().next().is_none();
         let moment = if nobody_gives_way { 0 } else { self.searches.moment() };
         let passes_heads = matches!(policy, HeadOfLine::Backfill | HeadOfLine::Skip);

@@ -159,6 +159,9 @@ impl Pass<'_> {
     /// Jobs that may be taken now.
     fn candidates(&mut self, search: &Search<'_>) -> Arc<[JobId]> {
         let key = (search.class.account, search.place.priority.0, search.right);
+        if self.scheduler.searches_anew {
+            self.searches.forget();
+        }
         if let Some(known) = self.searches.candidates.get(&key) {
             return known.clone();
         }

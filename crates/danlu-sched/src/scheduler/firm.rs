@@ -198,7 +198,7 @@ mod tests {
         spec
     }
 
-    fn carry_out(scheduler: &mut Scheduler, jobs: &mut Vec<Job>, plan: Plan, now: Timestamp) {
+    fn carry_out(scheduler: &mut Scheduler, jobs: &mut [Job], plan: Plan, now: Timestamp) {
         let starts = plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }));
         let stops =
             plan.preemptions.into_iter().map(|one| (one.victim, Event::Preempt { for_job: one.for_job }));

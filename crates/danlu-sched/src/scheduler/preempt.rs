@@ -67,6 +67,15 @@ impl Searches {
 }
 
 impl Search<'_> {
+    /// Whether anybody of a workspace and priority could be one who may be taken.
+    fn may_take_of(&self, (account, priority): (AccountId, u8)) -> bool {
+        if account == self.class.account {
+            priority < self.place.priority.0 || self.right.is_some_and(Right::pushes_out_own)
+        } else {
+            self.right.is_some_and(Right::takes_back)
+        }
+    }
+
     fn asker(&self) -> Asker {
         let Class { account, preemptible, user, avoid, .. } = &**self.class;
         let priority = self.place.priority.0;
@@ -144,16 +153,7 @@ impl Pass<'_> {
 
     /// Whether anybody is there who may be taken, at little cost.
     fn may_find_anybody(&self, search: &Search<'_>) -> bool {
-        self.scheduler.running.preemptible().any(|group| self.may_take_of(search, group))
-    }
-
-    /// Whether anybody of a workspace and priority could be one who may be taken.
-    fn may_take_of(&self, search: &Search<'_>, (account, priority): (AccountId, u8)) -> bool {
-        if account == search.class.account {
-            priority < search.place.priority.0 || search.right.is_some_and(Right::pushes_out_own)
-        } else {
-            search.right.is_some_and(Right::takes_back)
-        }
+        self.scheduler.running.preemptible().any(|group| search.may_take_of(group))
     }
 
     /// Jobs that may be taken now.
@@ -168,7 +168,7 @@ impl Pass<'_> {
         let scheduler = &*self.scheduler;
         let mut earliest: Option<Timestamp> = None;
         let mut candidates = Vec::new();
-        let groups = scheduler.running.preemptible().filter(|group| self.may_take_of(search, *group));
+        let groups = scheduler.running.preemptible().filter(|group| search.may_take_of(*group));
         for (job, running) in groups.flat_map(|group| scheduler.running.preemptible_of(group)) {
             if self.victims.contains(&job) || !self.may_take(search, running) {
                 continue;

@@ -91,7 +91,9 @@ impl Pass<'_> {
         let mut works: Vec<u128> = held.iter().map(|(_, running)| running.work_at_stake(self.now)).collect();
         let mut amounts: [Vec<i64>; 3] =
             std::array::from_fn(|of| held.iter().map(|(amounts, _)| amounts[of]).collect());
-        amounts.iter_mut().for_each(|amounts| amounts.sort_unstable_by(|one, other| other.cmp(one)));
+        for amounts in &mut amounts {
+            amounts.sort_unstable_by(|one, other| other.cmp(one));
+        }
         let fewest = |lacks: [i64; 3]| {
             let each =
                 lacks.into_iter().zip(&amounts).map(|(lacks, amounts)| fewest_that_sum(lacks, amounts));

@@ -1,13 +1,16 @@
 # The commands of daily work. Each is one line of shell; what is longer lives in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fmt generate bench advisories clean
+.PHONY: help build console demo test lint fmt generate bench advisories clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the release binary
+build: console ## the release binary, with its console
 	cargo build --release --locked --package danlu
+
+console: ## the console's files, which the binary serves (web/dist)
+	scripts/console.sh
 
 demo: ## build, start the platform, train digits on 2 workers x 2 ranks, say where everything is
 	scripts/demo.sh
@@ -32,4 +35,4 @@ advisories: ## look dependencies up in the advisory database (fetches it with gi
 
 clean: ## remove what was built here; caches outside the clone stay
 	cargo clean
-	rm -rf .cache
+	rm -rf .cache web/dist web/node_modules web/pictures

@@ -20,6 +20,7 @@ trap stop_server EXIT
 trap 'exit 130' INT TERM
 
 say "== building"
+scripts/console.sh
 cargo build --release --locked --package danlu
 danlu="${CARGO_TARGET_DIR:-$ROOT/target}/release/danlu"
 
@@ -64,6 +65,8 @@ fi
 echo
 echo "trained:      $(grep -o 'final accuracy [0-9.]*' "$log" | tail -n 1)"
 echo "TensorBoard:  $(grep -o 'TensorBoard file .*' "$log" | tail -n 1 | sed 's/^TensorBoard file //')"
+# A new one each time: the link that a first start prints may be used up, or be in a log that scrolled away.
+echo "console:      $("$danlu" login --link 2>/dev/null)   (signs you in, once, within ten minutes)"
 echo "API:          $address/api/v1 (its description: docs/openapi.json)"
 echo "data:         $data"
 

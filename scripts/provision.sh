@@ -46,6 +46,19 @@ fake_time() {
   command -v faketime >/dev/null || install_debian faketime faketime
 }
 
+# Debian 13 has a Node that will do; older ones do not, and then it is for whoever runs this to get one.
+node_js() {
+  "$ROOT/scripts/node-version.sh" 2>/dev/null && return
+  command -v node >/dev/null || install_debian Node.js nodejs npm
+  "$ROOT/scripts/node-version.sh" 2>/dev/null || skip Node.js "no Node.js 20.19 or newer; see https://nodejs.org"
+}
+
+chromium_browser() {
+  command -v chromium >/dev/null || install_debian Chromium chromium
+  # Without a font for Chinese, pictures of the console show boxes.
+  [ -n "$(fc-list :lang=zh 2>/dev/null)" ] || install_debian "a Chinese font" fonts-wqy-microhei
+}
+
 shellcheck_program() {
   command -v shellcheck >/dev/null || install_debian shellcheck shellcheck
 }
@@ -67,7 +80,7 @@ slurm() {
 }
 
 case "${1:-}" in
-  test) postgresql; fake_time; shellcheck_program; cargo_deny ;;
+  test) postgresql; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
   lint) shellcheck_program; cargo_deny ;;
   bench) slurm ;;
   *) say "usage: scripts/provision.sh test|lint|bench"; exit 2 ;;

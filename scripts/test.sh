@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny shell clippy examples test jax fresh)
+STEPS=(format layers files deny shell clippy web examples test console jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
@@ -21,6 +21,27 @@ step_clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; 
 step_examples() {
   python3 -m unittest discover --quiet python
   python3 examples/check.py digits-stdlib
+}
+# The console by itself: style, types, what nobody uses, unit tests, types that are those of the API, its weight.
+step_web() {
+  scripts/node-modules.sh
+  cd web
+  npm run --silent lint
+  npm run --silent check
+  npm run --silent unused
+  npm run --silent test
+  npx --no-install openapi-typescript ../docs/openapi.json | cmp - src/api/schema.ts ||
+    { say "hint: \`cd web && npm run types\` renews web/src/api/schema.ts; commit the result"; return 1; }
+  npm run --silent build
+  npm run --silent budget
+}
+# The console as people use it: a real server with simulated devices, a real browser. Pictures are left in web/pictures.
+step_console() {
+  scripts/console.sh
+  cargo build --locked --package danlu
+  local target="${CARGO_TARGET_DIR:-$ROOT/target}"
+  cd web
+  DANLU_BINARY="$(realpath "$target")/debug/danlu" npm run --silent e2e
 }
 # Trains with JAX under a real server, pushed out midway and resumed.
 step_jax() {
@@ -49,6 +70,11 @@ obstacle() {
     deny) [ -x "$TOOLS/cargo-deny/cargo-deny" ] || echo "no cargo-deny" ;;
     shell) command -v shellcheck >/dev/null || echo "no shellcheck" ;;
     jax) scripts/venv.sh examples/digits/requirements.txt >/dev/null || echo "JAX cannot be installed from PyPI" ;;
+    web) scripts/node-version.sh 2>&1 || true ;;
+    console)
+      scripts/node-version.sh 2>&1 || true
+      command -v chromium >/dev/null || echo "no chromium"
+      ;;
     examples) command -v python3 >/dev/null || echo "no python3" ;;
   esac
 }
@@ -88,7 +114,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy examples test jax fresh training api"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training api"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    admin, clone, completions, delete, devices, events, exec, history, hold, jobs, launch, login, logs,
-    members, metrics, nodes, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up, version,
-    why, workspaces,
+    admin, approve, clone, completions, delete, devices, events, exec, files, history, hold, jobs, launch,
+    login, logs, metrics, nodes, quota, ranktable, release, run, show, sim, stop, submit, sweep, tokens, up,
+    version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Logs(logs::Arguments),
     /// Prints what a job's program last reported of its training: `loss`, `accuracy`, …
     Metrics(metrics::Arguments),
+    /// Lists and prints files that a job wrote
+    Files(files::Arguments),
     /// Runs a command inside a worker of a running job
     Exec(exec::Arguments),
     /// Ends jobs
@@ -59,16 +61,19 @@ pub(crate) enum Command {
     Hold(hold::Arguments),
     /// Lets held jobs start
     Release(release::Arguments),
+    /// Lets jobs start that ask for more than their workspace gives without approval
+    Approve(approve::Arguments),
     /// Submits a job like another one
     Clone(clone::Arguments),
     /// Deletes ended jobs with their logs
     Delete(delete::Arguments),
     /// Says why a job waits, or what it is doing
     Why(why::Arguments),
-    /// Lists workspaces, with what they may use and what they use
-    Workspaces(workspaces::Arguments),
-    /// Shows who is in a workspace, and changes it
-    Members(members::Arguments),
+    /// Shows where workspaces stand with what they were promised: used, borrowed, lent, free
+    Quota(quota::Arguments),
+    /// Lists workspaces, with what they may use and what they use, shows their rules and who is in them
+    #[command(alias = "workspaces")]
+    Workspace(workspace::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
     /// Lists accelerators, with how they are doing and who uses them, or puts one back into service
@@ -98,7 +103,7 @@ pub(crate) enum Command {
     Password(login::PasswordArguments),
     /// Lists, makes and revokes tokens for your programs
     Tokens(tokens::Arguments),
-    /// Runs accounts, and reads what was done by whom
+    /// Runs accounts and workspaces, and reads what was done by whom
     Admin(admin::Arguments),
     /// Prints the versions of this program and of the server
     Version(version::Arguments),

@@ -1,12 +1,14 @@
 //! One file for each command; this one says who runs what.
 
 pub(crate) mod admin;
+pub(crate) mod approve;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod delete;
 pub(crate) mod devices;
 pub(crate) mod events;
 pub(crate) mod exec;
+pub(crate) mod files;
 mod follow;
 pub(crate) mod history;
 pub(crate) mod hold;
@@ -14,9 +16,9 @@ pub(crate) mod jobs;
 pub(crate) mod launch;
 pub(crate) mod login;
 pub(crate) mod logs;
-pub(crate) mod members;
 pub(crate) mod metrics;
 pub(crate) mod nodes;
+pub(crate) mod quota;
 pub(crate) mod ranktable;
 pub(crate) mod reference;
 pub(crate) mod release;
@@ -30,7 +32,7 @@ pub(crate) mod tokens;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod why;
-pub(crate) mod workspaces;
+pub(crate) mod workspace;
 
 use std::process::ExitCode;
 
@@ -53,15 +55,17 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Show(arguments) => block_on(show::run(client()?, arguments)),
         Command::Logs(arguments) => block_on(logs::run(client()?, arguments)),
         Command::Metrics(arguments) => block_on(metrics::run(client()?, arguments)),
+        Command::Files(arguments) => block_on(files::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
         Command::Stop(arguments) => block_on(stop::run(client()?, arguments)),
         Command::Hold(arguments) => block_on(hold::run(client()?, arguments)),
         Command::Release(arguments) => block_on(release::run(client()?, arguments)),
+        Command::Approve(arguments) => block_on(approve::run(client()?, arguments)),
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
         Command::Delete(arguments) => block_on(delete::run(client()?, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
-        Command::Workspaces(arguments) => block_on(workspaces::run(client()?, arguments)),
-        Command::Members(arguments) => block_on(members::run(client()?, arguments)),
+        Command::Quota(arguments) => block_on(quota::run(client()?, arguments)),
+        Command::Workspace(arguments) => block_on(workspace::run(client()?, arguments)),
         Command::Login(arguments) => block_on(login::login(data, arguments)),
         Command::Logout => block_on(login::logout(client()?)),
         Command::Whoami(arguments) => block_on(login::whoami(client()?, arguments)),

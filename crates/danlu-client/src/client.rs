@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use danlu_types::api::{
-    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, HealthView, JobQuery,
-    JobView, LogLine, LogQuery, MetricPoint, NodeView, Page, SeriesQuery, StopRequest, WorkspaceView,
+    CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, FileEntry, FileQuery,
+    HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery,
+    StopRequest,
 };
 use danlu_types::sample::Sample;
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
@@ -82,6 +83,11 @@ impl Client {
         self.answer(self.request(Method::GET, "/jobs").query(query)).await
     }
 
+    /// How many jobs there are in each state; the query's `cursor` and `limit` mean nothing here.
+    pub async fn jobs_count(&self, query: &JobQuery) -> Result<JobCounts, ClientError> {
+        self.answer(self.request(Method::GET, "/jobs/counts").query(query)).await
+    }
+
     pub async fn job_fetch(&self, id: JobId) -> Result<JobView, ClientError> {
         self.get(&format!("/jobs/{id}")).await
     }
@@ -104,6 +110,10 @@ impl Client {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/release"))).await
     }
 
+    pub async fn job_approve(&self, id: JobId) -> Result<JobView, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/jobs/{id}/approval"))).await
+    }
+
     /// A new job like `id`, with `overrides` (a JSON object) merged into its specification.
     pub async fn job_clone(&self, id: JobId, overrides: &serde_json::Value) -> Result<JobView, ClientError> {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/clone")).json(overrides)).await
@@ -113,7 +123,7 @@ impl Client {
         self.get(&format!("/jobs/{id}/why")).await
     }
 
-    pub async fn logs_read(&self, id: JobId, query: &LogQuery) -> Result<Page<LogLine>, ClientError> {
+    pub async fn logs_read(&self, id: JobId, query: &LogQuery) -> Result<LogLines, ClientError> {
         self.answer(self.request(Method::GET, &format!("/jobs/{id}/logs")).query(query)).await
     }
 
@@ -127,6 +137,25 @@ impl Client {
 
     pub async fn samples_read(&self, id: JobId, query: &SeriesQuery) -> Result<Page<Sample>, ClientError> {
         self.answer(self.request(Method::GET, &format!("/jobs/{id}/samples")).query(query)).await
+    }
+
+    pub async fn files_list(&self, id: JobId, query: &FileQuery) -> Result<Page<FileEntry>, ClientError> {
+        self.answer(self.request(Method::GET, &format!("/jobs/{id}/files")).query(query)).await
+    }
+
+    /// Hands the pieces of a file that a job left to `take`, which may refuse to go on.
+    pub async fn file_read<E: From<ClientError>>(
+        &self,
+        id: JobId,
+        query: &FileQuery,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let request = self.request(Method::GET, &format!("/jobs/{id}/files/content")).query(query);
+        let mut response = self.send(request).await?;
+        while let Some(piece) = response.chunk().await.map_err(|source| self.unreachable(source))? {
+            take(&piece)?;
+        }
+        Ok(())
     }
 
     /// The job's log as it grows, until the job has ended.
@@ -144,10 +173,6 @@ impl Client {
 
     pub async fn devices_list(&self) -> Result<Page<DeviceView>, ClientError> {
         self.get("/devices").await
-    }
-
-    pub async fn workspaces_list(&self) -> Result<Page<WorkspaceView>, ClientError> {
-        self.get("/workspaces").await
     }
 
     /// Has nothing new start on a node.

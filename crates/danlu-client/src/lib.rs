@@ -11,6 +11,7 @@ mod follow;
 mod people;
 mod session;
 pub mod sse;
+mod workspaces;
 
 pub use client::Client;
 pub use discover::{Profile, ServerFile, data_folder, default_data_folder};

@@ -3,7 +3,7 @@
 use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
-    NewPassword, NewRole, NewToken, Page, SignIn, TokenView, Whoami,
+    NewPassword, NewRole, NewToken, Page, SignIn, SignInLink, TokenView, Whoami,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -24,6 +24,11 @@ impl Client {
 
     pub async fn sign_out(&self) -> Result<(), ClientError> {
         self.done(self.request(Method::DELETE, "/session")).await
+    }
+
+    /// A link by which the asker signs in elsewhere, once.
+    pub async fn sign_in_link(&self) -> Result<SignInLink, ClientError> {
+        self.answer(self.request(Method::POST, "/sign_in_link")).await
     }
 
     pub async fn account_register(&self, new: &NewAccount) -> Result<AccountView, ClientError> {

@@ -13,6 +13,8 @@ use danlu_types::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::transition::DANLU;
+
 /// A job: what was asked for, and what has become of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -31,10 +33,22 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Life {
-    Held { since: Timestamp, by: String },
-    Queued { since: Timestamp, why: Waiting },
+    Held {
+        since: Timestamp,
+        by: String,
+        /// Why somebody has to approve it before it may start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<String>,
+    },
+    Queued {
+        since: Timestamp,
+        why: Waiting,
+    },
     Active(Attempt),
-    Ended { at: Timestamp, outcome: Outcome },
+    Ended {
+        at: Timestamp,
+        outcome: Outcome,
+    },
 }
 
 /// How a job came to be queued.
@@ -43,6 +57,9 @@ pub enum Life {
 pub enum Waiting {
     Submitted,
     Released,
+    Approved {
+        by: String,
+    },
     Preempted {
         attempt: AttemptNumber,
         for_job: JobId,
@@ -236,6 +253,13 @@ impl Job {
         Job { id, owner, spec, submitted_at: at, generation: 1, life, past: Vec::new() }
     }
 
+    /// The same, held until somebody approves it.
+    #[must_use]
+    pub fn waiting_for_approval(self, why: String) -> Self {
+        let life = Life::Held { since: self.submitted_at, by: DANLU.to_owned(), approval: Some(why) };
+        Job { life, ..self }
+    }
+
     pub fn state(&self) -> JobState {
         match &self.life {
             Life::Held { .. } => JobState::Held,
@@ -282,7 +306,7 @@ impl Job {
 
     /// Larger priority first, then earlier submission. Nothing that happens to a job changes it.
     pub fn place(&self) -> (std::cmp::Reverse<u8>, JobId) {
-        (std::cmp::Reverse(self.spec.priority), self.id)
+        (std::cmp::Reverse(self.spec.priority()), self.id)
     }
 
     pub fn worker_id(&self, attempt: AttemptNumber, worker: WorkerIndex) -> WorkerId {

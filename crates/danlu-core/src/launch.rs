@@ -81,6 +81,21 @@ pub struct LaunchFile {
     pub max_time: Option<Span>,
     pub grace: Span,
     pub folders: Folders,
+    /// Whom its programs run as; the launcher's own user when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UnixUser>,
+}
+
+/// A user of the machine. It need not have an entry in `/etc/passwd`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnixUser {
+    pub name: String,
+    pub uid: u32,
+    pub gid: u32,
+    /// Besides `gid`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<u32>,
+    pub home: PathBuf,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,6 +284,11 @@ impl RunLayout {
         self.data.join("python")
     }
 
+    /// The homes of users that have none of their own on this machine.
+    pub fn homes_folder(&self) -> PathBuf {
+        self.data.join("homes")
+    }
+
     pub fn hints_socket(&self) -> PathBuf {
         self.data.join("hints.sock")
     }
@@ -279,7 +299,8 @@ impl RunLayout {
     }
 }
 
-/// The launch file of one worker of the job's live attempt; `None` if there is no such worker.
+/// The launch file of one worker of the job's live attempt; `None` if there is no such worker. Whom it runs as is for the
+/// caller to say.
 pub fn launch_file(
     job: &Job,
     attempt: &Attempt,
@@ -326,6 +347,7 @@ pub fn launch_file(
             python: Some(layout.python_folder()),
             hints: layout.hints_socket(),
         },
+        user: None,
     })
 }
 

@@ -10,10 +10,12 @@ pub mod launch;
 pub mod log;
 pub mod node;
 pub mod policy;
+pub mod quota;
 pub mod ranktable;
 mod record;
 pub mod report;
 pub mod sample;
+pub mod settle;
 pub mod transition;
 pub mod view;
 

@@ -42,6 +42,8 @@ pub enum Action {
     ComeIn,
     /// Look at nodes, devices, and what workspaces use.
     SeeCluster,
+    /// Ask what would have been, which takes the server's time.
+    Simulate,
     /// Keep jobs off nodes, empty them, put devices back into service.
     RunCluster,
     /// Bring code that jobs may name.
@@ -56,6 +58,12 @@ pub enum Action {
     /// See who is in a workspace.
     SeeMembers,
     ChangeMembers,
+    /// Change what concerns a workspace's own people.
+    ChangeWorkspace,
+    /// Let jobs start that ask for much.
+    ApproveJob,
+    /// Make and delete workspaces, and say what each may take of the cluster.
+    RunWorkspaces,
     /// See an account, its tokens and its sessions.
     SeeAccount,
     /// Change a password, make and revoke tokens.
@@ -67,9 +75,10 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 14] = [
+pub const POLICY: [(Action, Relation, Scope); 18] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
+    (Action::Simulate, Relation::Stranger, Scope::Jobs),
     (Action::RunCluster, Relation::Admin, Scope::All),
     (Action::BringCode, Relation::Stranger, Scope::Jobs),
     (Action::SeeJob, Relation::Viewer, Scope::Read),
@@ -78,6 +87,9 @@ pub const POLICY: [(Action, Relation, Scope); 14] = [
     (Action::EnterJob, Relation::Author, Scope::Jobs),
     (Action::SeeMembers, Relation::Viewer, Scope::Read),
     (Action::ChangeMembers, Relation::Owner, Scope::All),
+    (Action::ChangeWorkspace, Relation::Owner, Scope::All),
+    (Action::ApproveJob, Relation::Owner, Scope::Jobs),
+    (Action::RunWorkspaces, Relation::Admin, Scope::All),
     (Action::SeeAccount, Relation::Author, Scope::Read),
     (Action::ChangeAccount, Relation::Author, Scope::All),
     (Action::RunAccounts, Relation::Admin, Scope::All),

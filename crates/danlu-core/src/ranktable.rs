@@ -1,12 +1,13 @@
 //! Rank tables: the file by which HCCL learns who takes part in a training, on which devices, in which order.
 //!
 //! Five versions are in use, and each belongs to certain hardware and frameworks. Here they are one value, which is
-//! read ([`parse`]), written ([`render`]), checked ([`validate`]) and turned into another version ([`convert`]). What we
+//! read ([`parse`]), written ([`render`]), checked ([`validate`]), put together ([`join`]) and turned into another version ([`convert`]). What we
 //! have no word for is kept as it was read, so that a table that passes through loses nothing.
 //!
 //! The text is a function of the value alone: equal tables are equal bytes.
 
 mod convert;
+mod join;
 mod layered;
 mod read;
 mod render;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use convert::{MissingInformation, convert};
+pub use join::{CannotJoin, join};
 pub use layered::{LayeredRank, Level, RankAddress};
 pub use read::{ParseError, Reading, parse};
 pub use render::render;

@@ -4,14 +4,17 @@
 //! writes [`Job::life`]. What follows from a change (launching, signalling, cleaning up) is not said here: reconcilers
 //! read it off the new state, so a crash between deciding and acting loses nothing.
 
-use danlu_types::{AttemptNumber, JobId, NodeName, RetryCause, Span, WorkerIndex};
-use jiff::{SignedDuration, Timestamp};
+mod verdict;
+
+use danlu_types::{AttemptNumber, JobId, NodeName, Span, WorkerIndex};
+use jiff::Timestamp;
 
 use crate::job::{
-    Attempt, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Verdict, Waiting,
-    Worker, WorkerExit, WorkerState,
+    Attempt, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Verdict, Waiting, Worker, WorkerExit,
+    WorkerState,
 };
 pub use crate::record::{Record, RecordKind};
+use verdict::{back_off, retries, verdict_of};
 
 /// Something that happened to a job, or that somebody wants of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,10 @@ pub enum Event {
         by: String,
     },
     Release {
+        by: String,
+    },
+    /// Somebody who may lets it start although it asks for much.
+    Approve {
         by: String,
     },
     /// End it. A second stop may shorten the grace.
@@ -78,6 +85,10 @@ pub enum Refusal {
     AlreadyPlaced { job: JobId },
     #[error("job {job} is not held")]
     NotHeld { job: JobId },
+    #[error("job {job} waits for approval, not to be released; an owner of its workspace can approve it")]
+    NeedsApproval { job: JobId },
+    #[error("job {job} does not wait for approval")]
+    NeedsNoApproval { job: JobId },
     #[error("job {job} is not waiting for devices")]
     NotQueued { job: JobId },
     #[error("job {job} asked for {asked} workers, but was offered {offered}")]
@@ -90,15 +101,12 @@ pub const DANLU: &str = "danlu";
 /// Who it was when a launcher was told to stop by somebody else than us.
 pub const ADMINISTRATOR: &str = "the machine's administrator";
 
-/// The first retry waits this long, each further one twice as long as the one before.
-const FIRST_BACK_OFF: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_BACK_OFF: SignedDuration = SignedDuration::from_secs(300);
-
 /// What `event`, at the time `at`, makes of `job`.
 pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
     match event {
         Event::Hold { by } => on_hold(job, by, at),
-        Event::Release { by } => on_release(job, by, at),
+        Event::Release { by } => on_release(job, &by, at),
+        Event::Approve { by } => on_approve(job, by, at),
         Event::Stop { by, grace } => on_stop(job, by, grace, at),
         Event::Preempt { for_job } => on_preempt(job, for_job, at),
         Event::Drain { node, by } => on_drain(job, node, &by, at),
@@ -124,20 +132,34 @@ fn on_hold(job: &Job, by: String, at: Timestamp) -> Step {
         Life::Held { .. } => Step::Ignore,
         Life::Queued { .. } => {
             let records = vec![record(RecordKind::JobHeld, None, &by, "held".to_owned())];
-            next(job, Life::Held { since: at, by }, records)
+            next(job, Life::Held { since: at, by, approval: None }, records)
         }
         Life::Active(_) => Step::Refuse(Refusal::AlreadyPlaced { job: job.id }),
         Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
     }
 }
 
-fn on_release(job: &Job, by: String, at: Timestamp) -> Step {
+fn on_release(job: &Job, by: &str, at: Timestamp) -> Step {
     match &job.life {
-        Life::Held { .. } => {
-            let records = vec![record(RecordKind::JobReleased, None, &by, "released".to_owned())];
+        Life::Held { approval: Some(_), .. } => Step::Refuse(Refusal::NeedsApproval { job: job.id }),
+        Life::Held { approval: None, .. } => {
+            let records = vec![record(RecordKind::JobReleased, None, by, "released".to_owned())];
             next(job, Life::Queued { since: at, why: Waiting::Released }, records)
         }
         Life::Queued { .. } | Life::Active(_) => Step::Refuse(Refusal::NotHeld { job: job.id }),
+        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+    }
+}
+
+fn on_approve(job: &Job, by: String, at: Timestamp) -> Step {
+    match &job.life {
+        Life::Held { approval: Some(_), .. } => {
+            let records = vec![record(RecordKind::JobReleased, None, &by, "approved".to_owned())];
+            next(job, Life::Queued { since: at, why: Waiting::Approved { by } }, records)
+        }
+        Life::Held { approval: None, .. } | Life::Queued { .. } | Life::Active(_) => {
+            Step::Refuse(Refusal::NeedsNoApproval { job: job.id })
+        }
         Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
     }
 }
@@ -314,50 +336,6 @@ fn on_attempt_ended(job: &Job, past: PastAttempt, mut records: Vec<Record>, at: 
     };
     records.push(record(kind, None, DANLU, message));
     next(&job, life, records)
-}
-
-/// How an attempt ended whose workers all have.
-fn verdict_of(attempt: &Attempt) -> Verdict {
-    let exit = |worker: &Worker| match &worker.state {
-        WorkerState::Ended { exit, .. } => Some(exit.clone()),
-        WorkerState::Placed | WorkerState::Running { .. } => None,
-    };
-    let exits: Vec<Option<WorkerExit>> = attempt.workers.iter().map(exit).collect();
-    // Whoever finished its work before the stop reached it has succeeded.
-    if exits.iter().all(|exit| *exit == Some(WorkerExit::Succeeded)) {
-        return Verdict::Succeeded;
-    }
-    let failure_of = |index: usize| match &exits[index] {
-        Some(WorkerExit::Failed(failure)) => Some(failure.clone()),
-        _ => None,
-    };
-    match attempt.stop.as_ref().map(|stop| &stop.why) {
-        Some(StopReason::ByUser { who }) => Verdict::Stopped { who: who.clone() },
-        Some(StopReason::Preempted { for_job }) => Verdict::Preempted { for_job: *for_job },
-        Some(StopReason::Drained { node }) => Verdict::Drained { node: node.clone() },
-        Some(StopReason::WorkerFailed { worker }) => Verdict::Failed {
-            worker: *worker,
-            failure: failure_of(worker.0 as usize).unwrap_or_else(lost_without_trace),
-        },
-        // Unreachable through `apply`, like what follows; a total function needs an answer.
-        None => Verdict::Stopped { who: ADMINISTRATOR.to_owned() },
-    }
-}
-
-/// Unreachable through `apply`, which sets the culprit and its failure together.
-fn lost_without_trace() -> crate::job::Failure {
-    crate::job::Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail: String::new() }
-}
-
-fn retries(job: &Job, cause: FailureCause) -> bool {
-    let wanted = |cause: RetryCause| job.spec.retry.on.contains(&cause);
-    (cause == FailureCause::Hang || cause.retry_cause().is_some_and(wanted))
-        && job.failures() <= job.spec.retry.limit
-}
-
-fn back_off(failures: u32) -> SignedDuration {
-    let doublings = failures.saturating_sub(1).min(16);
-    (FIRST_BACK_OFF * (1 << doublings)).min(LONGEST_BACK_OFF)
 }
 
 fn live_attempt(job: &Job, number: AttemptNumber) -> Option<&Attempt> {

@@ -33,7 +33,7 @@ pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
         state: job.state(),
         outcome: job.outcome(),
         reason: reason(job, waiting),
-        priority: job.spec.priority,
+        priority: job.spec.priority(),
         submitted_at: job.submitted_at,
         started_at,
         ended_at: job.ended_at(),
@@ -48,7 +48,11 @@ pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
 /// Why the job is in its state.
 pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
     match &job.life {
-        Life::Held { by, .. } => {
+        Life::Held { approval: Some(why), .. } => word(
+            "needs_approval",
+            format!("{why}; an owner of the workspace can let it start: `danlu approve {}`", job.id),
+        ),
+        Life::Held { by, approval: None, .. } => {
             word("held", format!("held by {by}; `danlu release {}` lets it start", job.id))
         }
         Life::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(why)),
@@ -145,6 +149,7 @@ fn waiting_reason(why: &Waiting) -> Reason {
     match why {
         Waiting::Submitted => word("not_yet_considered", "just submitted".to_owned()),
         Waiting::Released => word("not_yet_considered", "just released".to_owned()),
+        Waiting::Approved { by } => word("not_yet_considered", format!("just approved by {by}")),
         Waiting::Preempted { for_job, .. } => {
             word("preempted", format!("gave its devices to job {for_job}; keeps its place"))
         }

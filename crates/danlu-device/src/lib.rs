@@ -13,3 +13,4 @@ pub mod simulate;
 pub mod spawn;
 pub mod sweep;
 mod tool;
+pub mod user;

@@ -17,7 +17,10 @@ use std::sync::Arc;
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+use nix::sys::stat::{Mode, umask};
 use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid, setsid};
+
+use crate::user::{Identity, become_root_again};
 
 /// The place of a child among its parent's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,16 @@ pub struct ChildSetup {
     pub join: Arc<[File]>,
     /// Killed when the thread that started it ends: start such children from a thread that lives as long as they may.
     pub die_with_parent: bool,
+    /// Whom it becomes, for good; the parent's own user when absent.
+    pub become_user: Option<BecomeUser>,
+}
+
+/// A user to become, with nothing left of what the parent may do.
+#[derive(Debug, Clone)]
+pub struct BecomeUser {
+    pub identity: Arc<Identity>,
+    /// The parent keeps its own files to itself; what the user's files are like is the user's affair.
+    pub umask: Mode,
 }
 
 /// Signals whose handling a child must not inherit: a parent that ignores one would make its children ignore it too.
@@ -126,10 +139,22 @@ fn before_exec(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
             take_terminal()?;
         }
     }
+    if setup.become_user.is_some() {
+        // To join groups. The parent may act as that user at the moment, so that pipes and the working directory are
+        // looked at with its eyes.
+        become_root_again()?;
+    }
     for procs in setup.join.iter() {
         // "0" is the writer itself.
         nix::unistd::write(procs, b"0")?;
     }
+    if let Some(BecomeUser { identity, umask: mask }) = &setup.become_user {
+        identity.become_for_good()?;
+        umask(*mask);
+        // Not through `sudo` or any other program with a right of its own either.
+        prctl::set_no_new_privs()?;
+    }
+    // After the change of user, which undoes it.
     if setup.die_with_parent {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have ended before the line above; then nobody would kill us.
@@ -153,7 +178,7 @@ mod tests {
     use super::*;
 
     fn setup(place: Place) -> ChildSetup {
-        ChildSetup { place, join: Arc::from([]), die_with_parent: true }
+        ChildSetup { place, join: Arc::from([]), die_with_parent: true, become_user: None }
     }
 
     fn fields_of_own_stat(place: Place) -> Vec<String> {

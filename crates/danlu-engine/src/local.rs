@@ -107,6 +107,9 @@ impl LocalEngine {
         let python = layout.python_folder();
         files::make_folder(&python)
             .and_then(|()| files::replace(&python, PYTHON_HELPER_NAME, PYTHON_HELPER.as_bytes()))
+            // Nobody's secret, and read by whichever users jobs run as.
+            .and_then(|()| files::set_mode(&python.join(PYTHON_HELPER_NAME), 0o644))
+            .and_then(|()| files::set_mode(&python, 0o755))
             .map_err(failed("lay down `danlu.py`"))?;
         let hints = Arc::new(Hints::default());
         let socket = layout.hints_socket();
@@ -173,7 +176,8 @@ impl Engine for LocalEngine {
             return Err(failed(io::Error::new(ErrorKind::InvalidInput, text)));
         }
         let bytes = serde_json::to_vec(launch).map_err(|error| failed(error.into()))?;
-        self.blocking(move |workers| workers.launch(worker, &bytes).map_err(failed)).await
+        let user = launch.user.clone();
+        self.blocking(move |workers| workers.launch(worker, &bytes, user.as_ref()).map_err(failed)).await
     }
 
     async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError> {

@@ -191,5 +191,6 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
             python: None,
             hints: layout.hints_socket(),
         },
+        user: None,
     }
 }

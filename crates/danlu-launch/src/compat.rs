@@ -9,6 +9,7 @@ use std::path::Path;
 use danlu_core::launch::{LaunchFile, MODELARTS_FOLDER, ROLES_OF_A_RANK};
 
 use crate::error::StartError;
+use crate::user::WorkerUser;
 
 /// ModelArts runs this in each worker before the program, and the program sees what it exported.
 pub(crate) const PRE_START: &str = "ma-pre-start.sh";
@@ -16,8 +17,13 @@ pub(crate) const PRE_START: &str = "ma-pre-start.sh";
 pub(crate) const SOURCED: &str = "tmp/sourced.env";
 
 /// `inputs`, `outputs`, `log` and `user-job-dir` below `$MA_MOUNT_PATH`; what is written to `outputs` is the job's output.
-pub(crate) fn modelarts_folders(launch: &LaunchFile, work: &Path) -> Result<(), StartError> {
-    let mount = launch.folders.run.join(MODELARTS_FOLDER).join("modelarts");
+pub(crate) fn modelarts_folders(
+    launch: &LaunchFile,
+    work: &Path,
+    user: &WorkerUser,
+) -> Result<(), StartError> {
+    let home = launch.folders.run.join(MODELARTS_FOLDER);
+    let mount = home.join("modelarts");
     let make = || -> io::Result<()> {
         fs::create_dir_all(mount.join("inputs/data_url_0"))?;
         fs::create_dir_all(mount.join("log"))?;
@@ -27,7 +33,9 @@ pub(crate) fn modelarts_folders(launch: &LaunchFile, work: &Path) -> Result<(), 
         // There it has the name of the folder that was uploaded, which is not kept here.
         link(work, &mount.join("user-job-dir").join(&launch.job_name))
     };
-    make().map_err(|source| StartError::Folder { path: mount.clone(), source })
+    user.make_folder(&home)
+        .and_then(|()| user.act(make).flatten())
+        .map_err(|source| StartError::Folder { path: mount.clone(), source })
 }
 
 fn link(to: &Path, at: &Path) -> io::Result<()> {

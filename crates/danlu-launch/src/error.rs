@@ -44,6 +44,8 @@ pub(crate) enum StartError {
     CheckpointLink { path: PathBuf, source: io::Error },
     #[error("cannot unpack the code")]
     Code(#[source] ObjectsError),
+    #[error("could not act as the user that the job runs as")]
+    User(#[source] io::Error),
     #[error("cannot reserve a port for the ranks to meet")]
     Port(#[source] io::Error),
     #[error("cannot tell the other workers that this one is here")]

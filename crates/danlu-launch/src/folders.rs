@@ -8,9 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use danlu_core::launch::LaunchFile;
 
 use crate::error::StartError;
+use crate::user::WorkerUser;
 
 /// Makes them all and returns the ranks' working directory.
-pub(crate) fn prepare(launch: &LaunchFile) -> Result<PathBuf, StartError> {
+pub(crate) fn prepare(launch: &LaunchFile, user: &WorkerUser) -> Result<PathBuf, StartError> {
+    let make = |path: &Path| {
+        user.make_folder(path).map_err(|source| StartError::Folder { path: path.to_owned(), source })
+    };
     let folders = &launch.folders;
     make(&folders.run.join("tmp"))?;
     make(&folders.output)?;
@@ -18,18 +22,20 @@ pub(crate) fn prepare(launch: &LaunchFile) -> Result<PathBuf, StartError> {
         make(&folders.checkpoint)?;
     }
     if let (Some(elsewhere), None) = (&launch.working_directory, &folders.code) {
-        if !elsewhere.is_dir() {
-            return Err(StartError::WorkingDirectory(elsewhere.clone()));
-        }
-        return Ok(elsewhere.clone());
+        // Its `.` is seen by those only who may enter it.
+        let seen = user.act(|| elsewhere.join(".").metadata()).flatten();
+        return match seen {
+            Ok(_) => Ok(elsewhere.clone()),
+            Err(_) => Err(StartError::WorkingDirectory(elsewhere.clone())),
+        };
     }
     let own = folders.run.join("work");
     make(&own)?;
     if let Some(archive) = &folders.code {
-        unpack(archive, &own)?;
+        unpack(archive, &own, user)?;
     }
     if let Some(checkpoint) = &launch.checkpoint {
-        link_checkpoint(&own, checkpoint, &folders.checkpoint)?;
+        user.act(|| link_checkpoint(&own, checkpoint, &folders.checkpoint)).map_err(StartError::User)??;
     }
     Ok(own)
 }
@@ -42,8 +48,10 @@ pub(crate) fn has_checkpoint(launch: &LaunchFile) -> bool {
 
 /// Blocks, and with it all else of this launcher; there is nothing else to do yet, and an order to stop is read
 /// right afterwards.
-fn unpack(archive: &Path, into: &Path) -> Result<(), StartError> {
-    danlu_objects::unpack(archive, into).map_err(StartError::Code)
+fn unpack(archive: &Path, into: &Path, user: &WorkerUser) -> Result<(), StartError> {
+    let archive = danlu_objects::open(archive).map_err(StartError::Code)?;
+    let unpacked = user.act(|| danlu_objects::unpack(archive, into)).map_err(StartError::User)?;
+    unpacked.map_err(StartError::Code)
 }
 
 /// The program writes to a path of its own choice; what it writes is kept outside of the attempt.

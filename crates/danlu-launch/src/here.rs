@@ -151,5 +151,6 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
             python: Some(run.join("python")),
             hints: run.join("hints.sock"),
         },
+        user: None,
     }
 }

@@ -33,6 +33,7 @@ mod session;
 mod shared_memory;
 mod spool;
 mod status;
+mod user;
 mod worker;
 
 use std::path::Path;

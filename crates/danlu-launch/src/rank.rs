@@ -11,12 +11,15 @@ use std::sync::Arc;
 
 use danlu_device::spawn::{ChildSetup, Place, prepare};
 
+use crate::user::{NOT_FOR_OTHERS, WorkerUser};
+
 /// What every process of the worker is started with.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     pub(crate) working_directory: Arc<Path>,
     /// Opened `cgroup.procs` files.
     pub(crate) join: Arc<[File]>,
+    pub(crate) user: WorkerUser,
 }
 
 impl Surroundings {
@@ -35,8 +38,18 @@ impl Surroundings {
                 command.env_remove(name);
             }
         }
+        if self.user.is_another() {
+            for name in NOT_FOR_OTHERS {
+                command.env_remove(name);
+            }
+        }
         command.envs(env);
-        let setup = ChildSetup { place, join: Arc::clone(&self.join), die_with_parent: true };
+        let setup = ChildSetup {
+            place,
+            join: Arc::clone(&self.join),
+            die_with_parent: true,
+            become_user: self.user.for_child(),
+        };
         prepare(&mut command, setup);
         command
     }
@@ -49,7 +62,7 @@ impl Surroundings {
     ) -> io::Result<Child> {
         let mut command = self.command("/bin/sh", env, Place::Group);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn()
+        self.user.spawn(&mut command)
     }
 }
 

@@ -39,6 +39,7 @@ use crate::sampling::Sampling;
 use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
+use crate::user::WorkerUser;
 use crate::{binding, folders, gang, shared_memory};
 
 /// How often a status is tried again that the disk had no room for.
@@ -58,6 +59,8 @@ pub(crate) enum Audience {
 }
 
 pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<WorkerExit, LauncherError> {
+    // Before the first file.
+    let user = WorkerUser::new(&launch);
     let signals = Signals::new(audience).map_err(LauncherError::Runtime)?;
     let journal = Journal::new(&launch.folders.run);
     let own = process::identity(getpid().as_raw()).ok_or_else(|| {
@@ -70,6 +73,7 @@ pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<Worker
     }
     let mut worker = Worker {
         launch: &launch,
+        user,
         audience,
         reports: Reports::new(launch.folders.run.clone(), journal.clone()),
         journal,
@@ -104,6 +108,7 @@ pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<Worker
 
 struct Worker<'a> {
     launch: &'a LaunchFile,
+    user: WorkerUser,
     audience: Audience,
     journal: Journal,
     signals: Signals,
@@ -154,7 +159,7 @@ impl Worker<'_> {
             return Err(Halt::Stopped);
         }
         let launch = self.launch;
-        let working_directory = folders::prepare(launch)?;
+        let working_directory = folders::prepare(launch, &self.user)?;
         self.make_group();
         if let Some(size) = launch.limits.shared_memory
             && let Err(error) = shared_memory::mount_own(size)
@@ -168,6 +173,7 @@ impl Worker<'_> {
         let surroundings = Surroundings {
             working_directory: Arc::from(working_directory),
             join: self.group.join_files().map_err(StartError::Group)?,
+            user: self.user.clone(),
         };
 
         let deadline = launch.max_time.map(|limit| Instant::now() + limit.to_duration());

@@ -17,7 +17,7 @@ pub use digest::{is_digest, sha256_digest};
 pub use error::ObjectsError;
 pub use pack::{PackedSnapshot, pack};
 pub use store::{CodeStore, StoredSnapshot};
-pub use unpack::unpack;
+pub use unpack::{open, unpack};
 
 /// The most that a snapshot may hold, before compression. Code is megabytes; what is larger is data, and belongs
 /// where the job can read it without a copy for each attempt.

@@ -19,12 +19,15 @@ const MOST_STREAM_BYTES: u64 = MOST_BYTES + 2048 * MOST_ENTRIES as u64;
 /// 128 MiB: more than our own level ever asks for, and a bound on the decoder's memory.
 const LARGEST_WINDOW_LOG: u32 = 27;
 
-/// Unpacks the snapshot at `archive` into the folder `into`, which is made if it is missing.
-pub fn unpack(archive: &Path, into: &Path) -> Result<(), ObjectsError> {
-    let file =
-        File::open(archive).map_err(|source| io_error("open the archive", archive.to_owned(), source))?;
+/// Opens an archive, for [`unpack`]: two steps, so that each can be done by whoever may do it.
+pub fn open(archive: &Path) -> Result<File, ObjectsError> {
+    File::open(archive).map_err(|source| io_error("open the archive", archive.to_owned(), source))
+}
+
+/// Unpacks a snapshot into the folder `into`, which is made if it is missing.
+pub fn unpack(archive: File, into: &Path) -> Result<(), ObjectsError> {
     fs::create_dir_all(into).map_err(|source| io_error("make the folder", into.to_owned(), source))?;
-    let mut decoder = zstd::Decoder::new(BufReader::new(file)).map_err(ObjectsError::Damaged)?;
+    let mut decoder = zstd::Decoder::new(BufReader::new(archive)).map_err(ObjectsError::Damaged)?;
     decoder.window_log_max(LARGEST_WINDOW_LOG).map_err(ObjectsError::Damaged)?;
     let mut tree = Tree { root: into, known: HashSet::new() };
     let mut links = Vec::new();

@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use danlu_objects::{CodeStore, ObjectsError, PackedSnapshot, pack, sha256_digest, unpack};
+use danlu_objects::{CodeStore, ObjectsError, PackedSnapshot, open, pack, sha256_digest, unpack};
 use proptest::prelude::*;
 use tar::{Builder, EntryType, Header};
 
@@ -29,7 +29,7 @@ fn unpacked(archive: &[u8]) -> Result<tempfile::TempDir, ObjectsError> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("snapshot");
     fs::write(&file, archive).unwrap();
-    unpack(&file, &folder.path().join("tree")).map(|()| folder)
+    unpack(open(&file)?, &folder.path().join("tree")).map(|()| folder)
 }
 
 fn read_tree(root: &Path) -> BTreeMap<PathBuf, Node> {
@@ -216,7 +216,7 @@ fn a_link_that_is_already_there_is_not_written_through() {
     symlink(&outside, tree.join("a")).unwrap();
     let file = folder.path().join("snapshot");
     fs::write(&file, archive_of(&[(EntryType::Regular, "a/x", "")])).unwrap();
-    assert!(unpack(&file, &tree).is_err());
+    assert!(unpack(open(&file).unwrap(), &tree).is_err());
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use danlu_core::launch::RunLayout;
-use danlu_core::policy::Action;
+use danlu_core::policy::{Action, Relation};
 use danlu_core::view::job_view;
 use danlu_core::{Event, Job};
 use danlu_engine::Engine;
@@ -20,6 +20,8 @@ use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::unix_users::{UnixUserError, UserTable};
+use crate::usage::UsageLog;
 use crate::wake::Wake;
 
 const TRY_AGAIN: &str =
@@ -42,6 +44,11 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    pub(crate) usage: UsageLog,
+    /// Held while somebody simulates.
+    pub(crate) simulating: tokio::sync::Mutex<()>,
+    /// Whom jobs run as.
+    pub(crate) users: UserTable,
 }
 
 impl App {
@@ -75,14 +82,15 @@ impl App {
         spec: JobSpec,
         key: Option<String>,
     ) -> Result<Arc<Job>, Problem> {
-        self.check(asker, &spec)?;
+        let (spec, approval) = self.check(asker, spec)?;
         // Taken now, it could not start, and nobody would be told why.
         if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
+        self.users.of(&asker.name()).await.map_err(user_problem)?;
         // Keys are their senders' own: what another has used says nothing about this one.
         let key = key.map(|key| format!("{} {key}", asker.name()));
-        match self.ledger.submit(spec, asker.name(), key).await {
+        match self.ledger.submit(spec, asker.name(), key, approval).await {
             Ok(Answer::SubmittedBefore(id)) => self.job_for(asker, id, Action::SeeJob).await,
             other => done(other),
         }
@@ -90,27 +98,37 @@ impl App {
 
     /// What would happen to a job if it were submitted now.
     pub(crate) async fn dry_run(&self, asker: &Asker, spec: JobSpec) -> Result<Explanation, Problem> {
-        self.check(asker, &spec)?;
+        let (spec, approval) = self.check(asker, spec)?;
         // The largest id: behind everybody else of its priority, as a new job would be.
         let now = Timestamp::now();
-        let job = Job::submitted(JobId(u64::MAX), asker.name(), Arc::new(spec), now);
-        Ok(Explanation { job: JobId(0), ..self.explain_job(job, now).await? })
+        let mut job = Job::submitted(JobId(u64::MAX), asker.name(), Arc::new(spec), now);
+        if let Some(why) = approval {
+            job = job.waiting_for_approval(why);
+        }
+        Ok(Explanation { job: JobId(0), ..self.explain_job(asker, job, now).await? })
     }
 
-    /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run.
-    fn check(&self, asker: &Asker, spec: &JobSpec) -> Result<(), Problem> {
+    /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
+    /// its workspace takes it, and why somebody has to approve it, if so.
+    fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Option<String>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
         }
         let relation = self.directory.to_workspace(&asker.person, &spec.workspace);
-        require(asker, relation, Action::SubmitJob, Action::SeeMembers, || {
+        let nowhere = || {
             let message =
                 format!("`{}` has no workspace `{}` to submit to", asker.person.name, spec.workspace);
             Problem::invalid_fields(vec![FieldError::new("workspace", message)])
                 .with_hint("`danlu whoami` lists yours; an owner of the workspace can put you into it")
-        })?;
-        if let Err(impossible) = self.planner.check(spec) {
+        };
+        require(asker, relation, Action::SubmitJob, Action::SeeMembers, nowhere)?;
+        if !self.directory.has_workspace(&spec.workspace) {
+            return Err(nowhere());
+        }
+        let (spec, approval) =
+            self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
+        if let Err(impossible) = self.planner.check(&spec) {
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
             return Err(Problem { errors: vec![impossible], ..problem });
@@ -122,7 +140,7 @@ impl App {
                     "upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself",
                 ))
             }
-            _ => Ok(()),
+            _ => Ok((spec, approval)),
         }
     }
 
@@ -187,17 +205,24 @@ impl App {
 
     pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
         let job = self.job_for(asker, id, Action::SeeJob).await?;
-        self.explain_job(Job::clone(&job), Timestamp::now()).await
+        self.explain_job(asker, Job::clone(&job), Timestamp::now()).await
     }
 
-    async fn explain_job(&self, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
-        self.planner.explain(job, now).await.map_err(|error| {
+    async fn explain_job(&self, asker: &Asker, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
+        let explanation = self.planner.explain(job, now).await.map_err(|error| {
             tracing::error!("explaining failed: {error}");
             Problem::new(
                 ProblemCode::Internal,
                 "the scheduler failed at explaining this job; the log says more",
             )
-        })
+        });
+        let mut explanation = explanation?;
+        // The scheduler knows no people: what it offers in another's workspace is no offer.
+        explanation.offers.retain(|offer| {
+            let to = |workspace: &String| self.directory.to_workspace(&asker.person, workspace);
+            offer.set.get("workspace").is_none_or(|workspace| to(workspace) >= Relation::Member)
+        });
+        Ok(explanation)
     }
 }
 
@@ -217,6 +242,19 @@ pub(crate) fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Prob
             error => Err(unavailable(error)),
         },
         Err(error) => Err(unavailable(&error)),
+    }
+}
+
+/// Said to whoever submits: once the job is to be launched, nobody is there to be told.
+fn user_problem(error: UnixUserError) -> Problem {
+    match error {
+        UnixUserError::Store(error) => store_problem(error),
+        UnixUserError::LookUp { .. } => unavailable(&error),
+        UnixUserError::Missing(_) | UnixUserError::NoPerson { .. } | UnixUserError::NoneLeft { .. } => {
+            Problem::new(ProblemCode::CannotEverRun, error.to_string()).with_hint(
+                "an administrator can add such a user, or start the server with other `--unix-users`",
+            )
+        }
     }
 }
 

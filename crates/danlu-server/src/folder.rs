@@ -39,6 +39,30 @@ pub(crate) fn read_only(path: &Path) -> Option<String> {
     is_read_only.then(|| format!("the data folder `{}` is on a read-only file system", path.display()))
 }
 
+fn restrict(path: &Path, mode: u32) -> anyhow::Result<()> {
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .with_context(|| format!("could not restrict access to the folder `{}`", path.display()))
+}
+
+/// Other users cannot reach their folders where one above is closed to them, as root's home is.
+fn refuse_closed_way(data: &Path) -> anyhow::Result<()> {
+    for folder in data.ancestors().skip(1) {
+        let mode = std::fs::metadata(folder)
+            .with_context(|| format!("could not look at `{}`", folder.display()))?
+            .permissions()
+            .mode();
+        if mode & 0o001 == 0 {
+            bail!(
+                "the users that jobs run as cannot pass through `{}` to the data folder `{}`: choose another with `--data`, \
+                 such as `/var/lib/danlu`, or open it with `chmod o+x {0}`",
+                folder.display(),
+                data.display()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// A data folder in this server's hands. The lock is the kernel's: it is gone with the process, however it ends.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
@@ -47,14 +71,23 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
-    /// Creates the folder where needed, and makes sure that no other server uses it.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+    /// Creates the folder where needed, and makes sure that no other server uses it. Where jobs run as other users, these
+    /// may pass through it to what is theirs.
+    pub(crate) fn open(path: &Path, others_pass: bool) -> anyhow::Result<Self> {
         std::fs::create_dir_all(path)
             .with_context(|| format!("could not create the data folder `{}`", path.display()))?;
-        // Run folders hold what jobs print and see; only their owner may look.
-        std::fs::set_permissions(path, Permissions::from_mode(0o700))
-            .with_context(|| format!("could not restrict access to the data folder `{}`", path.display()))?;
         let path = path.canonicalize().with_context(|| format!("could not resolve `{}`", path.display()))?;
+        // Run folders hold what jobs print and see; only their owner may look.
+        restrict(&path, if others_pass { 0o711 } else { 0o700 })?;
+        if others_pass {
+            for private in ["code", "live", "readings"] {
+                let inner = path.join(private);
+                std::fs::create_dir_all(&inner)
+                    .with_context(|| format!("could not create the folder `{}`", inner.display()))?;
+                restrict(&inner, 0o700)?;
+            }
+            refuse_closed_way(&path)?;
+        }
         let lock_path = path.join(LOCK_FILE);
         let mut file = OpenOptions::new()
             .create(true)

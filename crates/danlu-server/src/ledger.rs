@@ -49,8 +49,17 @@ type Reply = oneshot::Sender<Result<Answer, LedgerError>>;
 
 #[derive(Debug)]
 enum Command {
-    Submit { spec: Box<JobSpec>, owner: String, key: Option<String>, at: Timestamp, reply: Reply },
+    Submit { submission: Box<Submission>, at: Timestamp, reply: Reply },
     Apply { id: JobId, event: Event, at: Timestamp, reply: Reply },
+}
+
+#[derive(Debug)]
+struct Submission {
+    spec: JobSpec,
+    owner: String,
+    key: Option<String>,
+    /// Why somebody has to approve it first.
+    approval: Option<String>,
 }
 
 /// A handle to the ledger; clones share it.
@@ -72,9 +81,11 @@ impl Ledger {
         spec: JobSpec,
         owner: String,
         key: Option<String>,
+        approval: Option<String>,
     ) -> Result<Answer, LedgerError> {
         let at = Timestamp::now();
-        self.ask(|reply| Command::Submit { spec: Box::new(spec), owner, key, at, reply }).await
+        let submission = Box::new(Submission { spec, owner, key, approval });
+        self.ask(|reply| Command::Submit { submission, at, reply }).await
     }
 
     pub(crate) async fn apply(&self, id: JobId, event: Event) -> Result<Answer, LedgerError> {
@@ -181,8 +192,8 @@ impl Writer {
             let mut draft = Draft::default();
             for command in commands.drain(..) {
                 match command {
-                    Command::Submit { spec, owner, key, at, reply } => {
-                        self.on_submit(&mut draft, *spec, owner, key, at, reply);
+                    Command::Submit { submission, at, reply } => {
+                        self.on_submit(&mut draft, *submission, at, reply);
                     }
                     Command::Apply { id, event, at, reply } => {
                         self.on_event(&mut draft, id, event, at, reply);
@@ -193,17 +204,13 @@ impl Writer {
         }
     }
 
-    fn on_submit(
-        &mut self,
-        draft: &mut Draft,
-        spec: JobSpec,
-        owner: String,
-        key: Option<String>,
-        at: Timestamp,
-        reply: Reply,
-    ) {
+    fn on_submit(&mut self, draft: &mut Draft, submission: Submission, at: Timestamp, reply: Reply) {
+        let Submission { spec, owner, key, approval } = submission;
         self.last_id = JobId(self.last_id.0 + 1);
-        let job = Job::submitted(self.last_id, owner, Arc::new(spec), at);
+        let mut job = Job::submitted(self.last_id, owner, Arc::new(spec), at);
+        if let Some(why) = approval {
+            job = job.waiting_for_approval(why);
+        }
         let records = vec![submission_record(&job)];
         draft.inserts.push((Insert { job, submission_key: key, at, records }, reply));
     }

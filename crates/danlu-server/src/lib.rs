@@ -6,6 +6,7 @@
 
 mod app;
 mod book;
+mod files;
 mod folder;
 mod http;
 mod ledger;
@@ -14,14 +15,19 @@ mod people;
 mod planner;
 mod reconcile;
 mod reports;
+pub mod sealing;
 mod serve;
 mod sharing;
+mod simulate;
+mod unix_users;
+mod usage;
 mod wake;
 mod workspaces;
 
 pub use http::openapi_json;
-pub use serve::{ServeOptions, serve};
+pub use serve::{FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;
+pub use unix_users::UnixUsers;
 
 /// An error with its causes, on one line.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {

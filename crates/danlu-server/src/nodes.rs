@@ -8,7 +8,7 @@ use danlu_core::node::{DeviceFailure, Readings, WITHIN, device_failures, with_re
 use danlu_core::transition::{DANLU, RecordKind};
 use danlu_core::{Event, Job, NodeNote, Record};
 use danlu_store::NodeChange;
-use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView};
+use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView};
 use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{Bytes, Cpus, DeviceCount, FieldError, Node, NodeName, Problem, ProblemCode};
 use jiff::Timestamp;
@@ -179,12 +179,6 @@ impl App {
         let real = |name: &NodeName| pages.nodes.iter().any(|node| node.name == *name && !node.simulated);
         let workers = pages.active().filter_map(|job| job.active()).flat_map(|attempt| &attempt.workers);
         workers.map(|worker| &worker.grant).any(|grant| !grant.devices.is_empty() && real(&grant.node))
-    }
-
-    pub(crate) fn workspaces(&self) -> Vec<WorkspaceView> {
-        let sharing = self.planner.sharing();
-        let pages = self.book.read();
-        crate::workspaces::views(&sharing, &pages.nodes, pages.active().map(Arc::as_ref))
     }
 
     /// Has nothing new start on a node. What runs there, runs on.

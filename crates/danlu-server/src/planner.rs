@@ -97,11 +97,6 @@ impl Planner {
         gate.scheduler.check(spec)
     }
 
-    /// The rules by which workspaces share.
-    pub(crate) fn sharing(&self) -> Sharing {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner).scheduler.sharing().clone()
-    }
-
     pub(crate) async fn set_sharing(&self, sharing: Sharing) {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner).scheduler.set_sharing(sharing.clone());
         self.scheduler.lock().await.set_sharing(sharing);

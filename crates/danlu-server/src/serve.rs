@@ -12,8 +12,9 @@ use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
+use danlu_types::Span;
 use danlu_types::account::Registration;
-use danlu_types::{Sharing, Span};
+use danlu_types::link::sign_in_page;
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -28,6 +29,8 @@ use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::sharing::SharingSource;
+use crate::unix_users::{UnixUsers, UserTable};
+use crate::usage::UsageLog;
 use crate::wake::Wake;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
@@ -42,25 +45,34 @@ pub struct ServeOptions {
     pub database: Option<String>,
     /// Nodes to make up, as `danlu up --simulate` takes them.
     pub simulate: Option<String>,
-    /// Where the workspaces are read from, at start and at SIGHUP; without one, nothing is guaranteed or limited.
+    /// A file whose workspaces are taken over at start and at SIGHUP.
     pub sharing: Option<Arc<dyn SharingSource>>,
     /// The program, with its arguments, whose copies become the launchers of workers (`danlu_launch::serve`).
     pub nursery: Vec<OsString>,
     /// How accounts come to be.
     pub registration: Registration,
+    /// Whom jobs run as; the server's own user when absent.
+    pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
 }
 
-/// Serves until SIGTERM or SIGINT.
-pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
+/// What only the person who started the server is told.
+#[derive(Debug, Clone)]
+pub struct FirstSignIn {
+    /// The page on which they sign in as administrator, once.
+    pub page: String,
+}
+
+/// Serves until SIGTERM or SIGINT. Where no administrator has ever signed in, `tell` gets a way in for one.
+pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> anyhow::Result<()> {
     if !options.listen.ip().is_loopback() {
         bail!(
             "`{}` is not a loopback address; until accounts exist, Danlu serves this machine only",
             options.listen
         );
     }
-    let folder = DataFolder::open(&options.data)?;
+    let folder = DataFolder::open(&options.data, options.unix_users.is_some())?;
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
@@ -79,6 +91,11 @@ pub async fn serve(options: ServeOptions) -> anyhow::Result<()> {
     }
     folder.announce(&address)?;
     tracing::info!(data = %folder.path.display(), "serving on {address}");
+    match app.directory.first_link().await {
+        Ok(Some(link)) => tell(FirstSignIn { page: sign_in_page(&address, &link.secret) }),
+        Ok(None) => {}
+        Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
+    }
 
     let router = crate::http::router(app.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
@@ -148,18 +165,26 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let sharing = match &options.sharing {
-        Some(source) => crate::sharing::read(source.as_ref(), &book.nodes())?,
-        None => Sharing::default(),
-    };
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
+        .await
+        .context("could not read the accounts")?;
+    if let Some(source) = options.sharing.clone() {
+        crate::sharing::take(source, &directory).await?;
+    }
+    let sharing = directory.sharing();
+    for warning in danlu_core::quota::overpromised(&sharing, &book.nodes()) {
+        tracing::warn!("{warning}; not all guarantees can be kept at once");
+    }
     let planner = Planner::new(book.clone(), sharing);
     let mut ended = store.jobs_ended_last(JOBS_TO_LEARN_FROM).await?;
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration)
-        .await
-        .context("could not read the accounts")?;
+    let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
+    match (&options.unix_users, users.limitation()) {
+        (Some(rule), _) => tracing::info!("jobs run as {rule}"),
+        (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
+    }
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -177,6 +202,9 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         nodes,
         reports,
         directory,
+        usage: UsageLog::open(&folder.path, Timestamp::now()),
+        simulating: tokio::sync::Mutex::default(),
+        users,
     })
 }
 

@@ -1,189 +1,74 @@
-//! What workspaces use, borrow and lend, counted from what their jobs hold.
+//! The use-cases of workspaces beyond their rules: what they use, what they may, how they end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use danlu_core::{Grant, Job};
-use danlu_types::api::{AmountsUsed, WorkspaceView};
-use danlu_types::{Amounts, Bytes, Cpus, DeviceKind, Node, NodeName, Sharing};
+use danlu_core::quota;
+use danlu_types::api::{QuotaView, WorkspaceView};
+use danlu_types::{JobId, Problem, ProblemCode};
+use jiff::Timestamp;
 
-/// NVIDIA and Ascend devices and CPUs in thousandths, memory in bytes.
-type Sums = [u64; RESOURCES];
+use crate::app::App;
+use crate::people::{Asker, no_workspace};
 
-const RESOURCES: usize = 4;
+impl App {
+    pub(crate) fn workspaces(&self) -> Vec<WorkspaceView> {
+        let sharing = self.directory.sharing();
+        let pages = self.book.read();
+        quota::views(&sharing, &pages.nodes, pages.active().map(Arc::as_ref))
+    }
 
-/// Every workspace that is spoken of or has something running, by name.
-pub(crate) fn views<'a>(
-    sharing: &Sharing,
-    nodes: &[Node],
-    active: impl Iterator<Item = &'a Job>,
-) -> Vec<WorkspaceView> {
-    let kinds = kinds(nodes);
-    let mut used: BTreeMap<String, Sums> =
-        sharing.workspaces.keys().map(|name| (name.clone(), Sums::default())).collect();
-    for job in active {
-        let used = used.entry(job.spec.workspace.clone()).or_default();
-        for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
-            add(used, &sums_of(&worker.grant, &kinds));
+    pub(crate) fn workspace(&self, name: &str) -> Result<WorkspaceView, Problem> {
+        if !self.directory.has_workspace(name) {
+            return Err(no_workspace(name));
         }
+        let known = self.workspaces().into_iter().find(|workspace| workspace.name == name);
+        Ok(known.unwrap_or_else(|| WorkspaceView {
+            name: name.to_owned(),
+            rules: self.directory.sharing().workspace(name).clone(),
+            ..WorkspaceView::default()
+        }))
     }
-    let guaranteed = |name: &str| {
-        sharing.workspaces.get(name).map_or(Sums::default(), |workspace| of_amounts(&workspace.guaranteed))
-    };
-    let lent = lent(&capacity(nodes), &used, guaranteed);
-    used.into_iter()
-        .map(|(name, used)| {
-            let workspace = sharing.workspaces.get(&name).cloned().unwrap_or_default();
-            let borrowed = less(&used, &guaranteed(&name));
-            WorkspaceView {
-                guaranteed: workspace.guaranteed,
-                limit: workspace.limit,
-                per_user: workspace.per_user,
-                head_of_line: workspace.head_of_line,
-                used: shown(&used),
-                borrowed: shown(&borrowed),
-                lent: shown(&lent[&name]),
-                name,
-            }
-        })
-        .collect()
-}
 
-/// Guarantees that all nodes together could not make good.
-pub(crate) fn overpromised(sharing: &Sharing, nodes: &[Node]) -> Vec<String> {
-    let mut promised = Sums::default();
-    for workspace in sharing.workspaces.values() {
-        add(&mut promised, &of_amounts(&workspace.guaranteed));
+    /// Has the scheduler take the rules as they are now, and plan by them.
+    pub(crate) async fn share_anew(&self) {
+        let sharing = self.directory.sharing();
+        for warning in quota::overpromised(&sharing, &self.book.nodes()) {
+            tracing::warn!("{warning}; not all guarantees can be kept at once");
+        }
+        self.planner.set_sharing(sharing).await;
+        self.wake.schedule.notify_one();
     }
-    let (promised, capacity) = (shown(&promised), shown(&capacity(nodes)));
-    let over = |what: &str, promised: String, there: String, is_over: bool| {
-        is_over.then(|| format!("{promised} {what} are guaranteed in all, but the nodes have {there}"))
-    };
-    let devices = |what, promised: f64, there: f64| {
-        over(what, promised.to_string(), there.to_string(), promised > there)
-    };
-    [
-        devices("NVIDIA devices", promised.nvidia, capacity.nvidia),
-        devices("Ascend devices", promised.ascend, capacity.ascend),
-        over("CPUs", promised.cpus.to_string(), capacity.cpus.to_string(), promised.cpus > capacity.cpus),
-        over(
-            "of memory",
-            promised.memory.to_string(),
-            capacity.memory.to_string(),
-            promised.memory > capacity.memory,
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
 
-/// Borrowers first use what is guaranteed to nobody; the rest is lent by those whose guarantees lie idle, each as much
-/// as it has idle.
-fn lent(
-    capacity: &Sums,
-    used: &BTreeMap<String, Sums>,
-    guaranteed: impl Fn(&str) -> Sums,
-) -> BTreeMap<String, Sums> {
-    let mut lent: BTreeMap<String, Sums> = used.keys().map(|name| (name.clone(), Sums::default())).collect();
-    for resource in 0..RESOURCES {
-        let idle = |name: &str, used: &Sums| guaranteed(name)[resource].saturating_sub(used[resource]);
-        let all = |amount: &dyn Fn(&str, &Sums) -> u64| -> u64 {
-            used.iter().map(|(name, used)| amount(name, used)).sum()
+    pub(crate) async fn delete_workspace(&self, asker: &Asker, name: &str) -> Result<(), Problem> {
+        let busy = self.book.read().jobs().filter(|job| job.spec.workspace == name).count();
+        if busy > 0 && self.directory.has_workspace(name) && asker.person.admin {
+            let detail = format!("workspace `{name}` has {busy} jobs that have not ended");
+            let hint = format!("stop them first; `danlu jobs --workspace {name}` lists them");
+            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint(hint));
+        }
+        self.directory.delete_workspace(asker, name).await?;
+        self.share_anew().await;
+        Ok(())
+    }
+
+    /// Where a workspace, or every one, stands.
+    pub(crate) async fn quota(&self, workspace: Option<&str>) -> Result<Vec<QuotaView>, Problem> {
+        if let Some(name) = workspace
+            && !self.directory.has_workspace(name)
+        {
+            return Err(no_workspace(name));
+        }
+        let now = Timestamp::now();
+        let ends: BTreeMap<JobId, Timestamp> = {
+            let scheduler = self.planner.lock().await;
+            let pages = self.book.read();
+            pages.active().filter_map(|job| Some((job.id, scheduler.expected_end(job.id, now)?))).collect()
         };
-        let borrowed = all(&|name, used| used[resource].saturating_sub(guaranteed(name)[resource]));
-        let unpromised = capacity[resource].saturating_sub(all(&|name, _| guaranteed(name)[resource]));
-        let all_idle = all(&idle);
-        let all_lent = borrowed.saturating_sub(unpromised).min(all_idle);
-        for (name, used) in used {
-            let share = u128::from(all_lent) * u128::from(idle(name, used)) / u128::from(all_idle.max(1));
-            if let Some(lent) = lent.get_mut(name) {
-                lent[resource] = u64::try_from(share).unwrap_or(u64::MAX);
-            }
-        }
-    }
-    lent
-}
-
-fn kinds(nodes: &[Node]) -> HashMap<(&NodeName, u32), DeviceKind> {
-    let devices = nodes.iter().flat_map(|node| node.devices.iter().map(move |device| (node, device)));
-    devices.map(|(node, device)| ((&node.name, device.index), device.kind)).collect()
-}
-
-fn sums_of(grant: &Grant, kinds: &HashMap<(&NodeName, u32), DeviceKind>) -> Sums {
-    let mut sums = [0, 0, grant.cpus.milli, grant.memory.0];
-    for device in &grant.devices {
-        // A device that is gone counts for nothing until it is back.
-        if let Some(kind) = kinds.get(&(&grant.node, *device)) {
-            sums[*kind as usize] += u64::from(grant.share);
-        }
-    }
-    sums
-}
-
-fn capacity(nodes: &[Node]) -> Sums {
-    let mut sums = Sums::default();
-    for node in nodes {
-        add(&mut sums, &[0, 0, node.capacity.cpus.milli, node.capacity.memory.0]);
-        for device in &node.devices {
-            sums[device.kind as usize] += u64::from(danlu_types::device::WHOLE_DEVICE);
-        }
-    }
-    sums
-}
-
-fn of_amounts(amounts: &Amounts) -> Sums {
-    let devices = |count: Option<danlu_types::DeviceCount>| count.map_or(0, |count| u64::from(count.milli()));
-    [
-        devices(amounts.nvidia),
-        devices(amounts.ascend),
-        amounts.cpus.unwrap_or_default().milli,
-        amounts.memory.unwrap_or_default().0,
-    ]
-}
-
-fn add(sums: &mut Sums, more: &Sums) {
-    for (sum, more) in sums.iter_mut().zip(more) {
-        *sum = sum.saturating_add(*more);
-    }
-}
-
-fn less(sums: &Sums, other: &Sums) -> Sums {
-    std::array::from_fn(|resource| sums[resource].saturating_sub(other[resource]))
-}
-
-fn shown(sums: &Sums) -> AmountsUsed {
-    let [nvidia, ascend, milli_cpus, bytes] = *sums;
-    AmountsUsed {
-        nvidia: nvidia as f64 / 1000.0,
-        ascend: ascend as f64 / 1000.0,
-        cpus: Cpus { milli: milli_cpus },
-        memory: Bytes(bytes),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sums(nvidia: u64) -> Sums {
-        [nvidia * 1000, 0, 0, 0]
-    }
-
-    /// Each workspace as (name, guaranteed, used), on so many devices; who lends what.
-    fn lending(capacity: u64, workspaces: &[(&str, u64, u64)]) -> Vec<u64> {
-        let used = workspaces.iter().map(|(name, _, used)| ((*name).to_owned(), sums(*used))).collect();
-        let guaranteed = |name: &str| {
-            workspaces.iter().find(|(other, _, _)| *other == name).map_or(Sums::default(), |w| sums(w.1))
-        };
-        lent(&sums(capacity), &used, guaranteed).values().map(|lent| lent[0] / 1000).collect()
-    }
-
-    #[test]
-    fn what_is_promised_to_nobody_is_borrowed_first() {
-        assert_eq!(lending(8, &[("a", 4, 0), ("b", 2, 4)]), [0, 0], "two devices are guaranteed to nobody");
-        assert_eq!(lending(8, &[("a", 4, 0), ("b", 4, 6)]), [2, 0]);
-        assert_eq!(lending(8, &[("a", 4, 4), ("b", 4, 4)]), [0, 0]);
-        assert_eq!(lending(16, &[("a", 4, 0), ("b", 4, 2), ("c", 8, 11)]), [2, 1, 0]);
-        assert_eq!(lending(8, &[("a", 0, 5)]), [0]);
+        let sharing = self.directory.sharing();
+        let pages = self.book.read();
+        let mut views = quota::standings(&sharing, &pages.nodes, pages.active().map(Arc::as_ref), &ends);
+        views.retain(|view| workspace.is_none_or(|name| view.workspace == name));
+        Ok(views)
     }
 }

@@ -265,7 +265,7 @@ fn spec(workers: u32, count: u32, cpus: u64, workspace: &str, priority: u8, limi
         },
         cpus: Cpus::whole(cpus),
         workspace: workspace.to_owned(),
-        priority,
+        priority: Some(priority),
         max_time: limit,
         ..JobSpec::of_command("true")
     }

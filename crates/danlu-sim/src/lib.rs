@@ -16,6 +16,7 @@ mod report;
 mod simulation;
 mod story;
 pub mod trace;
+pub mod variant;
 
 pub use bench::{BenchReport, BenchSize, bench};
 pub use faults::{Faults, ParseFaultsError};

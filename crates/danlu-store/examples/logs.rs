@@ -23,8 +23,8 @@ fn main() {
 
     let sources = [LogSource { path, attempt: AttemptNumber(1), worker: WorkerIndex(0), rank: Rank(0) }];
     let counts = LineCounts::new();
-    time("the last 1000 lines, first time", || logs::tail(&sources, 1000, &counts).unwrap());
-    time("the last 1000 lines, again", || logs::tail(&sources, 1000, &counts).unwrap());
+    time("the last 1000 lines, first time", || logs::tail(&sources, None, 1000, &counts).unwrap());
+    time("the last 1000 lines, again", || logs::tail(&sources, None, 1000, &counts).unwrap());
     time("the first 1000 lines", || logs::page(&sources, None, 1000).unwrap());
     let needle = format!("step {} ", count - 2);
     time("a text that is near the end", || search_all(&sources, &Pattern::text(&needle)));

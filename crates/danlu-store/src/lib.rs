@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote, Record};
-use danlu_types::api::{AuditEntry, EventView, JobOutcome, JobState};
+use danlu_types::api::{AuditEntry, EventView, JobCounts, JobOutcome, JobState};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
@@ -43,6 +43,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// One page of jobs, newest first.
     async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError>;
+
+    /// How many jobs the filter finds in each state, whatever its limit.
+    async fn jobs_count(&self, filter: &JobFilter) -> Result<JobCounts, StoreError>;
 
     /// The largest id ever given to a job, 0 if none was: deleted jobs count, so that no id is used twice.
     async fn job_last_id(&self) -> Result<JobId, StoreError>;
@@ -164,6 +167,8 @@ pub struct JobFilter {
     pub states: Vec<JobState>,
     pub outcomes: Vec<JobOutcome>,
     pub workspace: Option<String>,
+    /// Only jobs that this account submitted.
+    pub owner: Option<String>,
     /// Only jobs in these; in all when absent.
     pub visible: Option<Vec<String>>,
     pub name: Option<String>,

@@ -47,6 +47,8 @@ pub struct LogSource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPage {
     pub lines: Vec<LogLine>,
+    /// Where the lines begin, for a tail before it; none where the logs begin too, and for searches.
+    pub before: Option<String>,
     /// Where the next page begins: valid also when there is no more now, because a live log may grow.
     pub next: String,
     /// Whether more was there when we looked.
@@ -80,9 +82,29 @@ const SEARCH_BYTES: u64 = 256 << 20;
 
 /// Up to `limit` lines from the cursor on, or from the beginning. Costs what it returns, and one read per source.
 pub fn page(sources: &[LogSource], cursor: Option<&str>, limit: usize) -> Result<LogPage, LogError> {
-    let mut positions = cursor::read(sources, cursor)?;
+    page_from(sources, cursor::read(sources, cursor)?, limit)
+}
+
+/// Up to `limit` lines of one source from its line `number` on. Costs a look at everything before it (counting line feeds).
+pub fn page_at(source: &LogSource, number: u64, limit: usize) -> Result<LogPage, LogError> {
+    page_from(std::slice::from_ref(source), vec![count::position_of(&source.path, number)?], limit)
+}
+
+fn page_from(
+    sources: &[LogSource],
+    mut positions: Vec<cursor::Position>,
+    limit: usize,
+) -> Result<LogPage, LogError> {
+    let before = beginning(sources, &positions);
     let merged = merge::merge(sources, &mut positions, limit, u64::MAX, |_| true)?;
-    Ok(LogPage { lines: merged.lines, next: cursor::write(sources, &positions), more: merged.more })
+    let next = cursor::write(sources, &positions);
+    Ok(LogPage { lines: merged.lines, before, next, more: merged.more })
+}
+
+/// Lines begin here; nothing where that is the beginning of every log.
+fn beginning(sources: &[LogSource], begins: &[cursor::Position]) -> Option<String> {
+    let is_all = begins.iter().all(|position| position.offset == 0);
+    (!is_all).then(|| cursor::write(sources, begins))
 }
 
 /// Up to `limit` lines that the pattern finds, from the cursor on.
@@ -97,16 +119,26 @@ pub fn search(
 ) -> Result<LogPage, LogError> {
     let mut positions = cursor::read(sources, cursor)?;
     let merged = merge::merge(sources, &mut positions, limit, SEARCH_BYTES, |text| pattern.is_match(text))?;
-    Ok(LogPage { lines: merged.lines, next: cursor::write(sources, &positions), more: merged.more })
+    let next = cursor::write(sources, &positions);
+    Ok(LogPage { lines: merged.lines, before: None, next, more: merged.more })
 }
 
-/// The last `count` lines; `next` is the end, for whoever wants to follow. `more` is never true.
+/// The last `count` lines, or the last before the place that an earlier answer's `before` names; `next` is where they
+/// end, for whoever wants to follow. `more` is never true.
 ///
+/// Following `before` from answer to answer gives every complete line exactly once, as following `next` does.
 /// Lines are read from the end in blocks. Their numbers cost a look at what `counts` does not know yet: the whole file
 /// at the first time (counting line feeds, about 3 GB/s), what has been added since at the next.
-pub fn tail(sources: &[LogSource], count: usize, counts: &LineCounts) -> Result<LogPage, LogError> {
-    let (lines, positions) = backward::tail(sources, count, counts)?;
-    Ok(LogPage { lines, next: cursor::write(sources, &positions), more: false })
+pub fn tail(
+    sources: &[LogSource],
+    before: Option<&str>,
+    count: usize,
+    counts: &LineCounts,
+) -> Result<LogPage, LogError> {
+    let ends = before.map(|cursor| cursor::read(sources, Some(cursor))).transpose()?;
+    let tail = backward::tail(sources, ends.as_deref(), count, counts)?;
+    let before = beginning(sources, &tail.begins);
+    Ok(LogPage { lines: tail.lines, before, next: cursor::write(sources, &tail.ends), more: false })
 }
 
 impl LogSource {

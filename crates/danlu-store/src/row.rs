@@ -46,7 +46,7 @@ impl<'a> JobRow<'a> {
             name: text(&job.spec.name),
             workspace: text(&job.spec.workspace),
             owner: text(&job.owner),
-            priority: i64::from(job.spec.priority),
+            priority: i64::from(job.spec.priority()),
             state: job.state().as_str(),
             outcome: job.outcome().map(danlu_types::api::JobOutcome::as_str),
             submitted_at: job.submitted_at.as_microsecond(),

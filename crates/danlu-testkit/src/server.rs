@@ -69,7 +69,7 @@ impl TestServer {
             .env("RUST_LOG", "info")
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(std::fs::File::create(self.output_path()).expect("a file"))
             .stderr(log)
             .spawn()
             .expect("the binary starts");
@@ -113,6 +113,15 @@ impl TestServer {
     /// What the server said on standard error.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// What the server, since it was last started, printed on standard output.
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(self.output_path()).unwrap_or_default()
+    }
+
+    fn output_path(&self) -> PathBuf {
+        self.folder.path().join("server.out")
     }
 
     fn log_path(&self) -> PathBuf {

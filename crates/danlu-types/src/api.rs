@@ -3,7 +3,11 @@
 mod accounts;
 mod cluster;
 mod explanation;
+mod files;
+mod quota;
 mod series;
+mod simulation;
+mod usage;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,13 +15,17 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, Membership,
-    NewAccount, NewPassword, NewRole, NewToken, SignIn, TokenKind, TokenView, Whoami,
+    NewAccount, NewPassword, NewRole, NewToken, SignIn, SignInLink, TokenKind, TokenView, Whoami,
 };
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
 pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use files::{FileArea, FileEntry, FileKind, FileQuery};
+pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use series::{MetricPoint, SeriesQuery};
+pub use simulation::{SimulationRequest, SimulationRun};
+pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 
 use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};
 
@@ -172,6 +180,9 @@ pub struct JobQuery {
     pub state: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// Only what this account submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Exactly this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -186,6 +197,17 @@ pub struct JobQuery {
     /// 1 to 1000; 100 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+/// How many jobs there are in each state; ended ones by their outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct JobCounts {
+    /// By `held`, `queued`, `starting`, `running`, `stopping`, `succeeded`, `failed` or `stopped`; those without jobs are
+    /// left out.
+    pub by_state: std::collections::BTreeMap<String, u64>,
+    /// When the queued job that waits longest was submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_queued_at: Option<Timestamp>,
 }
 
 /// What to stop, and how kindly.
@@ -250,9 +272,29 @@ pub struct LogQuery {
     /// Only the last so many lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<u32>,
+    /// With `tail`: the last so many lines before this place, an earlier answer's `before`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// With `rank`: from the line of this number on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// 1 to 10000; 1000 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+/// Lines of a job's logs, and where to go on in both directions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogLines {
+    pub items: Vec<LogLine>,
+    /// Where the next page begins, if there was more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Where these lines begin, if there was anything before them: the `before` of the next question for a `tail`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Behind these lines, also where there was no more: the `cursor` of a follower.
+    pub end: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -9,6 +9,7 @@ pub mod device;
 pub mod family;
 pub mod history;
 pub mod id;
+pub mod link;
 pub mod node;
 pub mod problem;
 pub mod progress;
@@ -30,4 +31,4 @@ pub use reading::{DeviceProcess, Reading};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
 };
-pub use workspace::{Amounts, HeadOfLine, Sharing, Workspace};
+pub use workspace::{Amounts, HeadOfLine, IdlePolicy, Sharing, Workspace};

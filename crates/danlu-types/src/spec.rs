@@ -21,6 +21,8 @@ use crate::{Bytes, Cpus, DeviceRequest, Span};
 
 pub const LOWEST_PRIORITY: u8 = 1;
 pub const HIGHEST_PRIORITY: u8 = 9;
+/// Of a job that names none, in a workspace that names none.
+pub const USUAL_PRIORITY: u8 = 5;
 
 /// A job, as a job file describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -89,9 +91,9 @@ pub struct JobSpec {
     pub parameters: Vec<Parameter>,
     #[serde(default, deserialize_with = "flexible::text_map", skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// 1 to 9, larger first.
-    #[serde(default = "default_priority")]
-    pub priority: u8,
+    /// 1 to 9, larger first. Absent, it is what the workspace says, or 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     /// May be stopped for others and started again later.
     #[serde(default)]
     pub preemptible: bool,
@@ -212,7 +214,7 @@ impl JobSpec {
             setup: None,
             parameters: Vec::new(),
             env: BTreeMap::new(),
-            priority: default_priority(),
+            priority: None,
             preemptible: false,
             checkpoint: None,
             max_time: None,
@@ -222,6 +224,10 @@ impl JobSpec {
             retry: Retry::default(),
             labels: BTreeMap::new(),
         }
+    }
+
+    pub fn priority(&self) -> u8 {
+        self.priority.unwrap_or(USUAL_PRIORITY)
     }
 
     /// What each worker accepts, in order of preference.
@@ -307,10 +313,6 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 fn one_cpu() -> Cpus {
     Cpus::whole(1)
-}
-
-fn default_priority() -> u8 {
-    5
 }
 
 fn default_grace() -> Span {

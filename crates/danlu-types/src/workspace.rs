@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::spec::is_name;
+use crate::spec::{HIGHEST_PRIORITY, LOWEST_PRIORITY, OnHang, USUAL_PRIORITY, is_name};
 use crate::{Bytes, Cpus, DeviceCount, FieldError, Span};
 
 /// How the cluster is shared out: the file of `danlu up --workspaces` and `danlu sim replay --workspaces`.
@@ -18,7 +18,10 @@ pub struct Sharing {
     /// A job is not preempted before it has run this long.
     #[serde(default = "default_minimum_run_time")]
     pub minimum_run_time: Span,
-    /// By name. When there are none, any name is accepted and nothing is guaranteed or limited.
+    /// What holds for workspaces that are not listed: everybody's own.
+    #[serde(default, skip_serializing_if = "Workspace::says_nothing")]
+    pub personal: Workspace,
+    /// By name.
     #[serde(default)]
     pub workspaces: BTreeMap<String, Workspace>,
 }
@@ -38,6 +41,34 @@ pub struct Workspace {
     pub per_user: Amounts,
     #[serde(default)]
     pub head_of_line: HeadOfLine,
+    /// A job that asks for more than this waits until an owner approves it.
+    #[serde(default, skip_serializing_if = "Amounts::says_nothing")]
+    pub approve_above: Amounts,
+    /// Of jobs that name none; 5 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_priority: Option<u8>,
+    /// The highest that its jobs may name; 9 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_priority: Option<u8>,
+    /// Images its jobs may use, with `*` for any text; every one when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+    /// What becomes of jobs that hold devices and do nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdlePolicy>,
+    /// A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_folder: Option<String>,
+}
+
+/// For jobs that do not say it themselves by `hang_after` and `on_hang`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdlePolicy {
+    /// Idle is a worker that has printed nothing for this long and whose devices did nothing either.
+    pub after: Span,
+    #[serde(default)]
+    pub then: OnHang,
 }
 
 /// Amounts of what is shared out; what is absent is not spoken of.
@@ -71,29 +102,82 @@ pub enum HeadOfLine {
 
 impl Default for Sharing {
     fn default() -> Self {
-        Sharing { lending: true, minimum_run_time: default_minimum_run_time(), workspaces: BTreeMap::new() }
+        Sharing {
+            lending: true,
+            minimum_run_time: default_minimum_run_time(),
+            personal: Workspace::default(),
+            workspaces: BTreeMap::new(),
+        }
     }
 }
 
 impl Sharing {
+    /// The rules of a workspace, listed or not.
+    pub fn workspace(&self, name: &str) -> &Workspace {
+        self.workspaces.get(name).unwrap_or(&self.personal)
+    }
+
     /// Everything that is wrong with the values; empty when nothing is.
     pub fn check(&self) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+        let mut errors = self.personal.check("personal.");
+        if !self.personal.guaranteed.says_nothing() {
+            let message = "cannot be: there may be any number of such workspaces; give them a `limit`, and \
+                           guarantees to workspaces that are listed";
+            errors.push(FieldError::new("personal.guaranteed", message));
+        }
         for (name, workspace) in &self.workspaces {
             if !is_name(name) {
-                let message = "is no name for a workspace: it must start with a letter or digit and hold at most 63 \
-                               letters, digits, `.`, `_` and `-`";
-                errors.push(FieldError::new(format!("workspaces.{name}"), message));
+                errors.push(FieldError::new(format!("workspaces.{name}"), NO_NAME));
             }
-            workspace.check(name, &mut errors);
+            errors.extend(workspace.check(&format!("workspaces.{name}.")));
         }
         errors
     }
 }
 
+const NO_NAME: &str = "is no name for a workspace: it must start with a letter or digit and hold at most 63 \
+                       letters, digits, `.`, `_` and `-`";
+
 impl Workspace {
+    /// Everything that is wrong with the values; `prefix` stands before the fields' names.
+    pub fn check(&self, prefix: &str) -> Vec<FieldError> {
+        let mut errors = self.broken_promises(prefix);
+        let priorities =
+            [("default_priority", self.default_priority), ("highest_priority", self.highest_priority)];
+        for (field, priority) in priorities {
+            if let Some(priority) = priority
+                && !(LOWEST_PRIORITY..=HIGHEST_PRIORITY).contains(&priority)
+            {
+                let message =
+                    format!("is {priority}; it must be between {LOWEST_PRIORITY} and {HIGHEST_PRIORITY}");
+                errors.push(FieldError::new(format!("{prefix}{field}"), message));
+            }
+        }
+        let (usual, highest) = (self.priority(), self.highest_priority.unwrap_or(HIGHEST_PRIORITY));
+        if self.default_priority.is_some() && usual > highest {
+            let message = format!("is {usual}, but `highest_priority` is {highest}");
+            errors.push(FieldError::new(format!("{prefix}default_priority"), message));
+        }
+        if let Some(folder) = &self.shared_folder
+            && (!folder.starts_with('/')
+                || folder.contains(char::is_control)
+                || folder.split('/').any(|part| part == ".."))
+        {
+            let message = "must be the whole path of a folder, from `/`, without `..`";
+            errors.push(FieldError::new(format!("{prefix}shared_folder"), message));
+        }
+        errors
+    }
+
+    /// Of a job that names none.
+    pub fn priority(&self) -> u8 {
+        let highest = self.highest_priority.unwrap_or(HIGHEST_PRIORITY);
+        self.default_priority.unwrap_or(USUAL_PRIORITY.min(highest))
+    }
+
     /// A guarantee that the limit forbids would never be made good.
-    fn check(&self, name: &str, errors: &mut Vec<FieldError>) {
+    fn broken_promises(&self, prefix: &str) -> Vec<FieldError> {
+        let mut errors = Vec::new();
         let (guaranteed, limit) = (self.guaranteed.words(), self.limit.words());
         for ((resource, guaranteed, amount), (_, limit, most)) in guaranteed.into_iter().zip(limit) {
             if let (Some(guaranteed), Some(limit)) = (guaranteed, limit)
@@ -102,13 +186,22 @@ impl Workspace {
                 let message = format!(
                     "is {amount}, but `limit.{resource}` is {most}; guarantee at most {most}, or raise the limit"
                 );
-                errors.push(FieldError::new(format!("workspaces.{name}.guaranteed.{resource}"), message));
+                errors.push(FieldError::new(format!("{prefix}guaranteed.{resource}"), message));
             }
         }
+        errors
+    }
+
+    pub fn says_nothing(&self) -> bool {
+        *self == Workspace::default()
     }
 }
 
 impl Amounts {
+    pub fn says_nothing(&self) -> bool {
+        *self == Amounts::default()
+    }
+
     /// Each resource by its name, as a number to compare and as a word to read.
     fn words(&self) -> [(&'static str, Option<u64>, String); 4] {
         fn word(amount: Option<impl ToString>) -> String {

@@ -252,3 +252,39 @@ fn a_sweep_names_programs_without_a_job_and_ends_them_only_when_asked_to() {
     assert!(text(&ended.stdout).contains("no job: ended"), "{}{}", text(&ended.stdout), text(&ended.stderr));
     assert!(!child.wait().expect("it has ended").success());
 }
+
+/// A terminal of the test's own user that takes messages, and its other end.
+fn open_terminal() -> (std::fs::File, std::os::fd::OwnedFd) {
+    let pair = nix::pty::openpty(None, None).expect("a terminal can be had");
+    nix::sys::stat::fchmod(&pair.slave, nix::sys::stat::Mode::from_bits_truncate(0o620)).expect("it is ours");
+    (std::fs::File::from(pair.master), pair.slave)
+}
+
+#[test]
+fn a_sweep_tells_owners_on_their_terminals_and_ends_programs_at_the_hour() {
+    use std::io::Read as _;
+
+    let (fake, mut child) = squatter();
+    let Some(clock) = danlu_testkit::FakeClock::below(fake.root()) else { return };
+    // Three seconds before eleven, by the clock that the sweep sees.
+    let now = std::time::UNIX_EPOCH.elapsed().expect("it is later").as_secs() % 86_400;
+    clock.jump(&format!("{:+}", 22 * 3600 + 59 * 60 + 57 - now.cast_signed()));
+    let (mut screen, terminal) = open_terminal();
+    let mut command = Command::new(DANLU);
+    command.args(["sweep", "--end", "--at", "23:00", "--grace", "30s"]).envs(clock.environment());
+    command.env("PATH", path(&fake)).env("TZ", "UTC").env("DANLU_DATA", fake.root()).stdin(Stdio::null());
+    let swept = command.output().expect("the binary runs");
+    let (report, said) = (text(&swept.stdout), text(&swept.stderr));
+    assert!(said.contains("waiting until") && said.contains("23:00"), "{said}");
+    assert!(report.contains("no job: ended"), "{report}{said}");
+    assert!(!child.wait().expect("it has ended").success());
+
+    drop(terminal);
+    let mut shown = Vec::new();
+    // A terminal that nobody has open any more is an error to read, not an end.
+    let _ = screen.read_to_end(&mut shown);
+    let shown = text(&shown);
+    let expected =
+        format!("your process {} (sleep) uses device 2 without a job. It will be ended at 23:00", child.id());
+    assert!(shown.contains(&expected), "{shown}{said}");
+}

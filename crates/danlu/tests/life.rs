@@ -116,9 +116,9 @@ async fn a_waiting_job_is_held_released_and_stopped_without_ever_running() {
 async fn larger_priority_goes_first_and_the_rest_in_order() {
     let server = TestServer::start(DANLU, &["--simulate", "1x1:ascend:910B3"]).await;
     let folder = server.folder().display().to_string();
-    let with_device = |command: String, priority| JobSpec {
+    let with_device = |command: String, priority: u8| JobSpec {
         devices: DeviceRequest { count: DeviceCount::whole(1), ..DeviceRequest::default() },
-        priority,
+        priority: Some(priority),
         ..spec(&command)
     };
     let blocker = server.submit(&with_device(format!("read x < {folder}/gate"), 5)).await;

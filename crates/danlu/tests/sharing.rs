@@ -127,12 +127,15 @@ async fn a_limit_holds_and_what_exceeds_it_alone_is_refused() {
     let quota = why.quota.expect("the limit is what keeps it");
     assert_eq!((quota.resource.as_str(), quota.limit.as_deref()), ("nvidia", Some("2")));
 
-    let refusals = [("vision", "nvidia:4", "devices.count"), ("visoin", "nvidia:1", "workspace")];
-    for (workspace, request, field) in refusals {
+    let refusals = [
+        ("vision", "nvidia:4", ProblemCode::CannotEverRun, "devices.count"),
+        ("visoin", "nvidia:1", ProblemCode::InvalidFields, "workspace"),
+    ];
+    for (workspace, request, code, field) in refusals {
         let refused =
             server.client().job_submit(&job_in(workspace, request, "true"), None).await.unwrap_err();
         let danlu_client::ClientError::Problem(problem) = refused else { panic!("{refused}") };
-        assert_eq!((problem.code, problem.errors[0].field.as_str()), (ProblemCode::CannotEverRun, field));
+        assert_eq!((problem.code, problem.errors[0].field.as_str()), (code, field));
     }
     open_gate(&server, "gate");
     assert_eq!(server.wait_for_end(second).await.outcome, Some(JobOutcome::Succeeded));
@@ -160,7 +163,7 @@ async fn rules_are_read_again_when_asked_and_a_bad_file_changes_nothing() {
     std::fs::write(&file, "workspaces:\n  vision: { limit: { nvidia: 2 } }\n").unwrap();
     hang_up();
     server.wait_for(second, JobState::Running).await;
-    let table = danlu(&server, &["workspaces"]);
+    let table = danlu(&server, &["workspace"]);
     assert!(table.contains("2 NVIDIA"), "{table}");
 }
 

@@ -78,7 +78,7 @@ async fn preempted_and_alone_end_alike(training: Training) {
         job.progress.as_ref().is_some_and(|progress| progress.checkpoint_step >= Some(2))
     })
     .await;
-    let urgent = JobSpec { priority: 9, devices: "nvidia:4".parse().expect("devices"), ..spec("true") };
+    let urgent = JobSpec { priority: Some(9), devices: "nvidia:4".parse().expect("devices"), ..spec("true") };
     let urgent = server.submit(&urgent).await;
     assert_eq!(ended(&server, urgent).await.outcome, Some(JobOutcome::Succeeded));
 

@@ -1,4 +1,6 @@
-//! `danlu admin`: accounts, and what was done by whom.
+//! `danlu admin`: accounts, workspaces, and what was done by whom.
+
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -8,6 +10,7 @@ use danlu_client::Client;
 use danlu_core::audit::{FIRST_SEAL, verify};
 use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, NewAccount};
+use danlu_types::link::password_page;
 
 use crate::failure::Failure;
 use crate::{output, table};
@@ -23,6 +26,12 @@ enum Action {
     /// Lists accounts, or changes them
     #[command(subcommand)]
     User(User),
+    /// Makes, changes and deletes workspaces
+    #[command(subcommand)]
+    Workspace(workspace::Action),
+    /// Says what workspaces are guaranteed and may use
+    #[command(subcommand)]
+    Quota(workspace::Quota),
     /// Lists what was done by whom, oldest first, or checks that nothing of it was changed
     Audit {
         /// Only what this account did
@@ -48,7 +57,7 @@ enum User {
         #[arg(long)]
         json: bool,
     },
-    /// Makes an account, and prints the secret by which its owner sets a password
+    /// Makes an account, and prints the link by which its owner sets a password
     Add {
         name: AccountName,
         #[arg(long, value_name = "TEXT")]
@@ -64,7 +73,7 @@ enum User {
     Promote { name: AccountName },
     /// Takes that back
     Demote { name: AccountName },
-    /// Prints a secret by which the account's owner sets a new password
+    /// Prints a link by which the account's owner sets a new password
     Reset { name: AccountName },
     /// Deletes an account with its tokens and roles; its jobs stay
     Delete {
@@ -78,6 +87,8 @@ enum User {
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.action {
         Action::User(action) => user(&client, action).await?,
+        Action::Workspace(action) => workspace::run(&client, action).await?,
+        Action::Quota(action) => workspace::quota(&client, action).await?,
         Action::Audit { verify: true, json: _, by: _, of: _ } => return check(&client).await,
         Action::Audit { by, of, verify: _, json } => {
             let entries =
@@ -111,13 +122,13 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
         }
         User::Add { name, display_name, email } => {
             let new = NewAccount { name, display_name, email, password: None };
-            tell_link(&client.account_create(&new).await?)?;
+            tell_link(client, &client.account_create(&new).await?)?;
         }
         User::Approve { name } => change(&name, standing(Standing::Active), "may sign in").await?,
         User::Disable { name } => change(&name, standing(Standing::Disabled), "is disabled").await?,
         User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
         User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
-        User::Reset { name } => tell_link(&client.password_link(&name).await?)?,
+        User::Reset { name } => tell_link(client, &client.password_link(&name).await?)?,
         User::Delete { name, stop_jobs } => {
             client.account_delete(&name, stop_jobs).await?;
             output::say(format!("{name} is deleted"));
@@ -126,12 +137,12 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_link(invitation: &Invitation) -> Result<(), Failure> {
+fn tell_link(client: &Client, invitation: &Invitation) -> Result<(), Failure> {
     let name = &invitation.account.name;
     if let Some(secret) = &invitation.password_link {
-        output::line(secret)?;
+        output::line(password_page(&client.address(), name, secret))?;
         output::say(format!(
-            "give this to {name}, who sets a password with it within two days: `danlu password {name} --link SECRET`"
+            "give this to {name}, who sets a password with it within two days: in a browser, or with `danlu password --link LINK`"
         ));
     }
     Ok(())

@@ -31,9 +31,15 @@ pub(crate) struct Arguments {
     /// Only this workspace
     #[arg(long)]
     workspace: Option<String>,
+    /// Only what this person submitted
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     /// Only jobs with this label
     #[arg(long, value_name = "KEY=VALUE")]
     label: Option<String>,
+    /// How many there are in each state, instead of a list
+    #[arg(long, conflicts_with_all = ["all", "limit"])]
+    count: bool,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -44,10 +50,14 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     let mut query = JobQuery {
         state: arguments.state,
         workspace: arguments.workspace,
+        owner: arguments.owner,
         search: arguments.search,
         label: arguments.label,
         ..JobQuery::default()
     };
+    if arguments.count {
+        return count(&client, &query, arguments.json).await;
+    }
     let mut jobs = Vec::new();
     let mut more = true;
     while more && jobs.len() < most {
@@ -68,6 +78,20 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             output::say(format!("the newest {}; `danlu jobs --all` lists every job", jobs.len()));
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn count(client: &Client, query: &JobQuery, json: bool) -> Result<ExitCode, Failure> {
+    let counts = client.jobs_count(query).await?;
+    if json {
+        output::json(&counts)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = table::new(["state", "jobs"]);
+    for (state, number) in &counts.by_state {
+        table.add_row([state.clone(), number.to_string()]);
+    }
+    table::print(&mut table)?;
     Ok(ExitCode::SUCCESS)
 }
 

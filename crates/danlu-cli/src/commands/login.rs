@@ -7,6 +7,7 @@ use clap::Args;
 use danlu_client::{Client, ClientError, Profile, ServerFile, data_folder};
 use danlu_types::account::AccountName;
 use danlu_types::api::{NewPassword, SignIn, Whoami};
+use danlu_types::link::{Link, sign_in_page};
 
 use crate::failure::Failure;
 use crate::output;
@@ -15,7 +16,13 @@ use crate::terminal::ask_secret;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Your account
-    name: String,
+    #[arg(required_unless_present = "link")]
+    name: Option<String>,
+    /// Prints the address of a page that signs you in, once and within ten minutes; for your browser
+    ///
+    /// Made by whoever this command line is signed in as; on the server's own machine, by `admin`.
+    #[arg(long, conflicts_with_all = ["name", "server"])]
+    link: bool,
     /// The server's address [default: the one of this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
@@ -32,8 +39,8 @@ pub(crate) struct WhoamiArguments {
 pub(crate) struct PasswordArguments {
     /// Your account [default: the one you are signed in with]
     name: Option<AccountName>,
-    /// The secret of the link that an administrator gave you, instead of the present password
-    #[arg(long, value_name = "SECRET")]
+    /// The link that an administrator gave you, instead of the present password
+    #[arg(long, value_name = "LINK")]
     link: Option<String>,
     /// The server's address [default: where you are signed in, or the one of this machine]
     #[arg(long, value_name = "URL")]
@@ -41,13 +48,20 @@ pub(crate) struct PasswordArguments {
 }
 
 pub(crate) async fn login(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let Some(name) = arguments.name else {
+        let client = Client::discover(data)?;
+        let link = client.sign_in_link().await?;
+        output::line(sign_in_page(&client.address(), &link.secret))?;
+        output::say("open this to sign in; it works once, within ten minutes");
+        return Ok(ExitCode::SUCCESS);
+    };
     let address = match arguments.server {
         Some(address) => address,
         None => ServerFile::read(&data_folder(data))?.address,
     };
     let password = ask_secret("Password: ")?;
     let client = Client::new(&address, "");
-    let token = client.sign_in(&SignIn { name: arguments.name, password }).await?;
+    let token = client.sign_in(&SignIn { name: Some(name), password: Some(password), link: None }).await?;
     let profile = Profile { address, token };
     profile.write().map_err(|error| {
         Failure::new(format!("signed in, but could not write `{}`", Profile::path().display()))
@@ -102,19 +116,24 @@ pub(crate) async fn password(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: PasswordArguments,
 ) -> Result<ExitCode, Failure> {
-    let client = match arguments.server {
+    // The page's address says where and whose, too.
+    let link = arguments.link.as_deref().map(Link::read);
+    let said = link.clone().map(|link| (link.server, link.account));
+    let (server, account) = said.unwrap_or_default();
+    let client = match arguments.server.or(server) {
         Some(address) => Client::new(&address, ""),
         None => client()?,
     };
-    let name = match arguments.name {
+    let name = match arguments.name.or(account) {
         Some(name) => name,
         None => client.whoami().await?.account.name,
     };
-    let current = match &arguments.link {
+    let current = match &link {
         Some(_) => None,
         None => Some(ask_secret("Present password: ")?),
     };
-    let new = NewPassword { password: ask_secret("New password: ")?, current, link: arguments.link };
+    let new =
+        NewPassword { password: ask_secret("New password: ")?, current, link: link.map(|link| link.secret) };
     client.password_set(&name, &new).await?;
     output::say(format!("the password of {name} is set; sessions that were open have ended"));
     Ok(ExitCode::SUCCESS)

@@ -74,6 +74,7 @@ fn tokens_table(tokens: &[TokenView]) -> Table {
             TokenKind::Api => "token",
             TokenKind::Session => "session",
             TokenKind::PasswordLink => "password link",
+            TokenKind::SignInLink => "sign-in link",
         };
         table.add_row([
             Cell::new(&token.id),

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use danlu_client::data_folder;
-use danlu_server::{ServeOptions, SharingSource};
+use danlu_server::{FirstSignIn, ServeOptions, SharingSource, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
+use crate::output;
 use crate::runtime::block_on_many_threads;
 use crate::workspaces_file::{self, WorkspacesFile};
 
@@ -28,12 +29,16 @@ pub(crate) struct Arguments {
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
-    /// Who shares the cluster, and how: guarantees and limits, in YAML or JSON; read again at SIGHUP
+    /// Workspaces to make and change at each start and at SIGHUP: guarantees, limits and the rest, in YAML or JSON
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
     /// Lets anybody ask for an account; it works once an administrator has approved it
     #[arg(long)]
     open_registration: bool,
+    /// Runs jobs as users of their own: `same-name` for the machine's users with the accounts' names, or a range of user ids
+    /// to give to accounts (`200000-299999`). The server must be root's; without this, all jobs run as its own user
+    #[arg(long, value_name = "RULE")]
+    unix_users: Option<UnixUsers>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
@@ -63,14 +68,21 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
         registration: if arguments.open_registration { Registration::Open } else { Registration::Closed },
+        unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
     };
     block_on_many_threads(async {
-        danlu_server::serve(options)
+        danlu_server::serve(options, tell_first_sign_in)
             .await
             .map_err(|error| Failure::new("the server ended with an error").caused_by(error.as_ref()))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn tell_first_sign_in(first: FirstSignIn) {
+    output::say("no administrator has signed in yet; this link does so, once and within an hour:");
+    // Where nobody reads, `danlu login --link` makes another.
+    let _ = output::line(first.page);
 }
 
 /// `DANLU_LOG`, or `RUST_LOG`, follows the usual filter syntax: `debug`, `danlu_server=trace,info`.
@@ -83,6 +95,6 @@ fn start_tracing() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(crate::output::stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_ansi(output::stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .init();
 }

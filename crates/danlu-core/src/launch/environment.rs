@@ -67,6 +67,11 @@ pub fn rank_environment(
 ) -> BTreeMap<String, String> {
     let mut env = Variables::default();
     env.set("PYTHONUNBUFFERED", 1);
+    if let Some(user) = &launch.user {
+        env.set("HOME", user.home.display());
+        env.set("USER", &user.name);
+        env.set("LOGNAME", &user.name);
+    }
     env.set("TMPDIR", launch.folders.run.join("tmp").display());
     let threads = (launch.limits.cpus.milli / 1000 / launch.ranks.len().max(1) as u64).max(1);
     env.set("OMP_NUM_THREADS", threads);

@@ -63,7 +63,9 @@ pub(crate) fn after(job: &Job, events: impl IntoIterator<Item = Event>) -> Job {
 pub(crate) fn face(job: &Job) -> String {
     let state = job.state().as_str();
     let why = match &job.life {
-        Life::Held { .. } | Life::Queued { why: Waiting::Submitted | Waiting::Released, .. } => None,
+        Life::Held { approval: Some(_), .. } => Some("needs approval"),
+        Life::Held { approval: None, .. }
+        | Life::Queued { why: Waiting::Submitted | Waiting::Released | Waiting::Approved { .. }, .. } => None,
         Life::Queued { why: Waiting::Preempted { .. }, .. } => Some("preempted"),
         Life::Queued { why: Waiting::Drained { .. }, .. } => Some("drained"),
         Life::Queued { why: Waiting::Retry { .. }, .. } => Some("back-off"),

@@ -46,10 +46,12 @@ fn states() -> Vec<(&'static str, Job)> {
     let last_chance =
         after(&back_off, [place(), running(2, 0), running(2, 1), ended(2, 0, WorkerExit::Succeeded)]);
     let succeeded = after(&one_done, [ended(1, 1, WorkerExit::Succeeded)]);
+    let needs_approval = queued.clone().waiting_for_approval("asks for much".to_owned());
     vec![
         ("queued", queued),
         ("queued, backing off", back_off),
         ("held", held),
+        ("held, needs approval", needs_approval),
         ("starting", starting),
         ("running", running_both),
         ("running, the other worker has succeeded", one_done),
@@ -71,9 +73,10 @@ fn attempt(job: &Job) -> u32 {
     job.active().map(|attempt| attempt.number).or(past).map_or(1, |number| number.0)
 }
 
-const WISHES: [(&str, MakeEvent); 7] = [
+const WISHES: [(&str, MakeEvent); 8] = [
     ("hold", |_| Event::Hold { by: "ada".to_owned() }),
     ("release", |_| Event::Release { by: "ada".to_owned() }),
+    ("approve", |_| Event::Approve { by: "otto".to_owned() }),
     ("stop", |_| stop(None)),
     ("stop at once", |_| stop(Some(0))),
     ("preempt", |_| Event::Preempt { for_job: JobId(8) }),

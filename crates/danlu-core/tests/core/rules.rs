@@ -34,8 +34,15 @@ fn place(workers: u32) -> Event {
     Event::Place { grants: grants(workers) }
 }
 
+fn approve() -> Event {
+    Event::Approve { by: "otto".to_owned() }
+}
+
 fn story(spec: JobSpec, events: impl IntoIterator<Item = (i64, Event)>) -> String {
-    let mut job = submitted(spec);
+    story_of(submitted(spec), events)
+}
+
+fn story_of(mut job: Job, events: impl IntoIterator<Item = (i64, Event)>) -> String {
     let mut out = format!("{}\n", told(&job));
     for (seconds, event) in events {
         writeln!(out, "{seconds:>4}s {}", name(&event)).unwrap();
@@ -66,6 +73,7 @@ fn name(event: &Event) -> String {
     match event {
         Event::Hold { .. } => "hold".to_owned(),
         Event::Release { .. } => "release".to_owned(),
+        Event::Approve { .. } => "approve".to_owned(),
         Event::Stop { grace: None, .. } => "stop".to_owned(),
         Event::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
         Event::Preempt { for_job } => format!("preempt for {for_job}"),
@@ -257,4 +265,11 @@ fn news_of_attempts_that_are_over_are_old() {
             (9, ended(2, 0, failed(FailureCause::NodeLost))),
         ]
     );
+}
+
+#[test]
+fn a_job_that_needs_approval_is_not_released_by_its_owner() {
+    let job = submitted(spec(1)).waiting_for_approval("asks for much".to_owned());
+    let story = story_of(job, [(1, release()), (2, hold()), (3, place(1)), (4, approve()), (5, approve())]);
+    insta::assert_snapshot!(story);
 }

@@ -8,6 +8,7 @@
 mod conversions;
 mod faults;
 mod generated;
+mod joined;
 mod properties;
 mod samples;
 

@@ -80,7 +80,7 @@ fn a_real_group_holds_kills_and_goes_away() {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped());
     let join = group.join_files().unwrap();
-    prepare(&mut command, ChildSetup { place: Place::Group, join, die_with_parent: true });
+    prepare(&mut command, ChildSetup { place: Place::Group, join, die_with_parent: true, become_user: None });
     let mut child = command.spawn().unwrap();
     assert_eq!(group.processes(), vec![i32::try_from(child.id()).unwrap()]);
     assert_eq!(group.remove().unwrap_err().kind(), io::ErrorKind::ResourceBusy);

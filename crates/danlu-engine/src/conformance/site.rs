@@ -202,6 +202,7 @@ impl Draft {
                 python: None,
                 hints: layout.hints_socket(),
             },
+            user: None,
         }
     }
 }

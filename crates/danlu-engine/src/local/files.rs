@@ -3,10 +3,10 @@
 //! Nothing here waits for the disk (`fsync`): files must survive the death of the server at any line, which the page
 //! cache does. After a power cut nothing runs, every lock is free, and a missing file leads to the same verdict.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -17,6 +17,14 @@ const LONGEST_FILE: u64 = 1 << 20;
 /// Makes a folder and those above it, for this user only: launch files hold users' environment.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Gives a file or folder these permissions, whatever this process's mask is.
+pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    if fs::metadata(path)?.mode() & 0o7777 == mode {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Puts a file in place in one step: a reader sees the old one or the new one. Callers see to it that there is one

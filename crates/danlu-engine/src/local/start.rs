@@ -1,13 +1,15 @@
 //! Starting a launcher, once: in a nursery, or as a program.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use danlu_core::launch::LAUNCH_FILE;
+use danlu_core::launch::{LAUNCH_FILE, UnixUser};
 use danlu_types::WorkerId;
 
 use super::hold::{Hold, Taken};
@@ -20,10 +22,18 @@ impl Workers {
     /// The order survives death at any line: the lock is held from before anything is written until the launcher has
     /// it, and the marker comes after the launch file, so whoever finds a marker finds what to launch. Dying before
     /// the start leaves a free lock and an empty note, and the next call begins again.
-    pub(super) fn launch(&self, worker: WorkerId, launch_file: &[u8]) -> io::Result<()> {
+    pub(super) fn launch(
+        &self,
+        worker: WorkerId,
+        launch_file: &[u8],
+        user: Option<&UnixUser>,
+    ) -> io::Result<()> {
         let _guard = self.guard(worker);
         let run = self.layout.run_folder(worker);
         files::make_folder(&run)?;
+        if let Some(user) = user {
+            self.let_in(user, worker)?;
+        }
         let marker = self.marker(worker);
         let lock = match Hold::take(&run)? {
             Hold::Taken(lock) if !self.was_launched(worker, &lock)? => lock,
@@ -39,6 +49,28 @@ impl Workers {
         files::make_folder(&self.layout.live_folder())?;
         files::mark(&run.join(LAUNCH_FILE), &marker)?;
         self.start(worker, &run, lock)
+    }
+
+    /// Another user than ours comes through to its run folder, sees nothing on the way, and has a home.
+    fn let_in(&self, user: &UnixUser, worker: WorkerId) -> io::Result<()> {
+        let job = self.layout.job_folder(worker.job);
+        for folder in job.parent().into_iter().chain([&*job, &self.layout.run_folder(worker)]) {
+            files::set_mode(folder, 0o711)?;
+        }
+        let homes = self.layout.homes_folder();
+        // Elsewhere it is the machine's affair.
+        if user.home.parent() != Some(&homes) {
+            return Ok(());
+        }
+        if !homes.try_exists()? {
+            files::make_folder(&homes)?;
+            files::set_mode(&homes, 0o711)?;
+        }
+        files::make_folder(&user.home)?;
+        if fs::symlink_metadata(&user.home)?.uid() != user.uid {
+            chown(&user.home, Some(user.uid), Some(user.gid))?;
+        }
+        Ok(())
     }
 
     fn was_launched(&self, worker: WorkerId, lock: &Taken) -> io::Result<bool> {

@@ -49,13 +49,14 @@ impl Program {
         let place = if open.terminal.is_some() { Place::Terminal } else { Place::Session };
         let mut command = inside.surroundings.command(program, &env, place);
         command.args(arguments);
+        let user = &inside.surroundings.user;
 
         if let Some(size) = open.terminal {
-            let (pty, pts) = pty_process::open().map_err(io::Error::other)?;
+            let (pty, pts) = user.act(pty_process::open)?.map_err(io::Error::other)?;
             pty.resize(size_of(size)).map_err(io::Error::other)?;
             let end = || pts.as_fd().try_clone_to_owned().map(Stdio::from);
             command.stdin(end()?).stdout(end()?).stderr(end()?);
-            let child = command.spawn()?;
+            let child = user.spawn(&mut command)?;
             let leader = pid_of(&child);
             let exit = inside.children.watch(leader);
             let (output, input) = pty.into_split();
@@ -64,7 +65,7 @@ impl Program {
             return Ok(Program { leader, exit, input: Input::Terminal(input), outputs, on_terminal: true });
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
+        let mut child = user.spawn(&mut command)?;
         let leader = pid_of(&child);
         let exit = inside.children.watch(leader);
         let mut outputs: Vec<(_, Box<dyn AsyncRead + Send + Unpin>)> = Vec::new();

@@ -31,7 +31,12 @@ impl Worker<'_> {
         let arguments = compat::pre_start_arguments(&script);
         self.run_before(compat::PRE_START, &arguments, surroundings, rendezvous, deadline).await?;
         let path = launch.folders.run.join(compat::SOURCED);
-        let environ = fs::read(&path).map_err(|source| StartError::File { path, source })?;
+        // The script wrote it, where it may have laid a link instead.
+        let environ = self
+            .user
+            .act(|| fs::read(&path))
+            .flatten()
+            .map_err(|source| StartError::File { path, source })?;
         self.sourced = compat::sourced(&environ, &self.environment(first, rendezvous));
         Ok(())
     }

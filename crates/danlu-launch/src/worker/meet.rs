@@ -33,7 +33,7 @@ impl Worker<'_> {
             self.write_beside("hostfile", &mpi_hostfile(launch, &rendezvous))?;
         }
         if launch.options.is_compatible_with(Compat::Modelarts) {
-            compat::modelarts_folders(launch, work)?;
+            compat::modelarts_folders(launch, work, &self.user)?;
         }
         if launch.options.is_compatible_with(Compat::Apulis)
             && let Some(first) = launch.ranks.first()
@@ -71,7 +71,11 @@ impl Worker<'_> {
     /// is there.
     fn write_apulis_files(&self, rendezvous: &Rendezvous) -> Result<(), StartError> {
         let launch = self.launch;
-        let home = launch.env.get("HOME").cloned().or_else(|| std::env::var("HOME").ok());
+        let own = || match &launch.user {
+            Some(user) => Some(user.home.display().to_string()),
+            None => std::env::var("HOME").ok(),
+        };
+        let home = launch.env.get("HOME").cloned().or_else(own);
         let Some(home) = home.filter(|_| launch.world_worker() == 0) else { return Ok(()) };
         let folder = Path::new(&home).join(".npu").join(launch.worker.job.to_string());
         let make = || -> io::Result<()> {
@@ -91,13 +95,19 @@ impl Worker<'_> {
             }
             write_whole(&folder.join("setup_environment_done"), "")
         };
-        make().map_err(|source| StartError::File { path: folder.clone(), source })
+        self.user.act(make).flatten().map_err(|source| StartError::File { path: folder.clone(), source })
     }
 
     /// Into the run folder, whole or not at all.
     fn write_beside(&self, name: &str, text: &str) -> Result<(), StartError> {
         let path = self.launch.folders.run.join(name);
-        write_whole(&path, text).map_err(|source| StartError::File { path, source })
+        let fresh = path.with_extension("new");
+        let write = || {
+            fs::write(&fresh, text)
+                .and_then(|()| self.user.give(&fresh))
+                .and_then(|()| fs::rename(&fresh, &path))
+        };
+        write().map_err(|source| StartError::File { path: path.clone(), source })
     }
 }
 

@@ -85,6 +85,7 @@ impl Bench {
                 python: None,
                 hints: data.join("hints.sock"),
             },
+            user: None,
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Accounts {
     /// Positions of workspaces that were forgotten; the next that are opened take them.
     vacant: BTreeSet<AccountId>,
     lending: bool,
+    /// The rules of workspaces that are not listed.
+    personal: Workspace,
     pub(crate) capacity: Usage,
     /// The part of it that works and takes jobs: guarantees are made good from nothing else.
     pub(super) in_service: Usage,
@@ -95,6 +97,7 @@ impl Accounts {
             names: BTreeMap::new(),
             vacant: BTreeSet::new(),
             lending: sharing.lending,
+            personal: sharing.personal.clone(),
             capacity,
             in_service,
             promised: Usage::default(),
@@ -108,11 +111,10 @@ impl Accounts {
 
     /// The same workspaces under other rules, unused; they keep their positions.
     pub(crate) fn renewed(&self, sharing: &Sharing, capacity: Usage, in_service: Usage) -> Self {
-        let nobody = Sharing { workspaces: BTreeMap::new(), ..*sharing };
+        let nobody = Sharing { workspaces: BTreeMap::new(), ..sharing.clone() };
         let mut accounts = Accounts::new(&nobody, capacity, in_service);
-        let unspoken_of = Workspace::default();
         for Account { name, .. } in &self.list {
-            accounts.open(name, sharing.workspaces.get(name).unwrap_or(&unspoken_of));
+            accounts.open(name, sharing.workspace(name));
         }
         for id in &self.vacant {
             accounts.vacate(*id);
@@ -125,11 +127,11 @@ impl Accounts {
         accounts
     }
 
-    /// The workspace of that name; one nobody spoke of has no guarantee and no limit.
+    /// The workspace of that name; one that is not listed has the rules of people's own.
     pub(crate) fn id(&mut self, name: &str) -> AccountId {
         match self.names.get(name) {
             Some(id) => *id,
-            None => self.open(name, &Workspace::default()),
+            None => self.open(name, &self.personal.clone()),
         }
     }
 

@@ -20,7 +20,6 @@ const MOST_DEVICES: u32 = 128;
 impl Scheduler {
     /// Why a job could never run here, with what would be accepted.
     pub fn check(&mut self, spec: &JobSpec) -> Result<(), FieldError> {
-        self.check_workspace(spec)?;
         if self.fleet.nodes().is_empty() {
             return Err(FieldError::new("", "there are no nodes here; wait for the engine to offer some"));
         }
@@ -28,16 +27,6 @@ impl Scheduler {
             return Err(self.impossible(spec));
         }
         self.check_limits(spec)
-    }
-
-    fn check_workspace(&self, spec: &JobSpec) -> Result<(), FieldError> {
-        let workspaces = &self.sharing.workspaces;
-        if workspaces.is_empty() || workspaces.contains_key(&spec.workspace) {
-            return Ok(());
-        }
-        let names: Vec<&String> = workspaces.keys().collect();
-        let message = format!("there is no workspace `{}`; there are {}", spec.workspace, listed(&names));
-        Err(FieldError::new("workspace", message))
     }
 
     /// A job larger than its workspace or its owner may ever use would wait for ever, and so would one that would fit only

@@ -159,11 +159,16 @@ impl Scheduler {
         holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices, now)).collect()
     }
 
+    /// When a running job should end, if there is anything to tell it by.
+    pub fn expected_end(&self, job: JobId, now: Timestamp) -> Option<Timestamp> {
+        let running = self.running.get(job)?;
+        (running.estimate.witness != Witness::Guess).then(|| running.typical_end_at(now))
+    }
+
     fn holder(&self, job: JobId, devices: usize, now: Timestamp) -> Option<Holder> {
         let running = self.running.get(job)?;
         let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
         nodes.dedup();
-        let expected = running.estimate.witness != Witness::Guess;
         Some(Holder {
             job,
             name: running.name.to_string(),
@@ -171,7 +176,7 @@ impl Scheduler {
             owner: running.owner.to_string(),
             devices: u32::try_from(devices).unwrap_or(u32::MAX),
             nodes: nodes.into_iter().map(|node| self.fleet.nodes()[node.ordinal()].name.clone()).collect(),
-            expected_end: expected.then(|| running.typical_end_at(now)),
+            expected_end: self.expected_end(job, now),
         })
     }
 

@@ -92,7 +92,7 @@ impl Scheduler {
             avoid,
         };
         Waiting {
-            place: Place { priority: Reverse(job.spec.priority), due, job: job.id },
+            place: Place { priority: Reverse(job.spec.priority()), due, job: job.id },
             class: Arc::new(class),
             owner,
             submitted_at: job.submitted_at,
@@ -145,7 +145,7 @@ impl Scheduler {
             account,
             owner,
             name: job.spec.name.as_str().into(),
-            priority: job.spec.priority,
+            priority: job.spec.priority(),
             preemptible: job.spec.preemptible,
             placed_at: attempt.placed_at,
             saved_at: attempt.saved_at,

@@ -15,6 +15,7 @@ use super::firm::FirmThen;
 use super::future::Future;
 use super::pass::{Entry, Pass};
 use super::queue::{Class, Place, Pools, Waiting};
+use super::running::SHORTEST;
 use super::running::{Ends, after};
 use super::usage::{Resource, Usage};
 use super::{Reservation, Scheduler};
@@ -260,7 +261,7 @@ impl Pass<'_> {
     /// When a waiting job should end that starts at a given time.
     pub(super) fn end_expected_of(&self, job: JobId, start: Timestamp) -> Timestamp {
         let waiting = self.scheduler.queue.get(job);
-        waiting.map_or(start, |waiting| after(start, waiting.estimate.most))
+        waiting.map_or(start, |waiting| after(start, waiting.estimate.most.max(SHORTEST)))
     }
 
     fn spare_beside(&self, class: &Class, usage: &Usage) -> Spare {

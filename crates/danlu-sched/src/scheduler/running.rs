@@ -63,7 +63,7 @@ pub(crate) struct Runnings {
 /// What a start costs: to come up, to read data, to compile.
 const RESTART: Span = Span::from_seconds(60);
 /// No estimate is shorter: it is doubled until it lies ahead.
-const SHORTEST: Span = Span::from_seconds(1);
+pub(crate) const SHORTEST: Span = Span::from_seconds(1);
 
 impl Running {
     /// Now, or when it should end: stopping a job that ends by itself in the time it would be given to stop gains nothing.

@@ -154,6 +154,7 @@ fn a_sharing(preempts: bool) -> impl Strategy<Value = Sharing> {
             lending,
             minimum_run_time: Span::from_seconds(minimum),
             workspaces: ["blue", "green", "red"].map(str::to_owned).into_iter().zip(workspaces).collect(),
+            ..Sharing::default()
         },
     )
 }
@@ -178,6 +179,7 @@ fn a_workspace(preempts: bool) -> impl Strategy<Value = Workspace> {
             },
             per_user: Amounts { nvidia: limits.2, ..Amounts::default() },
             head_of_line,
+            ..Workspace::default()
         },
     )
 }
@@ -249,7 +251,7 @@ pub(crate) fn a_spec(preempts: bool) -> impl Strategy<Value = JobSpec> {
                 _ => spec.any_of = devices,
             }
             workspace.clone_into(&mut spec.workspace);
-            (spec.workers, spec.priority, spec.cpus) = (workers, priority, Cpus::whole(cpus));
+            (spec.workers, spec.priority, spec.cpus) = (workers, Some(priority), Cpus::whole(cpus));
             spec.preemptible = preempts && !firm;
             spec.nodes.same_rack = same_rack && workers > 1;
             spec.max_time = time.map(Span::from_seconds);

@@ -260,7 +260,7 @@ fn read_spec(words: &[&str]) -> (String, JobSpec) {
             ["any-of", requests] => spec.any_of = requests.split(',').map(read_request).collect(),
             ["cpus", count] => spec.cpus = count.parse().unwrap(),
             ["memory", amount] => spec.memory = Some(amount.parse().unwrap()),
-            ["priority", number] => spec.priority = number.parse().unwrap(),
+            ["priority", number] => spec.priority = Some(number.parse().unwrap()),
             ["preemptible", "yes"] => spec.preemptible = true,
             ["max-time", time] => spec.max_time = Some(time.parse().unwrap()),
             ["arch", word] => spec.nodes.architecture = Some((*word).to_owned()),

@@ -136,7 +136,7 @@ proptest! {
         let owner = names[owner];
         let guaranteed = world.sharing.workspaces[owner].guaranteed.nvidia.unwrap().devices();
         for id in 100..100 + u64::from(guaranteed) {
-            let spec = JobSpec { priority: 9, ..one_device(owner, false) };
+            let spec = JobSpec { priority: Some(9), ..one_device(owner, false) };
             world.submit(id, "ada", spec);
         }
         world.plan();

@@ -197,7 +197,7 @@ proptest! {
             for preemption in &plan.preemptions {
                 let (victim, job) = (&before.jobs[&preemption.victim], &before.jobs[&preemption.for_job]);
                 if victim.spec.workspace == job.spec.workspace {
-                    prop_assert!(victim.spec.priority <= job.spec.priority);
+                    prop_assert!(victim.spec.priority() <= job.spec.priority());
                     continue;
                 }
                 prop_assert!(before.sharing.lending);

@@ -10,10 +10,11 @@ use danlu_core::policy::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
     CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page,
-    WorkspaceView,
+    UsagePoint, UsageQuery,
 };
 use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
@@ -126,14 +127,19 @@ pub(crate) async fn devices(
     Ok(Json(Page { items: context.app.devices_read().await, next: None }))
 }
 
-/// List workspaces with what they may use, use, borrow and lend
-#[utoipa::path(get, path = "/workspaces", tag = "cluster", responses((status = 200, body = Page<WorkspaceView>)))]
-pub(crate) async fn workspaces(
+/// Show how much of the cluster was in use over time
+///
+/// A look every minute, oldest first, a week back at most.
+#[utoipa::path(get, path = "/usage", tag = "cluster", params(UsageQuery), responses((status = 200, body = Page<UsagePoint>)))]
+pub(crate) async fn usage(
     State(context): State<Context>,
     asker: Asker,
-) -> Result<Json<Page<WorkspaceView>>, Failure> {
+    Query(query): Query<UsageQuery>,
+) -> Result<Json<Page<UsagePoint>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.workspaces(), next: None }))
+    let since = query.since.unwrap_or_else(|| Timestamp::now() - SignedDuration::from_hours(24));
+    let limit = query.limit.unwrap_or(500).clamp(1, 20_000);
+    Ok(Json(Page { items: context.app.usage.since(since, limit as usize), next: None }))
 }
 
 /// Follow what changes

@@ -8,7 +8,7 @@ use danlu_core::Event;
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
-use danlu_types::api::{Explanation, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
+use danlu_types::api::{Explanation, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 use super::Context;
 use super::extract::{Body, Failure, OptionalBody, Path, Query, json_problem};
 use crate::app::store_problem;
-use crate::people::Asker;
+use crate::people::{Asker, require_of_platform};
 
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1000;
@@ -81,10 +81,27 @@ pub(crate) async fn list(
     Ok(Json(Page { items: context.app.views(&jobs).await, next }))
 }
 
+/// Count jobs by their states
+///
+/// Takes what the list takes, less `cursor` and `limit`.
+#[utoipa::path(get, path = "/jobs/counts", tag = "jobs", operation_id = "job_counts", params(JobQuery),
+    responses((status = 200, body = JobCounts)))]
+pub(crate) async fn counts(
+    State(context): State<Context>,
+    asker: Asker,
+    Query(query): Query<JobQuery>,
+) -> Result<Json<JobCounts>, Failure> {
+    let mut filter = read_filter(query)?;
+    filter.visible = context.app.directory.visible_to(&asker.person);
+    filter.before = None;
+    Ok(Json(context.app.store.jobs_count(&filter).await.map_err(store_problem)?))
+}
+
 fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
     let bad = |detail: String| Problem::new(ProblemCode::BadRequest, detail);
     let mut filter = JobFilter {
         workspace: query.workspace,
+        owner: query.owner,
         name: query.name,
         search: query.search,
         limit: query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, LARGEST_LIMIT),
@@ -117,7 +134,7 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
             cursor.parse().map_err(|_| bad("`cursor` is not one that this server gave".to_owned()))?;
         filter.before = Some(before);
     }
-    let texts = [&filter.workspace, &filter.name, &filter.search];
+    let texts = [&filter.workspace, &filter.owner, &filter.name, &filter.search];
     if texts.into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(bad("filters may not hold NUL characters".to_owned()));
     }
@@ -183,6 +200,23 @@ pub(crate) async fn release(
     Path(id): Path<JobId>,
 ) -> Result<Json<JobView>, Failure> {
     change(context, &asker, id, Event::Release { by: asker.name() }).await
+}
+
+/// Let a job start that asks for more than its workspace gives without approval
+#[utoipa::path(post, path = "/jobs/{id}/approval", tag = "jobs", params(("id" = u64, Path)), responses(
+    (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn approve(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(id): Path<JobId>,
+) -> Result<Json<JobView>, Failure> {
+    let job = context.app.job_for(&asker, id, Action::ApproveJob).await?;
+    if context.app.directory.is_personal(&job.spec.workspace) {
+        // Everybody owns their own.
+        require_of_platform(&asker, Action::RunWorkspaces)?;
+    }
+    let job = context.app.change(id, Event::Approve { by: asker.name() }).await?;
+    Ok(Json(context.app.view(&job).await))
 }
 
 async fn change(context: Context, asker: &Asker, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {

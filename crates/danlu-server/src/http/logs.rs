@@ -12,7 +12,7 @@ use danlu_core::policy::Action;
 use danlu_core::view::{exit_code, reason};
 use danlu_core::{Attempt, Job};
 use danlu_store::logs::{self, Follower, LogError, LogPage, LogSource, Pattern};
-use danlu_types::api::{JobState, LogLine, LogMessage, LogQuery, Page};
+use danlu_types::api::{JobState, LogLine, LogLines, LogMessage, LogQuery};
 use danlu_types::{AttemptNumber, JobId, Problem, ProblemCode, Rank, WorkerIndex};
 use futures::Stream;
 
@@ -34,21 +34,30 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Lines of all ranks, merged by time, oldest first; with `tail`, the last so many. With `search`, a page may hold few lines
 /// or none and still have a `next`: the server reads so much at a time and answers with what it has found.
 #[utoipa::path(get, path = "/jobs/{id}/logs", tag = "logs", params(("id" = u64, Path), LogQuery),
-    responses((status = 200, body = Page<LogLine>)))]
+    responses((status = 200, body = LogLines)))]
 pub(crate) async fn page(
     State(context): State<Context>,
     asker: Asker,
     Path(id): Path<JobId>,
     Query(query): Query<LogQuery>,
-) -> Result<Json<Page<LogLine>>, Failure> {
+) -> Result<Json<LogLines>, Failure> {
     let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     let sources = sources(&context.app, &job, &query, None)?;
+    let first = query.attempt.unwrap_or_else(|| last_attempt(&job));
+    if query.line.is_some() && query.rank.is_none() {
+        return Err(Failure(Problem::new(
+            ProblemCode::BadRequest,
+            "`line` needs a `rank`: each counts its own",
+        )));
+    }
     let app = context.app.clone();
     let read = tokio::task::spawn_blocking(move || read(&app, &sources, &query)).await;
     let page = read
         .map_err(|_| Problem::new(ProblemCode::Internal, "reading the log failed"))?
         .map_err(log_problem)?;
-    Ok(Json(Page { items: page.lines, next: page.more.then_some(page.next) }))
+    let end = format!("{first}!{}", page.next);
+    let next = page.more.then_some(page.next);
+    Ok(Json(LogLines { items: page.lines, next, before: page.before, end }))
 }
 
 fn read(app: &App, sources: &[LogSource], query: &LogQuery) -> Result<LogPage, LogError> {
@@ -56,8 +65,14 @@ fn read(app: &App, sources: &[LogSource], query: &LogQuery) -> Result<LogPage, L
     let cursor = query.cursor.as_deref();
     match (&query.search, query.tail) {
         (Some(search), _) => logs::search(sources, &pattern(search, query.regex)?, cursor, limit),
-        (None, Some(tail)) => logs::tail(sources, tail.min(LARGEST_LIMIT) as usize, &app.line_counts),
-        (None, None) => logs::page(sources, cursor, limit),
+        (None, Some(tail)) => {
+            let count = tail.min(LARGEST_LIMIT) as usize;
+            logs::tail(sources, query.before.as_deref(), count, &app.line_counts)
+        }
+        (None, None) => match (query.line, sources) {
+            (Some(number), [source]) => logs::page_at(source, number, limit),
+            _ => logs::page(sources, cursor, limit),
+        },
     }
 }
 
@@ -133,7 +148,8 @@ impl Following {
         let (tail, counting) = (query.tail.take(), app.clone());
         let (follower, lines) = tokio::task::spawn_blocking(move || match (cursor, tail) {
             (None, Some(count)) => {
-                let page = logs::tail(&sources, count.min(LARGEST_LIMIT) as usize, &counting.line_counts)?;
+                let page =
+                    logs::tail(&sources, None, count.min(LARGEST_LIMIT) as usize, &counting.line_counts)?;
                 Follower::new(sources, Some(&page.next)).map(|follower| (follower, page.lines))
             }
             (cursor, _) => Follower::new(sources, cursor.as_deref()).map(|follower| (follower, Vec::new())),
@@ -248,7 +264,7 @@ fn sources(
 }
 
 /// The newest attempt; 1 where there is none yet, which is then the first to be followed.
-pub(super) fn last_attempt(job: &Job) -> AttemptNumber {
+pub(crate) fn last_attempt(job: &Job) -> AttemptNumber {
     let live = job.active().map(|attempt| attempt.number);
     live.or(job.past.last().map(|past| past.attempt.number)).unwrap_or(AttemptNumber(1))
 }

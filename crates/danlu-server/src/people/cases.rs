@@ -1,23 +1,19 @@
-//! What people do with accounts: sign in, make, change, delete.
+//! What people do with accounts: make, change, delete.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
 
 use danlu_core::policy::{self, Action};
 use danlu_store::DirectoryRow;
-use danlu_types::account::{AccountName, Registration, Scope, Standing};
-use danlu_types::api::{
-    AccountChange, AccountView, Invitation, NewAccount, NewPassword, SignIn, TokenKind, Whoami,
-};
-use danlu_types::{FieldError, Problem, ProblemCode, Sharing};
-use jiff::{SignedDuration, Timestamp};
+use danlu_types::account::{AccountName, Registration, Standing};
+use danlu_types::api::{AccountChange, AccountView, Invitation, NewAccount, TokenKind, Whoami};
+use danlu_types::{FieldError, Problem, ProblemCode};
+use jiff::Timestamp;
 
-use super::register::{Account, Token, account_row, no_account_row, token_row};
-use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, new_secret, password, require};
+use super::links::new_link;
+use super::register::{Account, account_row, no_account_row, token_row};
+use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, password, require};
 use crate::app::store_problem;
 
-const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(24 * 7);
-const LINK_LASTS: SignedDuration = SignedDuration::from_hours(48);
 pub(super) const LONGEST_TEXT: usize = 200;
 
 impl Directory {
@@ -40,77 +36,8 @@ impl Directory {
         self.view(name)
     }
 
-    /// The secret of a new session. Says the same, and takes as long, whatever is wrong.
-    pub(crate) async fn sign_in(&self, request: SignIn, from: IpAddr) -> Result<(String, Asker), Problem> {
-        let name: String = request.name.chars().take(LONGEST_TEXT).collect();
-        if let Some(pause) = self.pause(&name, from) {
-            let seconds = pause.as_secs() + 1;
-            let detail = format!("too many tries; wait {seconds} seconds");
-            return Err(Problem::new(ProblemCode::TooManyRequests, detail));
-        }
-        let account = name.parse().ok().and_then(|name| self.register().account(&name).cloned());
-        let stored = account.as_ref().and_then(|account| account.password.clone());
-        let matches = blocking(move || password::matches(&request.password, stored.as_deref())).await?;
-        let Some(account) = account.filter(|account| matches && account.standing == Standing::Active) else {
-            let now = Instant::now();
-            let mut guesses = self.guesses();
-            guesses.by_name.failed(name, now);
-            guesses.by_address.failed(from, now);
-            return Err(Problem::new(ProblemCode::Unauthenticated, "no account with this name and password")
-                .with_hint(
-                    "a new account works once it was approved; an administrator can reset a password",
-                ));
-        };
-        self.guesses().by_name.succeeded(&name);
-
-        let secret = new_secret();
-        let token = Token {
-            id: new_id(),
-            account: account.name.clone(),
-            kind: TokenKind::Session,
-            name: format!("signed in from {from}"),
-            scope: Scope::All,
-            created_at: Timestamp::now(),
-            expires_at: Some(Timestamp::now() + SESSION_LASTS),
-        };
-        let deed = Deed {
-            by: account.name.as_str(),
-            from,
-            action: "session.begin",
-            subject: account.name.to_string(),
-            before: None,
-            after: None,
-        };
-        let now = Timestamp::now();
-        // Nobody else takes away what is over.
-        let mut rows = self
-            .register()
-            .revocations(&account.name, |token| token.expires_at.is_some_and(|end| end <= now));
-        rows.push(token_row(&secret, &token));
-        self.write(rows, deed).await.map_err(store_problem)?;
-        let asker = self.asker(&secret, from).ok_or_else(|| no_account(&account.name))?;
-        Ok((secret, asker))
-    }
-
-    fn pause(&self, name: &String, from: IpAddr) -> Option<Duration> {
-        let guesses = self.guesses();
-        let now = Instant::now();
-        // Everybody on one machine shares its address; a name is counted there all the same.
-        let by_address = guesses.by_address.pause(&from, now).filter(|_| !from.is_loopback());
-        guesses.by_name.pause(name, now).max(by_address)
-    }
-
-    pub(crate) async fn sign_out(&self, asker: &Asker) -> Result<(), Problem> {
-        self.revoke(asker, &asker.person.name.clone(), &asker.token.clone()).await
-    }
-
     /// An account that its future owner asks for.
-    pub(crate) async fn register_self(
-        &self,
-        new: NewAccount,
-        from: IpAddr,
-        workspaces: &Sharing,
-    ) -> Result<AccountView, Problem> {
+    pub(crate) async fn register_self(&self, new: NewAccount, from: IpAddr) -> Result<AccountView, Problem> {
         if self.registration == Registration::Closed {
             let detail = "accounts are made by administrators here";
             return Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask one for an account"));
@@ -119,16 +46,11 @@ impl Directory {
             return Err(Problem::invalid_fields(vec![FieldError::new("password", "is missing")]));
         }
         let name = new.name.to_string();
-        Ok(self.create(new, Standing::Waiting, &name, from, workspaces).await?.account)
+        Ok(self.create(new, Standing::Waiting, &name, from).await?.account)
     }
 
-    pub(crate) async fn create_account(
-        &self,
-        asker: &Asker,
-        new: NewAccount,
-        workspaces: &Sharing,
-    ) -> Result<Invitation, Problem> {
-        self.create(new, Standing::Active, &asker.name(), asker.from, workspaces).await
+    pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
+        self.create(new, Standing::Active, &asker.name(), asker.from).await
     }
 
     async fn create(
@@ -137,7 +59,6 @@ impl Directory {
         standing: Standing,
         by: &str,
         from: IpAddr,
-        workspaces: &Sharing,
     ) -> Result<Invitation, Problem> {
         check_text("display_name", new.display_name.as_deref())?;
         check_text("email", new.email.as_deref())?;
@@ -152,7 +73,7 @@ impl Directory {
         }
         // Everybody owns the workspace of their name: nobody may come to own one that is there already.
         let name = new.name.as_str();
-        if workspaces.workspaces.contains_key(name) || !self.register().members(name).is_empty() {
+        if self.register().has_workspace(name) {
             let detail = format!("`{name}` is the name of a workspace");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
         }
@@ -166,7 +87,7 @@ impl Directory {
             created_at: Timestamp::now(),
         };
         let mut rows = vec![account_row(&account)];
-        let link = account.password.is_none().then(|| link_to(&account.name));
+        let link = account.password.is_none().then(|| new_link(&account.name, TokenKind::PasswordLink));
         rows.extend(link.iter().map(|(secret, token)| token_row(secret, token)));
         let view = self.register().account_view(&account);
         let subject = account.name.to_string();
@@ -206,7 +127,7 @@ impl Directory {
         let mut rows = vec![account_row(&account)];
         if account.standing == Standing::Disabled {
             // Enabled again, nobody should find old sessions open.
-            rows.extend(self.register().revocations(name, |token| token.kind == TokenKind::Session));
+            rows.extend(self.register().revocations(name, |token| token.kind != TokenKind::Api));
         }
         let by = asker.name();
         let subject = name.to_string();
@@ -237,72 +158,6 @@ impl Directory {
         };
         self.write(rows, deed).await.map_err(store_problem)
     }
-
-    /// A link by which the owner of an account sets a new password; earlier links end.
-    pub(crate) async fn password_link(
-        &self,
-        asker: &Asker,
-        name: &AccountName,
-    ) -> Result<Invitation, Problem> {
-        let _one_at_a_time = self.changing.lock().await;
-        let view = self.view(name)?;
-        let (secret, token) = link_to(name);
-        let mut rows = self.register().revocations(name, |token| token.kind == TokenKind::PasswordLink);
-        rows.push(token_row(&secret, &token));
-        let by = asker.name();
-        let subject = name.to_string();
-        let deed = Deed {
-            by: &by,
-            from: asker.from,
-            action: "account.password_link",
-            subject,
-            before: None,
-            after: None,
-        };
-        self.write(rows, deed).await.map_err(store_problem)?;
-        Ok(Invitation { account: view, password_link: Some(secret) })
-    }
-
-    /// Sets a password with the present one or with a link; all sessions of the account end.
-    pub(crate) async fn set_password(
-        &self,
-        name: &AccountName,
-        new: NewPassword,
-        from: IpAddr,
-    ) -> Result<(), Problem> {
-        let wrong = || {
-            Problem::new(ProblemCode::Unauthenticated, "the present password or the link is not right")
-                .with_hint("a link works once and for two days; an administrator can make another")
-        };
-        if let Some(pause) = self.pause(&name.to_string(), from) {
-            let detail = format!("too many tries; wait {} seconds", pause.as_secs() + 1);
-            return Err(Problem::new(ProblemCode::TooManyRequests, detail));
-        }
-        password::check(&new.password)?;
-        let is_link = |token: &Token| {
-            let lasts = token.expires_at.is_none_or(|end| end > Timestamp::now());
-            token.kind == TokenKind::PasswordLink && token.account == *name && lasts
-        };
-        let by_link =
-            new.link.as_deref().is_some_and(|link| self.register().token(link).is_some_and(is_link));
-        let stored = self.register().account(name).and_then(|account| account.password.clone());
-        let current = new.current.unwrap_or_default();
-        let allowed = by_link || blocking(move || password::matches(&current, stored.as_deref())).await?;
-        if !allowed {
-            self.guesses().by_name.failed(name.to_string(), Instant::now());
-            return Err(wrong());
-        }
-        let hash = hashed(new.password).await?;
-        let _one_at_a_time = self.changing.lock().await;
-        let mut account = self.register().account(name).cloned().ok_or_else(wrong)?;
-        account.password = Some(hash);
-        let mut rows = self.register().revocations(name, |token| token.kind != TokenKind::Api);
-        rows.push(account_row(&account));
-        let subject = name.to_string();
-        let deed =
-            Deed { by: name.as_str(), from, action: "account.password", subject, before: None, after: None };
-        self.write(rows, deed).await.map_err(store_problem)
-    }
 }
 
 pub(super) fn require_of_account(asker: &Asker, name: &AccountName, action: Action) -> Result<(), Problem> {
@@ -310,31 +165,19 @@ pub(super) fn require_of_account(asker: &Asker, name: &AccountName, action: Acti
     require(asker, relation, action, Action::SeeAccount, || no_account(name))
 }
 
-fn link_to(name: &AccountName) -> (String, Token) {
-    let now = Timestamp::now();
-    let token = Token {
-        id: new_id(),
-        account: name.clone(),
-        kind: TokenKind::PasswordLink,
-        name: "a link to set a password".to_owned(),
-        scope: Scope::Read,
-        created_at: now,
-        expires_at: Some(now + LINK_LASTS),
-    };
-    (new_secret(), token)
-}
-
 pub(super) fn new_id() -> String {
     use rand::Rng;
     format!("{:012x}", rand::rng().random::<u64>() >> 16)
 }
 
-async fn hashed(password: String) -> Result<String, Problem> {
+pub(super) async fn hashed(password: String) -> Result<String, Problem> {
     password::check(&password)?;
     blocking(move || password::hash(&password)).await?
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Problem::new(ProblemCode::Internal, "the server is shutting down"))

@@ -3,7 +3,6 @@
 use danlu_core::policy::Action;
 use danlu_types::account::{AccountName, WorkspaceRole};
 use danlu_types::api::{MadeToken, MemberView, NewToken, TokenKind, TokenView};
-use danlu_types::spec::is_name;
 use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
@@ -95,7 +94,12 @@ impl Directory {
         Ok(self.register().members(workspace))
     }
 
-    fn require_of_workspace(&self, asker: &Asker, workspace: &str, action: Action) -> Result<(), Problem> {
+    pub(super) fn require_of_workspace(
+        &self,
+        asker: &Asker,
+        workspace: &str,
+        action: Action,
+    ) -> Result<(), Problem> {
         let relation = self.to_workspace(&asker.person, workspace);
         require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))
     }
@@ -109,8 +113,10 @@ impl Directory {
         role: Option<WorkspaceRole>,
     ) -> Result<(), Problem> {
         self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
-        if !is_name(workspace) {
-            return Err(no_workspace(workspace));
+        if !self.has_workspace(workspace) {
+            return Err(no_workspace(workspace).with_hint(format!(
+                "an administrator makes it with `danlu admin workspace create {workspace}`"
+            )));
         }
         let _one_at_a_time = self.changing.lock().await;
         let before = {
@@ -137,7 +143,7 @@ impl Directory {
     }
 }
 
-fn no_workspace(name: &str) -> Problem {
+pub(crate) fn no_workspace(name: &str) -> Problem {
     let name: String = name.chars().take(63).collect();
     Problem::new(ProblemCode::NotFound, format!("there is no workspace `{name}`"))
 }

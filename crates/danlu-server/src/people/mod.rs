@@ -5,9 +5,12 @@
 
 mod cases;
 mod grants;
+mod links;
 mod password;
 mod register;
+mod signing_in;
 mod throttle;
+mod workspaces;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +24,7 @@ use jiff::Timestamp;
 use rand::Rng;
 use serde::Serialize;
 
+pub(crate) use grants::no_workspace;
 use register::{Account, Register, Token};
 use throttle::Throttle;
 
@@ -45,6 +49,8 @@ pub(crate) struct Directory {
 struct Guesses {
     by_name: Throttle<String>,
     by_address: Throttle<IpAddr>,
+    /// Sign-in links that were none, by address. They name no account that could be counted.
+    links: Throttle<IpAddr>,
 }
 
 /// Who a request comes from.
@@ -85,6 +91,7 @@ impl Directory {
                 tracing::error!("{trouble}; it counts as missing");
             }
         }
+        register.list_all();
         let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
         let directory = Directory {
             store,

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use danlu_core::policy::Person;
 use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Scope, Standing, WorkspaceRole};
-use danlu_types::api::{AccountView, MemberView, Membership, TokenKind, TokenView};
+use danlu_types::api::{AccountView, MemberView, Membership, SharingRules, TokenKind, TokenView};
+use danlu_types::{Sharing, Workspace};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -50,6 +51,11 @@ struct Member {
 const ACCOUNT: &str = "account";
 const TOKEN: &str = "token";
 const MEMBER: &str = "member";
+const WORKSPACE: &str = "workspace";
+const SHARING: &str = "sharing";
+/// What has happened once and for all.
+const MILESTONE: &str = "milestone";
+const ADMIN_SIGNED_IN: &str = "admin_signed_in";
 
 /// What is kept of a secret: enough to know it again, too little to use it.
 pub(crate) fn hash(secret: &str) -> String {
@@ -85,14 +91,29 @@ pub(crate) fn member_row(
     row(MEMBER, format!("{workspace}/{account}"), role.map(|role| Member { role }).as_ref())
 }
 
+pub(crate) fn workspace_row(name: &str, rules: Option<&Workspace>) -> DirectoryRow {
+    row(WORKSPACE, name.to_owned(), rules)
+}
+
+pub(crate) fn sharing_row(rules: &SharingRules) -> DirectoryRow {
+    row(SHARING, String::new(), Some(rules))
+}
+
+/// From here on, a starting server makes nobody a way in.
+pub(crate) fn admin_has_signed_in_row() -> DirectoryRow {
+    row(MILESTONE, ADMIN_SIGNED_IN.to_owned(), Some(&serde_json::Map::new()))
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Register {
     accounts: BTreeMap<AccountName, Account>,
     /// By the hash of their secret.
     tokens: HashMap<String, Token>,
     members: BTreeMap<String, BTreeMap<AccountName, WorkspaceRole>>,
+    sharing: Sharing,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
+    admin_has_signed_in: bool,
 }
 
 impl Register {
@@ -102,6 +123,13 @@ impl Register {
             ACCOUNT => self.file_account(row),
             TOKEN => self.file_token(row),
             MEMBER => self.file_member(row),
+            WORKSPACE => self.file_workspace(row),
+            SHARING => self.file_sharing(row),
+            MILESTONE if row.key == ADMIN_SIGNED_IN => {
+                self.admin_has_signed_in = row.value.is_some();
+                Some(())
+            }
+            crate::unix_users::UNIX_USER => Some(()),
             _ => None,
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
@@ -146,6 +174,45 @@ impl Register {
         Some(())
     }
 
+    fn file_workspace(&mut self, row: &DirectoryRow) -> Option<()> {
+        match &row.value {
+            Some(value) => self.sharing.workspaces.insert(row.key.clone(), serde_json::from_str(value).ok()?),
+            None => self.sharing.workspaces.remove(&row.key),
+        };
+        Some(())
+    }
+
+    fn file_sharing(&mut self, row: &DirectoryRow) -> Option<()> {
+        let SharingRules { lending, minimum_run_time, personal } =
+            serde_json::from_str(row.value.as_ref()?).ok()?;
+        let workspaces = std::mem::take(&mut self.sharing.workspaces);
+        self.sharing = Sharing { lending, minimum_run_time, personal, workspaces };
+        Some(())
+    }
+
+    /// Lists workspaces that are there only by their people: before there were rules, nobody had to make one.
+    pub(crate) fn list_all(&mut self) {
+        let unlisted: Vec<String> =
+            self.members.keys().filter(|name| !self.has_workspace(name)).cloned().collect();
+        self.sharing.workspaces.extend(unlisted.into_iter().map(|name| (name, Workspace::default())));
+    }
+
+    pub(crate) fn sharing(&self) -> &Sharing {
+        &self.sharing
+    }
+
+    /// Those that were made, everybody's, and each person's own.
+    pub(crate) fn has_workspace(&self, name: &str) -> bool {
+        let is_own = || name.parse().is_ok_and(|name| self.accounts.contains_key(&name));
+        name == EVERYBODYS || self.sharing.workspaces.contains_key(name) || is_own()
+    }
+
+    /// Rows that take everybody out of a workspace.
+    pub(crate) fn dismissals(&self, workspace: &str) -> Vec<DirectoryRow> {
+        let members = self.members.get(workspace).into_iter().flatten();
+        members.map(|(account, _)| member_row(workspace, account, None)).collect()
+    }
+
     pub(crate) fn account(&self, name: &AccountName) -> Option<&Account> {
         self.accounts.get(name)
     }
@@ -156,6 +223,16 @@ impl Register {
 
     pub(crate) fn token(&self, secret: &str) -> Option<&Token> {
         self.tokens.get(&hash(secret))
+    }
+
+    /// The link of this kind behind a secret, if it is still good.
+    pub(crate) fn link(&self, secret: &str, kind: TokenKind, now: Timestamp) -> Option<&Token> {
+        let is_good = |token: &&Token| token.kind == kind && token.expires_at.is_none_or(|end| end > now);
+        self.token(secret).filter(is_good)
+    }
+
+    pub(crate) fn admin_has_signed_in(&self) -> bool {
+        self.admin_has_signed_in
     }
 
     /// The tokens of an account, and the keys of their rows.
@@ -184,7 +261,8 @@ impl Register {
         let token = self.token(secret)?.clone();
         let is_over = token.expires_at.is_some_and(|end| end <= now);
         let account = self.account(&token.account)?;
-        if is_over || token.kind == TokenKind::PasswordLink || account.standing != Standing::Active {
+        let is_for_asking = matches!(token.kind, TokenKind::Api | TokenKind::Session);
+        if is_over || !is_for_asking || account.standing != Standing::Active {
             return None;
         }
         let person = Person { name: account.name.clone(), admin: account.admin, scope: token.scope };

@@ -15,6 +15,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 
 use crate::app::App;
+use crate::unix_users::UnixUserError;
 
 /// What this server has done already, so that a pass costs little when there is nothing to do. Forgetting it is harmless:
 /// the engine's calls are idempotent.
@@ -88,8 +89,18 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(node) = nodes.iter().find(|node| node.name == *name) else {
         return failed(FailureCause::NodeLost, format!("node `{name}` is not in the inventory"));
     };
-    let Some(file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
+    let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
         return Launched::Later;
+    };
+    let shared = app.directory.shared_folder(&job.spec.workspace);
+    file.env.extend(shared.map(|folder| ("DANLU_SHARED_DIR".to_owned(), folder)));
+    file.user = match app.users.of(&job.owner).await {
+        Ok(user) => user,
+        Err(error @ (UnixUserError::Store(_) | UnixUserError::LookUp { .. })) => {
+            tracing::error!(job.id = %job.id, "could not launch worker {worker}: {}", crate::error_chain(&error));
+            return Launched::Later;
+        }
+        Err(error) => return failed(FailureCause::StartFailed, error.to_string()),
     };
     match app.engine.launch(&file).await {
         Ok(()) => Launched::Yes,

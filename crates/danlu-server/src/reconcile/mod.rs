@@ -35,6 +35,7 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(observe_loop(app.clone(), stop.clone()));
     loops.spawn(retain_loop(app.clone(), stop.clone()));
     loops.spawn(device_loop(app.clone(), stop.clone()));
+    loops.spawn(usage_loop(app.clone(), stop.clone()));
     loops
 }
 
@@ -104,6 +105,16 @@ async fn device_loop(app: Arc<App>, stop: CancellationToken) {
         if last.is_none_or(|last| last.elapsed() >= every) {
             answered = app.take_readings().await;
             last = Some(Instant::now());
+        }
+    }
+}
+
+async fn usage_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        app.note_usage().await;
+        tokio::select! {
+            () = tokio::time::sleep(crate::usage::LOOK_EVERY) => {}
+            () = stop.cancelled() => return,
         }
     }
 }

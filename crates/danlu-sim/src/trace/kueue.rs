@@ -78,7 +78,7 @@ pub fn generate() -> Trace {
     Trace {
         name: "kueue baseline".to_owned(),
         nodes: (1..=COHORTS).map(node).collect(),
-        sharing: Sharing { lending: true, minimum_run_time: Span::default(), workspaces },
+        sharing: Sharing { minimum_run_time: Span::default(), workspaces, ..Sharing::default() },
         jobs,
         interventions: Vec::new(),
         notes: vec![
@@ -96,7 +96,7 @@ fn class_jobs<'a>(class: &'a Class, cohort: u32, queue: &'a str) -> impl Iterato
             name: format!("{}-{number}", class.name),
             workspace: queue.to_owned(),
             cpus: Cpus::whole(class.units),
-            priority: class.priority,
+            priority: Some(class.priority),
             preemptible: true,
             nodes: NodeSelection { labels: cohort_label(cohort), ..NodeSelection::default() },
             labels: BTreeMap::from([(CLASS_LABEL.to_owned(), class.name.to_owned())]),

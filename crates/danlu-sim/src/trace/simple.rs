@@ -95,7 +95,7 @@ fn job(row: &Row<'_>, submit_at: Span, assumptions: &Assumptions) -> Result<SimJ
         workspace.clone_into(&mut spec.workspace);
     }
     if let Some(priority) = row.number("priority", "a whole number from 1 to 9")? {
-        spec.priority = priority;
+        spec.priority = Some(priority);
     }
     spec.preemptible = match row.text("preemptible") {
         Some("true" | "yes" | "1") => true,
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((large.submit_at, large.owner.as_str()), (Span::from_seconds(5), "ann"));
         let spec = &large.spec;
         assert_eq!((spec.workers, spec.devices.kind), (2, Some(DeviceKind::Ascend)));
-        assert_eq!((spec.name.as_str(), spec.workspace.as_str(), spec.priority), ("resnet", "vision", 7));
+        assert_eq!((spec.name.as_str(), spec.workspace.as_str(), spec.priority()), ("resnet", "vision", 7));
         assert!(spec.preemptible && spec.max_time == Some(Span::from_seconds(86_400)));
     }
 

@@ -41,7 +41,7 @@ fn a_job() -> impl Strategy<Value = SimJob> {
                 workers,
                 devices: DeviceRequest { kind, model: None, count: DeviceCount::whole(count) },
                 cpus: Cpus::whole(cpus),
-                priority,
+                priority: Some(priority),
                 retry: Retry { limit, on: vec![RetryCause::NodeLost] },
                 max_time: max_time.map(Span::from_seconds),
                 ..JobSpec::of_command("true")

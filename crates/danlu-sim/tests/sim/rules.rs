@@ -29,7 +29,7 @@ fn preemption_loses_the_work_since_the_last_checkpoint() {
         SimJob { spec: spec("careless", 1, "ascend:8"), checkpoint_every: None, ..careful.clone() };
     let urgent = SimJob::succeeding(minutes(50), spec("urgent", 2, "ascend:8"), minutes(5));
     let preempt = |job| Intervention { at: minutes(50), what: Happening::Preempt { job, for_job: 2 } };
-    let urgent = SimJob { spec: JobSpec { priority: 9, ..urgent.spec.clone() }, ..urgent };
+    let urgent = SimJob { spec: JobSpec { priority: Some(9), ..urgent.spec.clone() }, ..urgent };
     let report = simulate(World {
         nodes: two_nodes(),
         jobs: vec![careful, careless, urgent],
@@ -113,6 +113,7 @@ fn idle_guarantees_are_lent_and_taken_back() {
         lending,
         minimum_run_time: minutes(5),
         workspaces: [workspace("vision"), workspace("speech")].into_iter().collect(),
+        ..Sharing::default()
     };
     let job = |name: &str, workspace: &str, at, runs| SimJob {
         checkpoint_every: Some(minutes(20)),

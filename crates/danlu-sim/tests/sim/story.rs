@@ -54,7 +54,7 @@ fn an_afternoon_on_two_machines() {
         retry: Retry { limit: 2, on: vec![RetryCause::NodeLost] },
         ..spec("patient", 1, "ascend:4")
     };
-    let urgent = JobSpec { priority: 9, ..spec("urgent", 1, "ascend:8") };
+    let urgent = JobSpec { priority: Some(9), ..spec("urgent", 1, "ascend:8") };
     let endless = JobSpec { max_time: Some(minutes(20)), ..spec("endless", 1, "ascend:1") };
     let jobs = vec![
         SimJob::succeeding(minutes(0), spec("first", 1, "ascend:8"), minutes(60)),

@@ -15,20 +15,34 @@ use super::{LARGEST_PAGE_BYTES, LogError, LogSource};
 
 const BLOCK: u64 = 32 << 10;
 
-/// The last `count` lines over all sources in their order, and the end of each source.
+/// Lines, and where they begin and end in each source.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) lines: Vec<LogLine>,
+    pub(super) begins: Vec<Position>,
+    pub(super) ends: Vec<Position>,
+}
+
+/// The last `count` lines over all sources in their order: those before the given places, or before the sources' ends.
 ///
 /// The latest of the sources' last lines is taken until there are enough, so each rank's lines are its last ones.
 pub(super) fn tail(
     sources: &[LogSource],
+    before: Option<&[Position]>,
     count: usize,
     counts: &LineCounts,
-) -> Result<(Vec<LogLine>, Vec<Position>), LogError> {
+) -> Result<Tail, LogError> {
     let mut readers = Vec::with_capacity(sources.len());
     let mut ends = Vec::with_capacity(sources.len());
+    let mut begins = Vec::with_capacity(sources.len());
     let mut last_lines = BinaryHeap::new();
     for (index, source) in sources.iter().enumerate() {
-        let mut reader = Lines::from_end(&source.path, counts)?;
+        let mut reader = match before {
+            Some(positions) => Lines::before(&source.path, positions[index]),
+            None => Lines::from_end(&source.path, counts)?,
+        };
         ends.push(reader.end());
+        begins.push(reader.end());
         if count > 0 {
             last_lines.extend(reader.previous_line(source, index)?);
         }
@@ -38,12 +52,21 @@ pub(super) fn tail(
     let mut bytes = 0;
     while lines.len() < count && bytes < LARGEST_PAGE_BYTES {
         let Some(last) = last_lines.pop() else { break };
-        bytes += last.value.text.len();
-        lines.push(last.value);
+        let (line, begin) = last.value;
+        bytes += line.text.len();
+        lines.push(line);
+        begins[last.source] = begin;
         last_lines.extend(readers[last.source].previous_line(&sources[last.source], last.source)?);
     }
+    // A source that gave all its lines begins at its beginning, whatever cannot be decoded there.
+    let unfinished: Vec<usize> = last_lines.iter().map(|last| last.source).collect();
+    for (index, begin) in begins.iter_mut().enumerate() {
+        if count > 0 && !unfinished.contains(&index) {
+            *begin = Position::default();
+        }
+    }
     lines.reverse();
-    Ok((lines, ends))
+    Ok(Tail { lines, begins, ends })
 }
 
 /// A file's complete lines, last first.
@@ -76,6 +99,11 @@ impl<'a> Lines<'a> {
         Ok(lines)
     }
 
+    /// The lines before a place that a cursor named.
+    fn before(path: &'a Path, position: Position) -> Self {
+        Lines { path, data: Vec::new(), begin: position.offset, number: position.number }
+    }
+
     /// Behind the last line that was not given.
     fn end(&self) -> Position {
         Position { offset: self.begin + self.data.len() as u64, number: self.number }
@@ -86,10 +114,10 @@ impl<'a> Lines<'a> {
         &mut self,
         source: &LogSource,
         index: usize,
-    ) -> Result<Option<Ordered<LogLine>>, LogError> {
+    ) -> Result<Option<Ordered<(LogLine, Position)>>, LogError> {
         while let Some(record) = self.previous_record()? {
             let Some((at, stream, text)) = log::decode(&record) else { continue };
-            let value = source.line(self.number, at, stream, text);
+            let value = (source.line(self.number, at, stream, text), self.end());
             return Ok(Some(Ordered {
                 at,
                 attempt: source.attempt,

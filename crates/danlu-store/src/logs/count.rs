@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use super::LogError;
 use super::cursor::Position;
-use super::file::Facts;
+use super::file::{self, Facts};
 
 /// Remembers, for each file, one place and its number, so that the next count starts there and not at the beginning.
 /// Shared by all readers of a process; what it forgets is counted again.
@@ -67,6 +67,26 @@ impl LineCounts {
         // What is inside is a cache: good whatever happened to who held it.
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Where the line of this number begins; the end of the last complete line where there are not so many.
+pub(super) fn position_of(path: &Path, number: u64) -> Result<Position, LogError> {
+    let mut position = Position::default();
+    let Some((file, facts)) = file::open(path)? else { return Ok(position) };
+    let mut block = vec![0; BLOCK];
+    let mut read = 0;
+    while position.number < number && read < facts.length {
+        let count = file.read_at(&mut block, read).map_err(LogError::reading(path))?;
+        if count == 0 {
+            break;
+        }
+        let wanted = usize::try_from(number - position.number).unwrap_or(usize::MAX);
+        for line_feed in memchr::memchr_iter(b'\n', &block[..count]).take(wanted) {
+            position = Position { offset: read + line_feed as u64 + 1, number: position.number + 1 };
+        }
+        read += count as u64;
+    }
+    Ok(position)
 }
 
 fn count_line_feeds(file: &File, mut begin: u64, end: u64) -> std::io::Result<u64> {

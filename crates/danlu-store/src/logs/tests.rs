@@ -142,21 +142,51 @@ proptest! {
         let counts = LineCounts::new();
         let all = in_order(&logs);
         for count in [count, 3, count] {
-            let tail = tail(&logs.sources, count, &counts).unwrap();
+            let tail = tail(&logs.sources, None, count, &counts).unwrap();
             prop_assert_eq!(&tail.lines, &all[all.len().saturating_sub(count)..]);
             let after = page(&logs.sources, Some(&tail.next), 10).unwrap();
-            prop_assert_eq!(after, LogPage { lines: vec![], next: tail.next, more: false });
+            prop_assert_eq!((after.lines, after.next, after.more), (vec![], tail.next, false));
         }
     }
 
     #[test]
     fn the_tail_ends_each_rank_whatever_the_clocks(files in jumping(), count in 0..40_usize) {
         let logs = write(&files);
-        let tail = tail(&logs.sources, count, &LineCounts::new()).unwrap().lines;
+        let tail = tail(&logs.sources, None, count, &LineCounts::new()).unwrap().lines;
         prop_assert_eq!(tail.len(), count.min(logs.of_rank.iter().map(Vec::len).sum()));
         for (rank, all) in logs.of_rank.iter().enumerate() {
             let own = of_rank(&tail, rank);
             prop_assert_eq!(&own[..], &all[all.len() - own.len()..]);
+        }
+    }
+
+    #[test]
+    fn tails_before_tails_give_every_line_once(files in jumping(), count in 1..20_usize) {
+        let logs = write(&files);
+        let counts = LineCounts::new();
+        let mut lines = Vec::new();
+        let mut before = None;
+        loop {
+            let tail = tail(&logs.sources, before.as_deref(), count, &counts).unwrap();
+            lines.splice(0..0, tail.lines);
+            if tail.before.is_none() {
+                break;
+            }
+            prop_assert_ne!(&tail.before, &before, "each answer gets nearer to the beginning");
+            before = tail.before;
+        }
+        for (rank, expected) in logs.of_rank.iter().enumerate() {
+            prop_assert_eq!(&of_rank(&lines, rank), expected);
+        }
+    }
+
+    #[test]
+    fn a_page_begins_at_the_line_that_is_named(files in steady(), number in 0..30_u64) {
+        let logs = write(&files);
+        for (source, lines) in logs.sources.iter().zip(&logs.of_rank) {
+            let page = page_at(source, number, usize::MAX).unwrap();
+            let expected: Vec<LogLine> = lines.iter().filter(|line| line.number >= number).cloned().collect();
+            prop_assert_eq!(page.lines, expected);
         }
     }
 
@@ -278,7 +308,7 @@ fn links_and_devices_are_not_read() {
             worker: WorkerIndex(0),
             rank: Rank(0),
         };
-        let refused = tail(std::slice::from_ref(&source), 5, &LineCounts::new());
+        let refused = tail(std::slice::from_ref(&source), None, 5, &LineCounts::new());
         assert!(matches!(refused, Err(LogError::NotAFile { .. })), "{refused:?}");
         assert!(page(&[source], None, 5).is_err());
     }
@@ -296,6 +326,6 @@ fn a_page_of_long_lines_stays_small() {
     let logs = write(&[((0..300).map(|_| long()).collect(), Vec::new())]);
     let first = page(&logs.sources, None, 1000).unwrap();
     assert!(first.more && first.lines.len() < 200);
-    assert!(tail(&logs.sources, 1000, &LineCounts::new()).unwrap().lines.len() < 200);
+    assert!(tail(&logs.sources, None, 1000, &LineCounts::new()).unwrap().lines.len() < 200);
     assert_eq!(all_pages(&logs.sources, 1000).len(), 300);
 }

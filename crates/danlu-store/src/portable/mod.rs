@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote};
-use danlu_types::api::{AuditEntry, EventView};
+use danlu_types::api::{AuditEntry, EventView, JobCounts};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 use sqlx::{Connection as _, Pool};
@@ -60,6 +60,10 @@ impl Store for SqlStore {
 
     async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
         read::jobs_list(&self.readers, filter).await
+    }
+
+    async fn jobs_count(&self, filter: &JobFilter) -> Result<JobCounts, StoreError> {
+        read::jobs_count(&self.readers, filter).await
     }
 
     async fn job_last_id(&self) -> Result<JobId, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use danlu_core::{Job, NodeNote};
-use danlu_types::api::EventView;
+use danlu_types::api::{EventView, JobCounts, JobState};
 use danlu_types::{AttemptNumber, JobId, NodeName};
 use jiff::Timestamp;
 use sqlx::{Pool, QueryBuilder, Row as _, query, query_as, query_scalar};
@@ -44,6 +44,27 @@ pub(super) async fn jobs_list(pool: &Pool<Db>, filter: &JobFilter) -> Result<Vec
         .await
         .map_err(|error| StoreError::of("list jobs", error))?;
     rows.iter().map(job_of).collect()
+}
+
+pub(super) async fn jobs_count(pool: &Pool<Db>, filter: &JobFilter) -> Result<JobCounts, StoreError> {
+    let mut sql =
+        QueryBuilder::<Db>::new("SELECT state, outcome, COUNT(*), MIN(submitted_at) FROM jobs WHERE ");
+    push_filter(&mut sql, filter);
+    sql.push(" GROUP BY state, outcome");
+    let count = |error| StoreError::of("count jobs", error);
+    let rows: Vec<(String, Option<String>, i64, i64)> =
+        sql.build_query_as().fetch_all(pool).await.map_err(count)?;
+    let mut counts = JobCounts::default();
+    for (state, outcome, number, first) in rows {
+        let number = number.cast_unsigned();
+        if state == JobState::Queued.as_str() {
+            let first = Timestamp::from_microsecond(first);
+            counts.oldest_queued_at =
+                Some(first.map_err(|error| count(sqlx::Error::Decode(Box::new(error))))?);
+        }
+        *counts.by_state.entry(outcome.unwrap_or(state)).or_default() += number;
+    }
+    Ok(counts)
 }
 
 pub(super) async fn job_last_id(pool: &Pool<Db>) -> Result<JobId, StoreError> {
@@ -124,9 +145,17 @@ pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result
 }
 
 fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
-    let JobFilter { states, outcomes, workspace, visible, name, search, label, before, limit } = filter;
-    let mut sql = QueryBuilder::<Db>::new(select_jobs!("id < "));
-    sql.push_bind(before.map_or(i64::MAX, |before| largest(before.0)));
+    let mut sql = QueryBuilder::<Db>::new(select_jobs!(""));
+    push_filter(&mut sql, filter);
+    sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    sql
+}
+
+/// The condition that a job meets the filter; its limit is none.
+fn push_filter(sql: &mut QueryBuilder<Db>, filter: &JobFilter) {
+    let JobFilter { states, outcomes, workspace, owner, visible, name, search, label, before, limit: _ } =
+        filter;
+    sql.push("id < ").push_bind(before.map_or(i64::MAX, |before| largest(before.0)));
     if !states.is_empty() || !outcomes.is_empty() {
         sql.push(" AND (1 = 0");
         for state in states {
@@ -140,9 +169,12 @@ fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
     if let Some(workspace) = workspace {
         sql.push(" AND workspace = ").push_bind(text(workspace).into_owned());
     }
+    if let Some(owner) = owner {
+        sql.push(" AND owner = ").push_bind(text(owner).into_owned());
+    }
     if let Some(visible) = visible {
         sql.push(" AND ");
-        push_workspaces(&mut sql, visible);
+        push_workspaces(sql, visible);
     }
     if let Some(name) = name {
         sql.push(" AND name = ").push_bind(text(name).into_owned());
@@ -158,8 +190,6 @@ fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
             .push_bind(text(value).into_owned())
             .push(")");
     }
-    sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(*limit));
-    sql
 }
 
 fn push_workspaces(sql: &mut QueryBuilder<Db>, workspaces: &[String]) {

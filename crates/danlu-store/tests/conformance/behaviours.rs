@@ -18,7 +18,7 @@ pub(crate) async fn inserted_jobs_are_fetched_equal(database: &Database) {
     let full = job_with(7, |spec| {
         spec.name = "resnet50".into();
         spec.workers = 3;
-        spec.priority = 9;
+        spec.priority = Some(9);
         spec.env.insert("GREETING".to_owned(), "丹炉 \"quoted\" \\ \u{1}\n'; DROP TABLE jobs; --".to_owned());
         spec.labels.insert("project".to_owned(), "ocr".to_owned());
         spec.command = "x".repeat(50_000);

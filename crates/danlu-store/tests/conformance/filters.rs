@@ -75,6 +75,21 @@ pub(crate) async fn each_filter_finds_its_jobs(database: &Database) {
     assert_eq!(found(store, &search("")).await.len(), 6);
 }
 
+pub(crate) async fn counts_are_those_of_the_lists(database: &Database) {
+    let store = database.open().await;
+    store.commit(inserts(&zoo())).await.unwrap();
+    let counts = store.jobs_count(&JobFilter { limit: 1, ..all() }).await.unwrap();
+    let lines: Vec<String> =
+        counts.by_state.iter().map(|(state, number)| format!("{state} {number}")).collect();
+    assert_eq!(lines, ["failed 1", "held 1", "queued 1", "running 1", "starting 1", "succeeded 1"]);
+    let queued = JobFilter { states: vec![JobState::Queued], ..all() };
+    let oldest = store.jobs_list(&queued).await.unwrap()[0].submitted_at;
+    assert_eq!(counts.oldest_queued_at, Some(oldest));
+    let elsewhere = JobFilter { workspace: Some("text".to_owned()), ..all() };
+    let counts = store.jobs_count(&elsewhere).await.unwrap();
+    assert_eq!((counts.by_state.len(), counts.oldest_queued_at), (1, None));
+}
+
 pub(crate) async fn filters_combine(database: &Database) {
     let store = database.open().await;
     store.commit(inserts(&zoo())).await.unwrap();
@@ -82,6 +97,7 @@ pub(crate) async fn filters_combine(database: &Database) {
         states: vec![JobState::Running, JobState::Queued, JobState::Starting],
         outcomes: vec![JobOutcome::Succeeded],
         workspace: Some("vision".to_owned()),
+        owner: Some("ada".to_owned()),
         visible: Some(vec!["speech".to_owned(), "vision".to_owned()]),
         name: Some("bert".to_owned()),
         search: Some("ER".to_owned()),

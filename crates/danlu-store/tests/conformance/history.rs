@@ -19,7 +19,7 @@ pub(crate) async fn events_come_in_order_and_pages(database: &Database) {
     let store = database.open().await;
     let three = Insert {
         records: vec![record("one"), record("two"), record("three")],
-        ..insert(&job_with(1, |spec| spec.priority = 1))
+        ..insert(&job_with(1, |spec| spec.priority = Some(1)))
     };
     store.commit(Batch { inserts: vec![three, insert(&job(2))], updates: vec![] }).await.unwrap();
     store.commit(Batch { inserts: vec![], updates: vec![step(&job(2), place(), 9)] }).await.unwrap();

@@ -72,6 +72,7 @@ conformance! {
         check_answers;
     filters:
         each_filter_finds_its_jobs,
+        counts_are_those_of_the_lists,
         filters_combine,
         search_takes_every_character_literally,
         pages_have_no_holes_while_jobs_arrive;

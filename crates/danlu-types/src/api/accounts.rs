@@ -70,7 +70,8 @@ pub struct AccountChange {
     pub standing: Option<Standing>,
 }
 
-/// An account, and a secret by which its owner sets a password, once and within two days.
+/// An account, and a secret by which its owner sets a password, once and within two days. The page for it is
+/// `/set-password#account=NAME&link=SECRET`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Invitation {
     pub account: AccountView,
@@ -78,11 +79,24 @@ pub struct Invitation {
     pub password_link: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// Who wants to come in: with a name and a password, or with the secret of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
-    pub name: String,
-    pub password: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Of a sign-in link; works once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+/// A secret by which its account signs in, once. The page for it is `/sign-in#link=SECRET`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignInLink {
+    pub secret: String,
+    pub expires_at: Timestamp,
 }
 
 /// A new password: with the present one, or with the secret of a link.
@@ -138,6 +152,8 @@ pub enum TokenKind {
     Session,
     /// For setting a password, once.
     PasswordLink,
+    /// For signing in, once.
+    SignInLink,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Amounts, Bytes, Cpus, Device, DeviceCount, HeadOfLine, JobId, Node, NodeName, Reading};
+use crate::{Bytes, Cpus, Device, DeviceCount, JobId, Node, NodeName, Reading, Workspace};
 
 /// A node with what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -70,13 +70,11 @@ pub struct JobOnNode {
 }
 
 /// A workspace with what it may use and what it uses.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct WorkspaceView {
     pub name: String,
-    pub guaranteed: Amounts,
-    pub limit: Amounts,
-    pub per_user: Amounts,
-    pub head_of_line: HeadOfLine,
+    #[serde(flatten)]
+    pub rules: Workspace,
     pub used: AmountsUsed,
     /// What it uses beyond its guarantee.
     pub borrowed: AmountsUsed,

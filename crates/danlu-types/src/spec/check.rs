@@ -83,7 +83,7 @@ impl JobSpec {
             errors.add("command", "is empty; write what to run, such as `python train.py`".to_owned());
         }
         errors.text("command", &self.command, LONGEST_COMMAND);
-        errors.range("priority", u32::from(self.priority), LOWEST_PRIORITY.into(), HIGHEST_PRIORITY.into());
+        errors.range("priority", u32::from(self.priority()), LOWEST_PRIORITY.into(), HIGHEST_PRIORITY.into());
         errors.range("retry.limit", self.retry.limit, 0, MOST_RETRIES);
         if self.on_hang == OnHang::Restart && (self.hang_after.is_none() || self.retry.limit == 0) {
             let message = "`restart` needs `hang_after`, and a `retry.limit` of 1 or more";

@@ -5,6 +5,8 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+mod links;
 mod matrix;
 mod signing_in;
 mod site;
+mod workspaces;

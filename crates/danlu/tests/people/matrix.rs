@@ -18,9 +18,15 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
+        "POST /simulations" => {
+            json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
+        }
+        "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
+        "PUT /sharing" => json!({ "lending": true, "minimum_run_time": "5m" }),
         "PUT /workspaces/{name}/members/{account}" => json!({ "role": "viewer" }),
         "POST /nodes/{name}/cordon" | "POST /nodes/{name}/drain" => json!({ "why": "new fans" }),
         "GET /jobs"
+        | "GET /jobs/counts"
         | "GET /jobs/{id}"
         | "DELETE /jobs/{id}"
         | "POST /jobs/{id}/stop"
@@ -33,16 +39,25 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /jobs/{id}/metrics"
         | "GET /jobs/{id}/samples"
         | "GET /jobs/{id}/workers/{worker}/session"
+        | "GET /jobs/{id}/files"
+        | "GET /jobs/{id}/files/content"
+        | "GET /usage"
         | "GET /events"
         | "GET /nodes"
         | "POST /nodes/{name}/uncordon"
         | "POST /nodes/{name}/devices/{index}/restore"
         | "GET /devices"
+        | "POST /jobs/{id}/approval"
         | "GET /workspaces"
+        | "GET /workspaces/{name}"
+        | "DELETE /workspaces/{name}"
+        | "GET /quota"
+        | "GET /sharing"
         | "GET /hints"
         | "PUT /code/{digest}"
         | "HEAD /code/{digest}"
         | "DELETE /session"
+        | "POST /sign_in_link"
         | "GET /whoami"
         | "GET /accounts"
         | "GET /accounts/{name}"
@@ -151,6 +166,12 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
             let body = json!({ "account": name, "password": PASSWORD, "current": PASSWORD });
             site.ask(who, method, &path, &body).await
+        }
+        // Not the lab itself, which the others still need.
+        "DELETE /workspaces/{name}" => {
+            let name = format!("gone-{who}");
+            site.ask("admin", "PUT", &format!("/workspaces/{name}"), &json!({})).await;
+            site.ask(who, method, &format!("/workspaces/{name}"), &body).await
         }
         "PUT /workspaces/{name}/members/{account}" | "DELETE /workspaces/{name}/members/{account}" => {
             let name = format!("role-{who}-{}", method.to_lowercase());

@@ -3,7 +3,7 @@
 use danlu_testkit::wire::send;
 use serde_json::{Value, json};
 
-use crate::site::{DANLU, PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, run_danlu, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_may_not_see_is_not_listed() {
@@ -125,23 +125,7 @@ async fn accounts_survive_a_restart() {
 async fn the_command_line_signs_in_and_out() {
     let site = Site::new(&[]).await;
     let home = tempfile::tempdir().unwrap();
-    let run = async |arguments: &[&str], typed: &str| {
-        use tokio::io::AsyncWriteExt as _;
-        let mut program = tokio::process::Command::new(DANLU)
-            .args(arguments)
-            .env("XDG_CONFIG_HOME", home.path())
-            .env("HOME", home.path())
-            .env_remove("DANLU_DATA")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        program.stdin.take().unwrap().write_all(typed.as_bytes()).await.unwrap();
-        let output = program.wait_with_output().await.unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
-    };
+    let run = async |arguments: &[&str], typed: &str| run_danlu(home.path(), arguments, typed).await;
     let (code, _, said) = run(&["login", "ada", "--server", &site.address], "wrong\n").await;
     assert!(code == Some(1) && said.contains("no account with this name and password"), "{said}");
     let (code, _, said) = run(&["login", "ada", "--server", &site.address], &format!("{PASSWORD}\n")).await;
@@ -158,8 +142,9 @@ async fn the_command_line_signs_in_and_out() {
     let data = site.server.data().display().to_string();
     let (code, seal, said) = run(&["--data", &data, "admin", "audit", "--verify"], "").await;
     assert!(code == Some(0) && seal.trim().len() == 64, "{said}");
-    let (_, secret, _) = run(&["--data", &data, "admin", "user", "add", "nina"], "").await;
-    let set = ["--data", &data, "password", "nina", "--link", secret.trim()];
+    let (_, page, _) = run(&["--data", &data, "admin", "user", "add", "nina"], "").await;
+    assert!(page.starts_with(&format!("{}/set-password#account=nina&link=danlu_", site.address)), "{page}");
+    let set = ["password", "--link", page.trim()];
     assert_eq!(run(&set, &format!("{PASSWORD}\n")).await.0, Some(0));
     let (code, _, said) = run(&set, &format!("{PASSWORD}\n")).await;
     assert!(code == Some(1) && said.contains("a link works once"), "{said}");

@@ -24,10 +24,8 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) async fn new(flags: &[&str]) -> Self {
-        let server = TestServer::start(DANLU, flags).await;
-        let address = server.client().address();
-        let token = std::fs::read_to_string(server.data().join("token")).unwrap().trim().to_owned();
-        let mut site = Site { server, address, tokens: vec![("admin".to_owned(), token)] };
+        let mut site = Site::of(TestServer::start(DANLU, flags).await);
+        assert_eq!(site.ask("admin", "PUT", "/workspaces/lab", &json!({})).await.status, 200);
         for (name, role) in PEOPLE {
             let made =
                 site.ask("admin", "POST", "/accounts", &json!({ "name": name, "password": PASSWORD })).await;
@@ -42,6 +40,19 @@ impl Site {
             site.tokens.push((name.to_owned(), secret));
         }
         site
+    }
+
+    /// A server where there is nobody but the administrator.
+    pub(crate) fn of(server: TestServer) -> Self {
+        let address = server.client().address();
+        let token = std::fs::read_to_string(server.data().join("token")).unwrap().trim().to_owned();
+        Site { server, address, tokens: vec![("admin".to_owned(), token)] }
+    }
+
+    /// The same after a restart, which may have moved it to another port.
+    pub(crate) fn again(&mut self) -> &Self {
+        self.address = self.server.client().address();
+        self
     }
 
     pub(crate) async fn sign_in(&self, name: &str, password: &str) -> Answer {
@@ -92,4 +103,28 @@ impl Site {
 
 pub(crate) fn value(answer: &Answer) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{} {}", answer.head, answer.body))
+}
+
+/// Runs the command line as somebody with this home, and returns its exit code, output and talk.
+pub(crate) async fn run_danlu(
+    home: &std::path::Path,
+    arguments: &[&str],
+    typed: &str,
+) -> (Option<i32>, String, String) {
+    use tokio::io::AsyncWriteExt as _;
+    let mut program = tokio::process::Command::new(DANLU)
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", home)
+        .env("HOME", home)
+        .env_remove("DANLU_DATA")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that asks for nothing may have ended by now.
+    let _ = program.stdin.take().unwrap().write_all(typed.as_bytes()).await;
+    let output = program.wait_with_output().await.unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

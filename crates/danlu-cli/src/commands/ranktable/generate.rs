@@ -1,4 +1,5 @@
-//! `danlu ranktable generate`: from this machine, or from names of machines and copies of their `/etc/hccn.conf`.
+//! `danlu ranktable generate`: from this machine, from names of machines and copies of their `/etc/hccn.conf`, or from
+//! each machine's own table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use danlu_core::ranktable::{self, RankedDevice, Server, Version, Weight};
+use danlu_core::ranktable::{self, RankTable, RankedDevice, Reading, Server, Version, Weight};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_device::npu_smi::configured_addresses;
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {
     /// A copy of each machine's /etc/hccn.conf, in the order of `--nodes`
     #[arg(long, value_delimiter = ',', value_name = "FILE", requires = "nodes")]
     device_ips: Vec<PathBuf>,
+    /// Each machine's own rank table, in the order of their ranks; the way to a `2.0`, whose addresses only the machine knows
+    #[arg(long, value_delimiter = ',', value_name = "FILE", conflicts_with_all = ["nodes", "devices"])]
+    from: Vec<PathBuf>,
     /// The hardware, where it is not this machine's: `910A`, `A2`, `A3`, `310P`, or a chip's name such as `910B3`
     #[arg(long)]
     family: Option<Family>,
@@ -39,6 +43,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    if !arguments.from.is_empty() {
+        return joined(&arguments);
+    }
     let (servers, family) =
         if arguments.nodes.is_empty() { this_machine(&arguments)? } else { named_machines(&arguments)? };
     let servers = ranktable::numbered(servers);
@@ -48,15 +55,37 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         (None, None) => Version::ServerList,
     };
     let table = ranktable::generate(servers, version).map_err(|error| Failure::new(error.to_string()))?;
-    let table = table.on_architecture(std::env::consts::ARCH);
-    let findings = ranktable::validate(&table, family);
+    print(&table.on_architecture(std::env::consts::ARCH), family)
+}
+
+fn joined(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut tables = Vec::new();
+    for file in &arguments.from {
+        let Reading { table, findings } = super::read(file)?;
+        for finding in findings {
+            output::say(format!("{}: {finding}", file.display()));
+        }
+        tables.push(table);
+    }
+    let table = ranktable::join(tables).map_err(|error| Failure::new(error.to_string()))?;
+    let table = match arguments.version {
+        Some(version) => {
+            ranktable::convert(table, version).map_err(|error| Failure::new(error.to_string()))?
+        }
+        None => table,
+    };
+    print(&table, arguments.family)
+}
+
+fn print(table: &RankTable, family: Option<Family>) -> Result<ExitCode, Failure> {
+    let findings = ranktable::validate(table, family);
     for finding in &findings {
         output::say(finding.to_string());
     }
     if findings.iter().any(|finding| finding.weight == Weight::Wrong) {
         return Err(Failure::new("HCCL could not use this rank table, so it is not printed"));
     }
-    super::write(&ranktable::render(&table))
+    super::write(&ranktable::render(table))
 }
 
 fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), Failure> {

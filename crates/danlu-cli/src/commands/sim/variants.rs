@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use danlu_sim::trace::Trace;
-use danlu_types::{HeadOfLine, Node, NodeName, Sharing, Workspace};
+use danlu_sim::variant::{with_nodes, with_policy};
+use danlu_types::api::SimulationRun;
+use danlu_types::{HeadOfLine, Node, Sharing};
 use serde::Deserialize;
 
 use super::replay::Switch;
@@ -29,23 +31,7 @@ pub(super) struct Base<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CompareFile {
-    runs: Vec<RunFile>,
-}
-
-/// What is different in one run; what is absent is as the flags say.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunFile {
-    name: String,
-    #[serde(default)]
-    policy: Option<HeadOfLine>,
-    #[serde(default)]
-    lending: Option<bool>,
-    #[serde(default)]
-    nodes: Option<String>,
-    /// As the file of `--workspaces`.
-    #[serde(default)]
-    sharing: Option<Sharing>,
+    runs: Vec<SimulationRun>,
 }
 
 /// One of the four, by its name.
@@ -127,18 +113,7 @@ impl Base<'_> {
             (Some(lending), _) => sharing.lending = lending,
             (None, _) => {}
         }
-        if let Some(policy) = policy {
-            // A policy needs a workspace to stand in: without any, those that the jobs name.
-            if sharing.workspaces.is_empty() {
-                let names = self.trace.workspaces();
-                sharing.workspaces =
-                    names.into_iter().map(|name| (name.to_owned(), Workspace::default())).collect();
-            }
-            for workspace in sharing.workspaces.values_mut() {
-                workspace.head_of_line = policy;
-            }
-        }
-        sharing
+        policy.map_or(sharing.clone(), |policy| with_policy(sharing, policy, self.trace))
     }
 
     fn nodes(&self, text: Option<&str>) -> Result<Vec<Node>, Failure> {
@@ -154,7 +129,7 @@ fn changed(usual: &[Node], text: Option<&str>) -> Result<Vec<Node>, Failure> {
     match text.map(|text| (text.strip_prefix('+'), text)) {
         None => Ok(usual.to_vec()),
         Some((None, text)) => made(text),
-        Some((Some(added), _)) => Ok(add(usual.to_vec(), made(added)?)),
+        Some((Some(added), _)) => Ok(with_nodes(usual.to_vec(), made(added)?)),
     }
 }
 
@@ -165,20 +140,6 @@ fn inhabited(nodes: Vec<Node>, trace: &Trace) -> Result<Vec<Node>, Failure> {
             .hint("name them, for example with `--nodes 4x8:ascend:910B3`"));
     }
     Ok(nodes)
-}
-
-/// Names must differ, also from those of simulated nodes that the trace itself had.
-fn add(mut nodes: Vec<Node>, added: Vec<Node>) -> Vec<Node> {
-    for mut node in added {
-        let stem = node.name.0.clone();
-        let mut number = 1;
-        while nodes.iter().any(|other| other.name == node.name) {
-            number += 1;
-            node.name = NodeName(format!("{stem}-{number}"));
-        }
-        nodes.push(node);
-    }
-    nodes
 }
 
 fn yaml<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, Failure> {

@@ -363,7 +363,7 @@ impl<'a> Pass<'a> {
         let in_order = self.workspace(&job.spec.workspace).head_of_line == HeadOfLine::Strict;
         let handicap =
             if in_order || job.spec.max_time.is_none() { SignedDuration::ZERO } else { estimate(job) };
-        (std::cmp::Reverse(job.spec.priority), job.submitted_at + handicap, job.id)
+        (std::cmp::Reverse(job.spec.priority()), job.submitted_at + handicap, job.id)
     }
 
     fn running(&self) -> Vec<(&'a Job, Vec<Part>)> {

@@ -90,18 +90,3 @@ fn what_exceeds_a_limit_by_itself_is_refused() {
         "
     );
 }
-
-#[test]
-fn a_workspace_that_is_not_here_is_refused_with_those_that_are() {
-    assert_transcript!(
-        "
-        node a 8 nvidia:A100
-        # Without any rules every name will do.
-        check workspace green
-        workspace red
-        workspace blue
-        check workspace green
-        check workspace blue
-        "
-    );
-}

@@ -1,4 +1,4 @@
-//! `danlu members`: who is in a workspace.
+//! `danlu workspace members`: who is in it.
 
 use std::process::ExitCode;
 

@@ -1,0 +1,99 @@
+//! `danlu quota`: where workspaces stand with what they were promised.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use comfy_table::{Cell, Table};
+use danlu_client::Client;
+use danlu_types::api::{QuotaView, SharedResource};
+
+use crate::failure::Failure;
+use crate::{output, table, words};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// One workspace; all of them when absent
+    workspace: Option<String>,
+    /// Shows CPUs and memory too, also where nothing is guaranteed or limited
+    #[arg(long)]
+    all: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let quota = client.quota(arguments.workspace.as_deref()).await?.items;
+    if arguments.json {
+        output::json(&quota)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let shown: Vec<&QuotaView> = quota.iter().filter(|quota| arguments.all || is_telling(quota)).collect();
+    if shown.is_empty() {
+        output::say(
+            "nobody uses devices, and nothing is guaranteed or limited; `--all` shows CPUs and memory",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    table::print(&mut quota_table(&shown))?;
+    for quota in shown.iter().filter(|quota| !quota.loans.is_empty() || quota.broken > 0.0) {
+        output::say(format!("{}: {}", quota.workspace, quota.text));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_telling(quota: &QuotaView) -> bool {
+    let is_device = matches!(quota.resource, SharedResource::Nvidia | SharedResource::Ascend);
+    quota.guaranteed > 0.0 || quota.limit.is_some() || (is_device && quota.used > 0.0)
+}
+
+pub(crate) fn quota_table(quota: &[&QuotaView]) -> Table {
+    let mut table = table::new([
+        "workspace",
+        "of",
+        "guaranteed",
+        "broken",
+        "limit",
+        "used",
+        "borrowed",
+        "lent",
+        "free",
+        "by",
+    ]);
+    for quota in quota {
+        let amount = |amount: f64| match quota.resource {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes are whole")]
+            SharedResource::Memory if amount > 0.0 => words::size(amount as u64),
+            _ if amount == 0.0 => "–".to_owned(),
+            _ => amount.to_string(),
+        };
+        let users: Vec<String> =
+            quota.users.iter().map(|user| format!("{} {}", user.user, amount(user.used))).collect();
+        table.add_row([
+            Cell::new(output::printable(&quota.workspace)),
+            Cell::new(word(quota.resource)),
+            Cell::new(amount(quota.guaranteed)),
+            Cell::new(amount(quota.broken)),
+            Cell::new(
+                quota.limit.map_or("–".to_owned(), |limit| {
+                    if limit == 0.0 { "0".to_owned() } else { amount(limit) }
+                }),
+            ),
+            Cell::new(amount(quota.used)),
+            Cell::new(amount(quota.borrowed)),
+            Cell::new(amount(quota.lent)),
+            Cell::new(amount(quota.free)),
+            Cell::new(output::printable(&users.join(", "))),
+        ]);
+    }
+    table
+}
+
+fn word(resource: SharedResource) -> &'static str {
+    match resource {
+        SharedResource::Nvidia => "NVIDIA",
+        SharedResource::Ascend => "Ascend",
+        SharedResource::Cpus => "CPUs",
+        SharedResource::Memory => "memory",
+    }
+}

@@ -1,0 +1,139 @@
+//! What a workspace's rules make of a job before it is taken: they fill in what it leaves open, and say what it may not
+//! ask for and what somebody has to approve first.
+
+use danlu_types::device::glob_matches;
+use danlu_types::spec::HIGHEST_PRIORITY;
+use danlu_types::{Amounts, DeviceCount, DeviceKind, DeviceRequest, FieldError, JobSpec, Workspace};
+
+/// The job as the workspace takes it.
+pub fn settle(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldError> {
+    let highest = rules.highest_priority.unwrap_or(HIGHEST_PRIORITY);
+    let priority = *spec.priority.get_or_insert_with(|| rules.priority());
+    if priority > highest {
+        let message = format!("is {priority}; in workspace `{}` it may be at most {highest}", spec.workspace);
+        return Err(FieldError::new("priority", message));
+    }
+    if !rules.images.is_empty() && !rules.images.iter().any(|pattern| glob_matches(pattern, &spec.image)) {
+        let allowed: Vec<String> = rules.images.iter().map(|pattern| format!("`{pattern}`")).collect();
+        let message =
+            format!("is `{}`; workspace `{}` allows {}", spec.image, spec.workspace, allowed.join(", "));
+        return Err(FieldError::new("image", message));
+    }
+    if let Some(idle) = rules.idle
+        && spec.hang_after.is_none()
+        && !spec.is_cpu_only()
+    {
+        (spec.hang_after, spec.on_hang) = (Some(idle.after), idle.then);
+    }
+    Ok(spec)
+}
+
+/// Why somebody has to approve the job before it may start, if anybody has to. A job with alternatives is judged by the
+/// one that asks for most.
+pub fn approval_needed(spec: &JobSpec, rules: &Workspace) -> Option<String> {
+    let asked = asked_in_all(spec);
+    let of_devices = |kind: DeviceKind, most: Option<DeviceCount>| {
+        let (asked, most) = (asked.devices[kind as usize], u64::from(most?.milli()));
+        let word = match kind {
+            DeviceKind::Nvidia => "NVIDIA devices",
+            DeviceKind::Ascend => "Ascend devices",
+        };
+        (asked > most).then(|| format!("{} {word}, and {}", thousandths(asked), thousandths(most)))
+    };
+    let Amounts { nvidia, ascend, cpus, memory } = rules.approve_above;
+    let over = of_devices(DeviceKind::Nvidia, nvidia)
+        .or_else(|| of_devices(DeviceKind::Ascend, ascend))
+        .or_else(|| {
+            let most = cpus?.milli;
+            (asked.milli_cpus > most)
+                .then(|| format!("{} CPUs, and {}", thousandths(asked.milli_cpus), thousandths(most)))
+        })
+        .or_else(|| {
+            let most = memory?;
+            (asked.memory > most.0)
+                .then(|| format!("{} of memory, and {most}", danlu_types::Bytes(asked.memory)))
+        })?;
+    Some(format!("asks for {over} is the most in workspace `{}` without approval", spec.workspace))
+}
+
+struct Asked {
+    /// By kind, in thousandths.
+    devices: [u64; 2],
+    milli_cpus: u64,
+    memory: u64,
+}
+
+fn asked_in_all(spec: &JobSpec) -> Asked {
+    let workers = u64::from(spec.workers);
+    let most_of = |kind: DeviceKind| {
+        let may_be = |request: &&DeviceRequest| request.kind.is_none_or(|asked| asked == kind);
+        let counts =
+            spec.alternatives().iter().filter(may_be).map(|request| u64::from(request.count.milli()));
+        counts.max().unwrap_or(0).saturating_mul(workers)
+    };
+    Asked {
+        devices: [most_of(DeviceKind::Nvidia), most_of(DeviceKind::Ascend)],
+        milli_cpus: spec.cpus.milli.saturating_mul(workers),
+        memory: spec.memory.map_or(0, |memory| memory.0).saturating_mul(workers),
+    }
+}
+
+fn thousandths(amount: u64) -> String {
+    (amount as f64 / 1000.0).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use danlu_types::IdlePolicy;
+    use danlu_types::spec::OnHang;
+
+    use super::*;
+
+    fn rules(text: &str) -> Workspace {
+        serde_saphyr::from_str(text).expect("rules of a workspace")
+    }
+
+    fn spec(text: &str) -> JobSpec {
+        serde_saphyr::from_str(&format!("command: x\nworkspace: vision\n{text}")).expect("a job")
+    }
+
+    #[test]
+    fn what_a_job_leaves_open_its_workspace_says() {
+        let rules = rules("default_priority: 3\nhighest_priority: 6\nidle: {after: 2h, then: restart}");
+        let job = settle(spec("devices: {kind: nvidia, count: 1}"), &rules).unwrap();
+        let IdlePolicy { after, then } = rules.idle.unwrap();
+        assert_eq!((job.priority(), job.hang_after, job.on_hang), (3, Some(after), then));
+        let job =
+            settle(spec("devices: {kind: nvidia, count: 1}\npriority: 6\nhang_after: 5m"), &rules).unwrap();
+        assert_eq!((job.priority(), job.on_hang), (6, OnHang::Notify));
+        let on_processors = settle(spec("cpus: 2"), &rules).unwrap();
+        assert_eq!(on_processors.hang_after, None, "it holds no device that could be idle");
+        assert_eq!(settle(spec(""), &Workspace::default()).unwrap().priority(), 5);
+        let low = Workspace { highest_priority: Some(2), ..Workspace::default() };
+        assert_eq!(settle(spec(""), &low).unwrap().priority(), 2);
+    }
+
+    #[test]
+    fn what_a_workspace_forbids_is_said_with_what_it_allows() {
+        let rules = rules("highest_priority: 6\nimages: [host, 'lab/*']");
+        let said = |job: &str| match settle(spec(job), &rules) {
+            Ok(_) => "taken".to_owned(),
+            Err(FieldError { field, message }) => format!("`{field}` {message}"),
+        };
+        insta::assert_snapshot!(said("priority: 7"), @"`priority` is 7; in workspace `vision` it may be at most 6");
+        insta::assert_snapshot!(said("image: other/torch"), @"`image` is `other/torch`; workspace `vision` allows `host`, `lab/*`");
+        assert_eq!(said("image: lab/torch:2"), "taken");
+    }
+
+    #[test]
+    fn what_is_above_needs_approval() {
+        let rules = rules("approve_above: {nvidia: 4, ascend: 8, memory: 1Ti}");
+        let said = |job: &str| approval_needed(&spec(job), &rules).unwrap_or_else(|| "may start".to_owned());
+        assert_eq!(said("devices: {kind: nvidia, count: 4}"), "may start");
+        assert_eq!(said("devices: {kind: ascend, count: 8}\ncpus: 1000"), "may start");
+        insta::assert_snapshot!(said("devices: {kind: nvidia, count: 4}\nworkers: 2"), @"asks for 8 NVIDIA devices, and 4 is the most in workspace `vision` without approval");
+        insta::assert_snapshot!(said("any_of: [{kind: nvidia, count: 4}, {kind: ascend, count: 16}]"), @"asks for 16 Ascend devices, and 8 is the most in workspace `vision` without approval");
+        insta::assert_snapshot!(said("devices: {count: 5}"), @"asks for 5 NVIDIA devices, and 4 is the most in workspace `vision` without approval");
+        insta::assert_snapshot!(said("memory: 600Gi\nworkers: 2"), @"asks for 1200Gi of memory, and 1Ti is the most in workspace `vision` without approval");
+    }
+}

@@ -1,0 +1,103 @@
+//! Whose the worker's processes and files are.
+//!
+//! Where that is another user than the launcher's, the run folder stays the launcher's own: programs of the job can enter
+//! it and neither list nor change it, so no name in it leads anywhere but where the launcher put it. Folders for the
+//! programs are theirs and closed to everybody else, and the launcher goes into them only as their user.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, lchown};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Arc;
+
+use danlu_core::launch::LaunchFile;
+use danlu_device::spawn::BecomeUser;
+use danlu_device::user::{Identity, device_groups};
+use nix::sys::stat::{Mode, umask};
+
+/// The launcher's own user unless there is something in it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WorkerUser(Option<BecomeUser>);
+
+/// What belongs to whoever started the server, and would lead a job's programs to that one's things.
+pub(crate) const NOT_FOR_OTHERS: [&str; 9] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "MAIL",
+    "SHELL",
+    "OLDPWD",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "SSH_AUTH_SOCK",
+];
+
+impl WorkerUser {
+    /// From now on, files that this process makes as itself are for itself alone, where there is another user.
+    pub(crate) fn new(launch: &LaunchFile) -> Self {
+        WorkerUser(launch.user.as_ref().map(|user| BecomeUser {
+            identity: Arc::new(Identity::of(user, &device_groups(&launch.devices))),
+            umask: umask(Mode::from_bits_truncate(0o077)),
+        }))
+    }
+
+    pub(crate) fn is_another(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// For a child that is to be of this user for good.
+    pub(crate) fn for_child(&self) -> Option<BecomeUser> {
+        self.0.clone()
+    }
+
+    /// Does something that the user could do, and nothing that the user could not.
+    pub(crate) fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let _assumed = self.0.as_ref().map(|user| user.identity.assume()).transpose()?;
+        Ok(work())
+    }
+
+    /// Pipes and the terminal of a child are its user's, or it could not open `/dev/stdout`.
+    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        self.act(|| command.spawn()).flatten()
+    }
+
+    /// Makes a folder of the user's own, unless it is there; the folder above must be the launcher's.
+    pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
+        let Some(user) = &self.0 else { return fs::create_dir_all(path) };
+        match DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => return self.give(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let found = fs::symlink_metadata(path)?;
+        match found.uid() {
+            owner if owner == user.identity.uid() => Ok(()),
+            // From a time when jobs ran as the server's user. Nobody else could write there, so it holds nothing that
+            // leads elsewhere.
+            0 if found.is_dir() => hand_over(path, &user.identity),
+            owner => {
+                let text = format!("it belongs to user {owner}, and the job runs as {}", user.identity.uid());
+                Err(io::Error::new(ErrorKind::PermissionDenied, text))
+            }
+        }
+    }
+
+    /// Makes a file or folder in the launcher's own folder the user's.
+    pub(crate) fn give(&self, path: &Path) -> io::Result<()> {
+        match &self.0 {
+            Some(user) => chown(path, Some(user.identity.uid()), Some(user.identity.gid())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn hand_over(path: &Path, to: &Identity) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            hand_over(&entry?.path(), to)?;
+        }
+    }
+    // The folder after what is in it: until then its new owner cannot reach in.
+    lchown(path, Some(to.uid()), Some(to.gid()))
+}

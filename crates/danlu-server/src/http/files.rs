@@ -1,0 +1,59 @@
+//! What jobs left: their files, to look at and to take along.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{IntoResponse, Response};
+use danlu_core::policy::Action;
+use danlu_types::api::{FileEntry, FileQuery, Page};
+use danlu_types::{JobId, Problem};
+use tokio::io::AsyncReadExt as _;
+use tokio_util::io::ReaderStream;
+
+use super::Context;
+use super::extract::{Failure, Path, Query};
+use crate::people::Asker;
+
+/// List files of a job
+///
+/// One folder of what it wrote, kept between attempts, or worked in.
+#[utoipa::path(get, path = "/jobs/{id}/files", tag = "jobs", params(("id" = u64, Path), FileQuery), responses(
+    (status = 200, body = Page<FileEntry>), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn list(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(id): Path<JobId>,
+    Query(query): Query<FileQuery>,
+) -> Result<Json<Page<FileEntry>>, Failure> {
+    let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
+    Ok(Json(Page { items: context.app.files(&job, query).await?, next: None }))
+}
+
+/// Take a file of a job along
+///
+/// Always as a download: what a program wrote is never shown as a page of this server.
+#[utoipa::path(get, path = "/jobs/{id}/files/content", tag = "jobs", params(("id" = u64, Path), FileQuery), responses(
+    (status = 200, content_type = "application/octet-stream"),
+    (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn content(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(id): Path<JobId>,
+    Query(query): Query<FileQuery>,
+) -> Result<Response, Failure> {
+    let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
+    let (file, length) = context.app.file(&job, query).await?;
+    // A file that grows meanwhile is sent as long as it was announced.
+    let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(file).take(length)));
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_LENGTH, length.to_string()),
+        (CONTENT_DISPOSITION, "attachment".to_owned()),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'".to_owned()),
+    ];
+    Ok((headers, body).into_response())
+}

@@ -1,0 +1,101 @@
+//! Workspaces: who shares the cluster, by which rules, and where each stands with what it was promised.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use danlu_core::policy::Action;
+use danlu_types::api::{Page, QuotaQuery, QuotaView, SharingRules, WorkspaceView};
+use danlu_types::{Problem, Workspace};
+
+use super::Context;
+use super::extract::{Body, Failure, Path, Query};
+use crate::people::{Asker, require_of_platform};
+
+/// List workspaces with what they may use, use, borrow and lend
+#[utoipa::path(get, path = "/workspaces", tag = "workspaces", operation_id = "workspaces", responses((status = 200, body = Page<WorkspaceView>)))]
+pub(crate) async fn list(
+    State(context): State<Context>,
+    asker: Asker,
+) -> Result<Json<Page<WorkspaceView>>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(Page { items: context.app.workspaces(), next: None }))
+}
+
+/// Show a workspace
+#[utoipa::path(get, path = "/workspaces/{name}", tag = "workspaces", operation_id = "show_workspace", params(("name" = String, Path)), responses(
+    (status = 200, body = WorkspaceView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn show(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<String>,
+) -> Result<Json<WorkspaceView>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(context.app.workspace(&name)?))
+}
+
+/// Make a workspace, or give it other rules
+///
+/// Its owners set what concerns its people; what it may take of the cluster is set by administrators. The rules hold from
+/// the next look at the queue on; what runs, runs on.
+#[utoipa::path(put, path = "/workspaces/{name}", tag = "workspaces", operation_id = "set_workspace", params(("name" = String, Path)),
+    request_body = Workspace, responses(
+    (status = 200, body = WorkspaceView), (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn set(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<String>,
+    Body(rules): Body<Workspace>,
+) -> Result<Json<WorkspaceView>, Failure> {
+    context.app.directory.set_workspace(&asker, &name, rules).await?;
+    context.app.share_anew().await;
+    Ok(Json(context.app.workspace(&name)?))
+}
+
+/// Take a workspace away, with the roles of its people
+///
+/// Refused while jobs of it wait or run.
+#[utoipa::path(delete, path = "/workspaces/{name}", tag = "workspaces", operation_id = "delete_workspace", params(("name" = String, Path)), responses(
+    (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn delete(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    context.app.delete_workspace(&asker, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List where workspaces stand with what they were promised: used, borrowed, lent, broken, free
+#[utoipa::path(get, path = "/quota", tag = "workspaces", params(QuotaQuery), responses(
+    (status = 200, body = Page<QuotaView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn quota(
+    State(context): State<Context>,
+    asker: Asker,
+    Query(query): Query<QuotaQuery>,
+) -> Result<Json<Page<QuotaView>>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(Page { items: context.app.quota(query.workspace.as_deref()).await?, next: None }))
+}
+
+/// Show what holds for all workspaces
+#[utoipa::path(get, path = "/sharing", tag = "workspaces", responses((status = 200, body = SharingRules)))]
+pub(crate) async fn sharing(
+    State(context): State<Context>,
+    asker: Asker,
+) -> Result<Json<SharingRules>, Failure> {
+    require_of_platform(&asker, Action::SeeCluster)?;
+    Ok(Json(SharingRules::from(&context.app.directory.sharing())))
+}
+
+/// Say what holds for all workspaces: how guarantees are lent, and the rules of everybody's own
+#[utoipa::path(put, path = "/sharing", tag = "workspaces", request_body = SharingRules, responses(
+    (status = 204), (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn set_sharing(
+    State(context): State<Context>,
+    asker: Asker,
+    Body(rules): Body<SharingRules>,
+) -> Result<StatusCode, Failure> {
+    context.app.directory.set_sharing(&asker, rules).await?;
+    context.app.share_anew().await;
+    Ok(StatusCode::NO_CONTENT)
+}

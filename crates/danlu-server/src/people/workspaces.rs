@@ -1,0 +1,173 @@
+//! Workspaces: who there is to share the cluster, and by which rules.
+
+use std::net::IpAddr;
+
+use danlu_core::policy::Action;
+use danlu_core::settle::{approval_needed, settle};
+use danlu_store::StoreError;
+use danlu_types::api::SharingRules;
+use danlu_types::spec::is_name;
+use danlu_types::{FieldError, JobSpec, Problem, Sharing, Workspace};
+
+use super::grants::no_workspace;
+use super::register::{sharing_row, workspace_row};
+use super::{Asker, Deed, Directory, json, require_of_platform};
+use crate::app::store_problem;
+
+/// Whose rules are changed, for the audit, when they hold for every workspace.
+const ALL: &str = "all workspaces";
+
+impl Directory {
+    /// All rules by which the cluster is shared.
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.register().sharing().clone()
+    }
+
+    pub(crate) fn has_workspace(&self, name: &str) -> bool {
+        self.register().has_workspace(name)
+    }
+
+    /// Whether it is somebody's own.
+    pub(crate) fn is_personal(&self, workspace: &str) -> bool {
+        workspace.parse().is_ok_and(|name| self.register().account(&name).is_some())
+    }
+
+    pub(crate) fn shared_folder(&self, workspace: &str) -> Option<String> {
+        self.register().sharing().workspace(workspace).shared_folder.clone()
+    }
+
+    /// The job as its workspace takes it, and why it needs approval, if it does.
+    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Option<String>), FieldError> {
+        let register = self.register();
+        let rules = register.sharing().workspace(&spec.workspace);
+        let spec = settle(spec, rules)?;
+        let approval = approval_needed(&spec, rules);
+        Ok((spec, approval))
+    }
+
+    /// Makes a workspace, or gives it other rules. What it may take of the cluster is for administrators to say.
+    pub(crate) async fn set_workspace(
+        &self,
+        asker: &Asker,
+        name: &str,
+        rules: Workspace,
+    ) -> Result<Workspace, Problem> {
+        let _one_at_a_time = self.changing.lock().await;
+        let (exists, before) = {
+            let register = self.register();
+            (register.has_workspace(name), register.sharing().workspace(name).clone())
+        };
+        if exists {
+            self.require_of_workspace(asker, name, Action::ChangeWorkspace)?;
+        }
+        if !exists || takes_other_share(&before, &rules) {
+            require_of_platform(asker, Action::RunWorkspaces)?;
+        }
+        if !is_name(name) {
+            let message =
+                "must start with a letter or digit and hold at most 63 letters, digits, `.`, `_` and `-`";
+            return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
+        }
+        let errors = rules.check("");
+        if !errors.is_empty() {
+            return Err(Problem::invalid_fields(errors));
+        }
+        let by = asker.name();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: if exists { "workspace.change" } else { "workspace.create" },
+            subject: name.to_owned(),
+            before: exists.then(|| json(&before)).flatten(),
+            after: json(&rules),
+        };
+        self.write(vec![workspace_row(name, Some(&rules))], deed).await.map_err(store_problem)?;
+        Ok(rules)
+    }
+
+    /// Takes a workspace away with its roles.
+    pub(crate) async fn delete_workspace(&self, asker: &Asker, name: &str) -> Result<(), Problem> {
+        require_of_platform(asker, Action::RunWorkspaces)?;
+        let _one_at_a_time = self.changing.lock().await;
+        let Some(before) = self.register().sharing().workspaces.get(name).cloned() else {
+            return Err(no_workspace(name));
+        };
+        let mut rows = if self.is_personal(name) { Vec::new() } else { self.register().dismissals(name) };
+        rows.push(workspace_row(name, None));
+        let by = asker.name();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "workspace.delete",
+            subject: name.to_owned(),
+            before: json(&before),
+            after: None,
+        };
+        self.write(rows, deed).await.map_err(store_problem)
+    }
+
+    /// What holds for all workspaces.
+    pub(crate) async fn set_sharing(&self, asker: &Asker, rules: SharingRules) -> Result<(), Problem> {
+        require_of_platform(asker, Action::RunWorkspaces)?;
+        let SharingRules { lending, minimum_run_time, personal } = rules.clone();
+        let errors = Sharing { lending, minimum_run_time, personal, ..Sharing::default() }.check();
+        if !errors.is_empty() {
+            return Err(Problem::invalid_fields(errors));
+        }
+        let _one_at_a_time = self.changing.lock().await;
+        let before = json(&SharingRules::from(&self.sharing()));
+        let by = asker.name();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "sharing.change",
+            subject: ALL.to_owned(),
+            before,
+            after: json(&rules),
+        };
+        self.write(vec![sharing_row(&rules)], deed).await.map_err(store_problem)
+    }
+
+    /// Takes over what a file says; workspaces that it does not name stay as they are.
+    pub(crate) async fn take_sharing(&self, file: &Sharing) -> Result<(), StoreError> {
+        let _one_at_a_time = self.changing.lock().await;
+        let known = self.sharing();
+        let deed = |action, subject: &str, before, after| Deed {
+            by: "the workspaces file",
+            from: IpAddr::from([127, 0, 0, 1]),
+            action,
+            subject: subject.to_owned(),
+            before,
+            after,
+        };
+        let (before, after) = (SharingRules::from(&known), SharingRules::from(file));
+        if before != after {
+            let deed = deed("sharing.change", ALL, json(&before), json(&after));
+            self.write(vec![sharing_row(&after)], deed).await?;
+        }
+        for (name, rules) in &file.workspaces {
+            let before = known.workspaces.get(name);
+            if before == Some(rules) {
+                continue;
+            }
+            let action = if before.is_some() { "workspace.change" } else { "workspace.create" };
+            let deed = deed(action, name, before.and_then(json), json(rules));
+            self.write(vec![workspace_row(name, Some(rules))], deed).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a change gives a workspace more or less of what belongs to all, or another say in it.
+fn takes_other_share(before: &Workspace, after: &Workspace) -> bool {
+    let share = |rules: &Workspace| {
+        (
+            rules.guaranteed,
+            rules.limit,
+            rules.approve_above,
+            rules.highest_priority,
+            rules.shared_folder.clone(),
+        )
+    };
+    share(before) != share(after)
+}

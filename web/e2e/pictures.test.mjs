@@ -1,0 +1,151 @@
+// Every page, in both languages and one of them in the dark: looked at by axe here, and by people in pictures/.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { openPage, picture, signIn, startBrowser, startSite } from "./site.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let site;
+let browser;
+let ids;
+
+/** A cluster in the middle of a day. */
+async function populate() {
+  await site.account("ada", true);
+  await site.account("grace");
+  const talk =
+    'i=0; while :; do i=$((i+1)); echo "epoch $i: loss $((1000/i)).0 \\033[32mok\\033[0m"; ' +
+    'echo "::danlu metric loss=$((1000/i)) accuracy=0.$((i%100)) step=$i"; echo "::danlu progress 0.4$((i%10))"; sleep 0.2; done';
+  const run = (name, rest) => site.submit({ name, command: talk, ...rest });
+  const ascend = (count) => ({ devices: { kind: "ascend", model: "910B*", count } });
+  const resnet = await run("resnet50-imagenet", { ...ascend(8), framework: "pytorch", preemptible: true });
+  await run("bert-pretrain", { ...ascend(4), framework: "mindspore" });
+  await run("llama-finetune", { devices: { kind: "nvidia", count: 2 }, framework: "pytorch" });
+  const queued = await run("gpt-pretrain", {
+    ...ascend(8),
+    workers: 2,
+    framework: "pytorch",
+    max_time: "24h",
+  });
+  const failed = await site.submit({
+    name: "bad-import",
+    command: "echo starting; echo 'ModuleNotFoundError: No module named torchvision' >&2; exit 1",
+  });
+  await site.submit({ name: "preprocess", command: "echo tokenised 1,204,331 documents" });
+  await site.jobWhen(resnet.id, (job) => job.state === "running");
+  await site.jobWhen(failed.id, (job) => job.state === "ended");
+  await site.jobWhen(resnet.id, (job) => job.progress?.metrics?.loss !== undefined);
+  return { running: resnet.id, queued: queued.id, failed: failed.id };
+}
+
+before(async () => {
+  site = await startSite();
+  browser = await startBrowser();
+  ids = await populate();
+});
+after(async () => {
+  await browser?.close();
+  await site?.stop();
+});
+
+const pages = () => [
+  ["overview", "/"],
+  ["jobs", "/jobs"],
+  ["submit", "/submit"],
+  ["job", `/jobs/${ids.running}`],
+  ["job-queued", `/jobs/${ids.queued}`],
+  ["job-failed", `/jobs/${ids.failed}`],
+  ["logs", `/jobs/${ids.running}/logs`],
+  ["logs-search", `/jobs/${ids.failed}/logs?search=Error`],
+  ["metrics", `/jobs/${ids.running}/metrics`],
+  ["ranks", `/jobs/${ids.running}/ranks`],
+  ["events", `/jobs/${ids.running}/events`],
+  ["spec", `/jobs/${ids.running}/spec`],
+  ["terminal", `/jobs/${ids.running}/terminal`],
+  ["nodes", "/nodes"],
+  ["node", "/nodes/sim-1"],
+  ["quotas", "/quotas"],
+  ["profile", "/profile"],
+  ["accounts", "/admin/accounts"],
+  ["members", "/admin/members"],
+  ["audit", "/admin/audit"],
+  ["lost", "/nowhere"],
+];
+
+/** What axe finds that keeps somebody from using the page. */
+async function findings(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() =>
+    globalThis.axe.run(document, { resultTypes: ["violations"] }),
+  );
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .map((node) => `${node.target} (${node.any[0]?.message ?? node.html})`)
+          .slice(0, 3)
+          .join(" | ")}`,
+    );
+}
+
+async function settled(page) {
+  await page.waitForFunction(() => !document.querySelector('main [role="status"].note'));
+  await page.evaluate(() => document.fonts.ready);
+}
+
+for (const [language, theme] of [
+  ["en", "light"],
+  ["zh", "dark"],
+]) {
+  test(`every page in ${language}, ${theme}, is usable by everybody`, async () => {
+    const { page, faults, close } = await openPage(browser, site);
+    await signIn(page, "ada");
+    await page.getByLabel("Theme").selectOption(theme);
+    await page.getByLabel("Language").selectOption(language);
+    const found = {};
+    const node = (await site.ask("GET", "/nodes")).items[0].name;
+    for (const [name, path] of pages()) {
+      await page.goto(path.replace("sim-1", node));
+      await page.getByRole("main").waitFor();
+      await settled(page);
+      if (name === "terminal") await page.locator(".xterm-screen").waitFor();
+      await picture(page, `${name}-${language}`);
+      const violations = await findings(page);
+      if (violations.length > 0) found[name] = violations;
+    }
+    assert.deepEqual(found, {});
+    assert.deepEqual(faults, []);
+    await close();
+  });
+}
+
+test("pages before signing in are usable by everybody", async () => {
+  const { page, close } = await openPage(browser, site);
+  const found = {};
+  for (const name of ["sign-in", "register", "set-password"]) {
+    await page.goto(`/${name}`);
+    await page.getByRole("heading").waitFor();
+    await picture(page, name);
+    const violations = await findings(page);
+    if (violations.length > 0) found[name] = violations;
+  }
+  assert.deepEqual(found, {});
+  await close();
+});
+
+test("the console can be read on a phone", async () => {
+  const { page, close } = await openPage(browser, site, { viewport: { width: 390, height: 844 } });
+  await signIn(page, "ada");
+  for (const path of ["/", "/jobs", `/jobs/${ids.running}`]) {
+    await page.goto(path);
+    await page.getByRole("main").waitFor();
+    await settled(page);
+    const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(wider <= 0, `${path} is ${wider} pixels wider than a phone`);
+  }
+  await picture(page, "phone");
+  await close();
+});

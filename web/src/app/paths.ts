@@ -1,0 +1,25 @@
+/** Every address of the console, spelled once. */
+export const JOB_TABS = ["overview", "logs", "metrics", "ranks", "events", "spec", "terminal"] as const;
+export type JobTab = (typeof JOB_TABS)[number];
+
+export const ADMIN_TABS = ["accounts", "members", "audit"] as const;
+export type AdminTab = (typeof ADMIN_TABS)[number];
+
+export const paths = {
+  overview: () => "/",
+  jobs: (query = "") => `/jobs${query}`,
+  job: (id: number, tab: JobTab = "overview") => (tab === "overview" ? `/jobs/${id}` : `/jobs/${id}/${tab}`),
+  logLine: (id: number, attempt: number, rank: number, line: number) =>
+    `/jobs/${id}/logs?attempt=${attempt}&rank=${rank}&line=${line}`,
+  submit: (like?: number) => (like === undefined ? "/submit" : `/submit?like=${like}`),
+  /** A copy of a waiting job with changes, in its place. */
+  replace: (id: number, set: Record<string, string>) =>
+    `/submit?like=${id}&replaces=${id}&set=${encodeURIComponent(JSON.stringify(set))}`,
+  nodes: () => "/nodes",
+  node: (name: string) => `/nodes/${encodeURIComponent(name)}`,
+  quotas: () => "/quotas",
+  profile: () => "/profile",
+  admin: (tab: AdminTab = "accounts") => `/admin/${tab}`,
+  signIn: () => "/sign-in",
+  setPassword: () => "/set-password",
+} as const;

@@ -1,0 +1,36 @@
+/** Who is signed in, and what that lets them do. The server decides; this only says so before one tries. */
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { useTranslation } from "react-i18next";
+import type { JobView, Whoami } from "../api/client";
+import { whoami } from "../api/queries";
+
+export function useMe(): Whoami {
+  return useSuspenseQuery(whoami).data;
+}
+
+/** Whether one answers for a workspace. */
+function answersFor(me: Whoami, workspace: string): boolean {
+  const { account } = me;
+  return (
+    account.admin || account.workspaces.some((one) => one.workspace === workspace && one.role === "owner")
+  );
+}
+
+/** Whether one may change a job: whoever submitted it, an owner of its workspace, an administrator. */
+function mayChange(me: Whoami, job: Pick<JobView, "owner" | "workspace">): boolean {
+  const { account } = me;
+  return account.name === job.owner || account.name === job.workspace || answersFor(me, job.workspace);
+}
+
+/** Why one may not change it, or nothing. */
+export function useObstacle() {
+  const me = useMe();
+  const { t } = useTranslation();
+  return {
+    changeJob: (job: Pick<JobView, "owner" | "workspace">) =>
+      mayChange(me, job) ? undefined : t("obstacle.notYours", { owner: job.owner }),
+    approve: (job: Pick<JobView, "workspace">) =>
+      answersFor(me, job.workspace) ? undefined : t("obstacle.approve"),
+    admin: me.account.admin ? undefined : t("obstacle.admin"),
+  };
+}

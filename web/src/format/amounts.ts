@@ -1,0 +1,56 @@
+/** Amounts of devices, memory and processors for people. */
+import type { JobSpec } from "../api/client";
+
+const KINDS: Record<string, string> = { nvidia: "NVIDIA", ascend: "Ascend" };
+
+export function kindName(kind: string | null | undefined): string {
+  return kind ? (KINDS[kind] ?? kind) : "";
+}
+
+type Devices = { count: number; kind?: string | null; model?: string | null };
+
+function devices(request: Devices): string {
+  return [String(request.count), kindName(request.kind), request.model].filter(Boolean).join(" ");
+}
+
+/** "2 × 8 Ascend 910B3"; processors where no devices are asked for. */
+export function resources(spec: JobSpec): string {
+  const workers = spec.workers ?? 1;
+  const asked: Devices[] = spec.any_of?.length ? spec.any_of : spec.devices ? [spec.devices] : [];
+  const some = asked.filter((request) => request.count > 0);
+  const each = some.length > 0 ? some.map(devices).join(" | ") : `${spec.cpus ?? "1"} CPU`;
+  return workers > 1 ? `${workers} × ${each}` : each;
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export function bytes(amount: number): string {
+  let unit = 0;
+  let value = amount;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : Number(value.toFixed(1))} ${UNITS[unit]}`;
+}
+
+/** `64Gi` as the API writes it, in bytes; nothing for what is no amount. */
+export function bytesOf(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text);
+  if (!match) return undefined;
+  const power = ["Ki", "Mi", "Gi", "Ti", "Pi"].indexOf(match[2] ?? "") + 1;
+  return Number(match[1]) * 1024 ** power;
+}
+
+/** `500m` or `8`, in cores. */
+export function coresOf(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(m)?$/.exec(text);
+  return match ? Number(match[1]) / (match[2] ? 1000 : 1) : undefined;
+}
+
+/** Up to three digits that matter: 0.0123, 1.23, 12.3, 123, 12,345. */
+export function figure(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(3)));
+}

@@ -1,0 +1,113 @@
+/** The explanation of a waiting job, drawn: what there is, who has it, when it starts, what would start now. */
+import { useTranslation } from "react-i18next";
+import { Link, useNavigate } from "react-router";
+import type { Explanation, JobView } from "../../api/client";
+import { paths } from "../../app/paths";
+import { kindName } from "../../format/amounts";
+import { Bar } from "../../ui/bar";
+import { Button } from "../../ui/controls";
+import { useReason } from "../../ui/reason";
+import { When } from "../../ui/when";
+
+export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
+  const { t } = useTranslation();
+  const { phrase } = useReason();
+  const { supply = [], holders = [], offers = [], quota, estimate } = explanation;
+  return (
+    <section className="panel stack" aria-label={t("why.title")}>
+      <div>
+        <h2>{phrase(explanation.reason)}</h2>
+        <div>{explanation.reason.text}</div>
+      </div>
+      <div className="row" style={{ gap: 24 }}>
+        {explanation.position ? (
+          <span>
+            {t("why.position")} <b className="number">{explanation.position}</b>
+          </span>
+        ) : null}
+        {estimate ? (
+          <span title={estimate.rests_on}>
+            {t("why.starts")} <When at={estimate.earliest} />
+            {estimate.latest ? (
+              <>
+                {" – "}
+                <When at={estimate.latest} />
+              </>
+            ) : null}
+          </span>
+        ) : null}
+      </div>
+      {supply.map((each) => {
+        const name = [kindName(each.kind), each.model].filter(Boolean).join(" ") || "CPU";
+        const used = each.usable - each.free;
+        const label = t("why.supply", { free: each.free, total: each.total, most: each.most_on_one_node });
+        return (
+          <div key={name}>
+            <div className="row spread">
+              <span>{name}</span>
+              <span className="muted number">{label}</span>
+            </div>
+            <Bar
+              label={`${name}: ${label}`}
+              total={each.total}
+              parts={[
+                { amount: used, tone: "var(--running)", label: t("device.held") },
+                { amount: each.reserved, tone: "var(--queued)", label: t("why.reserved") },
+                { amount: each.total - each.usable, tone: "var(--failed)", label: t("device.failed") },
+              ]}
+            />
+          </div>
+        );
+      })}
+      {quota ? (
+        <div>
+          {t("why.quota", {
+            workspace: quota.user ? `${quota.workspace} / ${quota.user}` : quota.workspace,
+            resource: quota.resource,
+            used: quota.used,
+            limit: quota.limit ?? "–",
+            guaranteed: quota.guaranteed,
+          })}
+        </div>
+      ) : null}
+      {holders.length > 0 ? (
+        <div>
+          <h3>{t("why.holders")}</h3>
+          {holders.map((holder) => (
+            <div key={holder.job} className="row">
+              <Link to={paths.job(holder.job)}>{holder.name}</Link>
+              <span className="muted">
+                {holder.owner} · {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
+              </span>
+              {holder.expected_end ? <When at={holder.expected_end} /> : null}
+            </div>
+          ))}
+        </div>
+      ) : null}
+      {job && offers.length > 0 ? (
+        <div className="stack" style={{ gap: 6 }}>
+          <h3>{t("why.offers")}</h3>
+          {offers.map((offer) => (
+            <TakeOffer key={offer.text} job={job} text={offer.text} set={offer.set} />
+          ))}
+        </div>
+      ) : null}
+    </section>
+  );
+}
+
+/** Opens the form with the job as the offer would have it: people see what they submit. Offers were planned without the
+ * job that waits, so it has to go. */
+function TakeOffer({ job, text, set }: { job: JobView; text: string; set: Record<string, string> }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const address = paths.replace(job.id, set);
+  return (
+    <div className="row">
+      <Button small onClick={() => navigate(address)}>
+        {t("why.take")}
+      </Button>
+      <span>{text}</span>
+    </div>
+  );
+}

@@ -1,0 +1,180 @@
+/** Will it run, and when? */
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useNavigate, useSearchParams } from "react-router";
+import { useStop, useSubmit } from "../../api/changes";
+import { type JobSpec, Refusal } from "../../api/client";
+import { dryRun, job as jobQuery } from "../../api/queries";
+import { paths } from "../../app/paths";
+import { useMe } from "../../app/session";
+import { Failure } from "../../ui/answer";
+import { Copy } from "../../ui/command";
+import { Button, SmallSelect, Switch, TextField } from "../../ui/controls";
+import { Page } from "../../ui/page";
+import { commandOf, type Draft, likeJob, read, TEMPLATES, textOf, withOffer } from "./draft";
+import { SpecForm } from "./form";
+import { Verdict } from "./verdict";
+
+const CHECK_AFTER_MS = 300;
+
+/** The value as it was a moment ago: what somebody still types is not asked about. */
+function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), CHECK_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+export function Submit() {
+  const { t } = useTranslation();
+  const me = useMe();
+  const [query] = useSearchParams();
+  const like = Number(query.get("like") ?? 0) || undefined;
+  const replaced = Number(query.get("replaces") ?? 0) || undefined;
+  const stop = useStop();
+  const [draft, setDraft] = useState<Draft>(() => ({ ...TEMPLATES.script, workspace: ownWorkspace(me) }));
+  const [text, setText] = useState<string>();
+  const [unreadable, setUnreadable] = useState<string>();
+  const navigate = useNavigate();
+  const submit = useSubmit();
+  const [key, setKey] = useState(() => crypto.randomUUID());
+
+  const original = useQuery({ ...jobQuery(like ?? 0), enabled: like !== undefined });
+  const offer = query.get("set");
+  useEffect(() => {
+    if (!original.data) return;
+    const copy = likeJob(original.data.spec);
+    setDraft(offer ? withOffer(copy, JSON.parse(offer) as Record<string, string>) : copy);
+    setText(undefined);
+  }, [original.data, offer]);
+
+  const settled = useSettled(draft);
+  const check = useQuery(dryRun(settled.command ? (settled as JobSpec) : undefined));
+  const refusal = check.error instanceof Refusal ? check.error : undefined;
+  const isSettled = settled === draft && !check.isFetching;
+  const change = (next: Draft) => {
+    setDraft(next);
+    setText(undefined);
+    setUnreadable(undefined);
+    setKey(crypto.randomUUID());
+  };
+  const write = (next: string) => {
+    setText(next);
+    const result = read(next);
+    if ("draft" in result) {
+      setDraft(result.draft);
+      setUnreadable(undefined);
+      setKey(crypto.randomUUID());
+    } else setUnreadable(result.error);
+  };
+  const send = async () => {
+    const made = await submit.mutateAsync({ spec: draft as JobSpec, key });
+    if (replaced !== undefined) await stop.mutateAsync(replaced);
+    await navigate(paths.job(made.id));
+  };
+  const yaml = text ?? textOf(draft);
+  return (
+    <Page
+      title={t("nav.submit")}
+      command={commandOf(draft)}
+      actions={
+        <>
+          <SmallSelect
+            label={t("submit.template")}
+            value=""
+            onChange={(name) =>
+              name && change({ ...TEMPLATES[name as keyof typeof TEMPLATES], workspace: draft.workspace })
+            }
+            options={[
+              { value: "", label: t("submit.template") },
+              { value: "script", label: t("submit.templateScript") },
+              { value: "pytorch", label: t("submit.templatePytorch") },
+              { value: "mindspore", label: t("submit.templateMindspore") },
+            ]}
+          />
+          <ImportFile onText={write} />
+          <Button
+            kind="primary"
+            blocked={unreadable ?? (!draft.command && t("submit.needsCommand"))}
+            busy={submit.isPending}
+            onClick={() => send().catch(() => undefined)}
+          >
+            {t("submit.submit")}
+          </Button>
+        </>
+      }
+    >
+      {submit.error || stop.error ? <Failure error={submit.error ?? stop.error} /> : null}
+      {replaced === undefined ? null : (
+        <div className="banner" role="status">
+          <p>{t("submit.replaces", { id: replaced })}</p>
+        </div>
+      )}
+      <div className="columns" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(420px, 1fr))" }}>
+        <section className="panel stack" aria-label={t("submit.form")}>
+          <SpecForm draft={draft} onChange={change} errors={refusal?.fields ?? []} />
+          <Switch
+            label={t("spec.preemptible")}
+            checked={Boolean(draft.preemptible)}
+            onChange={(on) => change(on ? { ...draft, preemptible: true } : without(draft, "preemptible"))}
+          />
+        </section>
+        <div className="stack">
+          <Verdict
+            explanation={check.data}
+            refusal={refusal}
+            isSettled={isSettled}
+            onTake={(set) => change(withOffer(draft, set))}
+          />
+          <section className="panel" aria-label={t("submit.file")}>
+            <div className="row spread">
+              <h2>{t("submit.file")}</h2>
+              <Copy text={yaml} label={t("spec.copy")} />
+            </div>
+            <TextField
+              label={t("submit.fileLabel")}
+              value={yaml}
+              onChange={write}
+              lines={10}
+              mono
+              error={unreadable}
+            />
+          </section>
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function without(draft: Draft, field: string): Draft {
+  const { [field]: _, ...rest } = draft;
+  return rest as Draft;
+}
+
+/** A new job goes where its author may put it: the first workspace they belong to, or their own. */
+function ownWorkspace(me: ReturnType<typeof useMe>): string {
+  const worksIn = me.account.workspaces.find((membership) => membership.role !== "viewer");
+  return worksIn?.workspace ?? (me.account.admin ? "default" : me.account.name);
+}
+
+function ImportFile({ onText }: { onText: (text: string) => void }) {
+  const { t } = useTranslation();
+  return (
+    <label className="row" style={{ cursor: "pointer", color: "var(--accent)" }}>
+      {t("submit.import")}
+      <input
+        type="file"
+        accept=".yaml,.yml,.json"
+        className="visually-hidden"
+        onChange={async (event) => {
+          const file = event.target.files?.[0];
+          if (file) onText(await file.text());
+          event.target.value = "";
+        }}
+      />
+    </label>
+  );
+}

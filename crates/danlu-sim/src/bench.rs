@@ -28,7 +28,10 @@ pub struct BenchReport {
     pub incremental_passes: usize,
     pub incremental_pass_ms: f64,
     pub slowest_incremental_pass_ms: f64,
-    /// The same where half of the jobs that run may be preempted, so that those who wait look for victims.
+    /// The same where half of the jobs that run may be preempted, so that those who wait look for victims. Searches make
+    /// that slow, so the cluster is a smaller one.
+    pub preemptible_nodes: u32,
+    pub preemptible_queued: usize,
     pub full_pass_with_preemptible_ms: f64,
     pub incremental_pass_with_preemptible_ms: f64,
     pub slowest_incremental_pass_with_preemptible_ms: f64,
@@ -59,6 +62,8 @@ impl Default for BenchSize {
 const DEVICES_PER_NODE: u32 = 8;
 const EVENTS: usize = 101;
 const EXPLANATIONS: u64 = 21;
+/// By how much the cluster is smaller on which jobs may be preempted.
+const SMALLER: u32 = 10;
 
 /// Measures everything. `clock` tells the time since some moment; `say` is told what is being measured.
 pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(&str)) -> BenchReport {
@@ -66,7 +71,9 @@ pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(
     let mut world = World::new(size.nodes);
     let Passes { full, starts, one_event: passes } = world.passes(size.queued, false, &clock, &mut say);
     say("filling the cluster with jobs of which half may be preempted");
-    let with_preemptible = World::new(size.nodes).passes(size.queued, true, &clock, &mut say);
+    let preemptible_nodes = (size.nodes / SMALLER).max(10);
+    let mut preemptible_world = World::new(preemptible_nodes);
+    let with_preemptible = preemptible_world.passes(size.queued / u64::from(SMALLER), true, &clock, &mut say);
     say("explanations");
     let mut explanations: Vec<Duration> =
         (0..EXPLANATIONS).map(|number| world.explain(number * size.queued / EXPLANATIONS, &clock)).collect();
@@ -82,6 +89,8 @@ pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(
         incremental_passes: passes.len(),
         incremental_pass_ms: milliseconds(passes[passes.len() / 2]),
         slowest_incremental_pass_ms: milliseconds(passes[passes.len() - 1]),
+        preemptible_nodes,
+        preemptible_queued: preemptible_world.scheduler.queue_len(),
         full_pass_with_preemptible_ms: milliseconds(with_preemptible.full),
         incremental_pass_with_preemptible_ms: milliseconds(with_preemptible.one_event[EVENTS / 2]),
         slowest_incremental_pass_with_preemptible_ms: milliseconds(with_preemptible.one_event[EVENTS - 1]),

@@ -28,6 +28,13 @@ pub struct BenchReport {
     pub incremental_passes: usize,
     pub incremental_pass_ms: f64,
     pub slowest_incremental_pass_ms: f64,
+    /// The same where half of the jobs that run may be preempted, so that those who wait look for victims. Searches make
+    /// that slow, so a large cluster is made smaller for it.
+    pub preemptible_nodes: u32,
+    pub preemptible_queued: usize,
+    pub full_pass_with_preemptible_ms: f64,
+    pub incremental_pass_with_preemptible_ms: f64,
+    pub slowest_incremental_pass_with_preemptible_ms: f64,
     /// Explanations of jobs throughout the queue: median and slowest of so many.
     pub explanations: usize,
     pub explain_ms: f64,
@@ -55,24 +62,20 @@ impl Default for BenchSize {
 const DEVICES_PER_NODE: u32 = 8;
 const EVENTS: usize = 101;
 const EXPLANATIONS: u64 = 21;
+/// How large the cluster is at most on which jobs may be preempted: on 10,000 nodes it took half a minute.
+const MOST_PREEMPTIBLE_NODES: u32 = 1_000;
+const MOST_PREEMPTIBLE_QUEUED: u64 = 10_000;
 
 /// Measures everything. `clock` tells the time since some moment; `say` is told what is being measured.
 pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(&str)) -> BenchReport {
     say("filling the cluster");
     let mut world = World::new(size.nodes);
-    world.fill();
-    let held = world.active.len();
-    world.queue(size.queued);
-    say("one full pass");
-    let begin = clock();
-    let plan = world.scheduler.plan(world.now);
-    let full = clock().saturating_sub(begin);
-    let starts = plan.starts.len();
-    world.carry_out(plan);
-    say("passes after one event");
-    let mut passes: Vec<Duration> =
-        (0..EVENTS).map(|event| world.incremental(event * held / EVENTS, &clock)).collect();
-    passes.sort_unstable();
+    let Passes { full, starts, one_event: passes } = world.passes(size.queued, false, &clock, &mut say);
+    say("filling the cluster with jobs of which half may be preempted");
+    let preemptible_nodes = size.nodes.min(MOST_PREEMPTIBLE_NODES);
+    let preemptible_queued = size.queued.min(MOST_PREEMPTIBLE_QUEUED);
+    let mut preemptible_world = World::new(preemptible_nodes);
+    let with_preemptible = preemptible_world.passes(preemptible_queued, true, &clock, &mut say);
     say("explanations");
     let mut explanations: Vec<Duration> =
         (0..EXPLANATIONS).map(|number| world.explain(number * size.queued / EXPLANATIONS, &clock)).collect();
@@ -88,6 +91,11 @@ pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(
         incremental_passes: passes.len(),
         incremental_pass_ms: milliseconds(passes[passes.len() / 2]),
         slowest_incremental_pass_ms: milliseconds(passes[passes.len() - 1]),
+        preemptible_nodes,
+        preemptible_queued: preemptible_world.scheduler.queue_len(),
+        full_pass_with_preemptible_ms: milliseconds(with_preemptible.full),
+        incremental_pass_with_preemptible_ms: milliseconds(with_preemptible.one_event[EVENTS / 2]),
+        slowest_incremental_pass_with_preemptible_ms: milliseconds(with_preemptible.one_event[EVENTS - 1]),
         explanations: explanations.len(),
         explain_ms: milliseconds(explanations[explanations.len() / 2]),
         slowest_explain_ms: milliseconds(explanations[explanations.len() - 1]),
@@ -95,6 +103,14 @@ pub fn bench(size: BenchSize, clock: impl Fn() -> Duration, mut say: impl FnMut(
         placements,
         placements_per_second: placements as f64 / took.as_secs_f64(),
     }
+}
+
+/// How long passes took.
+struct Passes {
+    full: Duration,
+    starts: usize,
+    /// After one event each, the fastest first.
+    one_event: Vec<Duration>,
 }
 
 /// All of the queue fits: one pass that places it.
@@ -136,13 +152,40 @@ impl World {
         World { scheduler, now: start(), waiting: BTreeMap::new(), active: Vec::new(), next: 1 }
     }
 
+    /// Fills the cluster and the queue, and measures passes.
+    fn passes(
+        &mut self,
+        queued: u64,
+        half_preemptible: bool,
+        clock: &impl Fn() -> Duration,
+        say: &mut impl FnMut(&str),
+    ) -> Passes {
+        self.fill(half_preemptible);
+        // Beyond the minimum run time, so that those who may be preempted are worth a look.
+        self.now += SignedDuration::from_mins(30);
+        let held = self.active.len();
+        self.queue(queued);
+        say("one full pass");
+        let begin = clock();
+        let plan = self.scheduler.plan(self.now);
+        let full = clock().saturating_sub(begin);
+        let starts = plan.starts.len();
+        self.carry_out(plan);
+        say("passes after one event");
+        let events = (0..EVENTS).map(|event| self.incremental(event * held / EVENTS, clock));
+        let mut one_event: Vec<Duration> = events.collect();
+        one_event.sort_unstable();
+        Passes { full, starts, one_event }
+    }
+
     /// Starts jobs until 95 % of the devices are held.
-    fn fill(&mut self) {
+    fn fill(&mut self, half_preemptible: bool) {
         let devices = u32::try_from(self.scheduler.nodes().len()).unwrap_or(u32::MAX) * DEVICES_PER_NODE;
         let mut held = 0;
         while held < devices / 100 * 95 {
             let id = self.next;
-            let spec = mixed(id, &[1, 2, 4, 8, 1, 2, 1, 8]);
+            let mut spec = mixed(id, &[1, 2, 4, 8, 1, 2, 1, 8]);
+            spec.preemptible = half_preemptible && (id / 8).is_multiple_of(2);
             held += spec.workers * spec.devices.count.devices();
             self.submit(spec);
         }
@@ -177,6 +220,13 @@ impl World {
             };
             self.scheduler.file(&job);
             self.active.push(*job);
+        }
+        for danlu_sched::Preemption { victim, for_job } in plan.preemptions {
+            let Some(victim) = self.active.iter_mut().find(|job| job.id == victim) else { continue };
+            if let Step::Next { job, .. } = apply(victim, Event::Preempt { for_job }, self.now) {
+                self.scheduler.file(&job);
+                *victim = *job;
+            }
         }
     }
 

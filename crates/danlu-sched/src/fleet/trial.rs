@@ -77,6 +77,24 @@ impl Fleet {
         most
     }
 
+    /// What one worker more than now would need of a node at least, beyond what is free there: thousandths of devices and
+    /// CPUs, and bytes, for each way in which it could be there.
+    pub fn lacks_for_one_more(&mut self, shape: ShapeId, node: NodeId) -> Vec<[i64; 3]> {
+        let workers = self.room_on(shape, node, KindSet::ALL).saturating_add(1);
+        let slots = self.layout.of_node[node.ordinal()].clone();
+        let mut lacks = Vec::new();
+        for view in &self.shapes[shape.ordinal()].views {
+            match view {
+                Some(view) => lacks.extend(
+                    slots.clone().filter_map(|slot| view.lacks(&self.layout, &self.state, slot, workers)),
+                ),
+                // Forgotten for another: nothing is known of it.
+                None => lacks.push([0; 3]),
+            }
+        }
+        lacks
+    }
+
     /// Whether the gang would fit what works now, if nobody held anything of it.
     pub fn could_fit_when_idle(&self, shape: ShapeId, avoid: &[NodeId]) -> bool {
         let shape = self.shape_of(shape);

@@ -250,6 +250,27 @@ impl View {
             .min(by_amount(bytes, self.bytes))
     }
 
+    /// What so many workers need at least beyond what is free of a slot; nothing if none could be there.
+    pub(crate) fn lacks(&self, layout: &Layout, state: &State, at: usize, workers: u32) -> Option<[i64; 3]> {
+        let slot = &layout.slots[at];
+        if !slot.open || !self.accepted[at] {
+            return None;
+        }
+        let mut levels = Vec::new();
+        state.levels(layout, slot, &mut levels);
+        let milli = i64::from(self.need.devices) * i64::from(self.need.share);
+        let free = levels.into_iter().map(i64::from).sum();
+        let lacks = |each: i64, free: i64| match each {
+            ..=0 => 0,
+            _ => each.saturating_mul(i64::from(workers)).saturating_sub(free),
+        };
+        Some([
+            lacks(milli, free),
+            lacks(self.milli_cpus, state.milli_cpus[slot.node]),
+            lacks(self.bytes, state.bytes[slot.node]),
+        ])
+    }
+
     /// Whether a slot is of a kind this shape may be on at all, idle or not.
     pub(crate) fn accepts(&self, slot: usize) -> bool {
         self.accepted[slot]

@@ -17,7 +17,7 @@ pub(crate) type AccountId = usize;
 
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    list: Vec<Account>,
+    pub(super) list: Vec<Account>,
     names: BTreeMap<String, AccountId>,
     /// Positions of workspaces that were forgotten; the next that are opened take them.
     vacant: BTreeSet<AccountId>,
@@ -26,11 +26,11 @@ pub(crate) struct Accounts {
     personal: Workspace,
     pub(crate) capacity: Usage,
     /// The part of it that works and takes jobs: guarantees are made good from nothing else.
-    in_service: Usage,
+    pub(super) in_service: Usage,
     /// The sum over all workspaces of the larger of guarantee and firm use.
-    promised: Usage,
+    pub(super) promised: Usage,
     /// The sum over all workspaces of firm use.
-    firm: Usage,
+    pub(super) firm: Usage,
 }
 
 #[derive(Debug)]

@@ -20,13 +20,19 @@ pub(super) enum Refusal {
     Reserved {
         for_job: JobId,
     },
+    /// It would use up what is guaranteed to nobody, and a head, perhaps of another workspace, needs.
+    FirmlyReserved {
+        for_job: JobId,
+    },
 }
 
 impl Refusal {
     pub(super) fn verdict(self) -> Verdict {
         match self {
             Refusal::Quota(over) => Verdict::OverQuota(over),
-            Refusal::Reserved { for_job } => Verdict::Reserved { for_job },
+            Refusal::Reserved { for_job } | Refusal::FirmlyReserved { for_job } => {
+                Verdict::Reserved { for_job }
+            }
         }
     }
 }
@@ -40,12 +46,13 @@ impl Pass<'_> {
         let within = self.within_quota(class, possible.unwrap_or(wished)).map_err(Refusal::Quota)?;
         let end = after(self.now, class.expected());
         let own = self.reserved.iter().filter(|reserved| reserved.is_of(class.account) && end > reserved.at);
-        narrowed(&mut self.scheduler.fleet, within, KindSet::ALL, |usage| {
+        let within = narrowed(&mut self.scheduler.fleet, within, KindSet::ALL, |usage| {
             match own.clone().find(|reserved| reserved.is_delayed_by(usage)) {
                 Some(reserved) => Err(Refusal::Reserved { for_job: reserved.job }),
                 None => Ok(()),
             }
-        })
+        })?;
+        self.beside_firm_heads(class, within, self.now)
     }
 
     /// What quotas alone would let it start as.
@@ -113,7 +120,7 @@ impl Scheduler {
 }
 
 /// The shape without those alternatives and kinds that are refused; the first refusal if nothing is left.
-fn narrowed<E>(
+pub(super) fn narrowed<E>(
     fleet: &mut Fleet,
     id: ShapeId,
     kinds: KindSet,

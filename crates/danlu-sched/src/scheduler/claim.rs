@@ -69,6 +69,7 @@ impl Pass<'_> {
             withheld,
             entry: entry.clone(),
         }));
+        self.use_firm(class, &entry.usage);
         self.enter(entry);
         self.settled.insert(job);
         self.scheduler.findings.verdicts.insert(class.clone(), Verdict::Preempting);

@@ -36,6 +36,8 @@ impl Scheduler {
             offers: Vec::new(),
         };
         if let Life::Queued { .. } = job.life {
+            // What this says of those that run stays, so that it must be said to the reservations that stay.
+            self.put_off_overdue(now);
             let (kept, findings) = (self.kept.clone(), std::mem::take(&mut self.findings));
             let is_guest = self.queue.get(job.id).is_none();
             if is_guest {
@@ -91,7 +93,7 @@ impl Scheduler {
             }
         }
         let mark = self.fleet.mark();
-        for kept in self.kept.values().filter(|kept| !kept.is_for(waiting.place.job)) {
+        for kept in self.kept.values().filter(|kept| kept.job() != waiting.place.job) {
             self.fleet.withhold(kept.placement());
         }
         let left: Vec<Supply> = asks.iter().flat_map(|ask| self.fleet.supply(ask)).collect();

@@ -124,9 +124,11 @@ impl Scheduler {
                 self.running.insert(job.id, running);
             }
             if let Some(running) = self.running.get(job.id).filter(|running| running.stopping != stopping) {
-                let mut running = Running { stopping, ..running.clone() };
+                let (before, mut running) = (running.clone(), Running { stopping, ..running.clone() });
                 let asked_at = stopping.map_or(running.placed_at, |stopping| stopping.since);
                 running.expected_end = running.end_expected_at(asked_at);
+                self.firm_leaves(&before);
+                self.firm_joins(&running);
                 self.running.insert(job.id, running);
             }
             return;
@@ -158,12 +160,14 @@ impl Scheduler {
             grace: job.spec.grace,
         };
         running.expected_end = running.end_expected_at(running.placed_at);
+        self.firm_joins(&running);
         self.running.insert(job.id, running);
     }
 
     /// Takes back what a job holds.
     pub(super) fn release(&mut self, job: JobId) -> Option<()> {
         let running = self.running.remove(job)?;
+        self.firm_leaves(&running);
         self.fleet.give_back(&running.placement);
         self.accounts.remove(running.account, &running.owner, &running.usage, running.preemptible);
         Some(())

@@ -1,18 +1,20 @@
 //! What promises do to the books as time goes by: they collect what they are owed as soon as it is free, begin, and end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::Scheduler;
 use super::reserve::Promise;
-use crate::fleet::{Fleet, Part, Placement};
+use crate::fleet::{Fleet, NodeId, Part, Placement};
 
 #[derive(Debug)]
 pub(super) struct Future {
     promises: Vec<Pending>,
-    /// Those that lack something; most are jobs that start now and lack nothing.
-    lacking: Vec<usize>,
+    /// By node, who lacks something there, in the order of the promises, and which of what it lacks that is. Many jobs
+    /// end before a large one fits, most of them where nobody lacks anything.
+    lacking: BTreeMap<NodeId, Vec<(usize, usize)>>,
     /// When which promise begins or ends, the latest first.
     events: Vec<(Timestamp, usize, Event)>,
     /// What was done to the accounts.
@@ -50,7 +52,12 @@ impl Future {
             Pending { collected: Vec::new(), lacks, promise }
         };
         let promises: Vec<Pending> = promises.into_iter().map(pending).collect();
-        let lacking = (0..promises.len()).filter(|at| !promises[*at].lacks.is_empty()).collect();
+        let mut lacking: BTreeMap<NodeId, Vec<(usize, usize)>> = BTreeMap::new();
+        for (at, Pending { lacks, .. }) in promises.iter().enumerate() {
+            for (which, lack) in lacks.iter().enumerate() {
+                lacking.entry(lack.node).or_default().push((at, which));
+            }
+        }
         Future { promises, lacking, events, done: Vec::new() }
     }
 
@@ -79,18 +86,13 @@ impl Future {
 
     /// Gives promises what they lack of what has become free; where that is known, only there.
     pub(super) fn collect(&mut self, fleet: &mut Fleet, freed: Option<&Placement>) {
-        for at in &self.lacking {
-            let pending = &mut self.promises[*at];
-            for lack in &mut pending.lacks {
-                let is_there = |freed: &Placement| freed.parts.iter().any(|part| part.node == lack.node);
-                if !freed.is_none_or(is_there) {
-                    continue;
-                }
-                let one = Placement { parts: vec![lack.clone()], ..pending.promise.placement };
-                for found in fleet.withhold(&one).parts {
-                    *lack = rest(lack, &found);
-                    pending.collected.push(found);
-                }
+        let Some(freed) = freed else {
+            self.lacking.values().for_each(|owed| hand_out(&mut self.promises, owed, fleet));
+            return;
+        };
+        for part in &freed.parts {
+            if let Some(owed) = self.lacking.get(&part.node) {
+                hand_out(&mut self.promises, owed, fleet);
             }
         }
     }
@@ -103,6 +105,20 @@ impl Future {
                 Event::Begin => scheduler.strike(entry),
                 Event::End => scheduler.enter(entry),
             }
+        }
+    }
+}
+
+/// Gives those who lack something of one node what is free there.
+fn hand_out(promises: &mut [Pending], owed: &[(usize, usize)], fleet: &mut Fleet) {
+    for &(at, which) in owed {
+        let Pending { promise, collected, lacks } = &mut promises[at];
+        // One that has ended lacks nothing any more.
+        let Some(lack) = lacks.get_mut(which).filter(|lack| has_anything(lack)) else { continue };
+        let one = Placement { parts: vec![lack.clone()], ..promise.placement };
+        for found in fleet.withhold(&one).parts.into_iter().filter(has_anything) {
+            *lack = rest(lack, &found);
+            collected.push(found);
         }
     }
 }

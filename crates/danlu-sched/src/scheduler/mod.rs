@@ -10,12 +10,14 @@ mod check;
 mod claim;
 mod explain;
 mod filing;
+mod firm;
 mod future;
 mod history;
 mod line;
 mod offers;
 mod pass;
 mod preempt;
+mod price;
 mod queue;
 mod reserve;
 mod running;
@@ -87,6 +89,7 @@ pub struct Scheduler {
     /// Reservations of the last pass: computing one takes a look at many running jobs, and it changes seldom.
     kept: BTreeMap<reserve::LineKey, Kept>,
     reserves_anew: bool,
+    searches_anew: bool,
     findings: Findings,
     owners: BTreeMap<String, Arc<str>>,
     /// When to look next for what nobody needs any more: at so many shapes.
@@ -117,6 +120,7 @@ impl Scheduler {
             history: History::default(),
             kept: BTreeMap::new(),
             reserves_anew: false,
+            searches_anew: false,
             findings: Findings::default(),
             owners: BTreeMap::new(),
             tidy_at: filing::MOST_IDLE_SHAPES,
@@ -130,6 +134,13 @@ impl Scheduler {
     pub fn that_expects_nothing(mut self) -> Self {
         self.fleet.expect_nothing();
         self.reserves_anew = true;
+        self
+    }
+
+    /// Looks for victims anew for everybody, as if nobody alike had looked before: slow, and says the same.
+    #[must_use]
+    pub fn that_searches_anew(mut self) -> Self {
+        self.searches_anew = true;
         self
     }
 

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use super::accounts::{AccountId, OverQuota, Right, Share};
 use super::allow::Refusal;
 use super::line::{Candidate, Line, Rooms};
+use super::preempt::Searches;
 use super::queue::{Class, Place};
 use super::reserve::{Promise, Reserved};
 use super::running::after;
@@ -41,12 +42,18 @@ pub(super) struct Pass<'s> {
     pub(super) leaving: BTreeMap<AccountId, Usage>,
     /// How many more running jobs this pass may look at in search of victims.
     pub(super) looks_left: usize,
+    pub(super) searches: Searches,
     /// What was found out about jobs alike to a class but for their lengths. Room only shrinks in the course of the first
-    /// sweep, so that it holds for the rest of it, unless somebody could be made to give way.
-    blocked: BTreeMap<(AccountId, ShapeId, bool), Verdict>,
+    /// sweep, so that it holds for the rest of it; but where somebody could be made to give way, only for others as
+    /// important and until something else is decided.
+    blocked: BTreeMap<Alike, (Verdict, u64)>,
     /// Where there was room when the sweep began.
     pub(super) rooms: Rooms,
 }
+
+/// What those have in common who differ in length only: their workspace, as what they may start, what they wish for,
+/// whether they are preemptible, and, if anybody is, whose they are and how important.
+type Alike = (AccountId, ShapeId, ShapeId, bool, Option<(u8, Option<Arc<str>>)>);
 
 /// A job's use of its workspace's quota.
 #[derive(Debug, Clone)]
@@ -75,7 +82,7 @@ impl Scheduler {
     /// Decides what to do now. Nothing is changed by it that a second call would notice.
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         self.queue.wake(now);
-        self.running.put_off_overdue(now);
+        self.put_off_overdue(now);
         self.findings.verdicts.clear();
         if self.reserves_anew {
             self.kept.clear();
@@ -109,6 +116,7 @@ impl<'s> Pass<'s> {
             victims: BTreeSet::new(),
             leaving,
             looks_left: super::preempt::MOST_LOOKS,
+            searches: Searches::default(),
             blocked: BTreeMap::new(),
             rooms: Rooms::default(),
         }
@@ -200,14 +208,20 @@ impl<'s> Pass<'s> {
             Err(verdict) => return Outcome::Blocked(verdict),
         };
         let allowed = self.allowed(class, kinds);
-        let is_ordinary = matches!(sweep, Sweep::Everybody)
-            && class.avoid.is_empty()
-            && self.scheduler.running.preemptible().next().is_none();
-        if let Ok(shape) = allowed
-            && is_ordinary
-            && let Some(verdict) = self.blocked.get(&(account, shape, class.preemptible))
+        let is_ordinary =
+            matches!(sweep, Sweep::Everybody) && class.avoid.is_empty() && !self.scheduler.searches_anew;
+        let nobody_gives_way = self.scheduler.running.preemptible().next().is_none();
+        let moment = if nobody_gives_way { 0 } else { self.searches.moment() };
+        let passes_heads = matches!(policy, HeadOfLine::Backfill | HeadOfLine::Skip);
+        let alike = allowed.ok().filter(|_| is_ordinary && (nobody_gives_way || passes_heads)).map(|shape| {
+            let of_whom = (!nobody_gives_way).then(|| (place.priority.0, class.user.clone()));
+            let wished = if nobody_gives_way { shape } else { class.shape };
+            (account, shape, wished, class.preemptible, of_whom)
+        });
+        if let Some(&(verdict, at)) = alike.as_ref().and_then(|alike| self.blocked.get(alike))
+            && at == moment
         {
-            return Outcome::Blocked(*verdict);
+            return Outcome::Blocked(verdict);
         }
         if let Ok(shape) = allowed
             && let Some(placement) = self.place(class, shape)
@@ -225,19 +239,20 @@ impl<'s> Pass<'s> {
             return Outcome::Settled;
         }
         let is_reserved = matches!(allowed, Err(Refusal::Reserved { .. }));
-        if !is_reserved && self.preempt_for(class, *place, kinds) {
+        let is_firmly_reserved = matches!(allowed, Err(Refusal::FirmlyReserved { .. }));
+        if !is_reserved && !is_firmly_reserved && self.preempt_for(class, *place, kinds) {
             return Outcome::Settled;
         }
         let verdict = match allowed {
             Err(refusal) => refusal.verdict(),
             Ok(shape) => Verdict::NoRoom { shape },
         };
-        // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by a head.
+        // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by its head.
         if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
             self.head(account, class, *place, pools, policy);
         }
-        if let (Ok(shape), true) = (allowed, is_ordinary) {
-            self.blocked.insert((account, shape, class.preemptible), verdict);
+        if let Some(alike) = alike {
+            self.blocked.insert(alike, (verdict, moment));
         }
         Outcome::Blocked(verdict)
     }
@@ -277,6 +292,7 @@ impl<'s> Pass<'s> {
         }));
         self.enter(entry);
         self.use_spare(class, &usage);
+        self.use_firm(class, &usage);
         self.drop_reservation(job);
         self.settled.insert(job);
         self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement) });
@@ -287,9 +303,15 @@ impl<'s> Pass<'s> {
         Some(Entry { account: class.account, owner, usage: *usage, preemptible: class.preemptible })
     }
 
+    /// What the pass has added to accounts.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Adds a job's use to its account for the rest of the pass.
     pub(super) fn enter(&mut self, entry: Entry) {
         self.scheduler.enter(&entry);
+        self.searches.forget();
         self.entries.push(entry);
     }
 
@@ -328,6 +350,16 @@ fn longest_until(now: Timestamp, at: Timestamp) -> Option<u8> {
 }
 
 impl Scheduler {
+    /// Expects those later that should have ended and have not.
+    pub(super) fn put_off_overdue(&mut self, now: Timestamp) {
+        for (before, job) in self.running.put_off_overdue(now) {
+            let Some(mut running) = self.running.get(job).cloned() else { continue };
+            self.firm_joins(&running);
+            running.expected_end = before;
+            self.firm_leaves(&running);
+        }
+    }
+
     pub(super) fn enter(&mut self, entry: &Entry) {
         self.accounts.add(entry.account, &entry.owner, &entry.usage, entry.preemptible);
     }

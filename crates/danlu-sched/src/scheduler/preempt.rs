@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use super::Preemption;
 use super::accounts::{AccountId, OverQuota, Right};
 use super::pass::Pass;
+use super::price::Prices;
 use super::queue::{Class, Place};
 use super::running::{Running, after};
 use super::usage::{Resource, Usage};
@@ -28,28 +29,58 @@ use crate::fleet::{KindSet, NodeId, Placement, ShapeId, Wish};
 pub(super) const MOST_LOOKS: usize = 64_000;
 /// Even where no minimum run time is set: two that could take from each other must not do so without end at one moment.
 const LEAST_RUN_TIME: Span = Span::from_seconds(1);
-/// Of so many jobs on a node all combinations are tried.
-const FEW: usize = 8;
 
 /// What a job may take, and on whose account.
 #[derive(Debug)]
-struct Search<'a> {
-    class: &'a Arc<Class>,
+pub(super) struct Search<'a> {
+    pub(super) class: &'a Arc<Class>,
     place: Place,
     /// The part of its wishes it may take others' room for.
-    shape: ShapeId,
+    pub(super) shape: ShapeId,
     right: Option<Right>,
 }
 
-/// A job and the work that would be lost with it.
-type Victim = (u128, JobId);
+/// What searches of this pass found, as long as nothing has been decided since.
+#[derive(Debug, Default)]
+pub(super) struct Searches {
+    /// Counts decisions.
+    moment: u64,
+    /// Who may be taken, by whom, of which priority, with which right.
+    candidates: BTreeMap<(AccountId, u8, Option<Right>), Arc<[JobId]>>,
+    /// Who found nobody to take.
+    failed: BTreeSet<Asker>,
+}
 
-/// What room for one worker more on a node costs.
-#[derive(Debug)]
-struct Price {
-    work: u128,
-    node: NodeId,
-    victims: Vec<JobId>,
+/// What tells one search from another.
+type Asker = (AccountId, u8, Option<Right>, ShapeId, bool, Option<Arc<str>>, Vec<NodeId>);
+
+impl Searches {
+    /// Something was started, or is kept for somebody: nothing that was found need hold any more.
+    pub(super) fn forget(&mut self) {
+        *self = Searches { moment: self.moment + 1, ..Searches::default() };
+    }
+
+    /// Another one after each decision.
+    pub(super) fn moment(&self) -> u64 {
+        self.moment
+    }
+}
+
+impl Search<'_> {
+    /// Whether anybody of a workspace and priority could be one who may be taken.
+    fn may_take_of(&self, (account, priority): (AccountId, u8)) -> bool {
+        if account == self.class.account {
+            priority < self.place.priority.0 || self.right.is_some_and(Right::pushes_out_own)
+        } else {
+            self.right.is_some_and(Right::takes_back)
+        }
+    }
+
+    fn asker(&self) -> Asker {
+        let Class { account, preemptible, user, avoid, .. } = &**self.class;
+        let priority = self.place.priority.0;
+        (*account, priority, self.right, self.shape, *preemptible, user.clone(), avoid.clone())
+    }
 }
 
 impl Pass<'_> {
@@ -80,13 +111,21 @@ impl Pass<'_> {
             return false;
         }
         let candidates = self.candidates(search);
-        self.looks_left = self.looks_left.saturating_sub(candidates.len());
-        if candidates.is_empty() {
+        if candidates.is_empty() || self.searches.failed.contains(&search.asker()) {
             return false;
         }
+        self.looks_left = self.looks_left.saturating_sub(candidates.len());
+        let has_found = self.search_among(search, &candidates);
+        if !has_found {
+            self.searches.failed.insert(search.asker());
+        }
+        has_found
+    }
+
+    fn search_among(&mut self, search: &Search<'_>, candidates: &[JobId]) -> bool {
         let mark = self.scheduler.fleet.mark();
         let mut victims = BTreeSet::new();
-        let placement = if self.choose(search, &candidates, &mut victims) {
+        let placement = if self.choose(search, candidates, &mut victims) {
             self.spare_the_needless(search, &mut victims);
             self.room_for(search).and_then(|shape| self.place(search.class, shape))
         } else {
@@ -114,24 +153,24 @@ impl Pass<'_> {
 
     /// Whether anybody is there who may be taken, at little cost.
     fn may_find_anybody(&self, search: &Search<'_>) -> bool {
-        let own = search.class.account;
-        self.scheduler.running.preemptible().any(|(account, priority)| {
-            if account == own {
-                priority < search.place.priority.0 || search.right.is_some_and(Right::pushes_out_own)
-            } else {
-                search.right.is_some_and(Right::takes_back)
-            }
-        })
+        self.scheduler.running.preemptible().any(|group| search.may_take_of(group))
     }
 
-    /// Jobs that may be taken now, in the order of their numbers.
-    fn candidates(&mut self, search: &Search<'_>) -> Vec<JobId> {
+    /// Jobs that may be taken now.
+    fn candidates(&mut self, search: &Search<'_>) -> Arc<[JobId]> {
+        let key = (search.class.account, search.place.priority.0, search.right);
+        if self.scheduler.searches_anew {
+            self.searches.forget();
+        }
+        if let Some(known) = self.searches.candidates.get(&key) {
+            return known.clone();
+        }
         let scheduler = &*self.scheduler;
         let mut earliest: Option<Timestamp> = None;
         let mut candidates = Vec::new();
-        for (job, running) in scheduler.running.iter() {
-            let is_leaving = running.stopping.is_some() || self.victims.contains(&job);
-            if !running.preemptible || is_leaving || !self.may_take(search, running) {
+        let groups = scheduler.running.preemptible().filter(|group| search.may_take_of(*group));
+        for (job, running) in groups.flat_map(|group| scheduler.running.preemptible_of(group)) {
+            if self.victims.contains(&job) || !self.may_take(search, running) {
                 continue;
             }
             let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time.max(LEAST_RUN_TIME));
@@ -143,6 +182,8 @@ impl Pass<'_> {
             }
         }
         self.plan.next_wake = self.plan.next_wake.into_iter().chain(earliest).min();
+        let candidates: Arc<[JobId]> = candidates.into();
+        self.searches.candidates.insert(key, candidates.clone());
         candidates
     }
 
@@ -162,7 +203,7 @@ impl Pass<'_> {
 
     /// Whether everybody still gives back no more than is borrowed, with `more` beside those that were let go: without the
     /// largest of its victims, a workspace would still borrow.
-    fn is_fair(&self, search: &Search<'_>, gone: &BTreeSet<JobId>, more: &[JobId]) -> bool {
+    pub(super) fn is_fair(&self, search: &Search<'_>, gone: &BTreeSet<JobId>, more: &[JobId]) -> bool {
         let mut given: BTreeMap<(AccountId, Resource), (Usage, u64)> = BTreeMap::new();
         let additional = more.iter().map(|job| (job, true));
         for (job, is_more) in gone.iter().map(|job| (job, false)).chain(additional) {
@@ -190,26 +231,58 @@ impl Pass<'_> {
             return false;
         }
         while self.room_for(search).is_none() {
-            let mut has_found = false;
-            for price in self.prices(search, candidates, victims) {
-                let is_new = price.victims.iter().all(|victim| !victims.contains(victim));
-                if !is_new || !self.is_fair(search, victims, &price.victims) {
-                    continue;
+            let gone = victims.clone();
+            let mut prices = self.prices(search, candidates, &gone);
+            // Each makes room for one at least, so that more are seldom needed.
+            let mut wanted = self.workers_without_room(search);
+            loop {
+                let cheapest = self.cheapest(search, &gone, victims, &mut prices, wanted);
+                if cheapest.is_empty() {
+                    break;
                 }
-                for victim in &price.victims {
-                    self.let_go(*victim);
-                }
-                victims.extend(price.victims);
-                has_found = true;
-                if self.room_for(search).is_some() {
-                    return true;
+                wanted *= 2;
+                for more in cheapest {
+                    let is_new = more.iter().all(|victim| !victims.contains(victim));
+                    if !is_new || !self.is_fair(search, victims, &more) {
+                        continue;
+                    }
+                    for victim in &more {
+                        self.let_go(*victim);
+                    }
+                    victims.extend(more);
+                    if self.room_for(search).is_some() {
+                        return true;
+                    }
                 }
             }
-            if !has_found {
+            if *victims == gone {
                 return false;
             }
         }
         true
+    }
+
+    /// The next so many prices. All are those of the moment when no more than `gone` had been let go.
+    fn cheapest(
+        &mut self,
+        search: &Search<'_>,
+        gone: &BTreeSet<JobId>,
+        victims: &BTreeSet<JobId>,
+        prices: &mut Prices,
+        wanted: usize,
+    ) -> Vec<Vec<JobId>> {
+        victims.difference(gone).for_each(|victim| self.take_again(*victim));
+        let next = std::iter::from_fn(|| self.next_price(search, gone, prices));
+        let cheapest = next.take(wanted).collect();
+        victims.difference(gone).for_each(|victim| self.let_go(*victim));
+        cheapest
+    }
+
+    fn workers_without_room(&mut self, search: &Search<'_>) -> usize {
+        let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
+        let fleet = &mut self.scheduler.fleet;
+        let (workers, room) = (fleet.shape_of(search.shape).workers, fleet.room(search.shape, &wish));
+        workers.saturating_sub(room).max(1) as usize
     }
 
     /// Where a quota is in the way, its own workspace has to make room in that: those who use most of it first.
@@ -244,98 +317,6 @@ impl Pass<'_> {
         true
     }
 
-    /// What one worker more costs on each node where it can be had, the cheapest first.
-    fn prices(&mut self, search: &Search<'_>, candidates: &[JobId], victims: &BTreeSet<JobId>) -> Vec<Price> {
-        let mut by_node: BTreeMap<NodeId, Vec<JobId>> = BTreeMap::new();
-        for job in candidates.iter().filter(|job| !victims.contains(job)) {
-            let Some(running) = self.scheduler.running.get(*job) else { continue };
-            for part in &running.placement.parts {
-                let jobs = by_node.entry(part.node).or_default();
-                if jobs.last() != Some(job) {
-                    jobs.push(*job);
-                }
-            }
-        }
-        let nodes = by_node.into_iter().filter(|(node, _)| !search.class.avoid.contains(node));
-        let mut prices: Vec<Price> =
-            nodes.filter_map(|(node, jobs)| self.price(search, victims, node, &jobs)).collect();
-        prices.sort_by_key(|price| (price.victims.len(), price.work, price.node));
-        prices
-    }
-
-    /// The fewest of a node's jobs whose end leaves room for one worker more there, and of those the cheapest: those that
-    /// hold most first, then without those that turn out not to matter, then in cheaper combinations.
-    fn price(
-        &mut self,
-        search: &Search<'_>,
-        gone: &BTreeSet<JobId>,
-        node: NodeId,
-        jobs: &[JobId],
-    ) -> Option<Price> {
-        let before = self.scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
-        let jobs = self.largest_first(node, jobs);
-        let mut taken: Vec<Victim> = Vec::new();
-        for victim in &jobs {
-            taken.push(*victim);
-            if !self.is_fair(search, gone, &numbers(&taken)) {
-                taken.pop();
-            } else if self.room_without(search, node, &taken) > before {
-                break;
-            }
-        }
-        if taken.is_empty() || self.room_without(search, node, &taken) <= before {
-            return None;
-        }
-        taken.sort_unstable();
-        for position in (0..taken.len()).rev() {
-            let mut fewer = taken.clone();
-            fewer.remove(position);
-            if !fewer.is_empty() && self.room_without(search, node, &fewer) > before {
-                taken = fewer;
-            }
-        }
-        if jobs.len() <= FEW {
-            let mut cheaper = combinations(&jobs, taken.len());
-            cheaper.retain(|victims| (work_of(victims), victims) < (work_of(&taken), &taken));
-            cheaper.sort_by_cached_key(|victims| (work_of(victims), victims.clone()));
-            let found = cheaper.into_iter().find(|victims| {
-                self.is_fair(search, gone, &numbers(victims))
-                    && self.room_without(search, node, victims) > before
-            });
-            taken = found.unwrap_or(taken);
-        }
-        Some(Price { work: work_of(&taken), node, victims: numbers(&taken) })
-    }
-
-    /// By how much they hold of a node; of equals those first that lose least.
-    fn largest_first(&self, node: NodeId, jobs: &[JobId]) -> Vec<Victim> {
-        let held = |running: &Running| {
-            let here = running.placement.parts.iter().filter(|part| part.node == node);
-            here.map(|part| part.devices.len() * usize::from(part.share)).sum::<usize>()
-        };
-        let running = |job: &JobId| self.scheduler.running.get(*job).map(|running| (running, *job));
-        let mut jobs: Vec<(std::cmp::Reverse<usize>, Victim)> = jobs
-            .iter()
-            .filter_map(running)
-            .map(|(running, job)| (std::cmp::Reverse(held(running)), (running.work_at_stake(self.now), job)))
-            .collect();
-        jobs.sort_unstable();
-        jobs.into_iter().map(|(_, victim)| victim).collect()
-    }
-
-    fn room_without(&mut self, search: &Search<'_>, node: NodeId, victims: &[Victim]) -> u32 {
-        let scheduler = &mut *self.scheduler;
-        let mark = scheduler.fleet.mark();
-        for (_, job) in victims {
-            if let Some(running) = scheduler.running.get(*job) {
-                scheduler.fleet.give_back(&running.placement);
-            }
-        }
-        let room = scheduler.fleet.room_on(search.shape, node, KindSet::ALL);
-        scheduler.fleet.undo(mark);
-        room
-    }
-
     /// Leaves those alone without whom it works too, the dearest first.
     fn spare_the_needless(&mut self, search: &Search<'_>, victims: &mut BTreeSet<JobId>) {
         let running = &self.scheduler.running;
@@ -368,24 +349,4 @@ impl Right {
     fn pushes_out_own(self) -> bool {
         matches!(self, Right::PushOutOwn | Right::TakeBackAndPushOutOwn)
     }
-}
-
-fn numbers(victims: &[Victim]) -> Vec<JobId> {
-    victims.iter().map(|(_, job)| *job).collect()
-}
-
-fn work_of(victims: &[Victim]) -> u128 {
-    victims.iter().map(|(work, _)| work).sum()
-}
-
-/// All ways to choose so many, each in order.
-fn combinations<T: Copy + Ord>(items: &[T], count: usize) -> Vec<Vec<T>> {
-    let mut items = items.to_vec();
-    items.sort_unstable();
-    let masks = (0u32..1 << items.len()).filter(|mask| mask.count_ones() as usize == count);
-    let chosen = |mask: u32| {
-        let positions = (0..items.len()).filter(move |position| mask & (1 << position) != 0);
-        positions.map(|position| items[position]).collect()
-    };
-    masks.map(chosen).collect()
 }

@@ -10,7 +10,8 @@ use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::AccountId;
-use super::allow::exceeds;
+use super::allow::{Refusal, exceeds, narrowed};
+use super::firm::FirmThen;
 use super::future::Future;
 use super::pass::{Entry, Pass};
 use super::queue::{Class, Place, Pools, Waiting};
@@ -31,6 +32,8 @@ pub(super) struct Kept {
     computed_at: Timestamp,
     placement: Placement,
     spare: Spare,
+    /// Who of those that run now uses what firmly then.
+    pub(super) firm: Option<Arc<FirmThen>>,
     /// What its workspace used when it was computed.
     used: Usage,
 }
@@ -47,7 +50,8 @@ pub(super) struct Reserved {
     key: LineKey,
     kept: Kept,
     spare: Spare,
-    entry: Entry,
+    firm: Option<Arc<FirmThen>>,
+    pub(super) entry: Entry,
 }
 
 /// Something that will be held although nobody runs there yet.
@@ -81,8 +85,8 @@ const MOST_RESERVATIONS: usize = 32;
 const FRESH_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 impl Kept {
-    pub(super) fn is_for(&self, job: JobId) -> bool {
-        self.job == job
+    pub(super) fn job(&self) -> JobId {
+        self.job
     }
 
     pub(super) fn at(&self) -> Timestamp {
@@ -153,12 +157,15 @@ impl Pass<'_> {
                 && self.is_fresh(kept)
                 && self.is_undisturbed(kept)
         });
-        let Some(kept) = known.cloned().or_else(|| self.keep(class, job)) else { return };
+        let known = known.map(|kept| (kept.clone(), self.firm_in_pass(kept)));
+        let known = known.filter(|(_, firm)| self.leaves_room_for_head(firm.as_deref()));
+        let Some((kept, firm)) = known.or_else(|| self.keep(class, job)) else { return };
         let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
         let is_entitled = self.widest_right(class, class.shape).is_some();
         let withheld = self.scheduler.fleet.withhold(&kept.placement);
+        self.searches.forget();
         let (at, spare) = (kept.at, kept.spare);
-        self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, entry });
+        self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, firm, entry });
     }
 
     fn is_fresh(&self, kept: &Kept) -> bool {
@@ -181,10 +188,13 @@ impl Pass<'_> {
         !promises.chain(reserved).any(|(placement, until)| takes(placement, until))
     }
 
-    fn keep(&mut self, class: &Class, job: JobId) -> Option<Kept> {
+    fn keep(&mut self, class: &Class, job: JobId) -> Option<(Kept, Option<Arc<FirmThen>>)> {
         let Opening { at, placement, spare, .. } = self.opening(class, Ends::as_expected())?;
         let used = self.scheduler.accounts.get(class.account).used;
-        Some(Kept { job, at, computed_at: self.now, placement, spare, used })
+        let firm = self.firm_at(class, &Usage::of_placement(&placement), at).map(Arc::new);
+        let kept = Kept { job, at, computed_at: self.now, placement, spare, firm, used };
+        let firm = self.firm_in_pass(&kept);
+        Some((kept, firm))
     }
 
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
@@ -201,6 +211,7 @@ impl Pass<'_> {
         let mut at = graces.map(|victim| after(self.now, victim.grace)).fold(self.now, Timestamp::max);
         let found = loop {
             if let Ok(shape) = self.within_quota(class, class.shape)
+                && let Ok(shape) = self.beside_firm_heads(class, shape, at)
                 && let Some(placement) = self.place(class, shape)
             {
                 break Some(placement);
@@ -221,7 +232,8 @@ impl Pass<'_> {
                 }
             }
         };
-        let found = found.map(|placement| (self.spare_beside(class, &placement), placement));
+        let found =
+            found.map(|placement| (self.spare_beside(class, &Usage::of_placement(&placement)), placement));
         self.scheduler.fleet.undo(mark);
         future.undo(self.scheduler);
         for job in self.victims.clone().into_iter().chain(ended.iter().copied()) {
@@ -252,9 +264,9 @@ impl Pass<'_> {
         waiting.map_or(start, |waiting| after(start, waiting.estimate.most.max(SHORTEST)))
     }
 
-    fn spare_beside(&self, class: &Class, placement: &Placement) -> Spare {
+    fn spare_beside(&self, class: &Class, usage: &Usage) -> Spare {
         let account = self.scheduler.accounts.get(class.account);
-        let after = account.used.plus(&Usage::of_placement(placement));
+        let after = account.used.plus(usage);
         Resource::ALL
             .map(|resource| account.limit.get(resource).map(|most| most.saturating_sub(after.get(resource))))
     }
@@ -268,6 +280,37 @@ impl Pass<'_> {
                 if let Some(spare) = &mut reserved.spare[resource as usize] {
                     *spare = spare.saturating_sub(usage.get(resource));
                 }
+            }
+        }
+    }
+
+    /// The part of a shape that, started at a time, leaves earlier heads what they need of what is guaranteed to nobody.
+    pub(super) fn beside_firm_heads(
+        &mut self,
+        class: &Class,
+        shape: ShapeId,
+        at: Timestamp,
+    ) -> Result<ShapeId, Refusal> {
+        let end = after(at, class.expected());
+        let Scheduler { fleet, accounts, .. } = &mut *self.scheduler;
+        let later = self.reserved.iter().filter(|reserved| at <= reserved.at && reserved.at < end);
+        let firm = later.filter_map(|reserved| Some((reserved.job, reserved.firm.as_deref()?)));
+        narrowed(fleet, shape, KindSet::ALL, |usage| {
+            let mut firm = firm.clone();
+            match firm.find(|(_, then)| accounts.delays(then, class.account, usage, class.preemptible)) {
+                Some((for_job, _)) => Err(Refusal::FirmlyReserved { for_job }),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// The same for what others than heads use firmly, from now on.
+    pub(super) fn use_firm(&mut self, class: &Class, usage: &Usage) {
+        let end = after(self.now, class.expected());
+        for reserved in self.reserved.iter_mut().filter(|reserved| end > reserved.at) {
+            if let Some(then) = &mut reserved.firm {
+                let then = Arc::make_mut(then);
+                self.scheduler.accounts.add_firm(then, class.account, usage, class.preemptible);
             }
         }
     }

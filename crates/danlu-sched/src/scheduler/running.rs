@@ -56,8 +56,8 @@ pub(crate) struct Runnings {
     /// Who makes room for whom.
     claims: BTreeMap<JobId, BTreeSet<JobId>>,
     stopping: BTreeSet<JobId>,
-    /// How many may be preempted, by workspace and priority: without any, nobody need look for victims.
-    preemptible: BTreeMap<(AccountId, u8), usize>,
+    /// Who may be preempted, by workspace and priority: without any, nobody need look for victims.
+    preemptible: BTreeMap<(AccountId, u8), BTreeSet<JobId>>,
 }
 
 /// What a start costs: to come up, to read data, to compile.
@@ -126,7 +126,7 @@ impl Runnings {
         self.remove(job);
         self.ends.insert((running.expected_end, job));
         if running.may_be_preempted() {
-            *self.preemptible.entry((running.account, running.priority)).or_default() += 1;
+            self.preemptible.entry((running.account, running.priority)).or_default().insert(job);
         }
         if let Some(stopping) = running.stopping {
             self.stopping.insert(job);
@@ -143,10 +143,10 @@ impl Runnings {
         self.stopping.remove(&job);
         let key = (running.account, running.priority);
         if running.may_be_preempted()
-            && let Some(count) = self.preemptible.get_mut(&key)
+            && let Some(alike) = self.preemptible.get_mut(&key)
         {
-            *count -= 1;
-            if *count == 0 {
+            alike.remove(&job);
+            if alike.is_empty() {
                 self.preemptible.remove(&key);
             }
         }
@@ -185,8 +185,19 @@ impl Runnings {
         self.preemptible.keys().copied()
     }
 
-    /// Expects those later that should have ended and have not.
-    pub(crate) fn put_off_overdue(&mut self, now: Timestamp) {
+    /// Those of one workspace and priority.
+    pub(crate) fn preemptible_of(&self, group: (AccountId, u8)) -> impl Iterator<Item = (JobId, &Running)> {
+        self.preemptible.get(&group).into_iter().flatten().map(|job| (*job, &self.jobs[job]))
+    }
+
+    /// Those that should have ended by a time.
+    pub(crate) fn ending_by(&self, at: Timestamp) -> impl Iterator<Item = &Running> {
+        self.ends.iter().take_while(move |(end, _)| *end <= at).map(|(_, job)| &self.jobs[job])
+    }
+
+    /// Expects those later that should have ended and have not; says which, and when they should have.
+    pub(crate) fn put_off_overdue(&mut self, now: Timestamp) -> Vec<(Timestamp, JobId)> {
+        let mut overdue = Vec::new();
         while let Some(&(end, job)) = self.ends.first()
             && end <= now
         {
@@ -194,8 +205,10 @@ impl Runnings {
             if let Some(running) = self.jobs.get_mut(&job) {
                 running.expected_end = running.end_expected_at(now);
                 self.ends.insert((running.expected_end, job));
+                overdue.push((end, job));
             }
         }
+        overdue
     }
 }
 

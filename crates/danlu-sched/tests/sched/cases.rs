@@ -101,6 +101,24 @@ pub(crate) fn a_case(preempts: bool) -> impl Strategy<Value = Case> {
     (nodes, a_sharing(preempts), steps).prop_map(|(nodes, sharing, steps)| Case { nodes, sharing, steps })
 }
 
+/// Many who wait and are alike but for their lengths and priorities, so that one finds out what holds for others.
+pub(crate) fn a_crowd() -> impl Strategy<Value = Case> {
+    let spec = (a_spec(true), prop::sample::select(vec![1u32, 2, 4]), 1..3u32).prop_map(
+        |(mut spec, count, workers)| {
+            spec.any_of = Vec::new();
+            spec.devices.kind = Some(DeviceKind::Nvidia);
+            (spec.devices.model, spec.devices.count) = (None, DeviceCount::whole(count));
+            spec.workers = workers;
+            spec
+        },
+    );
+    let jobs = prop::collection::vec((Just("ada".to_owned()), spec), 4..14);
+    let step = (a_step(true), jobs).prop_map(|(step, jobs)| Step { jobs, ..step });
+    let nodes = prop::collection::vec(a_node(true), 2..4).prop_map(named);
+    let steps = prop::collection::vec(step, 2..7);
+    (nodes, a_sharing(true), steps).prop_map(|(nodes, sharing, steps)| Case { nodes, sharing, steps })
+}
+
 const MODELS: [(DeviceKind, &str); 4] = [
     (DeviceKind::Nvidia, "A100"),
     (DeviceKind::Ascend, "910B3"),

@@ -43,6 +43,28 @@ fn one_device(workspace: &str, preemptible: bool) -> JobSpec {
     spec
 }
 
+fn limit(spec: &JobSpec) -> SignedDuration {
+    spec.max_time.unwrap().to_duration().try_into().unwrap()
+}
+
+/// The workspace that goes first, if there is no doubt: of those that wait the one that uses the least, and none is
+/// guaranteed anything.
+fn whose_turn(world: &World) -> Option<String> {
+    let mut shares: BTreeMap<&String, f64> = world.queued().map(|job| (&job.spec.workspace, 0.0)).collect();
+    let devices = world.nodes.iter().map(|node| node.devices.len()).sum::<usize>() as f64;
+    let milli_cpus = world.nodes.iter().map(|node| node.capacity.cpus.milli).sum::<u64>() as f64;
+    for (workspace, share) in &mut shares {
+        let own =
+            || world.holders().filter(|(job, _)| job.spec.workspace == **workspace).map(|(job, _)| &job.spec);
+        let used: u32 = own().map(|spec| spec.workers * spec.devices.count.devices()).sum();
+        let used_cpus: u64 = own().map(|spec| u64::from(spec.workers) * spec.cpus.milli).sum();
+        *share = (f64::from(used) / devices).max(used_cpus as f64 / milli_cpus);
+    }
+    let (first, share) = shares.iter().min_by(|one, other| one.1.total_cmp(other.1))?;
+    let is_tied = shares.iter().any(|(other, theirs)| other != first && theirs <= share);
+    (!is_tied).then(|| (*first).clone())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -128,12 +150,14 @@ proptest! {
         prop_assert!(holds >= guaranteed as usize, "{holds} of {guaranteed}");
     }
 
-    /// With limits that are exact, whoever is first of all starts no later than it is told, unless somebody who is due
-    /// before it is yet to come.
+    /// With limits that are exact, whoever goes first of all starts no later than it is told, unless somebody who is due
+    /// before it is yet to come, or another workspace's turn comes. Nobody is preemptible, and what is guaranteed to a
+    /// workspace without jobs has to be left to it, so that many wait for quota rather than for devices.
     #[test]
     fn nobody_starves_under_backfill(
         sizes in prop::collection::vec(1..5u32, 1..4),
-        jobs in prop::collection::vec((0..600i64, 1..3u32, 0..5u32, 1..600u64, 1..6u64), 1..25),
+        (guaranteed, workspaces) in (0..8u32, 1..3usize),
+        jobs in prop::collection::vec((0..600i64, 1..3u32, 0..5u32, 1..600u64, (1..6u64, 0..2usize)), 1..25),
     ) {
         let nodes: Vec<Node> = ["a", "b", "c"].into_iter().zip(&sizes)
             .map(|(name, count)| {
@@ -141,10 +165,16 @@ proptest! {
                 node.capacity.cpus = Cpus::whole(8);
                 node
             }).collect();
-        let mut world = World::new(nodes, Sharing::default());
+        let idle = Amounts { nvidia: Some(DeviceCount::whole(guaranteed)), ..Amounts::default() };
+        let names = ["blue", "green"];
+        let mut sharing = Sharing::default();
+        sharing.workspaces.extend(names.map(|name| (name.to_owned(), Workspace::default())));
+        sharing.workspaces.insert("idle".to_owned(), Workspace { guaranteed: idle, ..Workspace::default() });
+        let mut world = World::new(nodes, sharing);
         let begin = world.now;
-        let mut arrivals: Vec<(Timestamp, JobSpec)> = jobs.into_iter().map(|(at, workers, count, seconds, cpus)| {
-            let mut spec = JobSpec { workers, cpus: Cpus::whole(cpus), ..one_device("default", false) };
+        let mut arrivals: Vec<(Timestamp, JobSpec)> = jobs.into_iter().map(|(at, workers, count, seconds, (cpus, workspace))| {
+            let workspace = names[workspace % workspaces];
+            let mut spec = JobSpec { workers, cpus: Cpus::whole(cpus), ..one_device(workspace, false) };
             spec.devices.count = DeviceCount::whole(count);
             spec.max_time = Some(Span::from_seconds(seconds));
             (begin + SignedDuration::from_secs(at), spec)
@@ -154,16 +184,12 @@ proptest! {
         let mut promised: BTreeMap<JobId, Timestamp> = BTreeMap::new();
         let mut arrivals = arrivals.into_iter().peekable();
         loop {
-            let ends = world.holders().map(|(job, _)| {
-                job.active().unwrap().placed_at + SignedDuration::try_from(job.spec.max_time.unwrap().to_duration()).unwrap()
-            }).min();
+            let ends = world.holders().map(|(job, _)| job.active().unwrap().placed_at + limit(&job.spec)).min();
             let arrives = arrivals.peek().map(|(at, _)| *at);
             let Some(next) = ends.into_iter().chain(arrives).min() else { break };
             world.now = next;
-            let over: Vec<JobId> = world.holders().filter(|(job, _)| {
-                let limit = SignedDuration::try_from(job.spec.max_time.unwrap().to_duration()).unwrap();
-                job.active().unwrap().placed_at + limit <= next
-            }).map(|(job, _)| job.id).collect();
+            let is_over = |job: &Job| job.active().unwrap().placed_at + limit(&job.spec) <= next;
+            let over: Vec<JobId> = world.holders().filter(|(job, _)| is_over(job)).map(|(job, _)| job.id).collect();
             for job in over {
                 world.vanish(job);
             }
@@ -171,20 +197,21 @@ proptest! {
                 let id = world.next_id();
                 world.submit(id, "ada", spec);
             }
+            let turn = whose_turn(&world);
+            promised.retain(|job, _| world.jobs.get(job).is_some_and(|job| turn.as_ref() == Some(&job.spec.workspace)));
+            let in_turn = |job: &&Job| turn.as_ref() == Some(&job.spec.workspace);
+            let due = |at: Timestamp, spec: &JobSpec| at + limit(spec);
+            let first = world.queued().filter(in_turn).min_by_key(|job| (due(job.submitted_at, &job.spec), job.id));
+            let first = first.filter(|job| {
+                let mut own = arrivals.clone().filter(|(_, spec)| spec.workspace == job.spec.workspace);
+                own.all(|(at, spec)| due(at, &spec) >= due(job.submitted_at, &job.spec))
+            }).map(|job| job.id);
             let plan = world.plan();
             for start in &plan.starts {
                 if let Some(promise) = promised.get(&start.job) {
                     prop_assert!(world.now <= *promise, "{} was promised {promise}, starts {}", start.job, world.now);
                 }
             }
-            let limit = |job: &Job| SignedDuration::try_from(job.spec.max_time.unwrap().to_duration()).unwrap();
-            let first = world.queued().min_by_key(|job| (job.submitted_at + limit(job), job.id));
-            let first = first.filter(|job| {
-                arrivals.clone().all(|(at, spec)| {
-                    at + SignedDuration::try_from(spec.max_time.unwrap().to_duration()).unwrap()
-                        >= job.submitted_at + limit(job)
-                })
-            }).map(|job| job.id);
             for reservation in plan.reservations.iter().filter(|reservation| Some(reservation.job) == first) {
                 promised.entry(reservation.job).or_insert(reservation.at);
             }

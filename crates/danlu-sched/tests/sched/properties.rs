@@ -10,7 +10,7 @@ use danlu_types::{Amounts, JobId, Node};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use crate::cases::{Case, a_case, a_case_of_boards};
+use crate::cases::{Case, a_case, a_case_of_boards, a_crowd};
 use crate::world::World;
 
 /// Plays a case; `look` sees the world before each plan is carried out, and after.
@@ -256,14 +256,15 @@ proptest! {
     }
 
     #[test]
-    fn a_pass_that_follows_others_says_what_a_new_scheduler_says(
-        case in prop_oneof![a_case(false), a_case(true)]
+    fn a_pass_that_follows_others_says_what_a_new_scheduler_says_that_remembers_nothing(
+        case in prop_oneof![a_case(false), a_case(true), a_crowd(), a_crowd()]
     ) {
         let mut world = case.world();
         world.scheduler = world.scheduler.that_expects_nothing();
         for step in &case.steps {
             step.take(&mut world);
-            let mut fresh = Scheduler::new(&world.nodes, world.sharing.clone()).that_expects_nothing();
+            let fresh = Scheduler::new(&world.nodes, world.sharing.clone());
+            let mut fresh = fresh.that_expects_nothing().that_searches_anew();
             world.jobs.values().for_each(|job| fresh.file(job));
             let plan = world.scheduler.plan(world.now);
             prop_assert_eq!(&plan, &fresh.plan(world.now));

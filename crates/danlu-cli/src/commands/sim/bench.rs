@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn table(report: &BenchReport) -> String {
     let BenchReport { nodes, devices, queued, placement_nodes, placements, .. } = report;
+    let BenchReport { preemptible_nodes, preemptible_queued, .. } = report;
     [
         format!("{nodes} nodes with {devices} devices, 95 % held, {queued} jobs waiting"),
         format!(
@@ -70,6 +71,16 @@ fn table(report: &BenchReport) -> String {
         format!(
             "  explanation               {:>9.2} ms median, {:.2} ms slowest of {}",
             report.explain_ms, report.slowest_explain_ms, report.explanations
+        ),
+        format!(
+            "{preemptible_nodes} nodes, {preemptible_queued} jobs waiting, half of what runs preemptible"
+        ),
+        format!("  first full pass           {:>9.2} ms", report.full_pass_with_preemptible_ms),
+        format!(
+            "  pass after one job ended  {:>9.2} ms median, {:.2} ms slowest of {}",
+            report.incremental_pass_with_preemptible_ms,
+            report.slowest_incremental_pass_with_preemptible_ms,
+            report.incremental_passes
         ),
         format!("{placement_nodes} idle nodes, {placements} jobs of one device"),
         format!("  placements per second     {:>9.0}", report.placements_per_second),

@@ -4,7 +4,7 @@ use danlu_core::Job;
 use danlu_sched::{Part, Shape};
 use jiff::{SignedDuration, Timestamp};
 
-use super::quota::{Use, narrowed};
+use super::quota::{FirmUse, Use, narrowed};
 use super::{Hold, Pass, placement_of};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,21 +13,24 @@ enum Event {
     End,
 }
 
+/// When it fits, on what, what its workspace's limit leaves beside it, and who uses what firmly then.
+type Opening = (Timestamp, Vec<Part>, [Option<u64>; 4], Vec<FirmUse>);
+
 impl Pass<'_> {
     /// Keeps for a head what it needs, from the time at which those who hold it should have ended.
     pub(super) fn reserve(&mut self, job: &Job) {
-        let Some((at, parts, spare)) = self.opening(job) else { return };
+        let Some((at, parts, spare, firm)) = self.opening(job) else { return };
         let shape = Shape::of(&job.spec);
         let covered = narrowed(&shape, |asked, _| self.has_right(job, &asked));
         let withheld = self.fleet().withhold(&placement_of(parts.clone())).parts;
         self.hold(job, Some(at), parts, withheld);
         let hold = self.holds.last_mut().unwrap();
-        (hold.spare, hold.is_entitled) = (spare, !covered.alternatives.is_empty());
+        (hold.spare, hold.firm, hold.is_entitled) = (spare, firm, !covered.alternatives.is_empty());
     }
 
     /// Lets the time go by until the job fits: running jobs end as expected, and those before it begin, take what they
     /// are owed as soon as it is free, and end.
-    fn opening(&self, job: &Job) -> Option<(Timestamp, Vec<Part>, [Option<u64>; 4])> {
+    fn opening(&self, job: &Job) -> Option<Opening> {
         let mut then = self.clone();
         then.holds.sort_by_key(|hold| hold.reservation.is_some());
         then.gone.extend(&self.victims);
@@ -46,11 +49,14 @@ impl Pass<'_> {
         loop {
             then.collect();
             let shape = then.within_quota(job, &Shape::of(&job.spec));
+            let shape = then.beside_firm_heads(job, &shape, at);
             if let Some(parts) = then.place(job, &shape) {
                 let (used, own) = (then.used(&job.spec.workspace), Use::of(&parts, self.nodes));
                 let limit = self.limit(&job.spec.workspace);
                 let spare = |of: usize| Some(limit[of]?.saturating_sub(used[of] + own.0[of]));
-                return Some((at, parts, std::array::from_fn(spare)));
+                let mut firm = self.firm_at(at);
+                firm.push((job.id, own));
+                return Some((at, parts, std::array::from_fn(spare), firm));
             }
             match (events.first().copied(), ends.first().copied()) {
                 (Some((next, position, event)), end) if end.is_none_or(|(end, _)| next < end) => {

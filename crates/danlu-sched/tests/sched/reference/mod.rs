@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::job::{Verdict, Waiting as Why};
 use danlu_core::{FailureCause, Grant, Job, Life};
-use danlu_sched::{DeviceAsk, Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
+use danlu_sched::{Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
 use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Workspace};
 use jiff::{SignedDuration, Timestamp};
 
 use self::future::{estimate, length};
-use self::quota::{Use, narrowed};
+use self::quota::{FirmUse, Use, narrowed, pools};
 
 /// Starts with their grants, and who is stopped for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -94,6 +94,8 @@ struct Hold {
     withheld: Vec<Part>,
     /// What its workspace's limit leaves beside it.
     spare: [Option<u64>; 4],
+    /// Who will use what firmly when it begins, itself included.
+    firm: Vec<FirmUse>,
     is_entitled: bool,
 }
 
@@ -178,7 +180,8 @@ impl<'a> Pass<'a> {
         }
         let wished = narrowed(&shape, |_, pool| open.contains(&pool));
         let within = self.within_quota(job, &wished);
-        let allowed = narrowed(&within, |usage, _| !self.delays_own_head(job, &usage));
+        let beside_own = narrowed(&within, |usage, _| !self.delays_own_head(job, &usage));
+        let allowed = self.beside_firm_heads(job, &beside_own, self.now);
         if let Some(parts) = self.place(job, &allowed) {
             self.start(job, parts);
             return Outcome::Settled;
@@ -211,7 +214,8 @@ impl<'a> Pass<'a> {
         let possible = narrowed(&wished, |usage, _| self.could_ever_have(job, &usage));
         let possible = if possible.alternatives.is_empty() { &wished } else { &possible };
         let is_over_user = self.first_refusal(job, possible).is_some_and(|(_, is_user)| is_user);
-        let keeps_nobody_waiting = is_reserved || (within.alternatives.is_empty() && is_over_user);
+        let is_held_by_own = !within.alternatives.is_empty() && beside_own.alternatives.is_empty();
+        let keeps_nobody_waiting = is_held_by_own || (within.alternatives.is_empty() && is_over_user);
         if !keeps_nobody_waiting {
             self.become_head(job, policy);
         }
@@ -276,9 +280,26 @@ impl<'a> Pass<'a> {
         }
         let until = reservation.unwrap_or(self.now) + estimate(job);
         let usage = Use::of(&parts, self.nodes);
-        let (spare, is_entitled) = ([None; 4], false);
+        if reservation.is_none() {
+            let end = self.now + length(job);
+            for head in self.holds.iter_mut().filter(|hold| hold.reservation.is_some_and(|at| end > at)) {
+                head.firm.push((job.id, usage));
+            }
+        }
+        let (spare, firm, is_entitled) = ([None; 4], Vec::new(), false);
         let (job, counts) = (job.id, reservation.is_none());
-        self.holds.push(Hold { job, reservation, until, parts, counts, usage, withheld, spare, is_entitled });
+        self.holds.push(Hold {
+            job,
+            reservation,
+            until,
+            parts,
+            counts,
+            usage,
+            withheld,
+            spare,
+            firm,
+            is_entitled,
+        });
     }
 
     /// What is left of the nodes by those who hold, and will hold, something of them.
@@ -366,21 +387,6 @@ impl<'a> Pass<'a> {
 
 fn placement_of(parts: Vec<Part>) -> Placement {
     Placement { alternative: 0, kind: None, parts }
-}
-
-fn pools(shape: &Shape) -> Vec<Pool> {
-    let mut pools: Vec<Pool> = shape.alternatives.iter().flat_map(kinds_of).collect();
-    pools.sort_unstable();
-    pools.dedup();
-    pools
-}
-
-fn kinds_of(ask: &DeviceAsk) -> Vec<Pool> {
-    match (ask.count.is_none(), ask.kind) {
-        (true, _) => vec![None],
-        (false, Some(kind)) => vec![Some(kind)],
-        (false, None) => DeviceKind::ALL.map(Some).to_vec(),
-    }
 }
 
 fn queued_since(job: &Job) -> Timestamp {

@@ -2,9 +2,10 @@
 
 use danlu_core::Job;
 use danlu_sched::{DeviceAsk, Part, Shape};
-use danlu_types::{Amounts, Node};
+use danlu_types::{Amounts, DeviceKind, JobId, Node};
+use jiff::Timestamp;
 
-use super::{Pass, Pool, kinds_of};
+use super::{Hold, Pass, Pool};
 
 /// NVIDIA and Ascend devices and CPUs in thousandths, and bytes.
 #[derive(Clone, Copy, Default)]
@@ -37,6 +38,9 @@ impl Use {
         (0..4).find(|of| self.0[*of] > 0).unwrap_or(2)
     }
 }
+
+/// A job and what it uses.
+pub(super) type FirmUse = (JobId, Use);
 
 fn amounts(amounts: &Amounts) -> [Option<u64>; 4] {
     [
@@ -148,20 +152,77 @@ impl Pass<'_> {
 
     /// A job that cannot be made to give it back must leave to others what they are guaranteed.
     fn guaranteed_to_others(&self, job: &Job, asked: &Use) -> Option<usize> {
-        let (own, own_firm) = (self.guaranteed(&job.spec.workspace), self.firm(&job.spec.workspace));
+        self.lent_to_others(&job.spec.workspace, &self.all_firm(), asked).filter(|_| self.is_firm(job))
+    }
+
+    /// Of what, beside those who use it firmly, so much would leave others too little.
+    fn lent_to_others(&self, workspace: &str, firm: &[FirmUse], asked: &Use) -> Option<usize> {
+        let firm_of = |name: &str| {
+            let own = firm.iter().filter(|(job, _)| self.jobs[job].spec.workspace == name);
+            let own = own.filter(|(job, _)| self.is_firm(&self.jobs[job]));
+            own.fold([0; 4], |sum, (_, usage)| plus(sum, usage.0))
+        };
+        let (own, own_firm) = (self.guaranteed(workspace), firm_of(workspace));
         let mut others: Vec<&String> = self.jobs.values().map(|job| &job.spec.workspace).collect();
         others.extend(self.sharing.workspaces.keys());
         others.sort_unstable();
         others.dedup();
-        others.retain(|name| **name != job.spec.workspace);
+        others.retain(|name| **name != *workspace);
         let capacity = self.in_service();
-        (0..4).filter(|_| self.is_firm(job)).find(|&of| {
-            let promised = |name: &&String| self.guaranteed(name)[of].max(self.firm(name)[of]);
+        (0..4).find(|&of| {
+            let promised = |name: &&String| self.guaranteed(name)[of].max(firm_of(name)[of]);
             let theirs: u64 = others.iter().map(promised).sum();
-            let idle = theirs > others.iter().map(|name| self.firm(name)[of]).sum();
+            let idle = theirs > others.iter().map(|name| firm_of(name)[of]).sum();
             let firm = own_firm[of] + asked.0[of];
             asked.0[of] > 0 && idle && firm > own[of] && theirs + firm > capacity[of]
         })
+    }
+
+    /// Who uses what, or is about to.
+    pub(super) fn all_firm(&self) -> Vec<FirmUse> {
+        let running = self.running().into_iter().filter(|(job, _)| !self.gone.contains(&job.id));
+        let running = running.map(|(job, parts)| (job.id, Use::of(&parts, self.nodes)));
+        running
+            .chain(self.holds.iter().filter(|hold| hold.counts).map(|hold| (hold.job, hold.usage)))
+            .collect()
+    }
+
+    /// Who should use what at a later time.
+    pub(super) fn firm_at(&self, at: Timestamp) -> Vec<FirmUse> {
+        let stays = |job: &Job| self.expected_end(job) > at && !self.victims.contains(&job.id);
+        let running = self.running().into_iter().filter(|(job, _)| stays(job));
+        let running = running.map(|(job, parts)| (job.id, Use::of(&parts, self.nodes)));
+        let is_there =
+            |hold: &&Hold| hold.until > at && hold.reservation.map_or(hold.counts, |begin| begin < at);
+        running.chain(self.holds.iter().filter(is_there).map(|hold| (hold.job, hold.usage))).collect()
+    }
+
+    /// What, started then, leaves heads that begin while it runs what they need of what is guaranteed to nobody.
+    pub(super) fn beside_firm_heads(&self, job: &Job, shape: &Shape, at: Timestamp) -> Shape {
+        let end = at + super::length(job);
+        let begins_meanwhile = |begin: Timestamp| at <= begin && begin < end;
+        let heads = || self.holds.iter().filter(|hold| hold.reservation.is_some_and(begins_meanwhile));
+        narrowed(shape, |asked, _| !heads().any(|head| self.delays_firmly(job, &asked, head)))
+    }
+
+    /// Whether the head could not start if this ran beside it; but what a guarantee covers, others cannot keep.
+    fn delays_firmly(&self, job: &Job, asked: &Use, head: &Hold) -> bool {
+        let workspace = &job.spec.workspace;
+        let (own, firm) = (self.guaranteed(workspace), self.firm(workspace));
+        let is_covered = |of: usize| !self.is_own(job, head) && firm[of] + asked.0[of] <= own[of];
+        let counts = |of: usize| asked.0[of] > 0 && !is_covered(of) && head.usage.0[of] > 0;
+        let asked_of = |of: usize, usage: &Use| {
+            Use(std::array::from_fn(|other| usage.0[other] * u64::from(other == of)))
+        };
+        let begins = &self.jobs[&head.job];
+        self.is_firm(job)
+            && self.is_firm(begins)
+            && (0..4).filter(|of| counts(*of)).any(|of| {
+                let mut beside: Vec<FirmUse> = head.firm.clone();
+                beside.retain(|(other, _)| *other != head.job);
+                beside.push((job.id, asked_of(of, asked)));
+                self.lent_to_others(&begins.spec.workspace, &beside, &asked_of(of, &head.usage)).is_some()
+            })
     }
 
     /// Whether limits, and what is guaranteed to others, could ever leave it so much.
@@ -249,4 +310,19 @@ pub(super) fn narrowed(shape: &Shape, allows: impl Fn(Use, Pool) -> bool) -> Sha
         }
     }
     Shape { alternatives: left, ..shape.clone() }
+}
+
+pub(super) fn pools(shape: &Shape) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = shape.alternatives.iter().flat_map(kinds_of).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools
+}
+
+fn kinds_of(ask: &DeviceAsk) -> Vec<Pool> {
+    match (ask.count.is_none(), ask.kind) {
+        (true, _) => vec![None],
+        (false, Some(kind)) => vec![Some(kind)],
+        (false, None) => DeviceKind::ALL.map(Some).to_vec(),
+    }
 }

@@ -185,3 +185,33 @@ fn a_head_that_has_its_own_kind_of_device_closes_no_other() {
         "
     );
 }
+
+#[test]
+fn a_head_beyond_its_guarantee_keeps_what_is_guaranteed_to_nobody() {
+    assert_transcript!(
+        "
+        node a 8 nvidia:A100
+        workspace red guaranteed nvidia=4
+        job 1 workspace green devices nvidia:1 max-time 1h
+        job 2 workspace green devices nvidia:1 max-time 2h
+        job 3 workspace green devices nvidia:1 max-time 2h
+        job 4 workspace green devices nvidia:1 max-time 2h
+        plan
+        job 5 workspace blue devices nvidia:4 max-time 1h
+        plan at 10m
+        # There are devices for it beside those of job 5, but it would use up the quota that job 5 waits for.
+        job 6 workspace green devices nvidia:1 max-time 24h
+        plan at 11m
+        end 1 at 1h
+        plan at 1h
+        # Ends in time.
+        job 7 workspace green devices nvidia:1 max-time 30m
+        plan at 61m
+        end 7 at 90m
+        end 2 at 2h
+        end 3 at 2h
+        end 4 at 2h
+        plan at 2h
+        "
+    );
+}

@@ -67,15 +67,12 @@ impl Client {
         }
         let data = data_folder(data);
         let named = variable("DANLU_SERVER");
-        let (address, fingerprint) = match &named {
-            Some(address) => {
-                let fingerprint = variable("DANLU_FINGERPRINT").map(|text| text.parse()).transpose();
-                (address.clone(), fingerprint.map_err(ClientError::BadFingerprint)?)
-            }
-            None => {
-                let file = ServerFile::read(&data)?;
-                (file.address, file.fingerprint)
-            }
+        let (address, fingerprint) = if let Some(address) = &named {
+            let fingerprint = variable("DANLU_FINGERPRINT").map(|text| text.parse()).transpose();
+            (address.clone(), fingerprint.map_err(ClientError::BadFingerprint)?)
+        } else {
+            let file = ServerFile::read(&data)?;
+            (file.address, file.fingerprint)
         };
         let token = match variable("DANLU_TOKEN") {
             Some(token) => token,

@@ -27,6 +27,10 @@ impl App {
         let root = self.area(job, &query)?;
         let id = job.id;
         off_the_threads(move || {
+            if query.path.is_empty() && !root.exists() {
+                // It has not run yet, or kept nothing.
+                return Ok(Vec::new());
+            }
             let folder = open(&root, &query.path, OFlag::O_DIRECTORY, id)?;
             list(folder).map_err(|error| unreadable(id, &query.path, error))
         })

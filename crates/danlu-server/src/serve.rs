@@ -104,7 +104,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     }
     match app.directory.first_link().await {
         Ok(Some(link)) => {
-            tell(FirstSignIn { page: sign_in_page(entrance.public_address(&address), &link.secret) })
+            tell(FirstSignIn { page: sign_in_page(entrance.public_address(&address), &link.secret) });
         }
         Ok(None) => {}
         Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),

@@ -23,7 +23,7 @@ use crate::people::Asker;
 const MOST_RUNS: usize = 6;
 /// Of the history; the latest.
 const MOST_JOBS: u32 = 20_000;
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 const STEPS_BETWEEN_LOOKS: u32 = 200;
 
 /// Set when nobody waits for the answer any more.

@@ -52,10 +52,10 @@ async fn measure() -> Result<(), ClientError> {
     }
     let person = person(admin, &server).await?;
     let mut hidden = spec("sleep 1000");
-    hidden.workspace = "team-30".to_owned();
+    "team-30".clone_into(&mut hidden.workspace);
     let hidden = server.submit(&hidden).await;
     let mut own = spec("sleep 1000");
-    own.workspace = "team-0".to_owned();
+    "team-0".clone_into(&mut own.workspace);
     let own = server.submit(&own).await;
 
     time("list of all accounts", async || admin.accounts_list().await.map(drop)).await?;

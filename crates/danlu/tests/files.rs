@@ -50,7 +50,7 @@ async fn what_a_job_wrote_can_be_listed_and_taken_along_and_nothing_else() {
     ] {
         match server.client().file_read(job.id, &query(path), |_| Ok::<_, ClientError>(())).await {
             Err(ClientError::Problem(problem)) => {
-                assert_eq!(problem.code, code, "{path}: {}", problem.detail)
+                assert_eq!(problem.code, code, "{path}: {}", problem.detail);
             }
             other => panic!("{path}: {other:?}"),
         }

@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// A folder to list, or with `--get` a file to print
     #[arg(default_value = "")]
     path: String,
-    /// `output` ($DANLU_OUTPUT_DIR), `checkpoint`, or `work`: where a worker ran
+    /// `output` (`$DANLU_OUTPUT_DIR`), `checkpoint`, or `work`: where a worker ran
     #[arg(long, value_enum, default_value = "output")]
     area: Area,
     /// Prints the file's content

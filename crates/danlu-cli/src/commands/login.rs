@@ -68,12 +68,11 @@ pub(crate) async fn login(
         output::say("open this to sign in; it works once, within ten minutes");
         return Ok(ExitCode::SUCCESS);
     };
-    let (address, fingerprint) = match arguments.server {
-        Some(address) => (address, arguments.fingerprint),
-        None => {
-            let file = ServerFile::read(&data_folder(data))?;
-            (file.address, arguments.fingerprint.or(file.fingerprint))
-        }
+    let (address, fingerprint) = if let Some(address) = arguments.server {
+        (address, arguments.fingerprint)
+    } else {
+        let file = ServerFile::read(&data_folder(data))?;
+        (file.address, arguments.fingerprint.or(file.fingerprint))
     };
     let password = ask_secret("Password: ")?;
     let client = Client::trusting(&address, "", fingerprint);

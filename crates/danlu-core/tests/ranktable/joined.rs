@@ -1,5 +1,7 @@
 //! Tables of single machines, put together.
 
+use std::collections::BTreeMap;
+
 use danlu_core::ranktable::{
     CannotJoin, Content, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, Version, generate,
     join, numbered, parse, render, validate,
@@ -21,9 +23,9 @@ fn layered(number: u64) -> RankTable {
             kind: kind.to_owned(),
             address,
             ports: vec!["0/4".to_owned()],
-            extra: Default::default(),
+            extra: BTreeMap::default(),
         }],
-        extra: Default::default(),
+        extra: BTreeMap::default(),
     };
     let rank = |device: u64| LayeredRank {
         rank: device,
@@ -33,12 +35,12 @@ fn layered(number: u64) -> RankTable {
             level(0, "EID", format!("{:032x}", 0x10_0000 + 16 * number + device)),
             level(3, "IPV4", format!("192.168.{number}.{device}")),
         ],
-        extra: Default::default(),
+        extra: BTreeMap::default(),
     };
     RankTable {
         version: Version::RankList,
         content: Content::Ranks((0..2).map(rank).collect()),
-        extra: Default::default(),
+        extra: BTreeMap::default(),
     }
 }
 

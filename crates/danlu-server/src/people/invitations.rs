@@ -57,13 +57,12 @@ impl Directory {
             return Err(too_often(pause));
         }
         let found = self.register().belongings.invitation(secret, Timestamp::now());
-        match found.filter(|_| self.registration != Registration::Closed) {
-            Some((key, invitation)) => Ok(Entry::Invited { key, invitation }),
-            None => {
-                self.guesses().links.failed(from, Instant::now());
-                let detail = "this invitation is not good, or not any more";
-                Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask for another one"))
-            }
+        if let Some((key, invitation)) = found.filter(|_| self.registration != Registration::Closed) {
+            Ok(Entry::Invited { key, invitation })
+        } else {
+            self.guesses().links.failed(from, Instant::now());
+            let detail = "this invitation is not good, or not any more";
+            Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask for another one"))
         }
     }
 

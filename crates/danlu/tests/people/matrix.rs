@@ -101,6 +101,8 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         path if path.starts_with("/workspaces/") => "lab",
         _ => account,
     };
+    // Who may not look is told so before the path, which nobody may use, is.
+    let path = if path.ends_with("/files/content") { &format!("{path}?path=..") } else { path };
     let filled = path
         .replace("{id}", &job.to_string())
         .replace("{worker}", "0")

@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-device",
             "danlu-launch",
             "danlu-sim",
+            "danlu-migrate",
         ],
     ),
     ("danlu", &["danlu-cli", "danlu-launch"]),

@@ -7,8 +7,8 @@ use danlu_client::ProfileName;
 
 use crate::commands::{
     admin, approve, authenticator, clone, completions, delete, devices, events, exec, files, history, hold,
-    jobs, keys, launch, login, logs, metrics, nodes, profiles, quota, ranktable, registration, release, run,
-    secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
+    jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration,
+    release, run, secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -93,6 +93,11 @@ pub(crate) enum Command {
     Sweep(sweep::Arguments),
     /// Writes, checks and converts HCCL rank tables; needs no server
     Ranktable(ranktable::Arguments),
+    /// Turns CUDA training code into code for Ascend NPUs; needs no server
+    ///
+    /// Understands the flags of the vendor's `pytorch_gpu2npu.sh` (`-i -o -v -s -m`, `distributed -m -t`). Every change is explained
+    /// in the reports beside the copy; what cannot be changed is named there, too. Exits with 1 if a file could not be migrated.
+    Migrate(migrate::Arguments),
     /// Lists what happened
     Events(events::Arguments),
     /// Exports what became of jobs, to be replayed
@@ -133,4 +138,7 @@ pub(crate) enum Command {
     /// Prints the reference of all commands as Markdown
     #[command(hide = true)]
     HelpMarkdown,
+    /// Prints the reference of the migrator's rules as Markdown
+    #[command(hide = true)]
+    MigrateRules,
 }

@@ -19,6 +19,7 @@ pub(crate) mod launch;
 pub(crate) mod login;
 pub(crate) mod logs;
 pub(crate) mod metrics;
+pub(crate) mod migrate;
 pub(crate) mod nodes;
 pub(crate) mod profiles;
 pub(crate) mod quota;
@@ -92,6 +93,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Devices(arguments) => block_on(devices::run(client(), arguments)),
         Command::Sweep(arguments) => sweep::run(arguments),
         Command::Ranktable(arguments) => ranktable::run(arguments),
+        Command::Migrate(arguments) => migrate::run(arguments),
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),
         Command::History(arguments) => block_on(history::run(client()?, arguments)),
         Command::Sim(arguments) => sim::run(arguments),
@@ -99,5 +101,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Completions(arguments) => completions::run(arguments),
         Command::Openapi => output::line(danlu_server::openapi_json()).map(|()| ExitCode::SUCCESS),
         Command::HelpMarkdown => output::line(reference::markdown()).map(|()| ExitCode::SUCCESS),
+        Command::MigrateRules => {
+            output::line(danlu_migrate::report::rules_markdown()).map(|()| ExitCode::SUCCESS)
+        }
     }
 }

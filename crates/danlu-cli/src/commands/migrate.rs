@@ -1,0 +1,192 @@
+//! `danlu migrate`: CUDA training code to Ascend NPU. Needs no server.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use danlu_migrate::project::{self, Destination, Report};
+use danlu_migrate::{Distributed, Kind, Options, TorchVersion, report, versions};
+use jiff::Zoned;
+
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The folder of the project
+    #[arg(short, long, value_name = "FOLDER")]
+    input: PathBuf,
+    /// Where the migrated copy goes: `FOLDER/NAME_msft`, with `--distributed` `FOLDER/NAME_msft_multi`
+    #[arg(short, long, value_name = "FOLDER", required_unless_present_any = ["in_place", "check", "diff"])]
+    output: Option<PathBuf>,
+    /// The version of PyTorch whose lists of supported calls are asked [default: the newest listed]
+    #[arg(short, long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Changes the files themselves instead of a copy
+    #[arg(long, conflicts_with_all = ["output", "check", "diff"])]
+    in_place: bool,
+    /// Changes nothing, lists what would be changed and what would be left; exits with 1 if there is any
+    #[arg(long, conflicts_with = "output")]
+    check: bool,
+    /// Changes nothing and prints a patch
+    #[arg(long, conflicts_with_all = ["output", "format"])]
+    diff: bool,
+    /// Prints the whole report in this form
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Option<Format>,
+    /// The entry script, relative to the project, that becomes one process for each device
+    #[arg(long, value_name = "MAIN")]
+    distributed: Option<String>,
+    /// The variable that holds the model in the entry script
+    #[arg(long, value_name = "NAME", default_value = "model")]
+    model: String,
+    /// Takes the device from the environment variable `DEVICE_ID` in scripts that are started
+    #[arg(short, long)]
+    specify_device: bool,
+    /// Adds an entry script for ModelArts, and a table that maps paths to its folders
+    #[arg(short, long)]
+    modelarts: bool,
+    /// Names counterparts of torch_npu that compute the same faster
+    #[arg(long)]
+    similar: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// The same as `--distributed` and `--model`, as the vendor's tool has it
+    Distributed {
+        /// The entry script
+        #[arg(short, long, value_name = "MAIN")]
+        main: PathBuf,
+        /// The variable that holds the model
+        #[arg(short, long = "target_model", value_name = "NAME", default_value = "model")]
+        target_model: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Sarif,
+    Html,
+}
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let distributed = distributed(&arguments)?;
+    let name = project_name(&arguments.input)?;
+    let destination = match (&arguments.output, arguments.in_place) {
+        (Some(output), _) => {
+            let suffix = if distributed.is_some() { "_msft_multi" } else { "_msft" };
+            Destination::Folder(output.join(format!("{name}{suffix}")))
+        }
+        (None, true) => Destination::InPlace,
+        (None, false) => Destination::Nowhere,
+    };
+    let options = Options {
+        torch: torch_version(arguments.version.as_deref())?,
+        distributed,
+        similar: arguments.similar,
+        specify_device: arguments.specify_device,
+        modelarts: arguments.modelarts,
+    };
+    let is_writing = matches!(destination, Destination::Folder(_));
+    let with_diffs = is_writing || arguments.diff || arguments.format == Some(Format::Html);
+    let report = project::migrate(&arguments.input, &destination, &options, with_diffs).map_err(failed)?;
+    if let Destination::Folder(folder) = &destination {
+        let at = Zoned::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let reports = project::write_reports(folder, &report, &options, &name, &at).map_err(failed)?;
+        output::say(format!(
+            "the migrated project is in `{}`, what was done to it in `{}`",
+            folder.display(),
+            reports.display()
+        ));
+    }
+    print(&arguments, &report, &name)?;
+    let verb = if destination == Destination::Nowhere { "would change" } else { "changed" };
+    output::say(report::summary(&report, verb));
+    Ok(exit_code(&arguments, &report))
+}
+
+fn print(arguments: &Arguments, report: &Report, name: &str) -> Result<(), Failure> {
+    if arguments.diff {
+        return output::lines(report::diffs(report).lines().map(str::to_owned));
+    }
+    match arguments.format {
+        Some(Format::Json) => output::json(report),
+        Some(Format::Sarif) => output::json(&report::sarif(report)),
+        Some(Format::Html) => output::line(report::html(report, name)),
+        Some(Format::Text) => output::lines(report::text(report).lines().map(output::printable)),
+        None if arguments.check => output::lines(report::text(report).lines().map(output::printable)),
+        None => Ok(()),
+    }
+}
+
+/// Files that could not be migrated always fail; a check also fails where there is something to do.
+fn exit_code(arguments: &Arguments, report: &Report) -> ExitCode {
+    let open = report.count(Kind::Broken);
+    let to_do = report.changes() + report.count(Kind::Unsupported) + report.count(Kind::NeedsPerson);
+    if open > 0 || arguments.check && to_do > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
+fn distributed(arguments: &Arguments) -> Result<Option<Distributed>, Failure> {
+    let (main, model) = match (&arguments.action, &arguments.distributed) {
+        (Some(Action::Distributed { main, target_model }), _) => (main.clone(), target_model),
+        (None, Some(main)) => (PathBuf::from(main), &arguments.model),
+        (None, None) => return Ok(None),
+    };
+    // The vendor's tool takes the path of the file, ours also one inside of the project.
+    let inside = main.strip_prefix(&arguments.input).unwrap_or(&main);
+    let main = inside.to_string_lossy().replace('\\', "/");
+    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if !model.split('.').all(is_name) {
+        return Err(Failure::new(format!("`{model}` is not the name of a variable")).with_code(USAGE));
+    }
+    Ok(Some(Distributed { main, model: model.clone() }))
+}
+
+fn torch_version(asked: Option<&str>) -> Result<TorchVersion, Failure> {
+    let Some(asked) = asked else { return Ok(TorchVersion::newest()) };
+    let known = versions().join(", ");
+    let (version, is_exact) = TorchVersion::nearest(asked).ok_or_else(|| {
+        Failure::new(format!("`{asked}` is not a version of PyTorch"))
+            .with_code(USAGE)
+            .hint(format!("one of {known}"))
+    })?;
+    if !is_exact {
+        output::say(format!(
+            "no list for torch {asked}; the lists for {} are asked instead (there are {known})",
+            version.name()
+        ));
+    }
+    Ok(version)
+}
+
+fn project_name(input: &Path) -> Result<String, Failure> {
+    let real = std::fs::canonicalize(input).map_err(|error| {
+        Failure::new(format!("cannot read `{}`", input.display())).caused_by(&error).with_code(USAGE)
+    })?;
+    Ok(real.file_name().map_or("project".to_owned(), |name| name.to_string_lossy().into_owned()))
+}
+
+fn failed(error: project::ProjectError) -> Failure {
+    let hint = match &error {
+        project::ProjectError::NotAFolder { .. } => Some("give the folder of the project with `-i`"),
+        project::ProjectError::OutputInside { .. } => Some("choose a folder beside the project with `-o`"),
+        project::ProjectError::NoMain { .. } => {
+            Some("name the entry script relative to the project, such as `tools/train.py`")
+        }
+        project::ProjectError::Read { .. } | project::ProjectError::Write { .. } => None,
+    };
+    let failure = Failure::new(error.to_string());
+    let failure = match std::error::Error::source(&error) {
+        Some(cause) => failure.caused_by(cause),
+        None => failure.with_code(USAGE),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,61 @@
+//! SARIF 2.1.0, which editors and code hosts show at the lines concerned.
+
+use serde_json::{Value, json};
+
+use crate::finding::Kind;
+use crate::project::Report;
+use crate::rules::RULES;
+
+pub fn sarif(report: &Report) -> Value {
+    let rules: Vec<Value> = RULES
+        .iter()
+        .map(|rule| {
+            json!({
+                "id": rule.name,
+                "shortDescription": { "text": first_sentence(rule.what) },
+                "fullDescription": { "text": rule.what },
+                "help": { "text": rule.why },
+            })
+        })
+        .collect();
+    let mut results = Vec::new();
+    for file in &report.files {
+        for change in &file.changes {
+            let place = place(&file.path, change.start_line, change.column, change.end_line);
+            results.push(json!({ "ruleId": change.rule, "level": "note", "message": { "text": change.message }, "locations": [place] }));
+        }
+        for note in &file.findings {
+            let level = match note.kind {
+                Kind::Broken | Kind::Unsupported => "error",
+                Kind::NeedsPerson => "warning",
+                Kind::Unknown | Kind::Precision | Kind::Performance | Kind::Note => "note",
+            };
+            let text = if note.subject.is_empty() {
+                note.message.clone()
+            } else {
+                format!("{}: {}", note.subject, note.message)
+            };
+            let place = place(&file.path, note.start_line, note.column, note.end_line);
+            results.push(json!({ "ruleId": note.rule, "level": level, "message": { "text": text }, "locations": [place] }));
+        }
+    }
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "danlu migrate", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "results": results,
+        }],
+    })
+}
+
+fn place(path: &str, line: usize, column: usize, end_line: usize) -> Value {
+    json!({ "physicalLocation": {
+        "artifactLocation": { "uri": path.replace(' ', "%20") },
+        "region": { "startLine": line, "startColumn": column, "endLine": end_line },
+    } })
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
+}

@@ -1,0 +1,371 @@
+//! What a string is for, told by where it stands: a device, or something that only reads like one.
+
+use ruff_python_ast::{AnyNodeRef, CmpOp, Expr, ExprCall, Operator};
+use ruff_text_size::{Ranged, TextRange};
+
+use crate::checker::Checker;
+use crate::devices::is_device_keyword;
+use crate::rules::Grade;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Device(Grade),
+    /// Certainly none: a path, a key, a message.
+    Other,
+    /// Nothing here tells.
+    Unclear,
+}
+
+/// Device types that stand beside `cuda` in lists and tables of devices.
+const NEIGHBOURS: &[&str] = &["cpu", "mps", "xpu", "xla", "meta", "hpu", "tpu", "mlu", "musa", "auto"];
+
+/// Callees, by their last name, whose texts are names, paths or messages.
+const SPEAKERS: &[&str] = &[
+    "join",
+    "open",
+    "Path",
+    "print",
+    "info",
+    "debug",
+    "warning",
+    "warn",
+    "error",
+    "exception",
+    "log",
+    "getattr",
+    "hasattr",
+    "setattr",
+    "delattr",
+    "pop",
+    "import_module",
+    "add_argument",
+    "replace",
+    "split",
+    "skipif",
+    "skipIf",
+    "skipUnless",
+    "mark",
+    "run",
+    "system",
+    "exists",
+    "register_buffer",
+    "setdefault",
+    "append_field",
+    "ValueError",
+    "RuntimeError",
+    "add_scalar",
+    "find",
+    "load_library",
+    "check_call",
+    "check_output",
+    "Popen",
+    "which",
+    "getenv",
+];
+
+impl<'a> Checker<'a> {
+    /// The role of the string at `range`, whose parent is the last of the ancestors.
+    pub(crate) fn role(&self, range: TextRange) -> Role {
+        let mut child = range;
+        let mut steps = self.ancestors.iter().enumerate().rev();
+        while let Some((depth, node)) = steps.next() {
+            match node {
+                AnyNodeRef::ExprIf(conditional) if conditional.test.range().contains_range(child) => {
+                    return Role::Unclear;
+                }
+                AnyNodeRef::ExprIf(_)
+                | AnyNodeRef::ExprBoolOp(_)
+                | AnyNodeRef::ExprNamed(_)
+                | AnyNodeRef::ExprStarred(_)
+                | AnyNodeRef::FString(_)
+                | AnyNodeRef::ExprFString(_) => {}
+                AnyNodeRef::ExprBinOp(operation) => match operation.op {
+                    Operator::Div => return Role::Other,
+                    Operator::Mod if !operation.left.range().contains_range(child) => return Role::Other,
+                    _ => {}
+                },
+                AnyNodeRef::ExprAttribute(attribute) => {
+                    // `"cuda:{}".format(i)` is still the string; any other method asks something of it.
+                    if attribute.attr.as_str() != "format" {
+                        return Role::Unclear;
+                    }
+                    // The call of `format` stands between.
+                    steps.next();
+                    child = self.ancestors[depth.saturating_sub(1)].range();
+                    continue;
+                }
+                AnyNodeRef::Keyword(keyword) => {
+                    let name = keyword.arg.as_ref().map_or("", |name| name.as_str());
+                    return self.role_of_keyword(name, self.call_above(depth));
+                }
+                AnyNodeRef::Arguments(arguments) => {
+                    let Some(index) =
+                        arguments.args.iter().position(|argument| argument.range().contains_range(child))
+                    else {
+                        return Role::Unclear;
+                    };
+                    return self
+                        .call_above(depth)
+                        .map_or(Role::Unclear, |call| self.role_of_argument(call, index));
+                }
+                AnyNodeRef::ExprCompare(comparison) => return self.role_of_operand(comparison, child),
+                AnyNodeRef::ExprDict(dictionary) => {
+                    for item in &dictionary.items {
+                        if item.value.range().contains_range(child) {
+                            return match &item.key {
+                                Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
+                                _ => Role::Unclear,
+                            };
+                        }
+                    }
+                    return self.role_of_key(dictionary, depth);
+                }
+                AnyNodeRef::ExprList(list) => match role_among(&list.elts, child) {
+                    Some(role) => return role,
+                    None => {}
+                },
+                // `Literal["cpu", "cuda"]` says which texts a program takes; its tables have to follow, so a person has to.
+                AnyNodeRef::ExprTuple(_)
+                    if matches!(self.ancestors[..depth].last(), Some(AnyNodeRef::ExprSubscript(_))) =>
+                {
+                    return Role::Unclear;
+                }
+                AnyNodeRef::ExprTuple(tuple) => match role_among(&tuple.elts, child) {
+                    Some(role) => return role,
+                    None => {}
+                },
+                AnyNodeRef::ExprSet(set) => match role_among(&set.elts, child) {
+                    Some(role) => return role,
+                    None => {}
+                },
+                AnyNodeRef::StmtAssign(assign) => {
+                    return assign
+                        .targets
+                        .first()
+                        .map_or(Role::Unclear, |target| self.role_of_target(target));
+                }
+                AnyNodeRef::StmtAnnAssign(assign) => return self.role_of_target(&assign.target),
+                AnyNodeRef::ParameterWithDefault(parameter) => {
+                    return self.role_of_name(parameter.parameter.name.as_str());
+                }
+                AnyNodeRef::StmtReturn(_) => {
+                    let name = self.functions.last().map_or("", |function| function.name.as_str());
+                    return if names_device(name) {
+                        Role::Device(Grade::Safe)
+                    } else {
+                        Role::Device(Grade::Likely)
+                    };
+                }
+                AnyNodeRef::StmtExpr(_)
+                | AnyNodeRef::ExprSubscript(_)
+                | AnyNodeRef::InterpolatedElement(_) => {
+                    return Role::Other;
+                }
+                _ => return Role::Unclear,
+            }
+            child = node.range();
+        }
+        Role::Unclear
+    }
+
+    fn call_above(&self, depth: usize) -> Option<&'a ExprCall> {
+        self.ancestors[..depth].iter().rev().find_map(|node| match node {
+            AnyNodeRef::ExprCall(call) => Some(Some(*call)),
+            AnyNodeRef::Arguments(_) => None,
+            _ => Some(None),
+        })?
+    }
+
+    fn role_of_keyword(&self, name: &str, call: Option<&'a ExprCall>) -> Role {
+        if is_device_keyword(name) {
+            return Role::Device(Grade::Safe);
+        }
+        match (name, call) {
+            ("default", Some(call)) => self.role_of_option(call),
+            _ => self.role_of_name(name),
+        }
+    }
+
+    /// `add_argument("--device", default="cuda")`
+    fn role_of_option(&self, call: &'a ExprCall) -> Role {
+        let options = call.arguments.args.iter().filter_map(|argument| match argument {
+            Expr::StringLiteral(text) => Some(text.value.to_str().trim_start_matches('-')),
+            _ => None,
+        });
+        let destination = call.arguments.find_keyword("dest").and_then(|keyword| match &keyword.value {
+            Expr::StringLiteral(text) => Some(text.value.to_str()),
+            _ => None,
+        });
+        for option in options.chain(destination) {
+            if let device @ Role::Device(_) = self.role_of_name(&option.replace('-', "_")) {
+                return device;
+            }
+        }
+        Role::Unclear
+    }
+
+    fn role_of_argument(&self, call: &'a ExprCall, index: usize) -> Role {
+        let last = match &*call.func {
+            Expr::Attribute(attribute) => attribute.attr.as_str(),
+            Expr::Name(name) => name.id.as_str(),
+            _ => return Role::Unclear,
+        };
+        if let Some(path) = self.scopes.path(&call.func) {
+            if path.is_in("torch") {
+                return match last {
+                    "hasattr" | "getattr" => Role::Other,
+                    _ => Role::Device(Grade::Safe),
+                };
+            }
+        }
+        if let Some(parameters) = self.facts.device_parameters.get(last)
+            && parameters.iter().any(|(position, _)| *position == index)
+        {
+            return Role::Device(Grade::Safe);
+        }
+        match last {
+            "to" | "to_empty" | "type" | "device" | "set_default_device" | "autocast" | "GradScaler" => {
+                Role::Device(Grade::Safe)
+            }
+            // `device.startswith("cuda")`, `config.get("device", "cuda")`
+            "startswith" | "count" | "__contains__" => self.role_beside(&call.func),
+            "get" if index == 1 => match call.arguments.args.first() {
+                Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
+                _ => Role::Unclear,
+            },
+            "get" => Role::Other,
+            "getattr" if index == 2 => match call.arguments.args.get(1) {
+                Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
+                _ => Role::Unclear,
+            },
+            _ if SPEAKERS.contains(&last) => Role::Other,
+            _ if names_device(last) => Role::Device(Grade::Likely),
+            _ => Role::Unclear,
+        }
+    }
+
+    fn role_of_operand(&self, comparison: &'a ruff_python_ast::ExprCompare, child: TextRange) -> Role {
+        let is_membership =
+            comparison.ops.iter().any(|operator| matches!(operator, CmpOp::In | CmpOp::NotIn));
+        let operands = std::iter::once(&*comparison.left).chain(&comparison.comparators);
+        for operand in operands.filter(|operand| !operand.range().contains_range(child)) {
+            if let device @ Role::Device(_) = self.role_beside(operand) {
+                return device;
+            }
+        }
+        if is_membership { Role::Other } else { Role::Unclear }
+    }
+
+    /// What the thing beside a string says of it: `x.device.type == "cuda"`, `"cuda" in str(device)`.
+    fn role_beside(&self, expression: &'a Expr) -> Role {
+        match expression {
+            Expr::Name(name) => self.role_of_name(name.id.as_str()),
+            Expr::Attribute(attribute) => {
+                let name = attribute.attr.as_str();
+                match self.role_of_name(name) {
+                    Role::Unclear => self.role_beside(&attribute.value),
+                    role => role,
+                }
+            }
+            Expr::Call(call) => {
+                let of_callee = self.role_beside(&call.func);
+                match (of_callee, call.arguments.args.first()) {
+                    (Role::Unclear, Some(argument)) => self.role_beside(argument),
+                    (role, _) => role,
+                }
+            }
+            Expr::Subscript(subscript) => match &*subscript.slice {
+                Expr::StringLiteral(key) => self.role_of_name(key.value.to_str()),
+                _ => self.role_beside(&subscript.value),
+            },
+            _ => Role::Unclear,
+        }
+    }
+
+    fn role_of_target(&self, target: &'a Expr) -> Role {
+        match target {
+            Expr::Name(name) => {
+                let role = self.role_of_name(name.id.as_str());
+                if role == Role::Unclear && self.uses.variables.contains(name.id.as_str()) {
+                    return Role::Device(Grade::Safe);
+                }
+                role
+            }
+            Expr::Attribute(attribute) => self.role_of_name(attribute.attr.as_str()),
+            Expr::Subscript(subscript) => match &*subscript.slice {
+                Expr::StringLiteral(key) => self.role_of_name(key.value.to_str()),
+                _ => Role::Unclear,
+            },
+            _ => Role::Unclear,
+        }
+    }
+
+    /// Keys of a table of devices are changed only where the table is asked at once: elsewhere somebody may ask by name.
+    fn role_of_key(&self, dictionary: &'a ruff_python_ast::ExprDict, depth: usize) -> Role {
+        let keys = dictionary.items.iter().filter_map(|item| match &item.key {
+            Some(Expr::StringLiteral(key)) => Some(key.value.to_str()),
+            _ => None,
+        });
+        let mut has_neighbour = false;
+        for key in keys {
+            if key == "npu" {
+                return Role::Other;
+            }
+            has_neighbour |= NEIGHBOURS.contains(&key);
+        }
+        let above = depth.checked_sub(1).map(|above| &self.ancestors[above]);
+        let keyword = |node: &&AnyNodeRef<'a>| matches!(node, AnyNodeRef::Keyword(keyword) if keyword.arg.as_ref().is_some_and(|name| is_device_keyword(name)));
+        if above.as_ref().is_some_and(keyword) {
+            return Role::Device(Grade::Safe);
+        }
+        let is_asked = match above {
+            Some(AnyNodeRef::ExprSubscript(subscript)) => !subscript.slice.is_string_literal_expr(),
+            Some(AnyNodeRef::ExprAttribute(attribute)) => attribute.attr.as_str() == "get",
+            _ => false,
+        };
+        if has_neighbour && is_asked { Role::Device(Grade::Likely) } else { Role::Unclear }
+    }
+
+    /// What the name of a variable, parameter, attribute, key or option says of its value.
+    pub(crate) fn role_of_name(&self, name: &str) -> Role {
+        if names_device(name) {
+            return Role::Device(Grade::Safe);
+        }
+        if self.uses.attributes.contains(name)
+            || self.uses.variables.contains(name)
+            || self.facts.device_names.contains(name)
+        {
+            return Role::Device(Grade::Likely);
+        }
+        Role::Unclear
+    }
+}
+
+fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
+    let mut has_neighbour = false;
+    for element in elements.iter().filter(|element| !element.range().contains_range(child)) {
+        if let Expr::StringLiteral(text) = element {
+            let text = text.value.to_str();
+            if text == "npu" {
+                return Some(Role::Other);
+            }
+            has_neighbour |= NEIGHBOURS.contains(&text) || text.starts_with("cuda:");
+        }
+    }
+    has_neighbour.then_some(Role::Device(Grade::Likely))
+}
+
+/// `device`, `DEVICE`, `device_type`, `map_location`, `train_device`; not `device_name` or `visible_devices_file`.
+pub(crate) fn names_device(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = name.trim_matches('_');
+    name == "map_location"
+        || name == "dev"
+        || name.ends_with("device")
+        || name.ends_with("devices")
+        || name.ends_with("device_type")
+        || name.ends_with("device_str")
+        || name.ends_with("device_string")
+        || name.ends_with("device_kind")
+        || name == "device_backend"
+}

@@ -1,0 +1,112 @@
+//! Libraries that exist for CUDA only.
+
+use super::{Grade, Rule};
+use crate::checker::{Checker, Hooks};
+use crate::finding::Kind;
+use ruff_python_ast::{StmtImport, StmtImportFrom};
+use ruff_text_size::TextRange;
+
+pub(crate) const RULE: Rule = Rule {
+    name: "cuda-only-library",
+    grade: Grade::NeedsPerson,
+    what: "Reports imports of libraries that need CUDA, with what replaces them: flash-attn, xformers, bitsandbytes, Triton, \
+           CuPy, Numba's CUDA, PyCUDA, NVML, TensorRT, DALI, Transformer Engine, apex's compiled parts, and extensions built \
+           from `.cu` files.",
+    why: "No change of names makes a compiled CUDA kernel run on an NPU. What a replacement takes for arguments differs, so a \
+          person has to write the call.",
+    before: "from flash_attn import flash_attn_func\n",
+    after: "from flash_attn import flash_attn_func\n",
+    references: &["https://www.hiascend.com/document"],
+    hooks: Hooks { import: Some(on_import), import_from: Some(on_import_from), ..Hooks::NONE },
+};
+
+/// Module and what to use instead. Also what requirements are checked against.
+pub(crate) const LIBRARIES: &[(&str, &str)] = &[
+    (
+        "flash_attn",
+        "use `torch_npu.npu_fusion_attention`, or `torch.nn.functional.scaled_dot_product_attention`",
+    ),
+    ("flash_attn_interface", "use `torch_npu.npu_fusion_attention`"),
+    (
+        "xformers",
+        "use `torch_npu.npu_fusion_attention`, or `torch.nn.functional.scaled_dot_product_attention`",
+    ),
+    (
+        "bitsandbytes",
+        "its optimisers and 8-bit layers are CUDA kernels; use `torch.optim` or `torch_npu.optim.NpuFusedAdamW`",
+    ),
+    ("triton", "kernels have to be rewritten, with triton-ascend or Ascend C; plain PyTorch runs as it is"),
+    ("cupy", "use NumPy on the host or PyTorch on the device"),
+    ("numba.cuda", "kernels have to be rewritten, with Ascend C or plain PyTorch"),
+    ("pycuda", "kernels have to be rewritten, with Ascend C or plain PyTorch"),
+    ("pynvml", "reads NVIDIA's driver; read `npu-smi info` instead"),
+    ("py3nvml", "reads NVIDIA's driver; read `npu-smi info` instead"),
+    ("GPUtil", "reads `nvidia-smi`; read `npu-smi info` instead"),
+    ("tensorrt", "inference for NVIDIA; use ATC and ACL, or torch_npu itself"),
+    ("torch_tensorrt", "inference for NVIDIA; use ATC and ACL, or torch_npu itself"),
+    ("nvidia.dali", "loads data on NVIDIA devices; use a `DataLoader` on the host"),
+    ("transformer_engine", "FP8 kernels for NVIDIA; MindSpeed has fused layers for Ascend"),
+    ("amp_C", "apex's compiled part; Ascend's build of apex does not have it"),
+    ("apex_C", "apex's compiled part; Ascend's build of apex does not have it"),
+    ("fused_layer_norm_cuda", "apex's compiled part; use `torch.nn.LayerNorm`"),
+    ("apex.optimizers", "use `torch_npu.optim` (`NpuFusedAdam`, `NpuFusedSGD`, …)"),
+    ("apex.normalization", "use `torch.nn.LayerNorm`"),
+    ("apex", "install Ascend's build of apex; `torch.npu.amp` needs none"),
+    ("mamba_ssm", "its kernels are CUDA and Triton; there is no replacement"),
+    ("causal_conv1d", "its kernels are CUDA; use `torch.nn.Conv1d`"),
+    ("faiss.contrib.torch_utils", "FAISS on devices is CUDA; use it on the host"),
+    ("spconv", "sparse convolutions are CUDA kernels; `mx_driving` has some for Ascend"),
+    ("MinkowskiEngine", "sparse convolutions are CUDA kernels; there is no replacement"),
+    ("horovod.torch", "needs NCCL or MPI on CUDA; use `torch.distributed` with `hccl`"),
+];
+
+pub(crate) fn advice(module: &str) -> Option<&'static str> {
+    LIBRARIES.iter().find(|(name, _)| crate::scope::is_in(module, name)).map(|(_, advice)| *advice)
+}
+
+const EXTENSIONS: &[&str] = &["CUDAExtension", "load", "load_inline", "CUDA_HOME", "CppExtension"];
+
+fn on_import<'a>(checker: &mut Checker<'a>, rule: &'static Rule, import: &'a StmtImport) {
+    for alias in &import.names {
+        look(checker, rule, alias.range, alias.name.as_str());
+    }
+}
+
+fn on_import_from<'a>(
+    checker: &mut Checker<'a>,
+    rule: &'static Rule,
+    import: &'a StmtImportFrom,
+    module: &str,
+) {
+    if import.level > 0 {
+        return;
+    }
+    if module == "torch.utils.cpp_extension" {
+        for alias in import.names.iter().filter(|alias| EXTENSIONS.contains(&alias.name.as_str())) {
+            if matches!(alias.name.as_str(), "CUDAExtension" | "CUDA_HOME") {
+                let message = "builds CUDA code; use `torch_npu.utils.cpp_extension.NpuExtension` and rewrite the kernels";
+                checker.report(
+                    rule,
+                    Kind::NeedsPerson,
+                    alias.range,
+                    format!("{module}.{}", alias.name),
+                    message,
+                );
+            }
+        }
+        return;
+    }
+    for alias in &import.names {
+        let full = format!("{module}.{}", alias.name);
+        if let Some(advice) = advice(&full) {
+            checker.report(rule, Kind::NeedsPerson, import.range, full, advice);
+            return;
+        }
+    }
+}
+
+fn look(checker: &mut Checker<'_>, rule: &'static Rule, range: TextRange, module: &str) {
+    if let Some(advice) = advice(module) {
+        checker.report(rule, Kind::NeedsPerson, range, module, advice);
+    }
+}

@@ -1,0 +1,67 @@
+//! `"cuda"`, `"cuda:0"` and `f"cuda:{i}"` where they are devices.
+
+use super::{Grade, Rule};
+use crate::checker::{Checker, Hooks, Shape, Text};
+use crate::finding::Kind;
+use crate::roles::Role;
+
+pub(crate) const RULE: Rule = Rule {
+    name: "device-string",
+    grade: Grade::Safe,
+    what: "Turns texts that spell a device into the NPU's: `\"cuda\"`, `\"cuda:0\"`, `f\"cuda:{rank}\"`, `\"cuda:%d\" % i`, \
+           `\"cuda:{}\".format(i)`. Whether a text is a device is told by where it stands: arguments and keywords of PyTorch, \
+           `map_location`, defaults of parameters and of options, variables, attributes and keys that hold devices \
+           anywhere in the project, comparisons with a device, lists beside `\"cpu\"`. A bare `\"cuda\"` for which nothing \
+           tells is reported. Paths, messages, keys and names that only contain the word are left alone.",
+    why: "The device type that torch_npu registers is called `npu`.",
+    before: "device = torch.device(\"cuda\" if torch.cuda.is_available() else \"cpu\")\nprint(\"cuda is fast\")\n",
+    after: "device = torch.device(\"npu\" if torch.npu.is_available() else \"cpu\")\nprint(\"cuda is fast\")\n",
+    references: &["https://docs.pytorch.org/docs/stable/tensor_attributes.html#torch.device"],
+    hooks: Hooks { text: Some(on_text), ..Hooks::NONE },
+};
+
+fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
+    let Some(spelled) = spelled(text.value, text.shape) else { return };
+    let range = text.range;
+    let role = checker.role(range);
+    let grade = match (role, spelled) {
+        (Role::Device(grade), _) => grade,
+        // Nothing else is spelled like this.
+        (Role::Unclear, Spelled::Numbered) => Grade::Likely,
+        (Role::Unclear, Spelled::Bare) => {
+            if checker.imports_torch() && !checker.is_aware() {
+                let message = "may be a device; if it is, write \"npu\"";
+                checker.report(rule, Kind::NeedsPerson, range, text.value, message);
+            }
+            return;
+        }
+        (Role::Other, _) => return,
+    };
+    let new = text.value.replacen("cuda", "npu", 1);
+    let message = format!("replace string \"{}\" with \"{new}\"", text.value);
+    checker.replace_with_npu(rule, grade, range, new, message);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelled {
+    Bare,
+    Numbered,
+}
+
+fn spelled(value: &str, shape: Shape) -> Option<Spelled> {
+    if value == "cuda" && shape == Shape::Whole {
+        return Some(Spelled::Bare);
+    }
+    let number = value.strip_prefix("cuda:")?;
+    let is_number = match shape {
+        Shape::Whole => {
+            number.is_empty()
+                || number.bytes().all(|byte| byte.is_ascii_digit())
+                || matches!(number, "%d" | "%s" | "%i")
+                || number.starts_with('{') && number.ends_with('}') && !number.contains(' ')
+        }
+        Shape::Prefix => number.is_empty(),
+        Shape::Part => false,
+    };
+    is_number.then_some(Spelled::Numbered)
+}

@@ -1,0 +1,141 @@
+//! Notebooks: the code of all cells as one program, and every change put back into the cell's own bytes.
+//!
+//! JSON is read for the places of its strings only. Whatever is not inside a changed name or text keeps its bytes: other
+//! cells, outputs, key order, indentation.
+
+use ruff_python_parser::Mode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Edit, Finding, Module, Options, Outcome, ProjectFacts, edit};
+
+#[derive(Deserialize)]
+struct Notebook<'a> {
+    #[serde(borrow, default)]
+    cells: Vec<Cell<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Cell<'a> {
+    cell_type: &'a str,
+    #[serde(borrow)]
+    source: &'a RawValue,
+}
+
+/// The program, and for each of its bytes where that stands in the file.
+#[derive(Default)]
+struct Program {
+    text: String,
+    places: Vec<usize>,
+}
+
+pub(crate) fn migrate(bytes: &[u8], facts: &ProjectFacts, options: &Options) -> Outcome {
+    let Ok(file) = std::str::from_utf8(bytes) else { return Outcome::default() };
+    let notebook: Notebook<'_> = match serde_json::from_str(file) {
+        Ok(notebook) => notebook,
+        Err(error) => return crate::accept::broken(0, 0, format!("the notebook was left as it is: {error}")),
+    };
+    let mut program = Program::default();
+    for cell in notebook.cells.iter().filter(|cell| cell.cell_type == "code") {
+        // Cells in another language begin with `%%`.
+        let place = cell.source.get().as_ptr().addr() - file.as_ptr().addr();
+        let from = program.text.len();
+        program.add(cell.source.get(), place);
+        if program.text[from..].starts_with("%%") {
+            program.text.truncate(from);
+            program.places.truncate(from);
+            continue;
+        }
+        program.push('\n', place + cell.source.get().len() - 1);
+    }
+    let outcome =
+        crate::migrate_in_mode(program.text.as_bytes(), &Module::default(), facts, options, Mode::Ipython);
+    let place = |at: usize| program.places.get(at).copied().unwrap_or(file.len() - 1);
+    let moved = |edit: Edit| {
+        let escaped = serde_json::to_string(&edit.replacement).unwrap_or_default();
+        let replacement = escaped[1..escaped.len() - 1].to_owned();
+        // A change that would span two strings of the file cannot be put back.
+        let inside = file
+            .get(place(edit.start)..place(edit.end))
+            .is_some_and(|old| !old.contains('"') || old.contains("\\\""));
+        inside.then(|| Edit { start: place(edit.start), end: place(edit.end), replacement, ..edit })
+    };
+    let edits = outcome.edits.into_iter().filter_map(moved).collect();
+    let found =
+        |finding: Finding| Finding { start: place(finding.start), end: place(finding.end), ..finding };
+    Outcome {
+        edits: edit::in_order(bytes, edits),
+        findings: outcome.findings.into_iter().map(found).collect(),
+    }
+}
+
+impl Program {
+    fn push(&mut self, c: char, place: usize) {
+        self.text.push(c);
+        self.places.resize(self.text.len(), place);
+    }
+
+    /// Adds a string, or the strings of a list, from their JSON.
+    fn add(&mut self, json: &str, place: usize) {
+        let mut at = 0;
+        while let Some(quote) = json[at..].find('"') {
+            at += quote + 1;
+            let mut characters = json[at..].char_indices();
+            let mut end = json.len();
+            while let Some((index, c)) = characters.next() {
+                match c {
+                    '"' => {
+                        end = at + index;
+                        break;
+                    }
+                    '\\' => {
+                        let decoded = match characters.next() {
+                            Some((_, 'n')) => '\n',
+                            Some((_, 't')) => '\t',
+                            Some((_, 'r')) => '\r',
+                            Some((_, 'u')) => {
+                                // One of two halves, or a character beyond ASCII: any one letter keeps the layout.
+                                let digits: String =
+                                    characters.by_ref().take(4).map(|(_, digit)| digit).collect();
+                                let code = u32::from_str_radix(&digits, 16).unwrap_or(u32::from('_'));
+                                char::from_u32(code).filter(char::is_ascii).unwrap_or('_')
+                            }
+                            Some((_, other)) => other,
+                            None => break,
+                        };
+                        self.push(decoded, place + at + index);
+                    }
+                    c => self.push(c, place + at + index),
+                }
+            }
+            at = (end + 1).min(json.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::migrate;
+    use crate::edit::apply;
+    use crate::{Options, ProjectFacts};
+
+    #[test]
+    fn cells_are_changed_and_every_other_byte_of_a_notebook_stays() {
+        let notebook = r##"{"cells": [
+ {"cell_type": "markdown", "source": ["use `.cuda()`"]},
+ {"cell_type": "code", "outputs": ["cuda"], "source": ["%matplotlib inline\n", "import torch\n", "name = \"caf\u00e9 \\\"x\\\"\"; x = torch.ones(1).cuda()"]},
+ {"cell_type": "code", "source": "%%bash\nnvidia-smi"},
+ {"cell_type": "code", "source": "device = \"cuda:0\"  # é\nx.to(device)\n"}
+], "metadata": {"kernel": "cuda"}}
+"##;
+        let outcome = migrate(notebook.as_bytes(), &ProjectFacts::default(), &Options::default());
+        let output = String::from_utf8(apply(notebook.as_bytes(), &outcome.edits)).unwrap();
+        let expected = notebook
+            .replace("torch.ones(1).cuda()", "torch.ones(1).npu()")
+            .replace(r"import torch\n", r"import torch\nimport torch_npu  # noqa: F401\n")
+            .replace("cuda:0", "npu:0");
+        assert_eq!(output, expected);
+        let again = migrate(output.as_bytes(), &ProjectFacts::default(), &Options::default());
+        assert!(again.edits.is_empty());
+    }
+}

@@ -1,0 +1,155 @@
+//! What holds for every program: it still parses, a second run changes nothing, and no input of any kind makes it fail.
+
+use danlu_migrate::project::{FileKind, propose};
+use danlu_migrate::{
+    Distributed, Kind, Module, Options, Outcome, ProjectFacts, apply, gather_facts, migrate_python,
+};
+use proptest::prelude::*;
+
+/// Lines that say something to the rules, in the forms in which they are met and some in which they are not.
+const LINES: &[&str] = &[
+    "import torch",
+    "import torch as t",
+    "import torch.cuda",
+    "import torch.cuda.amp as amp",
+    "from torch import cuda",
+    "from torch import nn, cuda as gpu, Tensor",
+    "from torch.cuda.amp import (autocast,  # why\n    GradScaler)",
+    "from torch.profiler import profile, ProfilerActivity, record_function",
+    "from torch.distributed import is_nccl_available, Backend",
+    "import torch.distributed as dist; import os",
+    "x = torch.ones(3).cuda()",
+    "x = x.cuda(0, non_blocking=True)  # cuda",
+    "y = t.cuda.is_available() and cuda.device_count() > 1",
+    "device = 'cuda' if torch.cuda.is_available() else 'cpu'",
+    "device = f\"cuda:{0}\"",
+    "where = \"cuda:%d\" % 1; x.to(where)",
+    "x = x.to(0).to(device=1).to(*args, **kwargs)",
+    "x = torch.zeros(1, device=torch.cuda.current_device())",
+    "state = torch.load('a', map_location={'cuda:0': 'cuda:1'})",
+    "dist.init_process_group('cpu:gloo,cuda:nccl')",
+    "if dist.is_nccl_available() or Backend.NCCL == 'nccl': pass",
+    "with profile(activities=[ProfilerActivity.CUDA]) as p: p.step()",
+    "os.environ['CUDA_VISIBLE_DEVICES'] = '0'",
+    "if x.is_cuda:\n    y = x.type('torch.cuda.FloatTensor')",
+    "def f(rank, device='cuda'):\n    import torch\n    return torch.device(rank), x.to(rank)",
+    "class A(torch.nn.Module):\n    def cuda(self):\n        return super().cuda()",
+    "if is_npu_available(): device = 'npu'\nelif torch.cuda.is_available(): device = 'cuda'",
+    "model = torch.nn.DataParallel(model)",
+    "loader = DataLoader(data, shuffle=True)",
+    "for epoch in range(3):\n    for batch in loader: pass",
+    "if __name__ == '__main__':\n    model.cuda()",
+    "names = ['cpu', 'cuda', \"cuda\\x3a0\", b'cuda', r'cuda']",
+    "try:\n    import torch\nexcept ImportError:\n    torch = None",
+    "s = '''cuda\n'''",
+    "z = (torch\n     . cuda  # kept\n     .synchronize())",
+    "lambda torch: torch.cuda",
+    "[torch.cuda.device(i) for i in range(2)]",
+    "with open('cuda') as f: torch.save(f, 'cuda')",
+];
+
+fn program() -> impl Strategy<Value = String> {
+    let newline = prop_oneof![Just("\n"), Just("\r\n")];
+    (prop::collection::vec(prop::sample::select(LINES), 0..12), newline, any::<bool>()).prop_map(
+        |(lines, newline, with_end)| {
+            let mut text = lines.join("\n").replace('\n', newline);
+            if with_end {
+                text.push_str(newline);
+            }
+            text
+        },
+    )
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(distributed, specify_device, modelarts)| {
+        let distributed =
+            distributed.then(|| Distributed { main: "main.py".to_owned(), model: "model".to_owned() });
+        Options { distributed, specify_device, modelarts, ..Options::default() }
+    })
+}
+
+fn run(text: &[u8], options: &Options) -> Outcome {
+    let module = Module { is_main: options.distributed.is_some(), ..Module::default() };
+    let facts = gather_facts(text, &module);
+    migrate_python(text, &module, &facts, options)
+}
+
+fn is_broken(outcome: &Outcome) -> bool {
+    outcome.findings.iter().any(|finding| finding.kind == Kind::Broken)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// The inputs parse, so neither reading nor the check of the result may find fault with them.
+    #[test]
+    fn what_parses_still_parses_and_binds_its_names(text in program(), options in options()) {
+        let outcome = run(text.as_bytes(), &options);
+        prop_assert!(!is_broken(&outcome), "{:?}\n{text}", outcome.findings);
+    }
+
+    #[test]
+    fn a_second_run_changes_nothing(text in program(), options in options()) {
+        let once = apply(text.as_bytes(), &run(text.as_bytes(), &options).edits);
+        let again = run(&once, &options);
+        prop_assert_eq!(&again.edits, &Vec::new(), "{}", String::from_utf8_lossy(&once));
+    }
+
+    #[test]
+    fn bytes_between_the_changes_stay(text in program()) {
+        let outcome = run(text.as_bytes(), &Options::default());
+        let output = apply(text.as_bytes(), &outcome.edits);
+        let (mut before, mut after) = (0, 0);
+        for edit in &outcome.edits {
+            let kept = edit.start - before;
+            prop_assert_eq!(&text.as_bytes()[before..edit.start], &output[after..after + kept]);
+            before = edit.end;
+            after += kept + edit.replacement.len();
+        }
+        prop_assert_eq!(&text.as_bytes()[before..], &output[after..]);
+    }
+
+    #[test]
+    fn a_program_that_never_names_cuda_is_left_alone(text in program()) {
+        let text = text.replace("cuda", "host").replace("CUDA", "HOST").replace("nccl", "gloo").replace("NCCL", "GLOO");
+        let text = text.replace(".to(0)", "").replace("device=1", "").replace(".to(rank)", "").replace("device(rank)", "f()");
+        let outcome = run(text.as_bytes(), &Options::default());
+        prop_assert_eq!(&outcome.edits, &Vec::new(), "{}", text);
+    }
+
+    /// The fuzz target: any bytes, as any kind of file.
+    #[test]
+    fn no_input_of_any_kind_makes_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0..5usize) {
+        anything(&bytes, kind);
+    }
+
+    /// The same with bytes that are nearly programs: pieces of lines, cut anywhere.
+    #[test]
+    fn no_torn_program_makes_it_fail(text in program(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), kind in 0..5usize) {
+        let mut bytes = text.into_bytes();
+        for cut in cuts {
+            if !bytes.is_empty() {
+                let at = cut.index(bytes.len());
+                bytes.remove(at);
+            }
+        }
+        anything(&bytes, kind);
+    }
+}
+
+fn anything(bytes: &[u8], kind: usize) {
+    let kinds = [
+        FileKind::Python,
+        FileKind::Notebook,
+        FileKind::Shell,
+        FileKind::Configuration,
+        FileKind::Requirements,
+    ];
+    let outcome =
+        propose(kinds[kind], bytes, &Module::default(), &ProjectFacts::default(), &Options::default());
+    let output = apply(bytes, &outcome.edits);
+    let again =
+        propose(kinds[kind], &output, &Module::default(), &ProjectFacts::default(), &Options::default());
+    assert_eq!(again.edits, Vec::new(), "{}", String::from_utf8_lossy(&output));
+}

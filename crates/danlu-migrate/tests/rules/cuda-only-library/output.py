@@ -1,0 +1,10 @@
+import amp_C
+import bitsandbytes as bnb
+import numba
+import numba.cuda
+import triton.language as tl
+from apex import amp
+from apex.optimizers import FusedAdam
+from flash_attn import flash_attn_func
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+from xformers.ops import memory_efficient_attention

@@ -1,0 +1,23 @@
+import torch
+from accelerate.utils import is_npu_available
+
+DEVICES = ("cpu", "xpu", "npu", "cuda")
+NAMES = ["to", "npu", "cuda"]
+
+
+def best():
+    if is_npu_available():
+        return torch.device("npu")
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("cpu")
+
+
+def plain(input):  # an npu would be nice
+    return input.cuda()
+
+
+if torch.cuda.is_available():
+    kind = "cuda"
+elif hasattr(torch, "npu"):
+    kind = "npu"

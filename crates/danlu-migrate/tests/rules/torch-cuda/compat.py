@@ -1,0 +1,2 @@
+import torch as t
+from torch.cuda import amp as mixed

@@ -1,0 +1,2 @@
+import torch
+print "training on", torch.cuda.current_device()

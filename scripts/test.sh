@@ -56,6 +56,16 @@ step_training() {
   DANLU_PYTHON_DIGITS="$jax/bin" DANLU_PYTHON_DIGITS_TORCH="$torch/bin" \
     cargo test --locked --package danlu --test training -- --include-ignored
 }
+# Trains programs as they were and as they were migrated, on the CPU. Not among the steps that run unasked: it needs PyTorch.
+step_migrate() {
+  local torch out
+  torch="$(scripts/venv.sh examples/digits-torch/requirements.txt)"
+  out="$(mktemp -d)"
+  cargo run --locked --quiet --package danlu-migrate --example measure -- \
+    crates/danlu-migrate/tests/executed/programs "$out/migrated" to_ddp.py
+  "$torch/bin/python" crates/danlu-migrate/tests/executed/check.py "$out/migrated"
+  rm -rf "$out"
+}
 # Asks a live server everything its description allows, as everybody. Not among the steps that run unasked: it is random.
 step_api() {
   cargo build --locked --package danlu
@@ -114,7 +124,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training api"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training migrate api"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

@@ -178,7 +178,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// A change after which the file uses the device, so that torch_npu must have been imported.
+    /// A change after which the file uses the device, so that `torch_npu` must have been imported.
     pub(crate) fn replace_with_npu(
         &mut self,
         rule: &'static Rule,
@@ -225,12 +225,10 @@ impl<'a> Checker<'a> {
 
     /// Whether the last of the ancestors are the bases of a class.
     pub(crate) fn is_base_class(&self) -> bool {
-        match self.ancestors.as_slice() {
-            [.., AnyNodeRef::StmtClassDef(_), AnyNodeRef::Arguments(_)] | [.., AnyNodeRef::Decorator(_)] => {
-                true
-            }
-            _ => false,
-        }
+        matches!(
+            self.ancestors.as_slice(),
+            [.., AnyNodeRef::StmtClassDef(_), AnyNodeRef::Arguments(_)] | [.., AnyNodeRef::Decorator(_)]
+        )
     }
 
     fn each(&mut self, mut show: impl FnMut(&mut Self, &'static Rule)) {

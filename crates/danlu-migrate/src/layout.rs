@@ -7,7 +7,7 @@ use crate::checker::Checker;
 
 impl Checker<'_> {
     /// The range to delete so that `alias` leaves a list of several imports, or nothing if it is the only one.
-    pub(crate) fn range_without(&self, names: &[Alias], alias: &Alias) -> Option<TextRange> {
+    pub(crate) fn range_without(names: &[Alias], alias: &Alias) -> Option<TextRange> {
         let index = names.iter().position(|name| name.range == alias.range)?;
         if let Some(next) = names.get(index + 1) {
             return Some(TextRange::new(alias.range.start(), next.range().start()));
@@ -51,9 +51,8 @@ impl Checker<'_> {
     pub(crate) fn newline(&self) -> &'static str {
         match self.source.find('\n') {
             Some(at) if self.source[..at].ends_with('\r') => "\r\n",
-            Some(_) => "\n",
             None if self.source.contains('\r') => "\r",
-            None => "\n",
+            _ => "\n",
         }
     }
 }

@@ -8,7 +8,7 @@ pub struct Options {
     pub torch: TorchVersion,
     /// The entry script that becomes a program of one process for each device, if any.
     pub distributed: Option<Distributed>,
-    /// Names counterparts of torch_npu that compute the same.
+    /// Names counterparts of `torch_npu` that compute the same.
     pub similar: bool,
     /// Scripts that are started take their device from `DEVICE_ID`.
     pub specify_device: bool,

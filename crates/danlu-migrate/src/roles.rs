@@ -120,24 +120,27 @@ impl<'a> Checker<'a> {
                     }
                     return self.role_of_key(dictionary, depth);
                 }
-                AnyNodeRef::ExprList(list) => match role_among(&list.elts, child) {
-                    Some(role) => return role,
-                    None => {}
-                },
+                AnyNodeRef::ExprList(list) => {
+                    if let Some(role) = role_among(&list.elts, child) {
+                        return role;
+                    }
+                }
                 // `Literal["cpu", "cuda"]` says which texts a program takes; its tables have to follow, so a person has to.
                 AnyNodeRef::ExprTuple(_)
                     if matches!(self.ancestors[..depth].last(), Some(AnyNodeRef::ExprSubscript(_))) =>
                 {
                     return Role::Unclear;
                 }
-                AnyNodeRef::ExprTuple(tuple) => match role_among(&tuple.elts, child) {
-                    Some(role) => return role,
-                    None => {}
-                },
-                AnyNodeRef::ExprSet(set) => match role_among(&set.elts, child) {
-                    Some(role) => return role,
-                    None => {}
-                },
+                AnyNodeRef::ExprTuple(tuple) => {
+                    if let Some(role) = role_among(&tuple.elts, child) {
+                        return role;
+                    }
+                }
+                AnyNodeRef::ExprSet(set) => {
+                    if let Some(role) = role_among(&set.elts, child) {
+                        return role;
+                    }
+                }
                 AnyNodeRef::StmtAssign(assign) => {
                     return assign
                         .targets
@@ -210,13 +213,8 @@ impl<'a> Checker<'a> {
             Expr::Name(name) => name.id.as_str(),
             _ => return Role::Unclear,
         };
-        if let Some(path) = self.scopes.path(&call.func) {
-            if path.is_in("torch") {
-                return match last {
-                    "hasattr" | "getattr" => Role::Other,
-                    _ => Role::Device(Grade::Safe),
-                };
-            }
+        if self.scopes.path(&call.func).is_some_and(|path| path.is_in("torch")) {
+            return Role::Device(Grade::Safe);
         }
         if let Some(parameters) = self.facts.device_parameters.get(last)
             && parameters.iter().any(|(position, _)| *position == index)

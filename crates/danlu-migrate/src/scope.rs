@@ -214,12 +214,11 @@ impl<'a> Scopes<'a> {
             Stmt::Import(import) => {
                 for alias in &import.names {
                     let name = alias.name.as_str();
-                    match &alias.asname {
-                        Some(asname) => self.bind(asname.as_str(), Binding::Path(name.to_owned())),
-                        None => {
-                            let first = name.split('.').next().unwrap_or(name);
-                            self.bind(first, Binding::Path(first.to_owned()));
-                        }
+                    if let Some(asname) = &alias.asname {
+                        self.bind(asname.as_str(), Binding::Path(name.to_owned()));
+                    } else {
+                        let first = name.split('.').next().unwrap_or(name);
+                        self.bind(first, Binding::Path(first.to_owned()));
                     }
                 }
             }
@@ -238,7 +237,7 @@ impl<'a> Scopes<'a> {
                 for target in &assign.targets {
                     match (target, &*assign.value) {
                         (Expr::Name(name), Expr::NoneLiteral(_)) => {
-                            self.bind(name.id.as_str(), Binding::Nothing)
+                            self.bind(name.id.as_str(), Binding::Nothing);
                         }
                         (Expr::Name(name), value) => self.bind(name.id.as_str(), Binding::Value(value)),
                         (Expr::Tuple(names), Expr::Tuple(values))

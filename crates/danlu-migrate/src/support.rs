@@ -1,4 +1,4 @@
-//! Which calls of PyTorch torch_npu supports, by version: names and statuses that the vendor publishes.
+//! Which calls of PyTorch `torch_npu` supports, by version: names and statuses that the vendor publishes.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Which torch_npu, CANN and Python go with a version of torch: the vendor's table.
+//! Which `torch_npu`, CANN and Python go with a version of torch: the vendor's table.
 
 const TABLE: &str = include_str!("../data/versions.txt");
 

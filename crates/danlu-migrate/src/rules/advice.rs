@@ -36,7 +36,7 @@ const PERFORMANCE: &[(&str, &str)] = &[
     ("torch.autograd.gradcheck", "slow; for looking for errors only"),
 ];
 
-/// Call, and what of torch_npu does the same.
+/// Call, and what of `torch_npu` does the same.
 pub(crate) const AFFINE: &[(&str, &str)] = &[
     ("torch.matmul", "torch_npu.contrib.function.matmul_transpose"),
     ("torch.roll", "torch_npu.contrib.function.roll"),

@@ -76,7 +76,7 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
     let Some(argument) = argument else { return };
     // The current device is the one that a type without a number means.
     if let Expr::Call(inner) = argument
-        && inner.arguments.len() == 0
+        && inner.arguments.is_empty()
         && checker.scopes.path(&inner.func).is_some_and(|path| path.full == "torch.cuda.current_device")
     {
         let message = format!("change the arg at position 0 of function {last} to \"npu\"");

@@ -48,8 +48,14 @@ impl<'a> StatementVisitor<'a> for Found<'a> {
                 self.main = Some(&conditional.body);
                 walk_stmt(self, statement);
             }
+            // What `--modelarts` adds in the same run is no place to begin from: the next run must decide the same.
+            Stmt::ImportFrom(import)
+                if import
+                    .module
+                    .as_deref()
+                    .is_some_and(|module| module.starts_with("ascend_modelarts_function")) => {}
             Stmt::Import(_) | Stmt::ImportFrom(_) if self.depth == 0 => {
-                self.last_import = Some(statement.range())
+                self.last_import = Some(statement.range());
             }
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Try(_) => {
                 self.depth += 1;
@@ -114,8 +120,8 @@ fn join_group(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'_>)
     let guarded = found.main.and_then(<[Stmt]>::first).map(Ranged::range);
     match guarded.and_then(|first| Some((first, checker.indentation(first)?.to_owned()))) {
         Some((first, indentation)) => {
-            let text: String =
-                lines[4..].iter().map(|line| format!("{line}{newline}{indentation}")).collect();
+            let between = format!("{newline}{indentation}");
+            let text = lines[4..].join(&between) + &between;
             insert(checker, rule, first.start().to_usize(), text, message);
         }
         None => insert(checker, rule, end, format!("{newline}{}", lines[4..].join(newline)), message),
@@ -190,23 +196,20 @@ fn give_samplers(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'
         if !matches!(&shuffle.value, Expr::BooleanLiteral(literal) if literal.value) {
             continue;
         }
-        match dataset(call) {
-            Some(data @ (Expr::Name(_) | Expr::Attribute(_))) => {
-                let data = checker.text(data);
-                let new = format!("sampler=torch.utils.data.distributed.DistributedSampler({data})");
-                checker.replace_with_npu(
-                    rule,
-                    Grade::Likely,
-                    shuffle.range,
-                    new,
-                    "change the arg shuffle of function DataLoader to a DistributedSampler",
-                );
-                loaders.push(checker.text(target).to_owned());
-            }
-            _ => {
-                let message = "its dataset is made inside of the call; give it a name, and the loader a `DistributedSampler`";
-                checker.report(rule, Kind::NeedsPerson, call.func.range(), "DataLoader", message);
-            }
+        if let Some(data @ (Expr::Name(_) | Expr::Attribute(_))) = dataset(call) {
+            let data = checker.text(data);
+            let new = format!("sampler=torch.utils.data.distributed.DistributedSampler({data})");
+            checker.replace_with_npu(
+                rule,
+                Grade::Likely,
+                shuffle.range,
+                new,
+                "change the arg shuffle of function DataLoader to a DistributedSampler",
+            );
+            loaders.push(checker.text(target).to_owned());
+        } else {
+            let message = "its dataset is made inside of the call; give it a name, and the loader a `DistributedSampler`";
+            checker.report(rule, Kind::NeedsPerson, call.func.range(), "DataLoader", message);
         }
     }
     loaders

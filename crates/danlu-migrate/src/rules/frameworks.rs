@@ -1,4 +1,4 @@
-//! Idioms of DeepSpeed, Megatron, accelerate, Lightning and transformers.
+//! Idioms of `DeepSpeed`, Megatron, accelerate, Lightning and transformers.
 
 use super::{Grade, Rule};
 use crate::checker::{Checker, Hooks, Shape, Text};

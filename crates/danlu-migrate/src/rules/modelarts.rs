@@ -42,6 +42,7 @@ const OPENERS: &[(&str, usize)] = &[
     ("torchvision.datasets.MNIST", 0),
 ];
 
+const LINE: &str = "from ascend_modelarts_function.modelarts_path_manager import ModelArtsPathManager";
 const WRAPPER: &str = "ModelArtsPathManager().get_path";
 
 fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCall) {
@@ -84,7 +85,6 @@ fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {
     if !is_needed || checker.source.contains("import ModelArtsPathManager") {
         return;
     }
-    const LINE: &str = "from ascend_modelarts_function.modelarts_path_manager import ModelArtsPathManager";
     let newline = checker.newline();
     let body = checker.body;
     let is_header = |statement: &&Stmt| match statement {

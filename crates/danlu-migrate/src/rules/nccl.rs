@@ -123,7 +123,7 @@ fn on_import_from<'a>(
                 let kept = alias.asname.as_ref().unwrap_or(&alias.name);
                 let new = format!("from torch_npu.distributed import is_hccl_available as {kept}");
                 let message = "change function torch.distributed.is_nccl_available to torch_npu.distributed.is_hccl_available";
-                match checker.range_without(&import.names, alias) {
+                match Checker::range_without(&import.names, alias) {
                     None => checker.replace_with_npu(rule, Grade::Safe, import.range, new, message),
                     Some(range) => {
                         let before = checker.as_statement_before(import.range, &new);

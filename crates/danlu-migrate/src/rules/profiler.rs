@@ -22,7 +22,7 @@ pub(crate) const RULE: Rule = Rule {
 const MOVED: &[&str] =
     &["profile", "ProfilerActivity", "ProfilerAction", "schedule", "tensorboard_trace_handler"];
 
-/// A program that profiles the CPU alone needs nothing of torch_npu.
+/// A program that profiles the CPU alone needs nothing of `torch_npu`.
 fn profiles_cuda(checker: &Checker<'_>) -> bool {
     checker.source.contains("ProfilerActivity.CUDA")
 }

@@ -131,7 +131,7 @@ fn on_import_from<'a>(
         let kept = alias.asname.as_ref().map_or("cuda", |name| name.as_str());
         let message = "change module cuda to npu";
         let new = format!("from torch_npu import npu as {kept}");
-        match checker.range_without(&import.names, alias) {
+        match Checker::range_without(&import.names, alias) {
             None => checker.replace_with_npu(rule, Grade::Safe, import.range, new, message),
             Some(range) => {
                 let before = checker.as_statement_before(import.range, &new);

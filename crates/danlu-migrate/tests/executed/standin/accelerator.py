@@ -90,7 +90,9 @@ def install(name):
     module.device_count = lambda: 2
     module.current_device = lambda: state["device"]
     module.set_device = lambda device: state.update(device=device)
-    module.manual_seed = module.manual_seed_all = torch.manual_seed
+    # torch.manual_seed seeds every device that it knows; ours draws from the host's generator, which it has seeded already.
+    module.manual_seed = module.manual_seed_all = lambda seed: None
+    module._is_in_bad_fork = lambda: False
     module.Stream = module.Event = Timer
     module.stream = lambda stream: contextlib.nullcontext()
     module.current_stream = lambda *arguments: Timer()
@@ -130,8 +132,15 @@ def install(name):
 
 def other_device_is_gone(name):
     """Whatever still asks for the other accelerator fails."""
+    real = getattr(torch, name)
+
     class Gone(types.ModuleType):
         def __getattr__(self, attribute):
+            # What torch asks of it by itself.
+            if attribute == "_is_in_bad_fork":
+                return lambda: True
+            if attribute.startswith("_"):
+                return getattr(real, attribute)
             raise AttributeError(f"torch.{name}.{attribute} was asked for")
 
     gone = Gone(f"torch.{name}")

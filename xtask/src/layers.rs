@@ -39,6 +39,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("danlu-client", &["danlu-types"]),
+    // The migrator is useful without the platform, and stays that way.
+    ("danlu-migrate", &[]),
     (
         "danlu-cli",
         &[
@@ -54,8 +56,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("danlu", &["danlu-cli", "danlu-launch"]),
-    // The migrator is useful without the platform, and stays that way.
-    ("danlu-migrate", &[]),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
     (TESTKIT, &["danlu-types", "danlu-core", "danlu-client", "danlu-engine", "danlu-store", "danlu-server"]),
     ("xtask", &[]),

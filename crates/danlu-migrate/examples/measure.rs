@@ -21,7 +21,10 @@ fn main() {
             .expect("the output can be written");
     }
     let seconds = began.elapsed().as_secs_f64();
-    let python = report.files.iter().filter(|file| file.path.ends_with(".py"));
+    let python = report
+        .files
+        .iter()
+        .filter(|file| std::path::Path::new(&file.path).extension().is_some_and(|end| end == "py"));
     let lines: usize = python.map(|file| file.lines).sum();
     let counts = [Kind::Broken, Kind::Unsupported, Kind::NeedsPerson].map(|kind| report.count(kind));
     #[expect(clippy::print_stdout, reason = "this is what the program is for")]

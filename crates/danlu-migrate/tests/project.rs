@@ -1,5 +1,7 @@
 //! Whole projects on disk: what the vendor's tool gets wrong is a test here, by the words of its description.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! What holds for every program: it still parses, a second run changes nothing, and no input of any kind makes it fail.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use danlu_migrate::project::{FileKind, propose};
 use danlu_migrate::{
     Distributed, Kind, Module, Options, Outcome, ProjectFacts, apply, gather_facts, migrate_python,

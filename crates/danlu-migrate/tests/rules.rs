@@ -2,6 +2,8 @@
 //!
 //! Other Python files of a folder are modules beside it, whose facts it sees. `INSTA_UPDATE=always` writes what comes out.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -43,7 +43,7 @@ pub(crate) fn read_only(path: &Path) -> Option<String> {
 
 fn restrict(path: &Path, mode: u32) -> anyhow::Result<()> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
-        .with_context(|| format!("could not restrict access to the folder `{}`", path.display()))
+        .with_context(|| format!("could not restrict access to the data folder `{}`", path.display()))
 }
 
 /// Other users cannot reach their folders where one above is closed to them, as root's home is.

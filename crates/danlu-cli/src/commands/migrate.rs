@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// Adds an entry script for ModelArts, and a table that maps paths to its folders
     #[arg(short, long)]
     modelarts: bool,
-    /// Names counterparts of torch_npu that compute the same faster
+    /// Names counterparts of `torch_npu` that compute the same faster
     #[arg(long)]
     similar: bool,
     #[command(subcommand)]

@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn cells_are_changed_and_every_other_byte_of_a_notebook_stays() {
-        let notebook = r##"{"cells": [
+        let notebook = r#"{"cells": [
  {"cell_type": "markdown", "source": ["use `.cuda()`"]},
  {"cell_type": "code", "outputs": ["cuda"], "source": ["%matplotlib inline\n", "import torch\n", "name = \"caf\u00e9 \\\"x\\\"\"; x = torch.ones(1).cuda()"]},
  {"cell_type": "code", "source": "%%bash\nnvidia-smi"},
  {"cell_type": "code", "source": "device = \"cuda:0\"  # é\nx.to(device)\n"}
 ], "metadata": {"kernel": "cuda"}}
-"##;
+"#;
         let outcome = migrate(notebook.as_bytes(), &ProjectFacts::default(), &Options::default());
         let output = String::from_utf8(apply(notebook.as_bytes(), &outcome.edits)).unwrap();
         let expected = notebook

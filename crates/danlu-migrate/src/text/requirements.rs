@@ -126,6 +126,8 @@ fn edited(place: (usize, usize), replacement: String, message: String) -> Edit {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::migrate;
     use crate::Options;
     use crate::edit::apply;
@@ -135,7 +137,7 @@ mod tests {
         let mut shown = String::from_utf8(apply(text.as_bytes(), &outcome.edits)).unwrap();
         assert!(migrate(shown.as_bytes(), &Options::default()).edits.is_empty(), "not stable: {shown}");
         for finding in &outcome.findings {
-            shown += &format!("! {}: {}\n", finding.subject, finding.message);
+            let _ = writeln!(shown, "! {}: {}", finding.subject, finding.message);
         }
         shown
     }

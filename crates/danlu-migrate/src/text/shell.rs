@@ -149,6 +149,8 @@ pub(crate) fn finding(
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::migrate;
     use crate::edit::apply;
 
@@ -156,7 +158,7 @@ mod tests {
         let outcome = migrate(text.as_bytes());
         let mut shown = String::from_utf8(apply(text.as_bytes(), &outcome.edits)).unwrap();
         for finding in &outcome.findings {
-            shown += &format!("! {}: {}\n", finding.subject, finding.message);
+            let _ = writeln!(shown, "! {}: {}", finding.subject, finding.message);
         }
         shown
     }

@@ -24,6 +24,7 @@ use super::usage::{Resource, Usage};
 pub(super) struct FirmThen {
     head: AccountId,
     asked: Usage,
+    /// Of accounts that were opened since, nothing.
     by_account: Vec<Usage>,
     /// The sum of the larger of guarantee and firm use.
     promised: Usage,
@@ -216,7 +217,15 @@ mod tests {
             let class = Class::clone(&scheduler.queue.get(kept.job()).expect("heads wait").class);
             let pass = Pass::new(scheduler, now);
             let anew = pass.firm_at(&class, &Usage::of_placement(kept.placement()), kept.at());
-            assert_eq!(anew.as_ref(), kept.firm.as_deref(), "for {}", kept.job());
+            // Accounts that were opened since have nothing, be it written down or not.
+            let short = |then: &FirmThen| {
+                let mut then = then.clone();
+                while then.by_account.last().is_some_and(Usage::is_zero) {
+                    then.by_account.pop();
+                }
+                then
+            };
+            assert_eq!(anew.as_ref().map(short), kept.firm.as_deref().map(short), "for {}", kept.job());
         }
     }
 

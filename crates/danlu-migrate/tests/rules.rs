@@ -2,7 +2,11 @@
 //!
 //! Other Python files of a folder are modules beside it, whose facts it sees. `INSTA_UPDATE=always` writes what comes out.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails, and says what differs"
+)]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,7 +66,8 @@ fn options_of(rule: &str) -> (Options, bool) {
     let mut options = Options::default();
     match rule {
         "distributed" => {
-            options.distributed = Some(Distributed { main: "input.py".to_owned(), model: "model".to_owned() })
+            options.distributed =
+                Some(Distributed { main: "input.py".to_owned(), model: "model".to_owned() });
         }
         "specify-device" => options.specify_device = true,
         "modelarts" => options.modelarts = true,

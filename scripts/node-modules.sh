@@ -8,5 +8,6 @@ cd "$ROOT/web"
 mark=node_modules/.installed
 if [ -f "$mark" ] && cmp -s package-lock.json "$mark"; then exit 0; fi
 say "installing what the console is built with"
-npm ci --silent
+# Not `npm ci`: it refuses a lock file that lacks builds for other systems, which not every registry has.
+npm install --no-save --silent
 cp package-lock.json "$mark"

@@ -105,9 +105,12 @@ run() {
     return
   fi
   printf '\n== %s\n' "$name"
-  # In a shell of its own, so that `set -e` holds inside although we look at the result.
-  local rc=0
-  ("step_$name") || rc=$?
+  # In a shell of its own and in no condition, so that `set -e` holds inside although we look at the result.
+  local rc
+  set +e
+  (set -e; "step_$name")
+  rc=$?
+  set -e
   if [ "$rc" = 0 ]; then
     note passed "$name" "$((SECONDS - began)) s"
   else

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny shell clippy web examples test jax fresh)
+STEPS=(format layers files deny shell clippy web examples test console jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
@@ -35,8 +35,7 @@ step_web() {
   npm run --silent build
   npm run --silent budget
 }
-# The console as people use it: a real server with simulated devices, a real browser. Pictures are left in web/pictures. Not among the
-# steps that run unasked: from a fresh clone it has not been seen to pass yet.
+# The console as people use it: a real server with simulated devices, a real browser. Pictures are left in web/pictures.
 step_console() {
   scripts/console.sh
   cargo build --locked --package danlu

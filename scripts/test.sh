@@ -72,7 +72,20 @@ step_api() {
   scripts/api/fuzz.sh "${CARGO_TARGET_DIR:-target}/debug/danlu"
 }
 step_fresh() { cargo xtask fresh; }
-step_test() { DANLU_SKIPPED="$skipped" cargo test --workspace --locked --no-fail-fast; }
+# The same random cases every time: who changes something else does not meet a fault that was there before.
+step_test() {
+  DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
+    cargo test --workspace --locked --no-fail-fast
+}
+# Other random cases in each of SOAK_ROUNDS rounds, in search of such faults. Not among the steps that run unasked.
+step_soak() {
+  local round seed
+  for ((round = 1; round <= ${SOAK_ROUNDS:-100}; round++)); do
+    seed="$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
+    say "round $round: PROPTEST_RNG_SEED=$seed"
+    PROPTEST_RNG_SEED="$seed" cargo test --quiet --locked --package danlu-core --package danlu-sched properties
+  done
+}
 
 # Why a step cannot run on this machine, or nothing. Under CI provisioning has already refused to go on without.
 obstacle() {
@@ -127,7 +140,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training migrate api"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training migrate api soak"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

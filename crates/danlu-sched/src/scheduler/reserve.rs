@@ -4,6 +4,7 @@
 //! of it already is withheld from those who would still run then. It is a promise about expectations, not about the
 //! world: a job that outlives its estimate moves it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use danlu_types::JobId;
@@ -326,7 +327,9 @@ impl Pass<'_> {
     /// Those of heads that started after all are kept too, so that planning again finds the same.
     pub(super) fn keep_reservations(&mut self) {
         self.scheduler.kept.clear();
-        let claims = self.promises.iter().filter(|promise| !promise.is_whole());
+        // One that has its devices and waits for its quota only keeps them as well.
+        let started: BTreeSet<JobId> = self.plan.starts.iter().map(|start| start.job).collect();
+        let claims = self.promises.iter().filter(|promise| !started.contains(&promise.job));
         self.scheduler.findings.withheld = claims.map(|claim| (claim.job, claim.withheld.clone())).collect();
         for Reserved { job, at, key, kept, withheld, .. } in std::mem::take(&mut self.reserved) {
             self.scheduler.findings.withheld.push((job, withheld));

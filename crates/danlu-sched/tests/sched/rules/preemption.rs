@@ -177,6 +177,23 @@ fn a_larger_priority_also_takes_when_the_limit_is_what_it_lacks() {
 }
 
 #[test]
+fn who_waits_for_its_quota_only_keeps_its_devices_meanwhile() {
+    assert_transcript!(
+        "
+        node a 4 nvidia:A100
+        node b 4 nvidia:A100
+        workspace red per-user nvidia=4
+        job 1 workspace red owner bob devices nvidia:1 priority 3 preemptible yes
+        job 2 workspace red owner ada devices nvidia:3 priority 3
+        plan
+        job 3 workspace red owner bob devices nvidia:4 priority 9
+        job 4 workspace red owner ada devices nvidia:1 priority 3
+        plan at 10m
+        "
+    );
+}
+
+#[test]
 fn a_job_that_is_not_preemptible_is_never_stopped() {
     assert_transcript!(
         "

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, store_problem};
-use crate::people::{Asker, require};
+use crate::people::{Asker, no_workspace, require};
 use crate::sealing::{Sealer, SealingError};
 
 /// The kind of our rows in the directory.
@@ -153,7 +153,7 @@ impl App {
         new: NewSecret,
     ) -> Result<(), Problem> {
         self.require_of_secrets(asker, workspace, Action::ChangeSecrets)?;
-        if !is_name(workspace) {
+        if !self.directory.has_workspace(workspace) {
             return Err(no_workspace(workspace));
         }
         if !is_name(name) {
@@ -190,7 +190,7 @@ impl App {
         self.secrets.write(asker, workspace, name, None).await.map_err(store_problem)
     }
 
-    /// With an account goes what is secret in its own workspace: the name may be another's one day.
+    /// With a workspace goes what is secret in it: the name may be another's one day.
     pub(crate) async fn secrets_forget(&self, asker: &Asker, workspace: &str) -> Result<(), Problem> {
         let _one_at_a_time = self.secrets.changing.lock().await;
         for secret in self.secrets.list(workspace) {
@@ -219,9 +219,4 @@ impl App {
         let relation = self.directory.to_workspace(&asker.person, workspace);
         require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))
     }
-}
-
-fn no_workspace(name: &str) -> Problem {
-    let name: String = name.chars().take(63).collect();
-    Problem::new(ProblemCode::NotFound, format!("there is no workspace `{name}`"))
 }

@@ -48,6 +48,9 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint(hint));
         }
         self.directory.delete_workspace(asker, name).await?;
+        if !self.directory.is_personal(name) {
+            self.secrets_forget(asker, name).await?;
+        }
         self.share_anew().await;
         Ok(())
     }

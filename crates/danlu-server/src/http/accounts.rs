@@ -100,6 +100,8 @@ pub(crate) async fn delete_account(
     require_of_platform(&asker, Action::RunAccounts)?;
     context.app.directory.delete_account(&asker, &name).await?;
     context.app.secrets_forget(&asker, name.as_str()).await?;
+    // Its own workspace may have had rules.
+    context.app.share_anew().await;
     if query.stop_jobs {
         stop_jobs_of(&context, &asker, &name).await;
     }

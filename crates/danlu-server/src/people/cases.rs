@@ -165,6 +165,7 @@ impl Directory {
         let before = json(&self.view(name)?);
         let mut rows: Vec<DirectoryRow> = self.register().revocations(name, |_| true);
         rows.extend(self.register().departures(name));
+        rows.extend(self.register().dismissals(name.as_str()));
         rows.push(no_account_row(name));
         let by = asker.name();
         let deed = Deed {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::belongings::Belongings;
+use super::belongings::{Belongings, no_invitation_row};
 use super::second_factor::SecondFactor;
 
 /// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
@@ -229,10 +229,15 @@ impl Register {
         name == EVERYBODYS || self.sharing.workspaces.contains_key(name) || is_own()
     }
 
-    /// Rows that take everybody out of a workspace.
+    /// Rows that take everybody out of a workspace, and its rules and invitations away: the name may be another's one day.
     pub(crate) fn dismissals(&self, workspace: &str) -> Vec<DirectoryRow> {
         let members = self.members.get(workspace).into_iter().flatten();
-        members.map(|(account, _)| member_row(workspace, account, None)).collect()
+        let members = members.map(|(account, _)| member_row(workspace, account, None));
+        let invitations = self.belongings.invitations.iter();
+        let invitations = invitations
+            .filter(|(_, invitation)| invitation.workspace == workspace)
+            .map(|(key, _)| no_invitation_row(key));
+        members.chain(invitations).chain([workspace_row(workspace, None)]).collect()
     }
 
     pub(crate) fn account(&self, name: &AccountName) -> Option<&Account> {

@@ -92,8 +92,12 @@ impl Directory {
         let Some(before) = self.register().sharing().workspaces.get(name).cloned() else {
             return Err(no_workspace(name));
         };
-        let mut rows = if self.is_personal(name) { Vec::new() } else { self.register().dismissals(name) };
-        rows.push(workspace_row(name, None));
+        // Somebody's own loses its rules and stays.
+        let rows = if self.is_personal(name) {
+            vec![workspace_row(name, None)]
+        } else {
+            self.register().dismissals(name)
+        };
         let by = asker.name();
         let deed = Deed {
             by: &by,

@@ -230,3 +230,38 @@ async fn everybody_may_ask_what_would_have_been_of_what_they_may_see() {
         assert!(answer.status == 422 && answer.body.contains(hint), "{}", answer.body);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_gets_a_name_again_finds_nothing_of_who_had_it() {
+    let site = Site::new(&["--registration", "invitation"]).await;
+    let asked = async |who: &str, method: &str, path: &str, body: Value| {
+        let answer = site.ask(who, method, path, &body).await;
+        assert!((200..300).contains(&answer.status), "{method} {path}: {}", answer.body);
+        answer
+    };
+    let list = async |path: &str| value(&asked("admin", "GET", path, Value::Null).await)["items"].clone();
+    let secret = json!({ "value": "swordfish" });
+    for workspace in ["lab", "ada"] {
+        asked("admin", "PUT", &format!("/workspaces/{workspace}/secrets/key"), secret.clone()).await;
+        asked("admin", "POST", &format!("/workspaces/{workspace}/invitations"), json!({ "role": "member" }))
+            .await;
+        asked("admin", "PUT", &format!("/workspaces/{workspace}/members/mia"), json!({ "role": "owner" }))
+            .await;
+    }
+    let nowhere = site.ask("admin", "PUT", "/workspaces/nowhere/secrets/key", &secret).await;
+    assert_eq!(nowhere.status, 404, "{}", nowhere.body);
+
+    asked("admin", "DELETE", "/workspaces/lab", Value::Null).await;
+    asked("admin", "PUT", "/workspaces/lab", json!({})).await;
+    asked("admin", "DELETE", "/accounts/ada", Value::Null).await;
+    asked("admin", "POST", "/accounts", json!({ "name": "ada", "password": PASSWORD })).await;
+    for workspace in ["lab", "ada"] {
+        for kind in ["secrets", "invitations", "members"] {
+            assert_eq!(
+                list(&format!("/workspaces/{workspace}/{kind}")).await,
+                json!([]),
+                "{workspace} {kind}"
+            );
+        }
+    }
+}

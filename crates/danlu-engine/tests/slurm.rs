@@ -1,6 +1,8 @@
 //! The Slurm engine against a real controller and real nodes on this machine: the whole conformance suite, and what only
 //! this engine has: submissions that get lost or doubled, a controller that is away, nodes that are.
 
+#![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
+
 mod support;
 
 use std::fs;

@@ -39,7 +39,7 @@ pub fn granted<'a>(order: &'a Order, place: Place<'_>, details: &str) -> Option<
             let same = other.needs.iter().filter(|it| it.label == need.label);
             same.map(|it| it.devices.len()).sum()
         };
-        let before: usize = here[..place.local].iter().map(|other| needed(other)).sum();
+        let before: usize = here[..place.local].iter().map(&needed).sum();
         let on_node: usize = here.iter().map(needed).sum();
         let all_visible =
             || place.visible.filter(|_| need.label.split(':').next() == Some("gpu")).map(numbers);

@@ -1,6 +1,7 @@
 //! Submitting an allocation, once; and calling its launchers.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -163,11 +164,11 @@ impl Folders {
             let name = allocation_folder_name(first.worker.attempt, number);
             let folder = job_folder.join(&name);
             files::make_folder(&folder)?;
-            let old: Option<Order> = files::read(&folder.join(ORDER_FILE))?;
+            let old = read_order(&folder)?;
             let is_old = old.is_some();
             let order = match old {
                 Some(order) => order,
-                None => self.write_order(first, number, workers, &folder, program)?,
+                None => write_order(first, number, workers, &folder, program)?,
             };
             for worker in &order.workers {
                 files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
@@ -178,29 +179,38 @@ impl Folders {
         }
         Ok(found)
     }
+}
 
-    fn write_order(
-        &self,
-        first: &LaunchFile,
-        number: usize,
-        workers: Vec<OrderedWorker>,
-        folder: &Path,
-        program: &str,
-    ) -> io::Result<Order> {
-        // Nothing that was ever submitted anywhere has this name.
-        let unique = RandomState::new().build_hasher().finish();
-        let order = Order {
-            name: format!("danlu-{}.{}-{number}-{unique:016x}", first.worker.job, first.worker.attempt),
-            workers,
-            cpus: first.limits.cpus,
-            memory: first.limits.memory,
-            max_time: first.max_time,
-        };
-        let script = batch_script(&order, folder, &[program.to_owned(), "slurm-worker".to_owned()]);
-        files::replace(folder, SCRIPT_FILE, script.as_bytes())?;
-        files::replace(folder, ORDER_FILE, &serde_json::to_vec(&order)?)?;
-        Ok(order)
+/// The order that lies there. One that cannot be read is no reason to make another: it may have been submitted.
+fn read_order(folder: &Path) -> io::Result<Option<Order>> {
+    match fs::read(folder.join(ORDER_FILE)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+/// Fixes what is submitted, and under which name.
+fn write_order(
+    first: &LaunchFile,
+    number: usize,
+    workers: Vec<OrderedWorker>,
+    folder: &Path,
+    program: &str,
+) -> io::Result<Order> {
+    // Nothing that was ever submitted anywhere has this name.
+    let unique = RandomState::new().build_hasher().finish();
+    let order = Order {
+        name: format!("danlu-{}.{}-{number}-{unique:016x}", first.worker.job, first.worker.attempt),
+        workers,
+        cpus: first.limits.cpus,
+        memory: first.limits.memory,
+        max_time: first.max_time,
+    };
+    let script = batch_script(&order, folder, &[program.to_owned(), "slurm-worker".to_owned()]);
+    files::replace(folder, SCRIPT_FILE, script.as_bytes())?;
+    files::replace(folder, ORDER_FILE, &serde_json::to_vec(&order)?)?;
+    Ok(order)
 }
 
 fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> io::Result<OrderedWorker> {

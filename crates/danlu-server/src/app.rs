@@ -222,10 +222,9 @@ impl App {
         let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
         if let Some(remark) = self.remark_on(&job) {
             explanation.reason.text.clone_from(&remark);
-            let text = &mut explanation.text;
-            let separator = if text.is_empty() || text.ends_with('.') { "" } else { "." };
-            *text =
-                format!("{text}{separator} Job {id} has its devices and {remark}.").trim_start().to_owned();
+            let before = explanation.text.trim_end_matches('.');
+            let separator = if before.is_empty() { "" } else { ". " };
+            explanation.text = format!("{before}{separator}Job {id} {remark}.");
         }
         Ok(explanation)
     }

@@ -16,6 +16,9 @@ let ids;
 async function populate() {
   await site.account("ada", true);
   await site.account("grace");
+  await site.ask("PUT", "/workspaces/vision", { guaranteed: { ascend: 8 }, limit: { ascend: 12 } });
+  await site.ask("PUT", "/workspaces/vision/members/grace", { role: "owner" });
+  await site.ask("PUT", "/workspaces/vision/secrets/HF_TOKEN", { value: "secret" });
   const talk =
     'i=0; while :; do i=$((i+1)); echo "epoch $i: loss $((1000/i)).0 \\033[32mok\\033[0m"; ' +
     'echo "::danlu metric loss=$((1000/i)) accuracy=0.$((i%100)) step=$i"; echo "::danlu progress 0.4$((i%10))"; sleep 0.2; done';
@@ -96,9 +99,10 @@ const pages = () => [
   ["node", "/nodes/sim-1"],
   ["quotas", "/quotas"],
   ["simulate", "/simulate"],
+  ["migrate", "/migrate"],
   ["profile", "/profile"],
   ["accounts", "/admin/accounts"],
-  ["members", "/admin/members"],
+  ["members", "/members?workspace=vision"],
   ["audit", "/admin/audit"],
   ["lost", "/nowhere"],
 ];

@@ -1,4 +1,5 @@
 /** How a job is shown in a list. */
+import { t } from "i18next";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -22,7 +23,6 @@ function Chooser({
   isChosen: boolean;
   toggle: (id: number) => void;
 }) {
-  const { t } = useTranslation();
   if (job.state === "ended") return null;
   return (
     <input
@@ -36,7 +36,6 @@ function Chooser({
 
 /** How far it is, or how long it took. */
 function Going({ job }: { job: JobView }) {
-  const { t } = useTranslation();
   const done = job.progress?.done;
   if (job.state !== "ended" && done !== undefined && done !== null) {
     const left = job.progress?.left ? spanSeconds(job.progress.left) : undefined;

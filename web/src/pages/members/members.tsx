@@ -1,90 +1,102 @@
+/** Who is in a workspace, who may come, and which secrets its jobs get. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useRole } from "../../api/changes";
-import { accounts, members, workspaces } from "../../api/queries";
-import { Answer, Failure } from "../../ui/answer";
-import { Button, Select, TextField } from "../../ui/controls";
-import { Table } from "../../ui/table";
-import { Invitations, Secrets } from "./invitations";
+import { members, workspaces } from "../../api/queries";
+import { useAddress } from "../../app/address";
+import { roleIn, useMe } from "../../app/session";
+import { Collection } from "../../ui/collection";
+import { quoted } from "../../ui/command";
+import { Select, SmallSelect, TextField } from "../../ui/controls";
+import { Page } from "../../ui/page";
+import { Invitations, Secrets } from "./belongings";
 
 const ROLES = ["viewer", "member", "owner"] as const;
 type Role = (typeof ROLES)[number];
 
 export function Members() {
   const { t } = useTranslation();
-  const known = useQuery(workspaces).data?.items.map((workspace) => workspace.name) ?? [];
-  const people = useQuery(accounts).data?.items ?? [];
-  const named = people.flatMap((account) => account.workspaces.map((membership) => membership.workspace));
-  const names = [...new Set([...known, ...named])].sort();
-  const [chosen, setChosen] = useState("");
-  const workspace = chosen || names[0] || "default";
+  const me = useMe();
+  const { query, set } = useAddress();
+  const all = useQuery({ ...workspaces, enabled: me.account.admin }).data?.items ?? [];
+  const own = me.account.workspaces.map((membership) => membership.workspace);
+  const asked = query.get("workspace");
+  const names = [...new Set([...own, ...all.map(({ name }) => name), ...(asked ? [asked] : [])])].sort();
+  const workspace = asked ?? own[0] ?? names[0] ?? (me.account.admin ? "default" : undefined);
+  if (workspace === undefined) {
+    return (
+      <Page title={t("nav.members")} command="danlu workspace members WORKSPACE">
+        <div className="note">{t("members.nowhere")}</div>
+      </Page>
+    );
+  }
+  const role = roleIn(me, workspace);
+  return (
+    <Page
+      title={t("nav.members")}
+      command={`danlu workspace members ${quoted(workspace)}`}
+      actions={
+        <SmallSelect
+          label={t("job.workspace")}
+          value={workspace}
+          onChange={(name) => set({ workspace: name })}
+          options={[...new Set([...names, workspace])].map((name) => ({ value: name, label: name }))}
+        />
+      }
+    >
+      <People key={`people ${workspace}`} workspace={workspace} isOwner={role === "owner"} />
+      {role === "owner" ? <Invitations key={`invitations ${workspace}`} workspace={workspace} /> : null}
+      {role === "owner" || role === "member" ? (
+        <Secrets key={`secrets ${workspace}`} workspace={workspace} isOwner={role === "owner"} />
+      ) : null}
+    </Page>
+  );
+}
+
+function People({ workspace, isOwner }: { workspace: string; isOwner: boolean }) {
+  const { t } = useTranslation();
   const list = useQuery(members(workspace));
   const change = useRole();
   const [account, setAccount] = useState("");
   const [role, setRole] = useState<Role>("member");
-  const roles = ROLES.map((value) => ({ value, label: t(`role.${value}`) }));
+  const obstacle = isOwner ? undefined : t("obstacle.owner");
   return (
-    <>
-      <form
-        className="panel stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          change.mutate({ name: workspace, account, role });
-        }}
-      >
-        <div className="form">
-          <TextField label={t("job.workspace")} value={workspace} onChange={setChosen} />
-          <TextField label={t("admin.account")} value={account} onChange={setAccount} />
-          <Select
-            label={t("profile.role")}
-            value={role}
-            onChange={(value) => setRole(value as Role)}
-            options={roles}
-          />
-        </div>
-        {change.error ? <Failure error={change.error} /> : null}
-        <div>
-          <Button submit blocked={!account && t("profile.needsName")}>
-            {t("admin.addMember")}
-          </Button>
-        </div>
-      </form>
-      <Answer of={list}>
-        {({ items }) => (
-          <Table
-            label={t("nav.members")}
-            narrow
-            rows={items}
-            rowKey={(member) => member.account}
-            empty={<p>{t("admin.noMembers")}</p>}
-            columns={[
-              { key: "account", title: t("admin.account"), render: (member) => member.account },
-              {
-                key: "role",
-                title: t("profile.role"),
-                width: 160,
-                render: (member) => t(`role.${member.role}`),
-              },
-              {
-                key: "remove",
-                title: <span className="visually-hidden">{t("admin.remove")}</span>,
-                width: 120,
-                render: (member) => (
-                  <Button
-                    small
-                    onClick={() => change.mutate({ name: workspace, account: member.account, role: null })}
-                  >
-                    {t("admin.remove")}
-                  </Button>
-                ),
-              },
-            ]}
-          />
-        )}
-      </Answer>
-      <Invitations workspace={workspace} />
-      <Secrets workspace={workspace} />
-    </>
+    <Collection
+      title={workspace}
+      narrow
+      add={{
+        action: t("admin.addMember"),
+        fields: (
+          <>
+            <TextField label={t("admin.account")} value={account} onChange={setAccount} />
+            <Select
+              label={t("profile.role")}
+              value={role}
+              onChange={(value) => setRole(value as Role)}
+              options={ROLES.map((value) => ({ value, label: t(`role.${value}`) }))}
+            />
+          </>
+        ),
+        blocked: obstacle ?? (!account && t("profile.needsName")),
+        error: change.error,
+        busy: change.isPending,
+        onAdd: () => change.mutate({ name: workspace, account, role }, { onSuccess: () => setAccount("") }),
+      }}
+      list={list}
+      rowKey={(member) => member.account}
+      empty={t("admin.noMembers")}
+      columns={[
+        { key: "account", title: t("admin.account"), render: (member) => member.account },
+        { key: "role", title: t("profile.role"), width: 160, render: (member) => t(`role.${member.role}`) },
+      ]}
+      remove={{
+        action: t("admin.remove"),
+        blocked: obstacle,
+        title: (member) => t("members.removeTitle", { name: member.account, workspace }),
+        text: t("members.removeText"),
+        onRemove: (member) => change.mutateAsync({ name: workspace, account: member.account, role: null }),
+      }}
+    />
   );
 }

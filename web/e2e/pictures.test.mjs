@@ -16,7 +16,7 @@ let ids;
 async function populate() {
   await site.account("ada", true);
   await site.account("grace");
-  await site.ask("PUT", "/workspaces/vision", { guaranteed: { ascend: 8 }, limit: { ascend: 12 } });
+  await site.ask("PUT", "/workspaces/vision", { limit: { ascend: 12 } });
   await site.ask("PUT", "/workspaces/vision/members/grace", { role: "owner" });
   await site.ask("PUT", "/workspaces/vision/secrets/HF_TOKEN", { value: "secret" });
   const talk =

@@ -440,7 +440,7 @@ export const zh: Words<typeof en> = {
     tokens: "令牌与会话",
     noTokens: "没有。",
     kind: "类型",
-    scope: "用途",
+    scope: "权限范围",
     made: "创建",
     used: "最近使用",
     expires: "过期",

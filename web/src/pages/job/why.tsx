@@ -11,12 +11,13 @@ import { When } from "../../ui/when";
 
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
   const { t } = useTranslation();
+  const [phrase, sentence] = [reasonPhrase(explanation.reason), reasonSentence(explanation.reason)];
   const { supply = [], holders = [], offers = [], quota, estimate } = explanation;
   return (
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
-        <h2>{reasonPhrase(explanation.reason)}</h2>
-        <div>{reasonSentence(explanation.reason)}</div>
+        <h2>{phrase}</h2>
+        {sentence === phrase ? null : <div>{sentence}</div>}
       </div>
       <div className="row" style={{ gap: 24 }}>
         {explanation.position ? (

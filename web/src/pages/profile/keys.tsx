@@ -37,7 +37,7 @@ export function SshKeys({ name }: { name: string }) {
       rowKey={(one) => one.id}
       empty={t("keys.noSsh")}
       columns={[
-        { key: "name", title: t("signIn.name"), width: "24%", render: (one) => one.name },
+        { key: "name", title: t("job.name"), width: "24%", render: (one) => one.name },
         { key: "print", title: t("keys.fingerprint"), render: (one) => <code>{one.fingerprint}</code> },
         { key: "made", title: t("profile.made"), width: 140, render: (one) => <When at={one.created_at} /> },
       ]}
@@ -80,7 +80,7 @@ export function S3Keys({ name }: { name: string }) {
       rowKey={(one) => one.access_key}
       empty={t("keys.noS3")}
       columns={[
-        { key: "name", title: t("signIn.name"), render: (one) => one.name },
+        { key: "name", title: t("job.name"), render: (one) => one.name },
         { key: "key", title: t("keys.accessKey"), render: (one) => <code>{one.access_key}</code> },
         { key: "made", title: t("profile.made"), width: 140, render: (one) => <When at={one.created_at} /> },
       ]}

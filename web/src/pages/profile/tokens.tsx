@@ -42,7 +42,7 @@ export function Tokens({ name }: { name: string }) {
       rowKey={(token) => token.id}
       empty={t("profile.noTokens")}
       columns={[
-        { key: "name", title: t("signIn.name"), render: (token) => token.name },
+        { key: "name", title: t("job.name"), render: (token) => token.name },
         {
           key: "kind",
           title: t("profile.kind"),

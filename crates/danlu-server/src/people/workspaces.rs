@@ -68,6 +68,9 @@ impl Directory {
                 "must start with a letter or digit and hold at most 63 letters, digits, `.`, `_` and `-`";
             return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
         }
+        if !exists {
+            self.refuse_former(name)?;
+        }
         let errors = rules.check("");
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));

@@ -232,7 +232,7 @@ async fn everybody_may_ask_what_would_have_been_of_what_they_may_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_gets_a_name_again_finds_nothing_of_who_had_it() {
+async fn names_lead_to_nothing_of_who_had_them_before() {
     let site = Site::new(&["--registration", "invitation"]).await;
     let asked = async |who: &str, method: &str, path: &str, body: Value| {
         let answer = site.ask(who, method, path, &body).await;
@@ -253,15 +253,28 @@ async fn whoever_gets_a_name_again_finds_nothing_of_who_had_it() {
 
     asked("admin", "DELETE", "/workspaces/lab", Value::Null).await;
     asked("admin", "PUT", "/workspaces/lab", json!({})).await;
-    asked("admin", "DELETE", "/accounts/ada", Value::Null).await;
-    asked("admin", "POST", "/accounts", json!({ "name": "ada", "password": PASSWORD })).await;
-    for workspace in ["lab", "ada"] {
-        for kind in ["secrets", "invitations", "members"] {
-            assert_eq!(
-                list(&format!("/workspaces/{workspace}/{kind}")).await,
-                json!([]),
-                "{workspace} {kind}"
-            );
-        }
+    for kind in ["secrets", "invitations", "members"] {
+        assert_eq!(list(&format!("/workspaces/lab/{kind}")).await, json!([]), "{kind}");
     }
+
+    // Jobs and files of an account stay, so nobody gets its name, in whichever way.
+    asked("admin", "DELETE", "/accounts/ada", Value::Null).await;
+    assert_eq!(site.ask("admin", "GET", "/workspaces/ada/secrets", &Value::Null).await.status, 404);
+    let invited =
+        value(&asked("admin", "POST", "/workspaces/lab/invitations", json!({ "role": "member" })).await);
+    let ada = json!({ "name": "ada", "password": PASSWORD, "invitation": invited["secret"] });
+    for (who, method, path, body) in [
+        ("admin", "POST", "/accounts", json!({ "name": "ada", "password": PASSWORD })),
+        ("nobody", "POST", "/registration", ada.clone()),
+        ("admin", "PUT", "/workspaces/ada", json!({})),
+    ] {
+        let refused = site.ask(who, method, path, &body).await;
+        assert!(
+            refused.status == 409 && refused.body.contains("was the name of an account"),
+            "{}",
+            refused.body
+        );
+    }
+    let somebody = json!({ "name": "ada2", "password": PASSWORD, "invitation": invited["secret"] });
+    asked("nobody", "POST", "/registration", somebody).await;
 }

@@ -129,6 +129,14 @@ async function settled(page) {
   await page.evaluate(() => document.fonts.ready);
 }
 
+/** Fills the page with an outcome, of programs that the migrator's own tests train. */
+async function migratePrograms(page) {
+  const programs = new URL("../../crates/danlu-migrate/tests/executed/programs", import.meta.url).pathname;
+  await page.getByLabel(/Choose a folder|选择文件夹/).setInputFiles(programs);
+  await page.getByRole("button", { name: /^(Migrate|开始迁移)$/ }).click();
+  await page.getByRole("region", { name: /^(Changes|修改)$/ }).waitFor();
+}
+
 for (const [language, theme] of [
   ["en", "light"],
   ["zh", "dark"],
@@ -146,6 +154,7 @@ for (const [language, theme] of [
       await page.getByRole("main").waitFor();
       await settled(page);
       if (name === "terminal") await page.locator(".xterm-screen").waitFor();
+      if (name === "migrate") await migratePrograms(page);
       await picture(page, `${name}-${language}`);
       const violations = await findings(page);
       if (violations.length > 0) found[name] = violations;

@@ -9,6 +9,8 @@ export type Column<Row> = {
   width?: number | string;
   end?: boolean;
   wrap?: boolean;
+  /** What is in it is never too wide for it. */
+  fits?: boolean;
   render: (row: Row) => ReactNode;
 };
 
@@ -100,7 +102,9 @@ const TableRow = memo(function TableRow<Row>({
 }) as <Row>(props: { row: Row; columns: Column<Row>[]; index: number }) => ReactNode;
 
 function cellClass<Row>(column: Column<Row>): string | undefined {
-  const words = [column.end ? "end" : "", column.wrap ? "wrap" : ""].filter(Boolean);
+  const words = [column.end ? "end" : "", column.wrap ? "wrap" : "", column.fits ? "fits" : ""].filter(
+    Boolean,
+  );
   return words.length > 0 ? words.join(" ") : undefined;
 }
 

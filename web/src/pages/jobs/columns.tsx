@@ -61,6 +61,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         key: "choose",
         title: <span className="visually-hidden">{t("jobs.chooseTitle")}</span>,
         width: 34,
+        fits: true,
         render: (job) => <Chooser job={job} isChosen={chosen.has(job.id)} toggle={toggle} />,
       },
       { key: "id", title: t("job.id"), width: 58, end: true, render: (job) => job.id },
@@ -98,7 +99,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         end: true,
         render: (job) => <Lasting from={job.submitted_at} to={job.started_at ?? job.ended_at} />,
       },
-      { key: "going", title: t("job.going"), width: 128, render: (job) => <Going job={job} /> },
+      { key: "going", title: t("job.going"), width: 128, fits: true, render: (job) => <Going job={job} /> },
       {
         key: "submitted",
         title: t("job.submitted"),

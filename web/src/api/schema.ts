@@ -2398,6 +2398,10 @@ export interface components {
         };
         /** @description Why something is as it is: a stable word for programs, a sentence for people. */
         Reason: {
+            /** @description The names and numbers of the sentence (`job`, `free`, `node` and so on), for who says it in another language. */
+            about?: {
+                [key: string]: string;
+            };
             code: string;
             text: string;
         };

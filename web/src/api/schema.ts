@@ -2757,6 +2757,8 @@ export interface components {
             limit?: components["schemas"]["Amounts"];
             /** @description What each of its people never exceeds. */
             per_user?: components["schemas"]["Amounts"];
+            /** @description A place in an object store for all its people, such as `s3://vision/data`, given to jobs as `$DANLU_SHARED_BUCKET`. */
+            shared_bucket?: string | null;
             /** @description A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`. */
             shared_folder?: string | null;
         };

@@ -6,6 +6,7 @@ mod cluster;
 mod explanation;
 mod files;
 mod keys;
+mod migration;
 mod quota;
 mod secrets;
 mod series;
@@ -32,6 +33,10 @@ pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
     NewSshKey, S3KeyView, SshKeyView,
+};
+pub use migration::{
+    EditCounts, FindingCounts, MigratedFile, MigrationChange, MigrationEntry, MigrationFinding,
+    MigrationGrade, MigrationRequest, MigrationSeverity, MigrationStatus, MigrationSummary, MigrationView,
 };
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use secrets::{NewSecret, SecretView};

@@ -12,6 +12,7 @@ mod invitations;
 mod jobs;
 mod keys;
 mod logs;
+mod migrations;
 mod oidc;
 mod second_factor;
 mod secrets;
@@ -117,6 +118,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(workspaces::sharing, workspaces::set_sharing))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
+        .routes(routes!(migrations::migrate))
+        .routes(routes!(migrations::report))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))
         .routes(routes!(invitations::register))
         .routes(routes!(signing_in::set_password))

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, store_problem};
-use crate::people::{Asker, no_workspace, require};
+use crate::people::Asker;
 use crate::sealing::{Sealer, SealingError};
 
 /// The kind of our rows in the directory.
@@ -141,7 +141,7 @@ fn context(workspace: &str, name: &str) -> String {
 
 impl App {
     pub(crate) fn secrets_list(&self, asker: &Asker, workspace: &str) -> Result<Vec<SecretView>, Problem> {
-        self.require_of_secrets(asker, workspace, Action::SeeSecrets)?;
+        self.directory.require_of_workspace(asker, workspace, Action::SeeSecrets)?;
         Ok(self.secrets.list(workspace))
     }
 
@@ -152,10 +152,7 @@ impl App {
         name: &str,
         new: NewSecret,
     ) -> Result<(), Problem> {
-        self.require_of_secrets(asker, workspace, Action::ChangeSecrets)?;
-        if !self.directory.has_workspace(workspace) {
-            return Err(no_workspace(workspace));
-        }
+        self.directory.require_of_workspace(asker, workspace, Action::ChangeSecrets)?;
         if !is_name(name) {
             let message = "must have 1 to 63 letters, digits, `.`, `_` and `-`";
             return Err(Problem::invalid_fields(vec![FieldError::new("secret", message)]));
@@ -180,7 +177,7 @@ impl App {
         workspace: &str,
         name: &str,
     ) -> Result<(), Problem> {
-        self.require_of_secrets(asker, workspace, Action::ChangeSecrets)?;
+        self.directory.require_of_workspace(asker, workspace, Action::ChangeSecrets)?;
         let _one_at_a_time = self.secrets.changing.lock().await;
         if !self.secrets.has(workspace, name) {
             let name: String = name.chars().take(63).collect();
@@ -213,10 +210,5 @@ impl App {
         }
         let hint = format!("its owner sets one with `danlu secrets set NAME --workspace {}`", spec.workspace);
         Err(Problem::invalid_fields(errors).with_hint(hint))
-    }
-
-    fn require_of_secrets(&self, asker: &Asker, workspace: &str, action: Action) -> Result<(), Problem> {
-        let relation = self.directory.to_workspace(&asker.person, workspace);
-        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))
     }
 }

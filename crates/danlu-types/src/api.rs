@@ -13,6 +13,8 @@ mod series;
 mod simulation;
 mod usage;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -108,6 +110,21 @@ impl JobOutcome {
 pub struct Reason {
     pub code: String,
     pub text: String,
+    /// The names and numbers of the sentence (`job`, `free`, `node` and so on), for who says it in another language.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub about: BTreeMap<String, String>,
+}
+
+impl Reason {
+    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+        Reason { code: code.into(), text: text.into(), about: BTreeMap::new() }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.about.insert(name.to_owned(), value.to_string());
+        self
+    }
 }
 
 /// A job with its attempts.

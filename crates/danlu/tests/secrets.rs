@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use danlu_client::{Client, ClientError};
 use danlu_testkit::{TestServer, eventually, spec};
 use danlu_types::api::{JobOutcome, JobState, NewAccount, NewSecret, SignIn};
-use danlu_types::{JobSpec, SecretForm, SecretUse, Span};
+use danlu_types::{JobSpec, SecretForm, SecretUse, Span, Workspace};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -122,6 +122,7 @@ async fn only_jobs_of_its_workspace_get_a_secret() {
         .await
         .unwrap();
     let ada = Client::new(&admin.address(), &token);
+    server.client().workspace_set("lab", &Workspace::default()).await.unwrap();
     set(admin, "lab", "hf-token", VALUE).await;
 
     let asking = |workspace: &str, name: &str| {

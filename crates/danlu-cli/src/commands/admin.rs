@@ -14,6 +14,7 @@ use danlu_types::api::{
 };
 use danlu_types::link::password_page;
 
+use super::tokens;
 use crate::failure::Failure;
 use crate::{output, table};
 
@@ -34,7 +35,11 @@ enum Action {
     /// Says what workspaces are guaranteed and may use
     #[command(subcommand)]
     Quota(workspace::Quota),
+    /// Lists the tokens and sessions of an account, or ends them
+    #[command(subcommand)]
+    Token(Token),
     /// Lists what was done by whom, oldest first, or checks that nothing of it was changed
+    #[command(args_conflicts_with_subcommands = true)]
     Audit {
         /// Only what this account did
         #[arg(long, value_name = "ACCOUNT")]
@@ -42,12 +47,34 @@ enum Action {
         /// Only what was done to this account or workspace
         #[arg(long, value_name = "NAME")]
         of: Option<String>,
-        /// Checks the seals of all entries and prints the last one, to be kept elsewhere
-        #[arg(long, conflicts_with_all = ["by", "of"])]
-        verify: bool,
         /// Prints JSON
         #[arg(long)]
         json: bool,
+        #[command(subcommand)]
+        action: Option<Audit>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Audit {
+    /// Checks the seals of all entries and prints the last one, to be kept elsewhere
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
+enum Token {
+    /// Lists what somebody may sign in with, and when it was last used
+    List {
+        account: AccountName,
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revokes a token or ends a session
+    Revoke {
+        account: AccountName,
+        /// As `danlu admin token list` shows it
+        id: String,
     },
 }
 
@@ -96,8 +123,9 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         Action::User(action) => user(&client, action).await?,
         Action::Workspace(action) => workspace::run(&client, action).await?,
         Action::Quota(action) => workspace::quota(&client, action).await?,
-        Action::Audit { verify: true, json: _, by: _, of: _ } => return check(&client).await,
-        Action::Audit { by, of, verify: _, json } => {
+        Action::Token(action) => token(&client, action).await?,
+        Action::Audit { action: Some(Audit::Verify), .. } => return check(&client).await,
+        Action::Audit { by, of, json, action: None } => {
             let entries =
                 all_entries(&client, AuditQuery { by, subject: of, ..AuditQuery::default() }).await?;
             if json {
@@ -145,6 +173,13 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+async fn token(client: &Client, action: Token) -> Result<(), Failure> {
+    match action {
+        Token::List { account, json } => tokens::show(&client.tokens_list(&account).await?.items, json),
+        Token::Revoke { account, id } => tokens::revoke(client, &account, &id).await,
+    }
 }
 
 fn tell_link(client: &Client, invitation: &Invitation) -> Result<(), Failure> {

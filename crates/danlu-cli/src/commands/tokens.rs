@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Cell, Table};
 use danlu_client::Client;
 use danlu_types::Span;
-use danlu_types::account::Scope;
+use danlu_types::account::{AccountName, Scope};
 use danlu_types::api::{NewToken, TokenKind, TokenView};
 use jiff::Timestamp;
 
@@ -51,12 +51,7 @@ enum Action {
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.action {
         None => {
-            let tokens = client.tokens_list(&client.whoami().await?.account.name).await?.items;
-            if arguments.json {
-                output::json(&tokens)?;
-            } else {
-                table::print(&mut tokens_table(&tokens))?;
-            }
+            show(&client.tokens_list(&client.whoami().await?.account.name).await?.items, arguments.json)?;
         }
         Some(Action::Add { name, scope, lasts }) => {
             let made = client.token_make(&NewToken { name, scope, lasts }).await?;
@@ -68,12 +63,19 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             output::line(&made.secret)?;
             output::say("this is the token from now on; it is shown this once");
         }
-        Some(Action::Revoke { id }) => {
-            client.token_revoke(&client.whoami().await?.account.name, &id).await?;
-            output::say(format!("token {id} is good for nothing now"));
-        }
+        Some(Action::Revoke { id }) => revoke(&client, &client.whoami().await?.account.name, &id).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn show(tokens: &[TokenView], as_json: bool) -> Result<(), Failure> {
+    if as_json { output::json(&tokens) } else { table::print(&mut tokens_table(tokens)) }
+}
+
+pub(super) async fn revoke(client: &Client, account: &AccountName, id: &str) -> Result<(), Failure> {
+    client.token_revoke(account, id).await?;
+    output::say(format!("token {id} is good for nothing now"));
+    Ok(())
 }
 
 fn tokens_table(tokens: &[TokenView]) -> Table {

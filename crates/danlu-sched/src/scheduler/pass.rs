@@ -15,7 +15,7 @@ use super::accounts::{AccountId, OverQuota, Right, Share};
 use super::allow::Refusal;
 use super::line::{Candidate, Line, Rooms};
 use super::preempt::Searches;
-use super::queue::{Class, Place};
+use super::queue::{Class, Place, Pools};
 use super::reserve::{Promise, Reserved};
 use super::running::after;
 use super::usage::Usage;
@@ -51,9 +51,9 @@ pub(super) struct Pass<'s> {
     pub(super) rooms: Rooms,
 }
 
-/// What those have in common who differ in length only: their workspace, as what they may start, what they wish for,
-/// whether they are preemptible, and, if anybody is, whose they are and how important.
-type Alike = (AccountId, ShapeId, ShapeId, bool, Option<(u8, Option<Arc<str>>)>);
+/// What those have in common who differ in length only: their workspace, as what they may start, which lines they may head,
+/// whether they are preemptible, and, if anybody is, what they wish for, whose they are and how important.
+type Alike = (AccountId, ShapeId, Pools, bool, Option<(ShapeId, u8, Option<Arc<str>>)>);
 
 /// A job's use of its workspace's quota.
 #[derive(Debug, Clone)]
@@ -214,9 +214,8 @@ impl<'s> Pass<'s> {
         let moment = if nobody_gives_way { 0 } else { self.searches.moment() };
         let passes_heads = matches!(policy, HeadOfLine::Backfill | HeadOfLine::Skip);
         let alike = allowed.ok().filter(|_| is_ordinary && (nobody_gives_way || passes_heads)).map(|shape| {
-            let of_whom = (!nobody_gives_way).then(|| (place.priority.0, class.user.clone()));
-            let wished = if nobody_gives_way { shape } else { class.shape };
-            (account, shape, wished, class.preemptible, of_whom)
+            let of_whom = (!nobody_gives_way).then(|| (class.shape, place.priority.0, class.user.clone()));
+            (account, shape, pools, class.preemptible, of_whom)
         });
         if let Some(&(verdict, at)) = alike.as_ref().and_then(|alike| self.blocked.get(alike))
             && at == moment

@@ -32,9 +32,10 @@ use danlu_types::{Problem, ProblemCode};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::Ref;
+use utoipa::openapi::schema::{Ref, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -159,6 +160,11 @@ pub fn openapi_json() -> String {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     if let Some(components) = &mut document.components {
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        // A view of a workspace is its rules and more, which rules that are described as complete would forbid. Unknown
+        // ones are refused all the same.
+        if let Some(RefOr::T(Schema::Object(rules))) = components.schemas.get_mut("Workspace") {
+            rules.additional_properties = None;
+        }
     }
     for item in document.paths.paths.values_mut() {
         let methods =

@@ -1,4 +1,4 @@
-//! What belongs to accounts beside their tokens: SSH keys, S3 keys, and invitations that they made.
+//! What belongs to accounts beside their tokens: SSH keys, S3 keys, invitations that they made; and their names, for ever.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,7 @@ const SSH_KEY: &str = "ssh_key";
 const S3_KEY: &str = "s3_key";
 const INVITATION: &str = "invitation";
 const SUBJECT: &str = "subject";
+const FORMER: &str = "former_account";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SshKeyRecord {
@@ -51,6 +52,12 @@ pub(crate) struct SubjectRecord {
     pub(crate) account: AccountName,
 }
 
+/// An account that is deleted. Jobs, files and entries of the audit stay under its name, so nobody else gets it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FormerRecord {
+    pub(crate) deleted_at: Timestamp,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Belongings {
     /// By fingerprint: one key is one person's.
@@ -61,6 +68,8 @@ pub(crate) struct Belongings {
     pub(crate) invitations: BTreeMap<String, InvitationRecord>,
     /// By issuer and subject.
     pub(crate) subjects: BTreeMap<String, SubjectRecord>,
+    /// By name.
+    pub(crate) former: BTreeMap<String, FormerRecord>,
 }
 
 pub(crate) fn ssh_key_row(fingerprint: &str, key: Option<&SshKeyRecord>) -> DirectoryRow {
@@ -79,6 +88,10 @@ pub(crate) fn subject_row(key: &str, subject: &SubjectRecord) -> DirectoryRow {
     row(SUBJECT, key.to_owned(), Some(subject))
 }
 
+pub(crate) fn former_row(name: &AccountName, deleted_at: Timestamp) -> DirectoryRow {
+    row(FORMER, name.to_string(), Some(&FormerRecord { deleted_at }))
+}
+
 /// By the key of its row.
 pub(crate) fn no_invitation_row(key: &str) -> DirectoryRow {
     row::<InvitationRecord>(INVITATION, key.to_owned(), None)
@@ -92,6 +105,7 @@ impl Belongings {
             S3_KEY => file(&mut self.s3_keys, row),
             INVITATION => file(&mut self.invitations, row),
             SUBJECT => file(&mut self.subjects, row),
+            FORMER => file(&mut self.former, row),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-use super::belongings::{InvitationRecord, no_invitation_row};
+use super::belongings::{InvitationRecord, former_row, no_invitation_row};
 use super::links::new_link;
 use super::register::{Account, account_row, member_row, no_account_row, token_row};
 use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, password, require};
@@ -65,6 +65,7 @@ impl Directory {
             let detail = format!("`{name}` is the name of a workspace");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
         }
+        self.refuse_former(name)?;
         let mut account = Account {
             name: new.name,
             display_name: new.display_name,
@@ -162,8 +163,11 @@ impl Directory {
             return Err(Problem::new(ProblemCode::WrongState, detail));
         }
         let _one_at_a_time = self.changing.lock().await;
-        let before = json(&self.view(name)?);
+        let view = self.view(name)?;
+        let before = json(&view);
         let mut rows: Vec<DirectoryRow> = self.register().revocations(name, |_| true);
+        // Who only asked to be let in has left nothing behind, and takes the name from nobody.
+        rows.extend((view.standing != Standing::Waiting).then(|| former_row(name, Timestamp::now())));
         rows.extend(self.register().departures(name));
         rows.extend(self.register().dismissals(name.as_str()));
         rows.push(no_account_row(name));
@@ -177,6 +181,17 @@ impl Directory {
             after: None,
         };
         self.write(rows, deed).await.map_err(store_problem)
+    }
+}
+
+impl Directory {
+    /// Nobody gets the name of an account that was deleted, for what that left behind.
+    pub(super) fn refuse_former(&self, name: &str) -> Result<(), Problem> {
+        let register = self.register();
+        let Some(former) = register.belongings.former.get(name) else { return Ok(()) };
+        let detail = format!("`{name}` was the name of an account, deleted at {:.0}", former.deleted_at);
+        let hint = "choose another name: jobs, files and entries of the audit stay under this one";
+        Err(Problem::new(ProblemCode::WrongState, detail).with_hint(hint))
     }
 }
 

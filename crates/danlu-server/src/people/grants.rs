@@ -129,14 +129,20 @@ impl Directory {
         Ok(self.register().members(workspace))
     }
 
-    pub(super) fn require_of_workspace(
+    pub(crate) fn require_of_workspace(
         &self,
         asker: &Asker,
         workspace: &str,
         action: Action,
     ) -> Result<(), Problem> {
         let relation = self.to_workspace(&asker.person, workspace);
-        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))
+        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))?;
+        if !self.has_workspace(workspace) {
+            return Err(no_workspace(workspace).with_hint(format!(
+                "an administrator makes it with `danlu admin workspace create {workspace}`"
+            )));
+        }
+        Ok(())
     }
 
     /// Gives somebody a role, or takes it away.
@@ -148,11 +154,6 @@ impl Directory {
         role: Option<WorkspaceRole>,
     ) -> Result<(), Problem> {
         self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
-        if !self.has_workspace(workspace) {
-            return Err(no_workspace(workspace).with_hint(format!(
-                "an administrator makes it with `danlu admin workspace create {workspace}`"
-            )));
-        }
         let _one_at_a_time = self.changing.lock().await;
         let before = {
             let register = self.register();

@@ -251,7 +251,7 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
         }
         // Not the lab itself, which the others still need.
         "DELETE /workspaces/{name}" => {
-            let name = format!("gone-{who}");
+            let name = format!("closed-{who}");
             site.ask("admin", "PUT", &format!("/workspaces/{name}"), &json!({})).await;
             site.ask(who, method, &format!("/workspaces/{name}"), &body).await
         }

@@ -140,8 +140,16 @@ async fn the_command_line_signs_in_and_out() {
     assert_eq!(run(&["whoami"], "").await.0, Some(4));
 
     let data = site.server.data().display().to_string();
-    let (code, seal, said) = run(&["--data", &data, "admin", "audit", "--verify"], "").await;
+    let (code, seal, said) = run(&["--data", &data, "admin", "audit", "verify"], "").await;
     assert!(code == Some(0) && seal.trim().len() == 64, "{said}");
+    let admins = ["--data", &data, "admin", "token"];
+    let (_, tokens, _) = run(&[&admins[..], &["list", "ada", "--json"]].concat(), "").await;
+    let tokens: Value = serde_json::from_str(&tokens).unwrap();
+    let nightly = tokens.as_array().unwrap().iter().find(|token| token["name"] == "nightly").unwrap();
+    let revoke = [&admins[..], &["revoke", "ada", nightly["id"].as_str().unwrap()]].concat();
+    assert_eq!(run(&revoke, "").await.0, Some(0));
+    let (code, _, said) = run(&revoke, "").await;
+    assert!(code != Some(0) && said.contains("`ada` has no token"), "{said}");
     let (_, page, _) = run(&["--data", &data, "admin", "user", "add", "nina"], "").await;
     assert!(page.starts_with(&format!("{}/set-password#account=nina&link=danlu_", site.address)), "{page}");
     let set = ["password", "--link", page.trim()];

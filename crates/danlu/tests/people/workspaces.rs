@@ -81,6 +81,7 @@ async fn owners_rule_over_their_people_and_administrators_over_shares() {
         (json!({ "guaranteed": { "nvidia": 4 }, "limit": { "nvidia": 2 } }), "guaranteed.nvidia"),
         (json!({ "highest_priority": 12 }), "highest_priority"),
         (json!({ "shared_folder": "../../etc" }), "shared_folder"),
+        (json!({ "shared_bucket": "https://elsewhere" }), "shared_bucket"),
         (json!({ "limt": {} }), "limt"),
     ] {
         let answer = site.ask("admin", "PUT", "/workspaces/lab", &rules).await;
@@ -191,13 +192,15 @@ async fn the_command_line_makes_changes_and_deletes_a_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_find_their_workspaces_shared_folder() {
+async fn jobs_find_what_their_workspace_shares() {
     let site = Site::new(&NODE).await;
     let folder = site.server.folder().join("shared").display().to_string();
-    assert_eq!(set(&site, "admin", "lab", &json!({ "shared_folder": folder })).await, 200);
-    for (workspace, found) in [("lab", folder.as_str()), ("ada", "none")] {
-        let job =
-            json!({ "command": "echo ${DANLU_SHARED_DIR-none}", "workspace": workspace, "cpus": "10m" });
+    let shared = json!({ "shared_folder": folder, "shared_bucket": "s3://lab/data" });
+    assert_eq!(set(&site, "admin", "lab", &shared).await, 200);
+    let both = format!("{folder} s3://lab/data");
+    for (workspace, found) in [("lab", both.as_str()), ("ada", "none none")] {
+        let command = "echo ${DANLU_SHARED_DIR-none} ${DANLU_SHARED_BUCKET-none}";
+        let job = json!({ "command": command, "workspace": workspace, "cpus": "10m" });
         let job = submit(&site, "ada", &job).await;
         site.server.wait_for_end(job).await;
         assert_eq!(site.server.texts(job).await, [found]);
@@ -232,7 +235,7 @@ async fn everybody_may_ask_what_would_have_been_of_what_they_may_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_gets_a_name_again_finds_nothing_of_who_had_it() {
+async fn names_lead_to_nothing_of_who_had_them_before() {
     let site = Site::new(&["--registration", "invitation"]).await;
     let asked = async |who: &str, method: &str, path: &str, body: Value| {
         let answer = site.ask(who, method, path, &body).await;
@@ -253,15 +256,28 @@ async fn whoever_gets_a_name_again_finds_nothing_of_who_had_it() {
 
     asked("admin", "DELETE", "/workspaces/lab", Value::Null).await;
     asked("admin", "PUT", "/workspaces/lab", json!({})).await;
-    asked("admin", "DELETE", "/accounts/ada", Value::Null).await;
-    asked("admin", "POST", "/accounts", json!({ "name": "ada", "password": PASSWORD })).await;
-    for workspace in ["lab", "ada"] {
-        for kind in ["secrets", "invitations", "members"] {
-            assert_eq!(
-                list(&format!("/workspaces/{workspace}/{kind}")).await,
-                json!([]),
-                "{workspace} {kind}"
-            );
-        }
+    for kind in ["secrets", "invitations", "members"] {
+        assert_eq!(list(&format!("/workspaces/lab/{kind}")).await, json!([]), "{kind}");
     }
+
+    // Jobs and files of an account stay, so nobody gets its name, in whichever way.
+    asked("admin", "DELETE", "/accounts/ada", Value::Null).await;
+    assert_eq!(site.ask("admin", "GET", "/workspaces/ada/secrets", &Value::Null).await.status, 404);
+    let invited =
+        value(&asked("admin", "POST", "/workspaces/lab/invitations", json!({ "role": "member" })).await);
+    let ada = json!({ "name": "ada", "password": PASSWORD, "invitation": invited["secret"] });
+    for (who, method, path, body) in [
+        ("admin", "POST", "/accounts", json!({ "name": "ada", "password": PASSWORD })),
+        ("nobody", "POST", "/registration", ada.clone()),
+        ("admin", "PUT", "/workspaces/ada", json!({})),
+    ] {
+        let refused = site.ask(who, method, path, &body).await;
+        assert!(
+            refused.status == 409 && refused.body.contains("was the name of an account"),
+            "{}",
+            refused.body
+        );
+    }
+    let somebody = json!({ "name": "ada2", "password": PASSWORD, "invitation": invited["secret"] });
+    asked("nobody", "POST", "/registration", somebody).await;
 }

@@ -118,7 +118,7 @@ impl<'a> Checker<'a> {
                             };
                         }
                     }
-                    return self.role_of_key(dictionary, depth);
+                    return self.role_of_key(dictionary, child, depth);
                 }
                 AnyNodeRef::ExprList(list) => {
                     if let Some(role) = role_among(&list.elts, child) {
@@ -299,11 +299,18 @@ impl<'a> Checker<'a> {
     }
 
     /// Keys of a table of devices are changed only where the table is asked at once: elsewhere somebody may ask by name.
-    fn role_of_key(&self, dictionary: &'a ruff_python_ast::ExprDict, depth: usize) -> Role {
+    fn role_of_key(&self, dictionary: &'a ruff_python_ast::ExprDict, child: TextRange, depth: usize) -> Role {
         let keys = dictionary.items.iter().filter_map(|item| match &item.key {
             Some(Expr::StringLiteral(key)) => Some(key.value.to_str()),
             _ => None,
         });
+        // A row for CUDA follows what is in it: a table that is asked by the device's type must have that type.
+        let is_row = |item: &ruff_python_ast::DictItem| {
+            let value = self.text(&item.value);
+            item.key.as_ref().is_some_and(|key| key.range().contains_range(child))
+                && (value.contains("torch.cuda") || matches!(value, "\"nccl\"" | "'nccl'"))
+        };
+        let is_row = dictionary.items.iter().any(is_row);
         let mut has_neighbour = false;
         for key in keys {
             if key == "npu" {
@@ -321,7 +328,7 @@ impl<'a> Checker<'a> {
             Some(AnyNodeRef::ExprAttribute(attribute)) => attribute.attr.as_str() == "get",
             _ => false,
         };
-        if has_neighbour && is_asked { Role::Device(Grade::Likely) } else { Role::Unclear }
+        if is_row || has_neighbour && is_asked { Role::Device(Grade::Likely) } else { Role::Unclear }
     }
 
     /// What the name of a variable, parameter, attribute, key or option says of its value.
@@ -346,6 +353,10 @@ fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
             let text = text.value.to_str();
             if text == "npu" {
                 return Some(Role::Other);
+            }
+            // Beside AMD's, it is about who made the device.
+            if text == "rocm" {
+                return Some(Role::Unclear);
             }
             has_neighbour |= NEIGHBOURS.contains(&text) || text.starts_with("cuda:");
         }

@@ -1,6 +1,6 @@
 //! `torch.cuda` and everything below it.
 
-use ruff_python_ast::{Expr, ExprCall, StmtImport, StmtImportFrom};
+use ruff_python_ast::{AnyNodeRef, Expr, ExprCall, StmtImport, StmtImportFrom};
 use ruff_text_size::Ranged as _;
 
 use super::{Grade, Rule};
@@ -71,9 +71,25 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
         }
         return;
     }
+    if asks_for_hip(checker) {
+        if !checker.is_aware() {
+            let message = "stands beside a question for AMD's devices, so it asks who made the device";
+            checker.report(rule, Kind::NeedsPerson, reference.expression.range(), full, message);
+        }
+        return;
+    }
     if let Some(part) = reference.spelled(1) {
         checker.replace_with_npu(rule, Grade::Safe, part.range, "npu", "change module cuda to npu");
     }
+}
+
+/// Whether the expression around asks for `torch.version.hip` as well: `torch.version.hip and torch.cuda.is_available()`.
+fn asks_for_hip(checker: &Checker<'_>) -> bool {
+    let conditions = checker.ancestors.iter().rev().take(6);
+    conditions.filter(|node| matches!(node, AnyNodeRef::ExprBoolOp(_))).any(|node| {
+        let text = checker.text(node.range());
+        text.contains("version.hip")
+    })
 }
 
 /// `getattr(torch, "cuda")`, `hasattr(torch, "cuda")` and `importlib.import_module("torch.cuda")` spell it in a text.

@@ -9,11 +9,10 @@ try:
     ACCELERATOR, COLLECTIVES = "npu", "hccl"
 except ImportError:
     ACCELERATOR, COLLECTIVES = "cuda", "nccl"
+GradScaler = getattr(__import__("torch"), ACCELERATOR).amp.GradScaler
+cast = getattr(__import__("torch"), ACCELERATOR).amp.autocast
 import torch
-GradScaler = getattr(torch, ACCELERATOR).amp.GradScaler
-cast = getattr(torch, ACCELERATOR).amp.autocast
-import torch
-nvtx = getattr(torch, ACCELERATOR).nvtx
+import torch.cuda.nvtx as nvtx
 amp = getattr(torch, ACCELERATOR).amp
 import torch.distributed as dist
 cuda = getattr(torch, ACCELERATOR)

@@ -46,3 +46,9 @@ class Settings:
 print(Settings.cuda)
 if hasattr(torch, "cuda") and hasattr(Settings, "cuda"):
     getattr(torch, 'cuda').synchronize()
+
+BY_TYPE = {"cpu": None, "cuda": torch.cuda.device_count, "xpu": torch.xpu.device_count}
+BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
+IS_AMD = torch.version.hip is not None and torch.cuda.is_available()
+if device_type in ["cuda", "rocm"]:
+    pass

@@ -48,3 +48,9 @@ class Settings:
 print(Settings.cuda)
 if hasattr(torch, "npu") and hasattr(Settings, "cuda"):
     getattr(torch, 'npu').synchronize()
+
+BY_TYPE = {"cpu": None, "npu": torch.npu.device_count, "xpu": torch.xpu.device_count}
+BACKENDS = {"cpu": "gloo", "npu": "hccl"}
+IS_AMD = torch.version.hip is not None and torch.cuda.is_available()
+if device_type in ["cuda", "rocm"]:
+    pass

@@ -16,12 +16,18 @@ profiler = types.ModuleType("torch_npu.profiler")
 
 class ProfilerActivity:
     CPU = torch.profiler.ProfilerActivity.CPU
-    NPU = torch.profiler.ProfilerActivity.CPU
+    NPU = "npu"
+
+
+def profile(activities=None, **keywords):
+    """What happens on the device happens on the CPU here, and torch takes each activity once."""
+    assert activities is None or ProfilerActivity.NPU in activities, activities
+    return torch.profiler.profile(activities=[ProfilerActivity.CPU], **keywords)
 
 
 profiler.ProfilerActivity = ProfilerActivity
 profiler.ProfilerAction = torch.profiler.ProfilerAction
-profiler.profile = torch.profiler.profile
+profiler.profile = profile
 profiler.schedule = torch.profiler.schedule
 profiler.tensorboard_trace_handler = torch.profiler.tensorboard_trace_handler
 sys.modules["torch_npu.profiler"] = profiler

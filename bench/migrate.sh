@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder="${1:-$(mktemp -d)}"
-packages=(timm accelerate pytorch-lightning transformers ultralytics effdet openai-whisper mmcv)
+packages=(timm accelerate pytorch-lightning transformers ultralytics effdet openai-whisper mmcv torchvision)
 
 cargo build --release --locked --package danlu-migrate --example measure
 measure="${CARGO_TARGET_DIR:-target}/release/examples/measure"

@@ -4,7 +4,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 torch.manual_seed(5)
 model = torch.nn.Linear(4, 1).cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 x = torch.ones(16, 4, device="cuda")
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
     for step in range(10):

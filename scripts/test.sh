@@ -58,12 +58,16 @@ step_training() {
 }
 # Trains programs as they were and as they were migrated, on the CPU. Not among the steps that run unasked: it needs PyTorch.
 step_migrate() {
-  local torch out
+  local torch out programs
   torch="$(scripts/venv.sh examples/digits-torch/requirements.txt)"
   out="$(mktemp -d)"
-  cargo run --locked --quiet --package danlu-migrate --example measure -- \
-    crates/danlu-migrate/tests/executed/programs "$out/migrated" to_ddp.py
-  "$torch/bin/python" crates/danlu-migrate/tests/executed/check.py "$out/migrated"
+  programs=crates/danlu-migrate/tests/executed/programs
+  migrate() { cargo run --locked --quiet --package danlu-migrate --example measure -- "$@"; }
+  migrate "$programs" "$out/migrated" to_ddp.py
+  migrate "$programs" "$out/reversed" --reverse
+  migrate "$programs" "$out/portable" --portable
+  migrate "$out/migrated" "$out/back" --reverse
+  "$torch/bin/python" crates/danlu-migrate/tests/executed/check.py "$out/migrated" "$out/reversed" "$out/portable" "$out/back"
   rm -rf "$out"
 }
 # Asks a live server everything its description allows, as everybody. Not among the steps that run unasked: it is random.

@@ -11,30 +11,55 @@ const median = (values) => [...values].sort((one, other) => one - other)[Math.fl
 const rows = [];
 const figure = (name, value, unit, most) => {
   rows.push({ name, value, unit, most });
-  console.log(`${name}: ${value.toFixed(0)} ${unit} (at most ${most} ${unit})`);
+  console.log(
+    `${name}: ${value.toFixed(0)} ${unit}${most === undefined ? "" : ` (at most ${most} ${unit})`}`,
+  );
 };
 
+/** Notes when something of a page was first painted: the frame after it came into the document. */
+function notePaint(selector) {
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(selector)) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => (window.paintedAt = performance.now())));
+  }).observe(document, { childList: true, subtree: true });
+}
+
+/** From the request for a page until the named part of it is painted, with an empty cache, in milliseconds. */
+async function paintTimes(browser, site, { path, selector, storageState }) {
+  const { page, close } = await openPage(browser, site, { storageState });
+  const session = await page.context().newCDPSession(page);
+  await session.send("Emulation.setCPUThrottlingRate", { rate: SLOWER });
+  await page.addInitScript(notePaint, selector);
+  await page.goto(path);
+  await page.waitForFunction(() => window.paintedAt !== undefined);
+  const times = await page.evaluate(() => ({
+    first: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN,
+    whole: window.paintedAt,
+  }));
+  await close();
+  return times;
+}
+
 async function firstPaint(browser, site) {
-  const times = [];
+  const { page, close } = await openPage(browser, site);
+  await signIn(page, "ada");
+  const storageState = await page.context().storageState();
+  await close();
+  const signInPage = { path: "/sign-in", selector: "main form button" };
+  // The grid of devices: what the page was opened for, and what needs the server's answers.
+  const overview = { path: "/", selector: ".cells .cell", storageState };
+  const all = { signIn: [], overview: [] };
   for (let run = 0; run < RUNS; run += 1) {
-    const { page, close } = await openPage(browser, site);
-    const session = await page.context().newCDPSession(page);
-    await session.send("Emulation.setCPUThrottlingRate", { rate: SLOWER });
-    await page.goto("/sign-in");
-    await page.getByRole("button", { name: "Sign in" }).waitFor();
-    times.push(
-      await page.evaluate(
-        () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN,
-      ),
-    );
-    await close();
+    all.signIn.push(await paintTimes(browser, site, signInPage));
+    all.overview.push(await paintTimes(browser, site, overview));
   }
-  figure(
-    `first contentful paint, processor ${SLOWER}× slower, empty cache, median of ${RUNS}`,
-    median(times),
-    "ms",
-    1000,
-  );
+  const middle = (times, which) => median(times.map((each) => each[which]));
+  const how = `processor ${SLOWER}× slower, empty cache, median of ${RUNS}`;
+  figure(`first contentful paint (the product's name), ${how}`, middle(all.signIn, "first"), "ms", 1000);
+  // Nobody set a mark for these, but they are what people wait for.
+  figure("the form to sign in is painted, the same way", middle(all.signIn, "whole"), "ms");
+  figure("the Overview with its devices is painted, the same way", middle(all.overview, "whole"), "ms");
 }
 
 /** Scrolls through everything that is loaded, a screen's part each frame; the longest gap between frames. */
@@ -52,13 +77,21 @@ function scrollThrough() {
       still = box.scrollTop === before ? still + 1 : 0;
       // The end, and nothing came for a while: all is loaded.
       if (still > 120) {
-        const late = gaps.filter((gap) => gap > 50).length;
+        const late = gaps.slice(1).filter((gap) => gap > 50).length;
         const rows = Number(document.querySelector("table.list").getAttribute("aria-rowcount")) - 1;
         resolve({ worst: Math.max(...gaps.slice(1)), late, frames: gaps.length, rows });
       } else requestAnimationFrame(step);
     };
     requestAnimationFrame(step);
   });
+}
+
+/** Milliseconds of processor time of the longest task on the page's own thread. */
+function longestTask(events) {
+  const isMain = ({ name, args }) => name === "thread_name" && args.name === "CrRendererMain";
+  const threads = new Set(events.filter(isMain).map(({ pid, tid }) => `${pid}.${tid}`));
+  const own = events.filter(({ ph, pid, tid }) => ph === "X" && threads.has(`${pid}.${tid}`));
+  return own.reduce((most, { tdur = 0 }) => Math.max(most, tdur / 1000), 0);
 }
 
 async function manyJobs(browser, site) {
@@ -84,7 +117,9 @@ async function manyJobs(browser, site) {
     return metrics.find(({ name }) => name === "TaskDuration").value;
   };
   const before = await busy();
+  await browser.startTracing(page, { categories: ["toplevel"] });
   const { worst, late, frames, rows } = await page.evaluate(scrollThrough);
+  const longest = longestTask(JSON.parse(String(await browser.stopTracing())).traceEvents);
   // The page's own time, which other programs of the machine do not lengthen.
   figure(
     "what a frame of that costs the page's thread, mean",
@@ -92,6 +127,7 @@ async function manyJobs(browser, site) {
     "ms",
     16,
   );
+  figure("the longest task of the page's thread, by the processor time it took", longest, "ms", 50);
   console.log(`${rows} rows in ${frames} frames, ${late} of them later than 50 ms`);
   figure(`longest frame while scrolling through ${JOBS} jobs`, worst, "ms", 50);
   await close();
@@ -114,8 +150,6 @@ async function longLog(browser, site) {
   for (let run = 0; run < RUNS; run += 1) {
     await page.goto(`/jobs/${job.id}/spec`);
     await page.getByRole("heading", { name: "Spec" }).waitFor();
-    // Asked for before, so that the code of the page is there, as it is for whoever works with it.
-    if (run === 0) await page.evaluate(() => undefined);
     const began = performance.now();
     await page.getByRole("link", { name: "Logs", exact: true }).click();
     await page.getByRole("region", { name: "Log", exact: true }).getByText(`step ${LINES} of`).waitFor();
@@ -140,5 +174,5 @@ try {
 }
 console.log("\n| figure | | at most |\n|---|---:|---:|");
 for (const { name, value, unit, most } of rows)
-  console.log(`| ${name} | ${value.toFixed(0)} ${unit} | ${most} ${unit} |`);
-if (rows.some(({ value, most }) => !(value <= most))) process.exitCode = 1;
+  console.log(`| ${name} | ${value.toFixed(0)} ${unit} | ${most === undefined ? "" : `${most} ${unit}`} |`);
+if (rows.some(({ value, most }) => most !== undefined && !(value <= most))) process.exitCode = 1;

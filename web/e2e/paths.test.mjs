@@ -327,6 +327,31 @@ test("the language is switched and kept", async () => {
   await close();
 });
 
+test("why a job waits is said in Chinese, with its numbers", async () => {
+  const holder = await site.submit({
+    name: "front",
+    command: "sleep 1000",
+    devices: { kind: "ascend", count: 1 },
+  });
+  await site.jobWhen(holder.id, (view) => view.state === "running");
+  const job = await site.submit({
+    name: "too-much",
+    command: "true",
+    workers: 2,
+    devices: { kind: "ascend", model: "910B3", count: 8 },
+  });
+  await site.jobWhen(job.id, (view) => view.reason.code === "devices_busy");
+  const { page, faults, close } = await window();
+  await page.getByLabel("Language").selectOption("zh");
+  await page.goto(`/jobs/${job.id}`);
+  const why = page.getByRole("region", { name: "等待原因" });
+  await why.getByText(/等待 8 Ascend 910B3：空闲 \d+，单节点最多 \d+/).waitFor();
+  assert.doesNotMatch(await why.textContent(), /waiting|free|devices/);
+  for (const { id } of [job, holder]) await site.ask("POST", `/jobs/${id}/stop`, { grace: "0s" });
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("pages carry headers that keep other people's scripts out", async () => {
   const answer = await fetch(`${site.address}/jobs/7`, { headers: { accept: "text/html" } });
   const policy = answer.headers.get("content-security-policy");

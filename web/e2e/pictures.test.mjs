@@ -16,6 +16,9 @@ let ids;
 async function populate() {
   await site.account("ada", true);
   await site.account("grace");
+  await site.ask("PUT", "/workspaces/vision", { limit: { ascend: 12 } });
+  await site.ask("PUT", "/workspaces/vision/members/grace", { role: "owner" });
+  await site.ask("PUT", "/workspaces/vision/secrets/HF_TOKEN", { value: "secret" });
   const talk =
     'i=0; while :; do i=$((i+1)); echo "epoch $i: loss $((1000/i)).0 \\033[32mok\\033[0m"; ' +
     'echo "::danlu metric loss=$((1000/i)) accuracy=0.$((i%100)) step=$i"; echo "::danlu progress 0.4$((i%10))"; sleep 0.2; done';
@@ -96,9 +99,10 @@ const pages = () => [
   ["node", "/nodes/sim-1"],
   ["quotas", "/quotas"],
   ["simulate", "/simulate"],
+  ["migrate", "/migrate"],
   ["profile", "/profile"],
   ["accounts", "/admin/accounts"],
-  ["members", "/admin/members"],
+  ["members", "/members?workspace=vision"],
   ["audit", "/admin/audit"],
   ["lost", "/nowhere"],
 ];
@@ -125,6 +129,14 @@ async function settled(page) {
   await page.evaluate(() => document.fonts.ready);
 }
 
+/** Fills the page with an outcome, of programs that the migrator's own tests train. */
+async function migratePrograms(page) {
+  const programs = new URL("../../crates/danlu-migrate/tests/executed/programs", import.meta.url).pathname;
+  await page.getByLabel(/Choose a folder|选择文件夹/).setInputFiles(programs);
+  await page.getByRole("button", { name: /^(Migrate|开始迁移)$/ }).click();
+  await page.getByRole("region", { name: /^(Changes|修改)$/ }).waitFor();
+}
+
 for (const [language, theme] of [
   ["en", "light"],
   ["zh", "dark"],
@@ -142,6 +154,7 @@ for (const [language, theme] of [
       await page.getByRole("main").waitFor();
       await settled(page);
       if (name === "terminal") await page.locator(".xterm-screen").waitFor();
+      if (name === "migrate") await migratePrograms(page);
       await picture(page, `${name}-${language}`);
       const violations = await findings(page);
       if (violations.length > 0) found[name] = violations;

@@ -24,17 +24,16 @@ async function eventually(what, ask) {
   }
 }
 
-/** `prepare` gets the data folder before the server starts: what an earlier server left there. */
-export async function startSite(prepare = () => {}) {
+/** `prepare` gets the data folder before the server starts: what an earlier server left there. It may answer with more flags. */
+export async function startSite(prepare = () => []) {
   const folder = mkdtempSync(join(tmpdir(), "danlu-console-"));
   const data = join(folder, "data");
   mkdirSync(data);
-  prepare(data);
-  const server = spawn(
-    binary,
-    ["up", "--listen", "127.0.0.1:0", "--data", data, "--simulate", SIMULATED, "--registration", "open"],
-    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, RUST_LOG: "warn" } },
-  );
+  const flags = ["--data", data, "--simulate", SIMULATED, "--registration", "open", ...(prepare(data) ?? [])];
+  const server = spawn(binary, ["up", "--listen", "127.0.0.1:0", ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, RUST_LOG: "warn" },
+  });
   let said = "";
   server.stdout.on("data", (text) => (said += text));
   server.stderr.on("data", (text) => (said += text));

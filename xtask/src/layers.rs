@@ -24,6 +24,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("danlu-gateway", &["danlu-types", "danlu-engine"]),
     // The console's files and nothing else, so that a changed page compiles little again.
     ("danlu-console", &[]),
+    // The migrator is useful without the platform, and stays that way.
+    ("danlu-migrate", &[]),
     (
         "danlu-server",
         &[
@@ -36,11 +38,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-objects",
             "danlu-gateway",
             "danlu-console",
+            "danlu-migrate",
         ],
     ),
     ("danlu-client", &["danlu-types"]),
-    // The migrator is useful without the platform, and stays that way.
-    ("danlu-migrate", &[]),
     (
         "danlu-cli",
         &[

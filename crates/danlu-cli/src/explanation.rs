@@ -119,10 +119,7 @@ mod tests {
         Explanation {
             job: JobId(12),
             state: JobState::Queued,
-            reason: Reason {
-                code: "devices_busy".to_owned(),
-                text: "waiting for 8 Ascend 910B*, 5 free".to_owned(),
-            },
+            reason: Reason::new("devices_busy", "waiting for 8 Ascend 910B*, 5 free"),
             text: "Waiting for 8 Ascend 910B*, 5 free. 5 of 16 Ascend 910B3 are free, at most 3 on one node. It is the \
                    next in workspace `vision`. Held by job 3 of ada (8), job 5 of ada (3). It should start in 12m to \
                    40m, going by time limits. Instead: 4 instead of 8 devices start now."

@@ -5,6 +5,7 @@ use danlu_types::DeviceRequest;
 
 use crate::failure::{Failure, USAGE};
 use crate::job_file::{Code, Draft};
+use crate::migration::MigrationFlags;
 use crate::words::shell_word;
 
 /// Order: the file, then `--set`, then the other flags, then the command after `--`.
@@ -57,6 +58,8 @@ pub(crate) struct JobFlags {
     /// A folder to upload, as the job's code
     #[arg(long, value_name = "FOLDER")]
     code: Option<String>,
+    #[command(flatten)]
+    pub(crate) migration: MigrationFlags,
     /// A variable of the job's environment
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,

@@ -8,6 +8,7 @@ mod explanation;
 mod failure;
 mod job_file;
 mod job_flags;
+mod migration;
 mod output;
 mod progress;
 mod runtime;

@@ -22,7 +22,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn reason(code: &str, text: &str) -> Reason {
-    Reason { code: code.to_owned(), text: text.to_owned() }
+    Reason::new(code, text)
 }
 
 fn queued_job() -> JobView {

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn reason(text: &str) -> Reason {
-        Reason { code: String::new(), text: text.to_owned() }
+        Reason::new("", text)
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use danlu_types::api::{
     CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, FileEntry, FileQuery,
-    HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, NodeView, Page, SeriesQuery,
-    StopRequest,
+    HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, MigrationRequest,
+    MigrationView, NodeView, Page, SeriesQuery, StopRequest,
 };
 use danlu_types::fingerprint::Fingerprint;
 use danlu_types::sample::Sample;
@@ -252,6 +252,11 @@ impl Client {
             .header("Content-Length", size)
             .body(Body::wrap_stream(pieces));
         read_json(self.send(request).await?).await
+    }
+
+    /// Has uploaded code migrated to Ascend NPU; the answer names the snapshot with the migrated copy.
+    pub async fn code_migrate(&self, request: &MigrationRequest) -> Result<MigrationView, ClientError> {
+        self.answer(self.request(Method::POST, "/migrations").json(request)).await
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {

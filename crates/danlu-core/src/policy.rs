@@ -48,6 +48,8 @@ pub enum Action {
     RunCluster,
     /// Bring code that jobs may name.
     BringCode,
+    /// Have code changed for other devices, which takes the server's time, and read what was done to it.
+    MigrateCode,
     /// See that a job exists, what it is, what it prints, why it waits.
     SeeJob,
     SubmitJob,
@@ -79,12 +81,13 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 20] = [
+pub const POLICY: [(Action, Relation, Scope); 21] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
     (Action::Simulate, Relation::Stranger, Scope::Jobs),
     (Action::RunCluster, Relation::Admin, Scope::All),
     (Action::BringCode, Relation::Stranger, Scope::Jobs),
+    (Action::MigrateCode, Relation::Stranger, Scope::Jobs),
     (Action::SeeJob, Relation::Viewer, Scope::Read),
     (Action::SubmitJob, Relation::Member, Scope::Jobs),
     (Action::ChangeJob, Relation::Author, Scope::Jobs),

@@ -53,19 +53,18 @@ pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
             format!("{why}; an owner of the workspace can let it start: `danlu approve {}`", job.id),
         ),
         Life::Held { by, approval: None, .. } => {
-            word("held", format!("held by {by}; `danlu release {}` lets it start", job.id))
+            word("held", format!("held by {by}; `danlu release {}` lets it start", job.id)).with("who", by)
         }
         Life::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(why)),
         Life::Active(attempt) => activity_reason(attempt),
-        Life::Ended { outcome, .. } => Reason {
-            code: match outcome {
-                Outcome::Succeeded => "succeeded",
-                Outcome::Stopped { .. } => "stopped",
-                Outcome::Failed { failure, .. } => failure.cause.as_str(),
+        Life::Ended { outcome, .. } => {
+            let sentence = outcome_sentence(outcome);
+            match outcome {
+                Outcome::Succeeded => word("succeeded", sentence),
+                Outcome::Stopped { who } => word("stopped", sentence).with("who", who),
+                Outcome::Failed { worker, failure, .. } => failed(*worker, failure, sentence),
             }
-            .to_owned(),
-            text: outcome_sentence(outcome),
-        },
+        }
     }
 }
 
@@ -152,12 +151,15 @@ fn waiting_reason(why: &Waiting) -> Reason {
         Waiting::Approved { by } => word("not_yet_considered", format!("just approved by {by}")),
         Waiting::Preempted { for_job, .. } => {
             word("preempted", format!("gave its devices to job {for_job}; keeps its place"))
+                .with("job", for_job)
         }
         Waiting::Drained { node, .. } => {
             word("drained", format!("had to leave {node}, which is being drained; keeps its place"))
+                .with("node", node)
         }
         Waiting::Retry { attempt, not_before } => {
             word("back_off", format!("attempt {attempt} failed; the next is made at {not_before:.0}"))
+                .with("until", not_before)
         }
     }
 }
@@ -167,42 +169,57 @@ fn activity_reason(attempt: &Attempt) -> Reason {
         Some(stop) => match &stop.why {
             StopReason::ByUser { who } => {
                 word("stop_requested", format!("stopping for {who}, with {} of grace", stop.grace))
+                    .with("who", who)
+                    .with("grace", stop.grace)
             }
             StopReason::Preempted { for_job } => word(
                 "preempted",
                 format!("giving its devices to job {for_job}, with {} of grace", stop.grace),
-            ),
+            )
+            .with("job", for_job),
             StopReason::Drained { node } => word(
                 "drained",
                 format!("is leaving {node}, which is being drained, with {} of grace", stop.grace),
-            ),
+            )
+            .with("node", node),
             StopReason::WorkerFailed { worker } => {
                 word("worker_failed", format!("worker {worker} failed; ending the others"))
+                    .with("worker", worker)
             }
         },
-        None if attempt.state() == JobState::Running => word(
-            "running",
-            match attempt.workers.len() {
-                1 => "running".to_owned(),
-                workers => format!("running on {workers} workers"),
-            },
-        ),
+        None if attempt.state() == JobState::Running => match attempt.workers.len() {
+            1 => word("running", "running".to_owned()),
+            workers => word("running", format!("running on {workers} workers")).with("workers", workers),
+        },
         None => {
             let begun = attempt.workers.iter().filter(|worker| worker.state != WorkerState::Placed).count();
             word("starting", format!("{begun} of {} workers started", attempt.workers.len()))
+                .with("started", begun)
+                .with("workers", attempt.workers.len())
         }
     }
 }
 
 fn verdict_reason(verdict: &Verdict) -> Reason {
-    let code = match verdict {
-        Verdict::Succeeded => "succeeded",
-        Verdict::Stopped { .. } => "stopped",
-        Verdict::Preempted { .. } => "preempted",
-        Verdict::Drained { .. } => "drained",
-        Verdict::Failed { failure, .. } => failure.cause.as_str(),
-    };
-    word(code, verdict_sentence(verdict))
+    let sentence = verdict_sentence(verdict);
+    match verdict {
+        Verdict::Succeeded => word("succeeded", sentence),
+        Verdict::Stopped { who } => word("stopped", sentence).with("who", who),
+        Verdict::Preempted { for_job } => word("preempted", sentence).with("job", for_job),
+        Verdict::Drained { node } => word("drained", sentence).with("node", node),
+        Verdict::Failed { worker, failure } => failed(*worker, failure, sentence),
+    }
+}
+
+fn failed(worker: WorkerIndex, failure: &Failure, sentence: String) -> Reason {
+    let mut reason = word(failure.cause.as_str(), sentence).with("worker", worker);
+    if let Some(rank) = failure.rank {
+        reason = reason.with("rank", rank);
+    }
+    if let Some(exit) = failure.exit {
+        reason = reason.with("exit", exit.shell_code());
+    }
+    if failure.detail.is_empty() { reason } else { reason.with("detail", &failure.detail) }
 }
 
 fn attempt_view(attempt: &Attempt, ended_at: Option<Timestamp>, reason: Reason) -> AttemptView {
@@ -215,12 +232,13 @@ fn worker_view(worker: &Worker, index: u32) -> WorkerView {
         WorkerState::Placed => (WorkerPhase::Starting, None, None),
         WorkerState::Running { .. } => (WorkerPhase::Running, None, None),
         WorkerState::Ended { at, exit, .. } => {
-            let code = match exit {
-                WorkerExit::Succeeded => "succeeded",
-                WorkerExit::Stopped => "stopped",
-                WorkerExit::Failed(failure) => failure.cause.as_str(),
+            let sentence = exit_sentence(exit);
+            let reason = match exit {
+                WorkerExit::Succeeded => word("succeeded", sentence),
+                WorkerExit::Stopped => word("stopped", sentence),
+                WorkerExit::Failed(failure) => failed(WorkerIndex(index), failure, sentence),
             };
-            (WorkerPhase::Ended, Some(*at), Some(word(code, exit_sentence(exit))))
+            (WorkerPhase::Ended, Some(*at), Some(reason))
         }
     };
     WorkerView {
@@ -243,5 +261,5 @@ fn running_at(worker: &Worker) -> Option<Timestamp> {
 }
 
 fn word(code: &str, text: String) -> Reason {
-    Reason { code: code.to_owned(), text }
+    Reason::new(code, text)
 }

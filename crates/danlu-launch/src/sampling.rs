@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use nix::unistd::{SysconfVar, getpid, sysconf};
 
 const EVERY: Duration = Duration::from_secs(5);
-/// Half a year at this rate for a worker without devices, a month with eight.
+/// Half a year at this rate for a worker without devices, three weeks with eight.
 const MOST_BYTES: u64 = 256 << 20;
 
 #[derive(Debug)]

@@ -1,10 +1,10 @@
-//! `measure FOLDER [OUT [MAIN]]`: migrates a project with all reports and says how fast, for `bench/migrate.sh`.
+//! `measure FOLDER [OUT [MAIN | --reverse | --portable]]`: migrates a project with all reports and says how fast, for `bench/migrate.sh`.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use danlu_migrate::project::{Destination, migrate, write_reports};
-use danlu_migrate::{Distributed, Kind, Options};
+use danlu_migrate::project::{Destination, REPORTS, migrate, write_reports};
+use danlu_migrate::{Distributed, Kind, Options, Portable};
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -12,12 +12,17 @@ fn main() {
     let output = arguments.next();
     let destination = output.clone().map_or(Destination::Nowhere, Destination::Folder);
     let main = arguments.next().map(|main| main.to_string_lossy().into_owned());
-    let distributed = main.map(|main| Distributed { main, model: "model".to_owned() });
-    let options = Options { distributed, ..Options::default() };
+    let mut options = Options::default();
+    match main.as_deref() {
+        Some("--reverse") => options.portable = Some(Portable::Inline),
+        Some("--portable") => options.portable = Some(Portable::Shim),
+        Some(main) => options.distributed = Distributed::new(main, "model"),
+        None => {}
+    }
     let began = Instant::now();
     let report = migrate(&root, &destination, &options, output.is_some()).expect("the folder can be read");
     if let Some(output) = &output {
-        write_reports(output, &report, &options, "measured", "2026-01-01 00:00:00")
+        write_reports(&output.join(REPORTS), &report, &options, "measured", Some("2026-01-01 00:00:00"))
             .expect("the output can be written");
     }
     let seconds = began.elapsed().as_secs_f64();

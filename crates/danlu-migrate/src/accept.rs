@@ -43,7 +43,7 @@ pub(crate) fn without_unbound(edits: &mut Vec<Edit>, findings: &mut Vec<Finding>
 }
 
 /// Names of Python itself that our own lines use.
-const BUILT_IN: &[&str] = &["int"];
+const BUILT_IN: &[&str] = &["int", "getattr", "__import__", "ImportError"];
 
 pub(crate) fn check(
     before: &[u8],

@@ -70,6 +70,11 @@ impl Lines {
         Lines { starts }
     }
 
+    /// Where the line begins, counted from 0; the end of the text where there is none.
+    pub(crate) fn start(&self, line: usize) -> usize {
+        self.starts.get(line).or(self.starts.last()).copied().unwrap_or_default()
+    }
+
     /// The line of a byte, counted from 1.
     pub fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset)

@@ -7,12 +7,15 @@
 
 mod accept;
 mod checker;
+mod depth;
 mod devices;
 mod edit;
 mod facts;
 mod finding;
+mod hooks;
 mod layout;
 mod options;
+mod portable;
 pub mod project;
 pub mod report;
 mod roles;
@@ -22,17 +25,20 @@ mod source;
 mod support;
 mod text;
 pub mod versions;
+mod walk;
 
 pub use crate::edit::{Edit, Lines, apply};
 pub use crate::facts::ProjectFacts;
 pub use crate::finding::{Finding, Kind};
-pub use crate::options::{Distributed, Options};
+pub use crate::options::{Distributed, Options, Portable};
+pub use crate::portable::RULES as PORTABLE_RULES;
 pub use crate::rules::{Grade, RULES, Rule};
 pub use crate::source::SourceError;
 pub use crate::support::{Support, TorchVersion, versions};
 
 use ruff_python_ast::ModModule;
-use ruff_python_parser::{Mode, ParseOptions, Parsed};
+use ruff_python_parser::{Mode, ParseError, ParseErrorType, ParseOptions, Parsed};
+use ruff_text_size::TextRange;
 
 use crate::checker::Checker;
 
@@ -129,7 +135,11 @@ pub(crate) fn migrate_project_python(
     }
 }
 
-fn parse(text: &str, mode: Mode) -> Result<Parsed<ModModule>, ruff_python_parser::ParseError> {
+fn parse(text: &str, mode: Mode) -> Result<Parsed<ModModule>, ParseError> {
+    if depth::is_beyond_reason(text, mode) {
+        let error = ParseErrorType::OtherError("it nests deeper than Python itself compiles".to_owned());
+        return Err(ParseError { error, location: TextRange::default() });
+    }
     let parsed = ruff_python_parser::parse_unchecked(text, ParseOptions::from(mode));
     let parsed = parsed.try_into_module().expect("both modes that we use parse modules");
     match parsed.errors().first() {

@@ -14,6 +14,17 @@ pub struct Options {
     pub specify_device: bool,
     /// Adds what ModelArts starts and maps.
     pub modelarts: bool,
+    /// Code for both kinds of devices instead of code for NPUs.
+    pub portable: Option<Portable>,
+}
+
+/// How a file of a portable copy gets to know which device there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Portable {
+    /// It finds out by itself.
+    Inline,
+    /// It imports a module that is added to the project.
+    Shim,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +35,18 @@ pub struct Distributed {
     pub model: String,
 }
 
+impl Distributed {
+    /// Nothing if `model` is not the name of a variable or an attribute.
+    pub fn new(main: impl Into<String>, model: &str) -> Option<Self> {
+        let is_name = |part: &str| {
+            part.chars().all(|c| c.is_alphanumeric() || c == '_')
+                && part.starts_with(|c: char| !c.is_numeric())
+        };
+        let model = model.split('.').all(is_name).then(|| model.to_owned())?;
+        Some(Distributed { main: main.into(), model })
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -32,6 +55,7 @@ impl Default for Options {
             similar: false,
             specify_device: false,
             modelarts: false,
+            portable: None,
         }
     }
 }

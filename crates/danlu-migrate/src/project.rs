@@ -4,6 +4,7 @@
 //! (a temporary file beside it, then a rename), and a file without a change is copied byte for byte, with its mode.
 
 mod files;
+mod reports;
 mod write;
 
 use std::fs;
@@ -16,10 +17,11 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use self::files::{FileKind, SourceFile};
+pub use self::reports::{PLATFORM_REPORTS, REPORT_NAMES, REPORTS, write_reports};
 use crate::edit::{self, Lines};
 use crate::finding::{Finding, Kind};
 use crate::rules::Grade;
-use crate::{Edit, Module, Options, Outcome, ProjectFacts, text};
+use crate::{Edit, Module, Options, Outcome, Portable, ProjectFacts, text};
 
 #[derive(Debug, Error)]
 pub enum ProjectError {
@@ -33,6 +35,8 @@ pub enum ProjectError {
     OutputInside { path: PathBuf },
     #[error("`{main}` is no Python file of the project")]
     NoMain { main: String },
+    #[error("the migration was given up before its end")]
+    GivenUp,
 }
 
 /// Where results go.
@@ -115,6 +119,17 @@ pub fn migrate(
     options: &Options,
     with_diffs: bool,
 ) -> Result<Report, ProjectError> {
+    migrate_while(root, destination, options, with_diffs, &|| true)
+}
+
+/// The same for as long as `goes_on` says so, which is asked before each file.
+pub fn migrate_while(
+    root: &Path,
+    destination: &Destination,
+    options: &Options,
+    with_diffs: bool,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Report, ProjectError> {
     if !root.is_dir() {
         return Err(ProjectError::NotAFolder { path: root.to_owned() });
     }
@@ -130,7 +145,7 @@ pub fn migrate(
             None => return Err(ProjectError::NoMain { main: distributed.main.clone() }),
         }
     }
-    let facts = gather(root, &tree.files);
+    let facts = gather(root, &tree.files, goes_on).ok_or(ProjectError::GivenUp)?;
     if let Destination::Folder(output) = destination {
         write::make_folders(output, &tree)?;
     }
@@ -151,15 +166,22 @@ pub fn migrate(
         }
         report
     };
-    let files = on_all_cores(&tree.files, work);
+    let files = on_all_cores(&tree.files, goes_on, work).ok_or(ProjectError::GivenUp)?;
     if let Some(error) = failures.into_inner().expect("no holder of this lock panics").into_iter().next() {
         return Err(error);
+    }
+    if let Some(copy) = copy.filter(|_| options.portable == Some(Portable::Shim)) {
+        let changed = |file: &&SourceFile| {
+            let place = files.binary_search_by(|report| report.path.cmp(&file.path));
+            place.is_ok_and(|place| !files[place].changes.is_empty())
+        };
+        write::add_shims(copy, tree.files.iter().filter(changed))?;
     }
     Ok(Report { torch: options.torch.name(), files })
 }
 
-fn gather(root: &Path, files: &[SourceFile]) -> ProjectFacts {
-    let parts = on_all_cores(files, |file| {
+fn gather(root: &Path, files: &[SourceFile], goes_on: &(dyn Fn() -> bool + Sync)) -> Option<ProjectFacts> {
+    let parts = on_all_cores(files, goes_on, |file| {
         if file.kind != FileKind::Python {
             return ProjectFacts::default();
         }
@@ -169,12 +191,12 @@ fn gather(root: &Path, files: &[SourceFile]) -> ProjectFacts {
         }
         // What panics here will panic again when its file is migrated, and is reported there.
         catch_unwind(|| crate::gather_facts(&bytes, &file.module)).unwrap_or_default()
-    });
+    })?;
     let mut facts = ProjectFacts::default();
     for part in parts {
         facts.merge(part);
     }
-    facts
+    Some(facts)
 }
 
 fn one(
@@ -221,8 +243,8 @@ fn one(
         Some(changed) => write::replace(&path, &file.path, changed, destination),
         None => write::copy(&path, &file.path, destination),
     };
-    if with_diffs && let Some(changed) = &changed {
-        report.diff = crate::report::diff::unified(&file.path, &bytes, changed);
+    if with_diffs {
+        report.diff = crate::report::diff::unified(&file.path, &bytes, &outcome.edits);
     }
     report.changes = changes(&bytes, &outcome.edits);
     report.findings = notes(&bytes, outcome.findings);
@@ -237,12 +259,16 @@ pub fn propose(
     facts: &ProjectFacts,
     options: &Options,
 ) -> Outcome {
+    if options.portable.is_some() && kind != FileKind::Python {
+        return Outcome::default();
+    }
     match kind {
         FileKind::Python => crate::migrate_project_python(bytes, module, facts, options),
         FileKind::Notebook => text::notebook::migrate(bytes, facts, options),
         FileKind::Shell => text::shell::migrate(bytes),
         FileKind::Configuration => text::configuration::migrate(bytes),
         FileKind::Requirements => text::requirements::migrate(bytes, options),
+        FileKind::Pyproject => text::pyproject::migrate(bytes),
         FileKind::Cuda | FileKind::Other => Outcome::default(),
     }
 }
@@ -290,8 +316,12 @@ fn notes(bytes: &[u8], findings: Vec<Finding>) -> Vec<Note> {
 /// Deeply nested code needs a deep stack; the pages that nobody touches cost nothing.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Results in the order of the files, whoever was done first.
-fn on_all_cores<T: Send>(files: &[SourceFile], work: impl Fn(&SourceFile) -> T + Sync) -> Vec<T> {
+/// Results in the order of the files, whoever was done first; nothing if it was given up.
+fn on_all_cores<T: Send>(
+    files: &[SourceFile],
+    goes_on: &(dyn Fn() -> bool + Sync),
+    work: impl Fn(&SourceFile) -> T + Sync,
+) -> Option<Vec<T>> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(files.len()));
     let threads =
@@ -302,7 +332,7 @@ fn on_all_cores<T: Send>(files: &[SourceFile], work: impl Fn(&SourceFile) -> T +
                 let mut mine = Vec::new();
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(file) = files.get(index) else { break };
+                    let Some(file) = files.get(index).filter(|_| goes_on()) else { break };
                     mine.push((index, work(file)));
                 }
                 done.lock().expect("no holder of this lock panics").extend(mine);
@@ -315,7 +345,7 @@ fn on_all_cores<T: Send>(files: &[SourceFile], work: impl Fn(&SourceFile) -> T +
     });
     let mut done = done.into_inner().expect("no holder of this lock panics");
     done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+    (done.len() == files.len()).then(|| done.into_iter().map(|(_, result)| result).collect())
 }
 
 /// The module that a Python file is: `pkg/sub/module.py` is `pkg.sub.module` if `pkg` and `sub` are packages.
@@ -337,37 +367,4 @@ pub(crate) fn module_of(path: &str, is_package: impl Fn(&str) -> bool) -> Module
         (_, false) => format!("{package}.{stem}"),
     };
     Module { name, package, is_main: false }
-}
-
-/// The folder of the reports, inside of the migrated copy.
-pub const REPORTS: &str = "transplant_result_file";
-
-/// Writes all reports beside the migrated copy, and says where.
-pub fn write_reports(
-    copy: &Path,
-    report: &Report,
-    options: &Options,
-    title: &str,
-    at: &str,
-) -> Result<PathBuf, ProjectError> {
-    let folder = copy.join(REPORTS);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ProjectError::Write { path, source }
-    };
-    fs::create_dir_all(&folder).map_err(failed(&folder))?;
-    let mut files = crate::report::vendor_files(report, options.distributed.is_some());
-    files.extend(crate::report::log_files(report, at));
-    for file in files {
-        let path = folder.join(&file.name);
-        fs::write(&path, file.text).map_err(failed(&path))?;
-    }
-    let path = folder.join("report.html");
-    fs::write(&path, crate::report::html(report, title)).map_err(failed(&path))?;
-    let path = folder.join("report.json");
-    let json = serde_json::to_string(report).expect("a report has only texts and numbers");
-    fs::write(&path, json).map_err(failed(&path))?;
-    let path = folder.join("report.sarif");
-    fs::write(&path, crate::report::sarif(report).to_string()).map_err(failed(&path))?;
-    Ok(folder)
 }

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::checker::Hooks;
+use crate::hooks::Hooks;
 
 /// How sure a change is to do the right thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod configuration;
 pub(crate) mod notebook;
+pub(crate) mod pyproject;
 pub(crate) mod requirements;
 pub(crate) mod shell;
 

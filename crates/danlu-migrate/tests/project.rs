@@ -6,7 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use danlu_migrate::project::{Change, Destination, FileKind, FileReport, Report, migrate, write_reports};
+use danlu_migrate::project::{
+    Change, Destination, FileKind, FileReport, PLATFORM_REPORTS, ProjectError, REPORT_NAMES, REPORTS, Report,
+    migrate, migrate_while, write_reports,
+};
 use danlu_migrate::{Grade, Kind, Options, report};
 
 fn write(root: &Path, path: &str, bytes: impl AsRef<[u8]>) {
@@ -217,8 +220,8 @@ fn reports_say_the_same_in_every_form() {
     let place = Place::new();
     write(&place.input(), "a.py", "import torch\ntorch.cuda.nvtx.mark('<step>')\nx = y.cuda()\n");
     let done = place.migrate();
-    let folder =
-        write_reports(&place.output(), &done, &Options::default(), "in", "2026-01-01 00:00:00").unwrap();
+    let folder = place.output().join(REPORTS);
+    write_reports(&folder, &done, &Options::default(), "in", Some("2026-01-01 00:00:00")).unwrap();
     let mut names: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -274,4 +277,58 @@ fn in_place_changes_the_files_themselves() {
         "import torch\nimport torch_npu  # noqa: F401\nx = y.npu()\n"
     );
     assert!(!place.output().exists());
+}
+
+#[test]
+fn without_a_time_the_reports_are_the_same_whenever_they_are_made() {
+    let place = Place::new();
+    write(&place.input(), "a.py", "import torch\nx = y.cuda()\n");
+    let done = place.migrate();
+    let folder = place.output().join(PLATFORM_REPORTS);
+    let names = write_reports(&folder, &done, &Options::default(), "in", None).unwrap();
+    assert!(names.iter().all(|name| REPORT_NAMES.contains(&name.as_str())), "{names:?}");
+    let html = fs::read(folder.join("report.html")).unwrap();
+    let again = place.migrate();
+    write_reports(&folder, &again, &Options::default(), "in", None).unwrap();
+    assert_eq!(fs::read(folder.join("report.html")).unwrap(), html);
+    // Our own reports are no part of a project that is migrated again.
+    let again = migrate(&place.output(), &Destination::Nowhere, &Options::default(), false).unwrap();
+    assert_eq!(again.files.len(), 1);
+}
+
+#[test]
+fn a_migration_that_nobody_waits_for_ends_early() {
+    let place = Place::new();
+    write(&place.input(), "a.py", "import torch\nx = y.cuda()\n");
+    let given_up =
+        migrate_while(&place.input(), &Destination::Nowhere, &Options::default(), false, &|| false);
+    assert!(matches!(given_up, Err(ProjectError::GivenUp)));
+}
+
+/// A stack that overflows ends the process, and the process may be a server.
+#[test]
+fn code_that_nests_beyond_reason_costs_only_its_file() {
+    let place = Place::new();
+    let deep = 200_000;
+    write(
+        &place.input(),
+        "lists.py",
+        format!("import torch\nx = {}{}\n", "[".repeat(deep), "]".repeat(deep)),
+    );
+    write(&place.input(), "open.py", format!("import torch\nx = {}\n", "(".repeat(deep)));
+    write(&place.input(), "names.py", format!("import torch\nx = torch{}\n", ".cuda".repeat(deep)));
+    write(&place.input(), "sums.py", format!("import torch\nx = 1{}\n", " + 1".repeat(deep)));
+    write(&place.input(), "signs.py", format!("import torch\nx = {}1\n", "- ".repeat(deep)));
+    write(&place.input(), "calls.py", format!("import torch\nx = f{}\n", "()".repeat(deep)));
+    write(&place.input(), "texts.py", format!("import torch\nx = {}1\n", "lambda: ".repeat(deep)));
+    write(
+        &place.input(),
+        "table.py",
+        format!("import torch\nx = [{}]\ny = x.cuda()\n", "1, (2, 3), ".repeat(deep)),
+    );
+    write(&place.input(), "good.py", "import torch\nx = y.cuda()\n");
+    let report = place.migrate();
+    assert_eq!(report.count(Kind::Broken), 7);
+    let changed: Vec<&str> = report.changed().map(|file| file.path.as_str()).collect();
+    assert_eq!(changed, ["good.py", "table.py"]);
 }

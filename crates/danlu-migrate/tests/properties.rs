@@ -4,7 +4,7 @@
 
 use danlu_migrate::project::{FileKind, propose};
 use danlu_migrate::{
-    Distributed, Kind, Module, Options, Outcome, ProjectFacts, apply, gather_facts, migrate_python,
+    Distributed, Kind, Module, Options, Outcome, Portable, ProjectFacts, apply, gather_facts, migrate_python,
 };
 use proptest::prelude::*;
 
@@ -64,11 +64,15 @@ fn program() -> impl Strategy<Value = String> {
 }
 
 fn options() -> impl Strategy<Value = Options> {
-    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(distributed, specify_device, modelarts)| {
-        let distributed =
-            distributed.then(|| Distributed { main: "main.py".to_owned(), model: "model".to_owned() });
-        Options { distributed, specify_device, modelarts, ..Options::default() }
-    })
+    let for_npus =
+        (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(distributed, specify_device, modelarts)| {
+            let distributed =
+                distributed.then(|| Distributed { main: "main.py".to_owned(), model: "model".to_owned() });
+            Options { distributed, specify_device, modelarts, ..Options::default() }
+        });
+    let portable = prop::sample::select(vec![Portable::Inline, Portable::Shim])
+        .prop_map(|portable| Options { portable: Some(portable), ..Options::default() });
+    prop_oneof![3 => for_npus, 2 => portable]
 }
 
 fn run(text: &[u8], options: &Options) -> Outcome {
@@ -122,13 +126,13 @@ proptest! {
 
     /// The fuzz target: any bytes, as any kind of file.
     #[test]
-    fn no_input_of_any_kind_makes_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0..5usize) {
+    fn no_input_of_any_kind_makes_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0..6usize) {
         anything(&bytes, kind);
     }
 
     /// The same with bytes that are nearly programs: pieces of lines, cut anywhere.
     #[test]
-    fn no_torn_program_makes_it_fail(text in program(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), kind in 0..5usize) {
+    fn no_torn_program_makes_it_fail(text in program(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6), kind in 0..6usize) {
         let mut bytes = text.into_bytes();
         for cut in cuts {
             if !bytes.is_empty() {
@@ -140,6 +144,125 @@ proptest! {
     }
 }
 
+/// What is done to a fixture before it is migrated.
+#[derive(Debug, Clone)]
+enum Mutation {
+    Remove { from: prop::sample::Index, length: usize },
+    Repeat { from: prop::sample::Index, length: usize, at: prop::sample::Index },
+    Insert { what: &'static str, at: prop::sample::Index },
+    SwapLines { one: prop::sample::Index, other: prop::sample::Index },
+}
+
+/// Pieces that change what the text around them means.
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"",
+    "'",
+    "\"\"\"",
+    "#",
+    "\\",
+    "\n",
+    "\r\n",
+    "\t",
+    "f\"",
+    ".cuda()",
+    ".cuda(0)",
+    "cuda",
+    "npu",
+    "torch.",
+    ":",
+    ",",
+    "=",
+    "*",
+    "lambda torch: ",
+    "async ",
+    "if x: ",
+    "global torch\n",
+    "\u{feff}",
+    "\u{e9}",
+    "from torch import *\n",
+    "import torch as t\n",
+    "ACCELERATOR",
+    " else ",
+    ";",
+];
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        (index(), 1..30usize).prop_map(|(from, length)| Mutation::Remove { from, length }),
+        (index(), 1..60usize, index()).prop_map(|(from, length, at)| Mutation::Repeat { from, length, at }),
+        (prop::sample::select(PIECES), index()).prop_map(|(what, at)| Mutation::Insert { what, at }),
+        (index(), index()).prop_map(|(one, other)| Mutation::SwapLines { one, other }),
+    ]
+}
+
+fn mutate(bytes: &mut Vec<u8>, mutation: &Mutation) {
+    if bytes.is_empty() {
+        return;
+    }
+    let range = |bytes: &[u8], from: &prop::sample::Index, length: usize| {
+        let from = from.index(bytes.len());
+        from..(from + length).min(bytes.len())
+    };
+    match mutation {
+        Mutation::Remove { from, length } => {
+            let range = range(bytes, from, *length);
+            bytes.drain(range);
+        }
+        Mutation::Repeat { from, length, at } => {
+            let piece = bytes[range(bytes, from, *length)].to_vec();
+            let at = at.index(bytes.len());
+            bytes.splice(at..at, piece);
+        }
+        Mutation::Insert { what, at } => {
+            let at = at.index(bytes.len());
+            bytes.splice(at..at, what.bytes());
+        }
+        Mutation::SwapLines { one, other } => {
+            let mut lines: Vec<Vec<u8>> =
+                bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+            let (one, other) = (one.index(lines.len()), other.index(lines.len()));
+            lines.swap(one, other);
+            *bytes = lines.concat();
+        }
+    }
+}
+
+fn fixtures() -> Vec<Vec<u8>> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
+    let mut folders: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders.into_iter().map(|folder| std::fs::read(folder.join("input.py")).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Programs that say much to the rules, damaged: nothing fails, what is changed stays a program, and is changed once.
+    #[test]
+    fn no_mutated_fixture_makes_it_fail(
+        fixture in prop::sample::select(fixtures()),
+        mutations in prop::collection::vec(mutation(), 1..6),
+        options in options(),
+    ) {
+        let mut bytes = fixture;
+        for mutation in &mutations {
+            mutate(&mut bytes, mutation);
+        }
+        let once = run(&bytes, &options);
+        let output = apply(&bytes, &once.edits);
+        let again = run(&output, &options);
+        prop_assert_eq!(&again.edits, &Vec::new(), "{}", String::from_utf8_lossy(&output));
+        prop_assert!(once.edits.is_empty() || !is_broken(&again), "{:?}\n{}", again.findings, String::from_utf8_lossy(&output));
+    }
+}
+
 fn anything(bytes: &[u8], kind: usize) {
     let kinds = [
         FileKind::Python,
@@ -147,6 +270,7 @@ fn anything(bytes: &[u8], kind: usize) {
         FileKind::Shell,
         FileKind::Configuration,
         FileKind::Requirements,
+        FileKind::Pyproject,
     ];
     let outcome =
         propose(kinds[kind], bytes, &Module::default(), &ProjectFacts::default(), &Options::default());

@@ -13,7 +13,8 @@ use std::fs;
 use std::path::Path;
 
 use danlu_migrate::{
-    Distributed, Lines, Module, Options, Outcome, ProjectFacts, RULES, apply, gather_facts, migrate_python,
+    Distributed, Lines, Module, Options, Outcome, PORTABLE_RULES, Portable, ProjectFacts, RULES, apply,
+    gather_facts, migrate_python,
 };
 
 fn facts_of(folder: &Path) -> ProjectFacts {
@@ -72,6 +73,8 @@ fn options_of(rule: &str) -> (Options, bool) {
         "specify-device" => options.specify_device = true,
         "modelarts" => options.modelarts = true,
         "advice" => options.similar = true,
+        "portable" | "portable-npu" => options.portable = Some(Portable::Inline),
+        "portable-shim" => options.portable = Some(Portable::Shim),
         _ => {}
     }
     let is_main = options.distributed.is_some();
@@ -105,14 +108,14 @@ fn every_rule_does_what_its_fixtures_say() {
 #[test]
 fn every_rule_that_looks_at_python_has_a_fixture() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
-    for rule in RULES.iter().filter(|rule| rule.looks_at_python()) {
+    for rule in RULES.iter().chain(PORTABLE_RULES).filter(|rule| rule.looks_at_python()) {
         assert!(root.join(rule.name).is_dir(), "no fixture for `{}`", rule.name);
     }
 }
 
 #[test]
 fn every_example_in_the_documentation_is_what_happens() {
-    for rule in RULES.iter().filter(|rule| rule.looks_at_python()) {
+    for rule in RULES.iter().chain(PORTABLE_RULES).filter(|rule| rule.looks_at_python()) {
         // Examples leave out the imports that everybody knows.
         let preamble = "import os\nimport torch\nimport torch.distributed as dist\nimport pytorch_lightning as pl\nimport torch_npu\n";
         let has_imports = rule.before.contains("import torch");

@@ -15,9 +15,9 @@ mod unpack;
 
 pub use digest::{is_digest, sha256_digest};
 pub use error::ObjectsError;
-pub use pack::{PackedSnapshot, pack};
+pub use pack::{PackedSnapshot, pack, pack_all};
 pub use store::{CodeStore, StoredSnapshot};
-pub use unpack::{open, unpack};
+pub use unpack::{Bounds, open, read_entry, unpack, unpack_within};
 
 /// The most that a snapshot may hold, before compression. Code is megabytes; what is larger is data, and belongs
 /// where the job can read it without a copy for each attempt.

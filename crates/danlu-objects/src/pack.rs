@@ -32,14 +32,38 @@ pub struct PackedSnapshot {
 pub fn pack(
     folder: &Path,
     out: impl Write,
+    progress: impl FnMut(u64),
+) -> Result<PackedSnapshot, ObjectsError> {
+    let mut walk = WalkBuilder::new(folder);
+    walk.hidden(false)
+        .ignore(false)
+        // One person's global settings must not decide what a job sees.
+        .git_global(false)
+        .require_git(false)
+        .add_custom_ignore_filename(".danluignore")
+        .filter_entry(|entry| entry.file_name() != ".git");
+    pack_entries(folder, &entries_of(folder, &walk)?, out, progress)
+}
+
+/// Packs everything in `folder`: what was a snapshot has been through its ignore files already, and those around the
+/// folder say nothing about it.
+pub fn pack_all(folder: &Path, out: impl Write) -> Result<PackedSnapshot, ObjectsError> {
+    let mut walk = WalkBuilder::new(folder);
+    walk.standard_filters(false);
+    pack_entries(folder, &entries_of(folder, &walk)?, out, |_| {})
+}
+
+fn pack_entries(
+    folder: &Path,
+    entries: &[Entry],
+    out: impl Write,
     mut progress: impl FnMut(u64),
 ) -> Result<PackedSnapshot, ObjectsError> {
-    let entries = entries_of(folder)?;
     let mut archive = zstd::Encoder::new(Hashing::new(out), COMPRESSION_LEVEL)
         .map(Builder::new)
         .map_err(ObjectsError::Write)?;
     let (mut files, mut done) = (0, 0);
-    for entry in &entries {
+    for entry in entries {
         match &entry.kind {
             Kind::Folder => append(&mut archive, entry, EntryType::Directory, 0, 0o755, io::empty())?,
             Kind::Link(target) => {
@@ -86,21 +110,12 @@ enum Kind {
 }
 
 /// Everything to pack, sorted by path, with the bounds checked before a byte is read.
-fn entries_of(folder: &Path) -> Result<Vec<Entry>, ObjectsError> {
+fn entries_of(folder: &Path, walk: &WalkBuilder) -> Result<Vec<Entry>, ObjectsError> {
     if !folder.is_dir() {
         return Err(ObjectsError::NotAFolder(folder.to_owned()));
     }
-    let walk = WalkBuilder::new(folder)
-        .hidden(false)
-        .ignore(false)
-        // One person's global settings must not decide what a job sees.
-        .git_global(false)
-        .require_git(false)
-        .add_custom_ignore_filename(".danluignore")
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .build();
     let mut entries = Vec::new();
-    for found in walk {
+    for found in walk.build() {
         let found = found.map_err(ObjectsError::Walk)?;
         let Some(path) = found.path().strip_prefix(folder).ok().filter(|path| !path.as_os_str().is_empty())
         else {

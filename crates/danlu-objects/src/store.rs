@@ -92,9 +92,18 @@ impl CodeStore {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(INCOMING.as_bytes()) {
                 // It costs room and nothing else; the next start tries again.
-                let _ = fs::remove_file(entry.path());
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let _ =
+                    if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
             }
         }
+    }
+
+    /// A folder on the same disk for work on archives. It goes when it is dropped, and at the latest with the next start.
+    pub fn workshop(&self) -> Result<tempfile::TempDir, ObjectsError> {
+        fs::create_dir_all(&self.folder).map_err(|source| self.io_error("make the folder", source))?;
+        let made = tempfile::Builder::new().prefix(INCOMING).tempdir_in(&self.folder);
+        made.map_err(|source| self.io_error("make a folder in", source))
     }
 
     /// Stores what `reader` gives, if it has the digest that was promised; gives its size.

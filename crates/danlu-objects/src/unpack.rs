@@ -14,8 +14,38 @@ use tar::{Archive, Entry, EntryType};
 use crate::path::{entry_path, link_stays_inside};
 use crate::{MOST_BYTES, MOST_ENTRIES, ObjectsError};
 
-/// Contents, plus what headers and padding may add for the most entries.
-const MOST_STREAM_BYTES: u64 = MOST_BYTES + 2048 * MOST_ENTRIES as u64;
+/// The most that is taken out of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    pub bytes: u64,
+    pub entries: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { bytes: MOST_BYTES, entries: MOST_ENTRIES }
+    }
+}
+
+impl Bounds {
+    /// Contents, plus what headers and padding may add for the most entries.
+    fn stream_bytes(self) -> u64 {
+        self.bytes + 2048 * self.entries as u64
+    }
+
+    fn exceeded(self) -> ObjectsError {
+        ObjectsError::Bomb { limit: self.bytes }
+    }
+}
+
+type Opened = Archive<Bounded<zstd::Decoder<'static, BufReader<File>>>>;
+
+fn opened(archive: File, bounds: Bounds) -> Result<Opened, ObjectsError> {
+    let mut decoder = zstd::Decoder::new(archive).map_err(ObjectsError::Damaged)?;
+    decoder.window_log_max(LARGEST_WINDOW_LOG).map_err(ObjectsError::Damaged)?;
+    Ok(Archive::new(Bounded { inner: decoder, left: bounds.stream_bytes() }))
+}
+
 /// 128 MiB: more than our own level ever asks for, and a bound on the decoder's memory.
 const LARGEST_WINDOW_LOG: u32 = 27;
 
@@ -26,23 +56,27 @@ pub fn open(archive: &Path) -> Result<File, ObjectsError> {
 
 /// Unpacks a snapshot into the folder `into`, which is made if it is missing.
 pub fn unpack(archive: File, into: &Path) -> Result<(), ObjectsError> {
+    unpack_within(archive, into, Bounds::default())
+}
+
+/// The same, where less is taken than a snapshot may hold.
+pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), ObjectsError> {
     fs::create_dir_all(into).map_err(|source| io_error("make the folder", into.to_owned(), source))?;
-    let mut decoder = zstd::Decoder::new(BufReader::new(archive)).map_err(ObjectsError::Damaged)?;
-    decoder.window_log_max(LARGEST_WINDOW_LOG).map_err(ObjectsError::Damaged)?;
-    let mut tree = Tree { root: into, known: HashSet::new() };
+    let read_error = |error| read_error(error, bounds);
+    let mut tree = Tree { root: into, known: HashSet::new(), bounds };
     let mut links = Vec::new();
-    let mut archive = Archive::new(Bounded { inner: decoder, left: MOST_STREAM_BYTES });
+    let mut archive = opened(archive, bounds)?;
     for (count, entry) in archive.entries().map_err(read_error)?.enumerate() {
         let mut entry = entry.map_err(read_error)?;
         let shown = shown_path(&entry);
         let hostile = |reason| ObjectsError::Hostile { entry: shown.clone(), reason };
-        if count >= MOST_ENTRIES {
+        if count >= bounds.entries {
             return Err(hostile("there are too many entries"));
         }
         let path = entry.path().map_err(read_error)?;
         let path = entry_path(&path).ok_or_else(|| hostile("the path leads out of the folder"))?;
-        if entry.size() > MOST_BYTES {
-            return Err(ObjectsError::Bomb { limit: MOST_BYTES });
+        if entry.size() > bounds.bytes {
+            return Err(bounds.exceeded());
         }
         match entry.header().entry_type() {
             EntryType::Directory => tree.make_folder(&path)?,
@@ -68,8 +102,30 @@ pub fn unpack(archive: File, into: &Path) -> Result<(), ObjectsError> {
     Ok(())
 }
 
+/// The content of one file of an archive, if it has that file and it is not longer than `most`.
+pub fn read_entry(archive: File, path: &Path, most: u64) -> Result<Option<Vec<u8>>, ObjectsError> {
+    let bounds = Bounds::default();
+    let read_error = |error| read_error(error, bounds);
+    for entry in opened(archive, bounds)?.entries().map_err(read_error)?.take(bounds.entries) {
+        let entry = entry.map_err(read_error)?;
+        let is_it = entry.header().entry_type() == EntryType::Regular
+            && entry_path(&entry.path().map_err(read_error)?).is_some_and(|found| found == path);
+        if !is_it {
+            continue;
+        }
+        if entry.size() > most {
+            return Err(ObjectsError::Bomb { limit: most });
+        }
+        let mut content = Vec::new();
+        entry.take(most).read_to_end(&mut content).map_err(read_error)?;
+        return Ok(Some(content));
+    }
+    Ok(None)
+}
+
 struct Tree<'a> {
     root: &'a Path,
+    bounds: Bounds,
     /// Folders below the root that are known to be real.
     known: HashSet<PathBuf>,
 }
@@ -122,7 +178,7 @@ impl Tree<'_> {
             .map_err(|source| io_error("create", full.clone(), source))?;
         let size = entry.size();
         let copied = io::copy(entry, &mut file).map_err(|source| match source.get_ref() {
-            Some(inner) if inner.is::<PastBound>() => ObjectsError::Bomb { limit: MOST_BYTES },
+            Some(inner) if inner.is::<PastBound>() => self.bounds.exceeded(),
             _ => io_error("write", full, source),
         })?;
         if copied == size { Ok(()) } else { Err(ObjectsError::Damaged(io::ErrorKind::UnexpectedEof.into())) }
@@ -147,9 +203,9 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-fn read_error(error: io::Error) -> ObjectsError {
+fn read_error(error: io::Error, bounds: Bounds) -> ObjectsError {
     match error.get_ref() {
-        Some(inner) if inner.is::<PastBound>() => ObjectsError::Bomb { limit: MOST_BYTES },
+        Some(inner) if inner.is::<PastBound>() => bounds.exceeded(),
         _ => ObjectsError::Damaged(error),
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(crate) usage: UsageLog,
     /// Held while somebody simulates.
     pub(crate) simulating: tokio::sync::Mutex<()>,
+    /// Held while somebody has code migrated.
+    pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
     pub(crate) attempts: AttemptTokens,
@@ -148,12 +150,7 @@ impl App {
             return Err(Problem { errors: vec![impossible], ..problem });
         }
         match &spec.code {
-            Some(digest) if !self.code.has(digest) => {
-                let message = format!("no snapshot {digest} has been uploaded");
-                Err(Problem::invalid_fields(vec![FieldError::new("code", message)]).with_hint(
-                    "upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself",
-                ))
-            }
+            Some(digest) if !self.code.has(digest) => Err(no_snapshot(digest)),
             _ => Ok((spec, approval)),
         }
     }
@@ -245,6 +242,13 @@ impl App {
         });
         Ok(explanation)
     }
+}
+
+pub(crate) fn no_snapshot(digest: &str) -> Problem {
+    let digest: String = digest.chars().take(100).collect();
+    let message = format!("no snapshot {digest} has been uploaded");
+    Problem::invalid_fields(vec![FieldError::new("code", message)])
+        .with_hint("upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself")
 }
 
 pub(crate) fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {

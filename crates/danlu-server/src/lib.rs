@@ -12,6 +12,7 @@ mod files;
 mod folder;
 mod http;
 mod ledger;
+mod migrations;
 mod nodes;
 mod oidc;
 mod people;

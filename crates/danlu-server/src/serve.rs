@@ -224,6 +224,7 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         directory,
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
+        migrating: Arc::default(),
         users,
         attempts,
         secrets,

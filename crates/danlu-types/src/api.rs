@@ -6,11 +6,14 @@ mod cluster;
 mod explanation;
 mod files;
 mod keys;
+mod migration;
 mod quota;
 mod secrets;
 mod series;
 mod simulation;
 mod usage;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,10 @@ pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
     NewSshKey, S3KeyView, SshKeyView,
+};
+pub use migration::{
+    EditCounts, FindingCounts, MigratedFile, MigrationChange, MigrationEntry, MigrationFinding,
+    MigrationGrade, MigrationRequest, MigrationSeverity, MigrationStatus, MigrationSummary, MigrationView,
 };
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use secrets::{NewSecret, SecretView};
@@ -103,6 +110,21 @@ impl JobOutcome {
 pub struct Reason {
     pub code: String,
     pub text: String,
+    /// The names and numbers of the sentence (`job`, `free`, `node` and so on), for who says it in another language.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub about: BTreeMap<String, String>,
+}
+
+impl Reason {
+    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+        Reason { code: code.into(), text: text.into(), about: BTreeMap::new() }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.about.insert(name.to_owned(), value.to_string());
+        self
+    }
 }
 
 /// A job with its attempts.

@@ -40,4 +40,9 @@ pub struct DeviceUse {
     /// Bytes in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Of the whole card, where several devices share one: then only the first of them has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watts: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub celsius: Option<i32>,
 }

@@ -59,6 +59,21 @@ pub struct Workspace {
     /// A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_folder: Option<String>,
+    /// A place in an object store for all its people, such as `s3://vision/data`, given to jobs as `$DANLU_SHARED_BUCKET`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_bucket: Option<String>,
+}
+
+fn is_bucket(text: &str) -> bool {
+    let place = text.strip_prefix("s3://").or_else(|| text.strip_prefix("obs://"));
+    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    place.is_some_and(|place| {
+        let (bucket, folder) = place.split_once('/').unwrap_or((place, ""));
+        (3..=63).contains(&bucket.len())
+            && bucket.chars().all(letters)
+            && folder.len() <= 1024
+            && !folder.contains(char::is_control)
+    })
 }
 
 /// For jobs that do not say it themselves by `hang_after` and `on_hang`.
@@ -165,6 +180,11 @@ impl Workspace {
         {
             let message = "must be the whole path of a folder, from `/`, without `..`";
             errors.push(FieldError::new(format!("{prefix}shared_folder"), message));
+        }
+        if self.shared_bucket.as_deref().is_some_and(|bucket| !is_bucket(bucket)) {
+            let message =
+                "must be a bucket, with a folder in it or not: `s3://vision/data` or `obs://vision`";
+            errors.push(FieldError::new(format!("{prefix}shared_bucket"), message));
         }
         errors
     }

@@ -121,3 +121,26 @@ async fn a_training_with_pytorch() {
     let training = Training { example, python: "python", framework: Framework::Pytorch, epochs: 80, path };
     preempted_and_alone_end_alike(training).await;
 }
+
+#[tokio::test]
+#[ignore = "needs PyTorch: `scripts/test.sh training`"]
+async fn torchrun_needs_no_arguments() {
+    let path = Some(python_from("DANLU_PYTHON_DIGITS_TORCH"));
+    let training =
+        Training { example: "digits-torch", python: "", framework: Framework::Pytorch, epochs: 0, path };
+    let command = r#"torchrun --no-python sh -c 'echo "rank $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE here"'"#;
+    let ranks = Some(RanksPerWorker::PerWorker);
+    let server = TestServer::start(DANLU, &["--simulate", "1x4:nvidia:A100"]).await;
+    let job = JobSpec { ranks, command: command.to_owned(), ..training.job(2, 2) };
+    let job = ended(&server, server.submit(&job).await).await;
+    let mut texts = server.texts(job.id).await;
+    assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{texts:?}");
+    texts.retain(|line| line.starts_with("rank "));
+    texts.sort();
+    insta::assert_snapshot!(texts.join("\n"), @"
+    rank 0 of 4, 0 of 2 here
+    rank 1 of 4, 1 of 2 here
+    rank 2 of 4, 0 of 2 here
+    rank 3 of 4, 1 of 2 here
+    ");
+}

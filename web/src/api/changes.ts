@@ -1,6 +1,6 @@
 /** What people do to jobs, nodes and accounts. Each makes stale what it may have changed. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api, type JobSpec, type WorkspaceRules } from "./client";
+import { answer, api, type JobSpec, type MigrationRequest, type WorkspaceRules } from "./client";
 
 /** A change, and the keys that it makes stale. */
 function useChange<In, Out>(change: (input: In) => Promise<Out>, stale: string[]) {
@@ -207,3 +207,16 @@ export const useSecretDelete = () =>
       ),
     ["workspaces"],
   );
+
+/** Stores an archive under its digest. One that is there already is stored again, which costs its transfer and nothing else. */
+export const uploadCode = (digest: string, archive: Uint8Array<ArrayBuffer>) =>
+  answer(
+    api.PUT("/code/{digest}", {
+      params: { path: { digest } },
+      headers: { "content-type": "application/octet-stream" },
+      body: "",
+      bodySerializer: () => new Blob([archive]),
+    }),
+  );
+
+export const migrate = (body: MigrationRequest) => answer(api.POST("/migrations", { body }));

@@ -19,9 +19,13 @@ export type QuotaView = Schemas["QuotaView"];
 export type LogLine = Schemas["LogLine"];
 export type LogLines = Schemas["LogLines"];
 export type LogMessage = Schemas["LogMessage"];
+export type DeviceUse = Schemas["DeviceUse"];
 export type Sample = Schemas["Sample"];
 export type MetricPoint = Schemas["MetricPoint"];
 export type AccountView = Schemas["AccountView"];
+export type MigrationRequest = Schemas["MigrationRequest"];
+export type MigrationView = Schemas["MigrationView"];
+export type MigratedFile = Schemas["MigratedFile"];
 export type Whoami = Schemas["Whoami"];
 type Problem = Schemas["Problem"];
 

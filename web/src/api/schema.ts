@@ -1380,6 +1380,8 @@ export interface components {
             usable: number;
         };
         DeviceUse: {
+            /** Format: int32 */
+            celsius?: number | null;
             /**
              * Format: int64
              * @description Bytes in use.
@@ -1387,6 +1389,11 @@ export interface components {
             memory?: number | null;
             /** Format: int32 */
             percent?: number | null;
+            /**
+             * Format: int32
+             * @description Of the whole card, where several devices share one: then only the first of them has it.
+             */
+            watts?: number | null;
         };
         /** @description A device with its node and holder. */
         DeviceView: components["schemas"]["Device"] & {
@@ -2391,6 +2398,10 @@ export interface components {
         };
         /** @description Why something is as it is: a stable word for programs, a sentence for people. */
         Reason: {
+            /** @description The names and numbers of the sentence (`job`, `free`, `node` and so on), for who says it in another language. */
+            about?: {
+                [key: string]: string;
+            };
             code: string;
             text: string;
         };
@@ -2746,6 +2757,8 @@ export interface components {
             limit?: components["schemas"]["Amounts"];
             /** @description What each of its people never exceeds. */
             per_user?: components["schemas"]["Amounts"];
+            /** @description A place in an object store for all its people, such as `s3://vision/data`, given to jobs as `$DANLU_SHARED_BUCKET`. */
+            shared_bucket?: string | null;
             /** @description A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`. */
             shared_folder?: string | null;
         };

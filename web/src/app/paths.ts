@@ -11,7 +11,7 @@ export const JOB_TABS = [
 ] as const;
 export type JobTab = (typeof JOB_TABS)[number];
 
-export const ADMIN_TABS = ["accounts", "members", "audit"] as const;
+export const ADMIN_TABS = ["accounts", "audit"] as const;
 export type AdminTab = (typeof ADMIN_TABS)[number];
 
 export const paths = {
@@ -24,10 +24,19 @@ export const paths = {
   /** A copy of a waiting job with changes, in its place. */
   replace: (id: number, set: Record<string, string>) =>
     `/submit?like=${id}&replaces=${id}&set=${encodeURIComponent(JSON.stringify(set))}`,
+  /** A job that runs a migrated snapshot. */
+  submitMigrated: (code: string, from: string, name: string) =>
+    `/submit?${new URLSearchParams({ code, from, name })}`,
   nodes: () => "/nodes",
   node: (name: string) => `/nodes/${encodeURIComponent(name)}`,
   quotas: () => "/quotas",
+  members: (workspace?: string) =>
+    workspace === undefined ? "/members" : `/members?workspace=${encodeURIComponent(workspace)}`,
   simulate: () => "/simulate",
+  migrate: () => "/migrate",
+  /** Not a page: the server answers it with a file. */
+  migrationReport: (code: string, report: string) =>
+    `/api/v1/migrations/${encodeURIComponent(code)}/reports/${encodeURIComponent(report)}`,
   profile: () => "/profile",
   admin: (tab: AdminTab = "accounts") => `/admin/${tab}`,
   signIn: () => "/sign-in",

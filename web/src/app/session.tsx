@@ -8,13 +8,15 @@ export function useMe(): Whoami {
   return useSuspenseQuery(whoami).data;
 }
 
-/** Whether one answers for a workspace. */
-function answersFor(me: Whoami, workspace: string): boolean {
+/** What one is to a workspace. Administrators answer for all of them. */
+export function roleIn(me: Whoami, workspace: string): "viewer" | "member" | "owner" | undefined {
   const { account } = me;
-  return (
-    account.admin || account.workspaces.some((one) => one.workspace === workspace && one.role === "owner")
-  );
+  if (account.admin) return "owner";
+  return account.workspaces.find((membership) => membership.workspace === workspace)?.role;
 }
+
+/** Whether one answers for a workspace. */
+const answersFor = (me: Whoami, workspace: string): boolean => roleIn(me, workspace) === "owner";
 
 /** Whether one may change a job: whoever submitted it, an owner of its workspace, an administrator. */
 function mayChange(me: Whoami, job: Pick<JobView, "owner" | "workspace">): boolean {

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Suspense, useEffect } from "react";
 import { useTranslation } from "react-i18next";
 import { Navigate, NavLink, Outlet, useLocation, useNavigate } from "react-router";
-import { answer, api, Refusal, unauthenticated } from "../api/client";
+import { answer, api, Refusal, unauthenticated, type Whoami } from "../api/client";
 import { useHints, useIsLive } from "../api/hints";
 import { whoami } from "../api/queries";
 import { chooseLanguage, LANGUAGES, type Language } from "../i18n";
@@ -37,7 +37,7 @@ export function Shell() {
         {t("nav.skip")}
       </a>
       <div className="shell">
-        <Side name={me.data.account.name} isAdmin={me.data.account.admin} />
+        <Side me={me.data} />
         <Suspense fallback={<Loading />}>
           <Outlet />
         </Suspense>
@@ -53,8 +53,9 @@ function Following() {
   return null;
 }
 
-function Side({ name, isAdmin }: { name: string; isAdmin: boolean }) {
+function Side({ me }: { me: Whoami }) {
   const { t } = useTranslation();
+  const { name, admin: isAdmin, workspaces } = me.account;
   // Groups leave room: development environments, data and images get lines of their own when they exist.
   const groups: { title: string; links: [string, string][] }[] = [
     {
@@ -63,6 +64,7 @@ function Side({ name, isAdmin }: { name: string; isAdmin: boolean }) {
         [paths.overview(), t("nav.overview")],
         [paths.jobs(), t("nav.jobs")],
         [paths.submit(), t("nav.submit")],
+        [paths.migrate(), t("nav.migrate")],
       ],
     },
     {
@@ -70,6 +72,9 @@ function Side({ name, isAdmin }: { name: string; isAdmin: boolean }) {
       links: [
         [paths.nodes(), t("nav.nodes")],
         [paths.quotas(), t("nav.quotas")],
+        ...(isAdmin || workspaces.length > 0
+          ? [[paths.members(), t("nav.members")] as [string, string]]
+          : []),
         [paths.simulate(), t("nav.simulate")],
       ],
     },
@@ -79,7 +84,6 @@ function Side({ name, isAdmin }: { name: string; isAdmin: boolean }) {
             title: t("nav.admin"),
             links: [
               [paths.admin("accounts"), t("nav.accounts")],
-              [paths.admin("members"), t("nav.members")],
               [paths.admin("audit"), t("nav.audit")],
             ] as [string, string][],
           },

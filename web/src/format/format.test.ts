@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { JobSpec } from "../api/client";
 import { bytes, bytesOf, coresOf, figure, resources } from "./amounts";
+import { filled } from "./sentence";
 import { duration, relative, spanSeconds } from "./time";
 
 test("durations show their two largest units", () => {
@@ -40,4 +41,11 @@ test("amounts are read and written", () => {
   expect(["500m", "8", "many"].map(coresOf)).toEqual([0.5, 8, undefined]);
   expect([0, 1023, 1536, 5 * 1024 ** 3].map(bytes)).toEqual(["0 B", "1023 B", "1.5 KiB", "5 GiB"]);
   expect([0.012345, 1.234, 12345.6].map(figure)).toEqual(["0.0123", "1.23", "12,346"]);
+});
+
+test("a sentence is said where all of its places are known", () => {
+  const template = "behind job {{job}}, {{free}} free";
+  expect(filled(template, { job: "7", free: "0" })).toBe("behind job 7, 0 free");
+  expect(filled(template, { job: "7" })).toBeUndefined();
+  expect(filled("", {})).toBeUndefined();
 });

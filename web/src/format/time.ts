@@ -25,18 +25,32 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["second", 1],
 ];
 
+/** One for each language: making one costs a hundred times what using it does, and lists use hundreds. */
+function perLanguage<T>(make: (language: string) => T): (language: string) => T {
+  const made = new Map<string, T>();
+  return (language) => {
+    const known = made.get(language) ?? make(language);
+    made.set(language, known);
+    return known;
+  };
+}
+
+const fromNow = perLanguage(
+  (language) => new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" }),
+);
+const inFull = perLanguage(
+  (language) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }),
+);
+
 /** "3 minutes ago", "in 2 hours". */
 export function relative(at: string, now: number, language: string): string {
   const seconds = Math.round((Date.parse(at) - now) / 1000);
   const [unit, size] = STEPS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
-  return new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" }).format(
-    Math.trunc(seconds / size),
-    unit,
-  );
+  return fromNow(language).format(Math.trunc(seconds / size), unit);
 }
 
 export function exact(at: string, language: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }).format(new Date(at));
+  return inFull(language).format(new Date(at));
 }
 
 /** "14:03:07.120", for lines of a log. */

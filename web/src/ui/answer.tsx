@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Refusal } from "../api/client";
 import { Button } from "./controls";
 
-type Asked<T> = {
+export type Asked<T> = {
   data: T | undefined;
   error: unknown;
   isPending: boolean;
@@ -42,15 +42,21 @@ export function Loading() {
   );
 }
 
+/** By the server's code in the reader's language, then the server's own words, which name what it is about. */
 export function Failure({ error, again }: { error: unknown; again?: () => unknown }) {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const message = error instanceof Error ? error.message : String(error);
-  const hint = error instanceof Refusal ? error.hint : undefined;
+  const refusal = error instanceof Refusal ? error : undefined;
+  const title =
+    refusal && i18n.language !== "en"
+      ? t(`problem.${refusal.code}` as "problem.internal", { defaultValue: "" })
+      : "";
   return (
     <div className="banner bad" role="alert">
       <div>
-        <p>{message}</p>
-        {hint ? <p className="muted">{hint}</p> : null}
+        {title ? <p>{title}</p> : null}
+        <p className={title ? "muted" : undefined}>{message}</p>
+        {refusal?.hint ? <p className="muted">{refusal.hint}</p> : null}
       </div>
       {again ? (
         <Button small onClick={again}>

@@ -192,6 +192,33 @@ export function SearchField(props: {
   );
 }
 
+/** The browser's own choice of files, or of a folder with everything in it. */
+export function FileField(props: {
+  label: string;
+  accept?: string;
+  isFolder?: boolean;
+  onFiles: (files: File[]) => unknown;
+}) {
+  const { label, accept, isFolder, onFiles } = props;
+  return (
+    <label className="file-field">
+      {label}
+      <input
+        type="file"
+        className="visually-hidden"
+        accept={accept}
+        multiple={isFolder}
+        {...(isFolder ? { webkitdirectory: "" } : {})}
+        onChange={(event) => {
+          onFiles([...(event.target.files ?? [])]);
+          // The same may be chosen again, after it has changed.
+          event.target.value = "";
+        }}
+      />
+    </label>
+  );
+}
+
 export function Switch({
   label,
   checked,

@@ -1,6 +1,6 @@
 /** The state of a job, by colour and by shape: neither alone is enough for everybody. */
+import { t } from "i18next";
 import type { ReactNode } from "react";
-import { useTranslation } from "react-i18next";
 import type { JobView } from "../api/client";
 
 const STATES = [
@@ -48,8 +48,8 @@ function StateShape({ state }: { state: StateWord }) {
   );
 }
 
+/** The language is asked for and not listened to, as in `reason.tsx`. */
 export function State({ state }: { state: StateWord }) {
-  const { t } = useTranslation();
   return (
     <span className={MOVING.has(state) ? "state moving" : "state"} style={tone(state)}>
       <StateShape state={state} />

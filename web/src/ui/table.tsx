@@ -1,6 +1,6 @@
 /** Lists. Long ones keep only the rows in sight in the document; rows have one height, so nothing jumps. */
-import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, type ReactNode, useEffect, useRef } from "react";
+import { useSight } from "./sight";
 
 export type Column<Row> = {
   key: string;
@@ -9,6 +9,8 @@ export type Column<Row> = {
   width?: number | string;
   end?: boolean;
   wrap?: boolean;
+  /** What is in it is never too wide for it. */
+  fits?: boolean;
   render: (row: Row) => ReactNode;
 };
 
@@ -28,26 +30,20 @@ type TableProps<Row> = {
 const ROW = 35;
 /** Fewer rows than this are simply all there. */
 const ALL_AT_ONCE = 60;
+/** More are asked for while this many are still to come: at a page a second nobody sees the end. */
+const NEAR_END = 100;
 
 export function Table<Row>(props: TableProps<Row>) {
   const { label, columns, rows, rowKey, empty, total, onEnd, narrow } = props;
   const box = useRef<HTMLDivElement>(null);
-  const isVirtual = rows.length > ALL_AT_ONCE;
-  const virtual = useVirtualizer({
-    count: isVirtual ? rows.length : 0,
-    getScrollElement: () => box.current,
-    estimateSize: () => ROW,
-    overscan: 12,
-  });
-  const items = virtual.getVirtualItems();
-  const first = items[0]?.index ?? 0;
-  const last = items.at(-1)?.index ?? -1;
-  const shown = isVirtual ? rows.slice(first, last + 1) : rows;
-  const above = isVirtual ? first * ROW : 0;
-  const below = isVirtual ? (rows.length - 1 - last) * ROW : 0;
+  const isLong = rows.length > ALL_AT_ONCE;
+  const sight = useSight(box, ROW, rows.length);
+  const { first, end } = isLong ? sight : { first: 0, end: rows.length };
+  const above = first * ROW;
+  const below = (rows.length - end) * ROW;
   useEffect(() => {
-    if (isVirtual && last >= rows.length - 30) onEnd?.();
-  }, [isVirtual, last, rows.length, onEnd]);
+    if (isLong && end >= rows.length - NEAR_END) onEnd?.();
+  }, [isLong, end, rows.length, onEnd]);
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard
@@ -73,7 +69,7 @@ export function Table<Row>(props: TableProps<Row>) {
         </thead>
         <tbody>
           {above > 0 ? <Spacer height={above} columns={columns.length} /> : null}
-          {shown.map((row, index) => (
+          {rows.slice(first, end).map((row, index) => (
             <TableRow key={rowKey(row)} row={row} columns={columns} index={first + index + 2} />
           ))}
           {below > 0 ? <Spacer height={below} columns={columns.length} /> : null}
@@ -106,7 +102,9 @@ const TableRow = memo(function TableRow<Row>({
 }) as <Row>(props: { row: Row; columns: Column<Row>[]; index: number }) => ReactNode;
 
 function cellClass<Row>(column: Column<Row>): string | undefined {
-  const words = [column.end ? "end" : "", column.wrap ? "wrap" : ""].filter(Boolean);
+  const words = [column.end ? "end" : "", column.wrap ? "wrap" : "", column.fits ? "fits" : ""].filter(
+    Boolean,
+  );
   return words.length > 0 ? words.join(" ") : undefined;
 }
 

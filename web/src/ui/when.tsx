@@ -1,6 +1,6 @@
-/** Times: relative where people read, exact on hover. One clock moves them all. */
+/** Times: relative where people read, exact on hover. One clock moves them all, and draws those whose text changes. */
+import i18next from "i18next";
 import { useSyncExternalStore } from "react";
-import { useTranslation } from "react-i18next";
 import { duration, exact, relative } from "../format/time";
 
 const listeners = new Set<() => void>();
@@ -22,26 +22,32 @@ function subscribe(listener: () => void) {
   };
 }
 
-const useNow = () => useSyncExternalStore(subscribe, () => now);
+/** The clock may have stood still while nobody listened. */
+function readClock(): number {
+  if (!timer) now = Date.now();
+  return now;
+}
+
+// The language is asked for and not listened to: whoever shows a time is drawn again when it changes, and long lists
+// have hundreds of times.
 
 export function When({ at }: { at: string }) {
-  const { i18n } = useTranslation();
-  const now = useNow();
+  const text = useSyncExternalStore(subscribe, () => relative(at, readClock(), i18next.language));
   return (
-    <time dateTime={at} title={exact(at, i18n.language)} className="number">
-      {relative(at, now, i18n.language)}
+    <time dateTime={at} title={exact(at, i18next.language)} className="number">
+      {text}
     </time>
   );
 }
 
 /** How long from one time to another, or until now. */
 export function Lasting({ from, to }: { from: string; to?: string | null }) {
-  const { i18n } = useTranslation();
-  const now = useNow();
-  const end = to ? Date.parse(to) : now;
+  const text = useSyncExternalStore(subscribe, () =>
+    duration((to ? Date.parse(to) : readClock()) - Date.parse(from)),
+  );
   return (
-    <span className="number" title={exact(from, i18n.language)}>
-      {duration(end - Date.parse(from))}
+    <span className="number" title={exact(from, i18next.language)}>
+      {text}
     </span>
   );
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use danlu_migrate::project::{self, Destination, Report};
-use danlu_migrate::{Distributed, Kind, Options, TorchVersion, report, versions};
+use danlu_migrate::{Distributed, Kind, Options, Portable, TorchVersion, report, versions};
 use jiff::Zoned;
 
 use crate::failure::{FAILED, Failure, USAGE};
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// The folder of the project
     #[arg(short, long, value_name = "FOLDER")]
     input: PathBuf,
-    /// Where the migrated copy goes: `FOLDER/NAME_msft`, with `--distributed` `FOLDER/NAME_msft_multi`
+    /// Where the copy goes: `FOLDER/NAME_msft`, with `--distributed` `FOLDER/NAME_msft_multi`, of portable code `FOLDER/NAME_portable`
     #[arg(short, long, value_name = "FOLDER", required_unless_present_any = ["in_place", "check", "diff"])]
     output: Option<PathBuf>,
     /// The version of PyTorch whose lists of supported calls are asked [default: the newest listed]
@@ -49,6 +49,12 @@ pub(crate) struct Arguments {
     /// Names counterparts of `torch_npu` that compute the same faster
     #[arg(long)]
     similar: bool,
+    /// Makes code for both kinds of devices instead, from code for either: each file finds out which device there is
+    #[arg(long, conflicts_with_all = ["distributed", "specify_device", "modelarts", "similar"])]
+    reverse: bool,
+    /// The same with a module `portable_device.py` that the files ask
+    #[arg(long, conflicts_with_all = ["distributed", "specify_device", "modelarts", "similar", "reverse"])]
+    portable: bool,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -76,10 +82,19 @@ enum Format {
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let distributed = distributed(&arguments)?;
+    let portable = match (arguments.reverse, arguments.portable) {
+        (_, true) => Some(Portable::Shim),
+        (true, false) => Some(Portable::Inline),
+        (false, false) => None,
+    };
     let name = project_name(&arguments.input)?;
     let destination = match (&arguments.output, arguments.in_place) {
         (Some(output), _) => {
-            let suffix = if distributed.is_some() { "_msft_multi" } else { "_msft" };
+            let suffix = match (&distributed, portable) {
+                (Some(_), _) => "_msft_multi",
+                (None, Some(_)) => "_portable",
+                (None, None) => "_msft",
+            };
             Destination::Folder(output.join(format!("{name}{suffix}")))
         }
         (None, true) => Destination::InPlace,
@@ -91,13 +106,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         similar: arguments.similar,
         specify_device: arguments.specify_device,
         modelarts: arguments.modelarts,
+        portable,
     };
     let is_writing = matches!(destination, Destination::Folder(_));
     let with_diffs = is_writing || arguments.diff || arguments.format == Some(Format::Html);
     let report = project::migrate(&arguments.input, &destination, &options, with_diffs).map_err(failed)?;
     if let Destination::Folder(folder) = &destination {
         let at = Zoned::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
-        let reports = project::write_reports(folder, &report, &options, &name, &at).map_err(failed)?;
+        let reports = folder.join(project::REPORTS);
+        project::write_reports(&reports, &report, &options, &name, Some(&at)).map_err(failed)?;
         output::say(format!(
             "the migrated project is in `{}`, what was done to it in `{}`",
             folder.display(),
@@ -140,11 +157,9 @@ fn distributed(arguments: &Arguments) -> Result<Option<Distributed>, Failure> {
     // The vendor's tool takes the path of the file, ours also one inside of the project.
     let inside = main.strip_prefix(&arguments.input).unwrap_or(&main);
     let main = inside.to_string_lossy().replace('\\', "/");
-    let is_name = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if !model.split('.').all(is_name) {
-        return Err(Failure::new(format!("`{model}` is not the name of a variable")).with_code(USAGE));
-    }
-    Ok(Some(Distributed { main, model: model.clone() }))
+    let distributed = Distributed::new(main, model)
+        .ok_or_else(|| Failure::new(format!("`{model}` is not the name of a variable")).with_code(USAGE))?;
+    Ok(Some(distributed))
 }
 
 fn torch_version(asked: Option<&str>) -> Result<TorchVersion, Failure> {
@@ -178,7 +193,9 @@ fn failed(error: project::ProjectError) -> Failure {
         project::ProjectError::NoMain { .. } => {
             Some("name the entry script relative to the project, such as `tools/train.py`")
         }
-        project::ProjectError::Read { .. } | project::ProjectError::Write { .. } => None,
+        project::ProjectError::Read { .. }
+        | project::ProjectError::Write { .. }
+        | project::ProjectError::GivenUp => None,
     };
     let failure = Failure::new(error.to_string());
     let failure = match std::error::Error::source(&error) {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
 use crate::failure::Failure;
-use crate::{output, target, words};
+use crate::{migration, output, target, words};
 
 const MOST_EVENTS: u32 = 200;
 
@@ -86,6 +86,9 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
         facts.insert(1, ("progress", words::progress(progress, now)));
     }
     facts.extend(spec.code.clone().map(|code| ("code", code)));
+    if let Some(original) = spec.labels.get(migration::LABEL) {
+        facts.push(("migrated", format!("from {original}; its report is `danlu-migration/report.html`")));
+    }
     facts.extend(spec.working_directory.clone().map(|folder| ("folder", folder)));
     facts.extend(spec.max_time.map(|time| ("max time", time.to_string())));
     facts.extend(job.exit_code.map(|code| ("exit code", code.to_string())));

@@ -55,11 +55,13 @@ pub(crate) async fn submit(
     flags: &JobFlags,
 ) -> Result<(Client, JobView), Failure> {
     let mut draft = flags.draft()?;
-    let (mut spec, code) = draft.finish()?;
+    let (spec, code) = draft.finish()?;
+    let mut spec = flags.migration.on_ascend(spec)?;
     let client = client()?;
     if let Some(folder) = folder_of(&code) {
         spec.code = Some(upload::code(&client, folder).await?);
     }
+    flags.migration.migrate(&client, &mut spec).await?;
     let job = client.job_submit(&spec, flags.key.as_deref()).await.map_err(|error| refused(error, &draft))?;
     output::say(format!("submitted job {} ({})", job.id, job.name));
     Ok((client, job))
@@ -71,6 +73,7 @@ async fn dry_run(
 ) -> Result<ExitCode, Failure> {
     let mut draft = arguments.job.draft()?;
     let (spec, _) = draft.finish()?;
+    let spec = arguments.job.migration.on_ascend(spec)?;
     let explanation = client()?.job_dry_run(&spec).await.map_err(|error| refused(error, &draft))?;
     if arguments.json {
         output::json(&explanation)?;

@@ -133,6 +133,7 @@ pub(crate) fn rules_table(workspace: &WorkspaceView) -> Table {
         ("images", (!rules.images.is_empty()).then(|| rules.images.join(", "))),
         ("idle jobs", idle),
         ("shared folder", rules.shared_folder.clone()),
+        ("shared bucket", rules.shared_bucket.clone()),
         ("used", Some(used(&workspace.used))),
     ];
     let mut table = table::new(["rule", "value"]);

@@ -24,9 +24,11 @@ fn a_sample_is_what_happened_between_two_looks() {
         written: Some(3),
         sent: None,
     };
-    let devices = [(3, DeviceUse { percent: Some(97), memory: Some(1 << 30) })].into();
+    let devices =
+        [(3, DeviceUse { percent: Some(97), memory: Some(1 << 30), watts: Some(310), celsius: Some(61) })]
+            .into();
     let sample = sample(&before, &now, SECOND * 5, Timestamp::UNIX_EPOCH, devices);
-    insta::assert_snapshot!(serde_json::to_string(&sample).unwrap(), @r#"{"at":"1970-01-01T00:00:00Z","cores":2.0,"memory":7,"read":200,"received":0,"devices":{"3":{"percent":97,"memory":1073741824}}}"#);
+    insta::assert_snapshot!(serde_json::to_string(&sample).unwrap(), @r#"{"at":"1970-01-01T00:00:00Z","cores":2.0,"memory":7,"read":200,"received":0,"devices":{"3":{"percent":97,"memory":1073741824,"watts":310,"celsius":61}}}"#);
     assert_eq!((is_busy(&sample, true), is_busy(&sample, false)), (Some(true), Some(true)));
 }
 
@@ -36,7 +38,7 @@ fn devices_decide_where_there_are_any() {
         sample(&Counters::default(), &Counters::default(), SECOND, Timestamp::UNIX_EPOCH, [].into());
     assert_eq!((is_busy(&seen, true), is_busy(&seen, false)), (None, None), "nobody knows");
     seen.cores = Some(1.0);
-    seen.devices.insert(0, DeviceUse { percent: Some(0), memory: None });
+    seen.devices.insert(0, DeviceUse { percent: Some(0), ..DeviceUse::default() });
     assert_eq!(is_busy(&seen, true), Some(false), "it only waits, with a busy processor");
 }
 

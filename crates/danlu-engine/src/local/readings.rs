@@ -77,6 +77,8 @@ fn lay_down(path: &Path, readings: &BTreeMap<u32, Reading>) -> io::Result<()> {
     let in_use = |reading: &Reading| DeviceUse {
         percent: reading.utilisation_percent,
         memory: reading.memory_used.map(|bytes| bytes.0),
+        watts: reading.power_watts,
+        celsius: reading.temperature_celsius,
     };
     let devices = readings.iter().map(|(index, reading)| (*index, in_use(reading))).collect();
     let bytes = serde_json::to_vec(&NodeReadings { at: Timestamp::now(), devices })?;

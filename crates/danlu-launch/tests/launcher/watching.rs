@@ -61,7 +61,7 @@ fn devices_that_work_are_no_hang_and_stand_in_the_samples() {
     launch.options.hang_after = Some(Span::from_seconds(1));
     let file = RunLayout { data: bench.path().to_owned() }.readings_file(&launch.node);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let busy = DeviceUse { percent: Some(88), memory: Some(5) };
+    let busy = DeviceUse { percent: Some(88), memory: Some(5), watts: Some(310), celsius: Some(61) };
     let readings = NodeReadings { at: Timestamp::now(), devices: [(2, busy), (3, busy)].into() };
     fs::write(file, serde_json::to_vec(&readings).unwrap()).unwrap();
     let mut launched = Launched::start(launch);

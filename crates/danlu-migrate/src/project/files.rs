@@ -19,6 +19,8 @@ pub enum FileKind {
     /// YAML and JSON.
     Configuration,
     Requirements,
+    /// The dependencies of a pyproject.toml.
+    Pyproject,
     /// C++ and CUDA sources, in which operators are looked for.
     Cuda,
     Other,
@@ -41,7 +43,8 @@ pub(super) struct Tree {
 }
 
 /// What tools keep beside sources, and our own reports.
-const SKIPPED: &[&str] = &[".git", "__pycache__", ".mypy_cache", ".pytest_cache", "transplant_result_file"];
+const SKIPPED: &[&str] =
+    &[".git", "__pycache__", ".mypy_cache", ".pytest_cache", super::REPORTS, super::PLATFORM_REPORTS];
 
 /// Larger files are data, whatever they are called.
 const LARGEST_BYTES: u64 = 10 << 20;
@@ -67,13 +70,14 @@ fn walk(root: &Path, folder: &str, tree: &mut Tree) -> Result<(), ProjectError> 
         let Ok(name) = entry.file_name().into_string() else { continue };
         let relative = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
         let kind = entry.file_type().map_err(failed)?;
+        if SKIPPED.contains(&name.as_str()) && !kind.is_file() {
+            continue;
+        }
         if kind.is_symlink() {
             tree.links.push((relative, fs::read_link(entry.path()).map_err(failed)?));
         } else if kind.is_dir() {
-            if !SKIPPED.contains(&name.as_str()) {
-                tree.folders.push(relative.clone());
-                walk(root, &relative, tree)?;
-            }
+            tree.folders.push(relative.clone());
+            walk(root, &relative, tree)?;
         } else if kind.is_file() {
             let is_large = entry.metadata().is_ok_and(|metadata| metadata.len() > LARGEST_BYTES);
             let kind = if is_large { FileKind::Other } else { kind_of(&name) };
@@ -96,6 +100,7 @@ pub(super) fn kind_of(name: &str) -> FileKind {
         "yml" | "yaml" if is_environment => FileKind::Requirements,
         "yml" | "yaml" => FileKind::Configuration,
         "json" if !stem.contains("lock") => FileKind::Configuration,
+        "toml" if stem == "pyproject" => FileKind::Pyproject,
         "cu" | "cuh" | "cpp" | "cc" | "cxx" => FileKind::Cuda,
         _ if matches!(stem, "makefile" | "dockerfile" | "gnumakefile") => FileKind::Shell,
         _ => FileKind::Other,
@@ -118,6 +123,7 @@ mod tests {
             "requirements-dev.txt",
             "environment.yml",
             "c.yaml",
+            "pyproject.toml",
             "k.cu",
             "x.png",
         ]
@@ -133,6 +139,7 @@ mod tests {
                 FileKind::Requirements,
                 FileKind::Requirements,
                 FileKind::Configuration,
+                FileKind::Pyproject,
                 FileKind::Cuda,
                 FileKind::Other
             ]

@@ -1,11 +1,13 @@
 //! Writing: whole files or nothing, with the mode they had.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::files::Tree;
+use super::files::{SourceFile, Tree};
 use super::{Destination, ProjectError};
+use crate::portable;
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> ProjectError {
     let path = path.to_owned();
@@ -69,6 +71,26 @@ pub(super) fn replace(
         Ok(())
     };
     write().map_err(failed(&to))
+}
+
+/// The module that says which device there is, wherever a file imports it from.
+pub(super) fn add_shims<'f>(
+    copy: &Path,
+    changed: impl Iterator<Item = &'f SourceFile>,
+) -> Result<(), ProjectError> {
+    let mut folders = BTreeSet::new();
+    for file in changed {
+        folders.insert(portable::shim_folder(&file.path, &file.module.package));
+        // Modules in folders that are no packages are found from the folder of the script that is started.
+        if file.module.package.is_empty() {
+            folders.insert("");
+        }
+    }
+    for folder in folders {
+        let path = copy.join(folder).join(format!("{}.py", portable::SHIM_NAME));
+        fs::write(&path, portable::SHIM).map_err(failed(&path))?;
+    }
+    Ok(())
 }
 
 /// What ModelArts needs, beside the migrated program.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::portable;
 use crate::rules::RULES;
 
 pub fn rules_markdown() -> String {
@@ -10,10 +11,10 @@ pub fn rules_markdown() -> String {
          unmistakable; *likely* is what a reader would do without asking; *needs a person* is reported and never changed.\n\n\
          | rule | grade |\n|---|---|\n",
     );
-    for rule in RULES {
+    for rule in RULES.iter().chain(portable::RULES) {
         let _ = writeln!(text, "| [`{0}`](#{0}) | {1} |", rule.name, rule.grade.name());
     }
-    for rule in RULES {
+    for rule in RULES.iter().chain(portable::RULES) {
         let _ = write!(text, "\n## {}\n\n{}\n\n{}\n\n", rule.name, rule.what, rule.why);
         let _ = write!(text, "```text\n{}```\n", rule.before);
         if rule.after == rule.before {

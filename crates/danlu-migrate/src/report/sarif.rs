@@ -9,6 +9,7 @@ use crate::rules::RULES;
 pub fn sarif(report: &Report) -> Value {
     let rules: Vec<Value> = RULES
         .iter()
+        .chain(crate::portable::RULES)
         .map(|rule| {
             json!({
                 "id": rule.name,

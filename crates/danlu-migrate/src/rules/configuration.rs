@@ -1,7 +1,7 @@
 //! YAML and JSON.
 
 use super::{Grade, Rule};
-use crate::checker::Hooks;
+use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
     name: "configuration",

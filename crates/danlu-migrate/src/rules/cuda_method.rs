@@ -4,8 +4,9 @@ use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged as _;
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Method, Reference};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Method, Reference};
 use crate::scope::ScopeKind;
 
 pub(crate) const RULE: Rule = Rule {

@@ -1,8 +1,9 @@
 //! Libraries that exist for CUDA only.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::Hooks;
 use ruff_python_ast::{StmtImport, StmtImportFrom};
 use ruff_text_size::TextRange;
 

@@ -1,8 +1,9 @@
 //! `torch.nn.DataParallel`.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Reference};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Reference};
 use ruff_text_size::Ranged as _;
 
 pub(crate) const RULE: Rule = Rule {

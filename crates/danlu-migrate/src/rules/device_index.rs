@@ -1,7 +1,8 @@
 //! Devices given as bare numbers.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks};
+use crate::checker::Checker;
+use crate::hooks::Hooks;
 use crate::scope::Binding;
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged as _;
@@ -56,24 +57,11 @@ const MAKERS: &[&str] = &[
 ];
 
 fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCall) {
-    let (last, is_method) = match &*call.func {
-        Expr::Attribute(attribute) => (attribute.attr.as_str(), true),
-        Expr::Name(name) => (name.id.as_str(), false),
-        _ => return,
+    let Some(argument) = argument(checker, call) else { return };
+    let last = match &*call.func {
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => checker.text(&*call.func),
     };
-    let argument = match last {
-        "to" | "to_empty" if is_method => call
-            .arguments
-            .find_keyword("device")
-            .map(|keyword| &keyword.value)
-            .or(call.arguments.args.first()),
-        "device" if call.arguments.args.len() == 1 && is_torch(checker, call) => call.arguments.args.first(),
-        _ if MAKERS.contains(&last) && (last.starts_with("new_") || is_torch(checker, call)) => {
-            call.arguments.find_keyword("device").map(|keyword| &keyword.value)
-        }
-        _ => None,
-    };
-    let Some(argument) = argument else { return };
     // The current device is the one that a type without a number means.
     if let Expr::Call(inner) = argument
         && inner.arguments.is_empty()
@@ -94,13 +82,29 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
     checker.replace_with_npu(rule, grade, argument.range(), new, message);
 }
 
+/// The argument of a call that is a device.
+pub(crate) fn argument<'a>(checker: &Checker<'a>, call: &'a ExprCall) -> Option<&'a Expr> {
+    let (last, is_method) = match &*call.func {
+        Expr::Attribute(attribute) => (attribute.attr.as_str(), true),
+        Expr::Name(name) => (name.id.as_str(), false),
+        _ => return None,
+    };
+    let device = || call.arguments.find_keyword("device").map(|keyword| &keyword.value);
+    match last {
+        "to" | "to_empty" if is_method => device().or(call.arguments.args.first()),
+        "device" if call.arguments.args.len() == 1 && is_torch(checker, call) => call.arguments.args.first(),
+        _ if MAKERS.contains(&last) && (last.starts_with("new_") || is_torch(checker, call)) => device(),
+        _ => None,
+    }
+}
+
 fn is_torch<'a>(checker: &Checker<'a>, call: &'a ExprCall) -> bool {
     checker.scopes.path(&call.func).is_some_and(|path| path.is_in("torch"))
 }
 
 /// How sure it is that an expression is a number. Only names and attributes besides literals: they fit into an f-string
 /// on every Python, and reading them twice would do no harm either.
-fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<Grade> {
+pub(crate) fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<Grade> {
     match expression {
         Expr::NumberLiteral(literal) => literal.value.is_int().then_some(Grade::Safe),
         Expr::Name(name) => match checker.scopes.bindings(name.id.as_str())? {

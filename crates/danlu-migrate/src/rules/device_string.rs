@@ -1,8 +1,9 @@
 //! `"cuda"`, `"cuda:0"` and `f"cuda:{i}"` where they are devices.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Shape, Text};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Shape, Text};
 use crate::roles::Role;
 
 pub(crate) const RULE: Rule = Rule {
@@ -21,7 +22,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
-    let Some(spelled) = spelled(text.value, text.shape) else { return };
+    let Some(spelled) = spelled("cuda", text.value, text.shape) else { return };
     let range = text.range;
     let role = checker.role(range);
     let grade = match (role, spelled) {
@@ -48,11 +49,17 @@ enum Spelled {
     Numbered,
 }
 
-fn spelled(value: &str, shape: Shape) -> Option<Spelled> {
-    if value == "cuda" && shape == Shape::Whole {
+/// Whether a text spells the device type `word`, and if so, whether without a number.
+pub(crate) fn spells(word: &str, value: &str, shape: Shape) -> Option<bool> {
+    spelled(word, value, shape).map(|spelled| spelled == Spelled::Bare)
+}
+
+fn spelled(word: &str, value: &str, shape: Shape) -> Option<Spelled> {
+    let number = value.strip_prefix(word)?;
+    if number.is_empty() && shape == Shape::Whole {
         return Some(Spelled::Bare);
     }
-    let number = value.strip_prefix("cuda:")?;
+    let number = number.strip_prefix(':')?;
     let is_number = match shape {
         Shape::Whole => {
             number.is_empty()

@@ -5,8 +5,9 @@ use ruff_python_ast::{Expr, ExprCall, Stmt, StmtAssign, StmtFor};
 use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::Hooks;
 use crate::scope::Binding;
 
 pub(crate) const RULE: Rule = Rule {

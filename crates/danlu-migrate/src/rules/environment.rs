@@ -4,8 +4,9 @@ use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::{TextRange, TextSize};
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Shape, Text};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Shape, Text};
 use crate::text::words;
 
 pub(crate) const RULE: Rule = Rule {
@@ -35,6 +36,11 @@ const FAMILIES: &[&str] = &["CUDA_", "NCCL_", "TORCH_NCCL_", "CUBLAS_", "CUDNN_"
 
 pub(crate) fn counterpart(name: &str) -> Option<&'static str> {
     COUNTERPARTS.iter().find(|(cuda, _)| *cuda == name).map(|(_, npu)| *npu)
+}
+
+/// Whether a word is a variable that has a counterpart, on either side.
+pub(crate) fn is_of_one_device(name: &str) -> bool {
+    COUNTERPARTS.iter().any(|(cuda, npu)| *cuda == name || *npu == name)
 }
 
 /// Whether a word is a variable that only CUDA's libraries read.

@@ -1,8 +1,9 @@
 //! Idioms of `DeepSpeed`, Megatron, accelerate, Lightning and transformers.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Shape, Text};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Shape, Text};
 use ruff_python_ast::{AnyNodeRef, StmtImport, StmtImportFrom};
 use ruff_text_size::TextRange;
 

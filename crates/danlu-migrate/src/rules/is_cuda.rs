@@ -1,8 +1,9 @@
 //! `tensor.is_cuda`.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Method};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Method};
 
 pub(crate) const RULE: Rule = Rule {
     name: "is-cuda",

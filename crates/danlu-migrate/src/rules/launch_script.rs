@@ -1,7 +1,7 @@
 //! What starts a training: shell scripts, Makefiles, Dockerfiles.
 
 use super::{Grade, Rule};
-use crate::checker::Hooks;
+use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
     name: "launch-script",

@@ -4,7 +4,8 @@ use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::{Ranged as _, TextRange, TextSize};
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks};
+use crate::checker::Checker;
+use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
     name: "modelarts",

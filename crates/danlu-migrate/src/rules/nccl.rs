@@ -1,8 +1,9 @@
 //! NCCL in every guise.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Reference, Shape, Text};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Reference, Shape, Text};
 use ruff_python_ast::{AnyNodeRef, StmtImportFrom};
 use ruff_text_size::Ranged as _;
 
@@ -30,7 +31,9 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
     let new = match text.value {
         "nccl" => "hccl".to_owned(),
         "NCCL" => "HCCL".to_owned(),
-        pairs if is_pairs(pairs) => pairs.replace("cuda:", "npu:").replace(":nccl", ":hccl"),
+        pairs if is_pairs(pairs) && pairs.contains("nccl") => {
+            pairs.replace("cuda:", "npu:").replace(":nccl", ":hccl")
+        }
         _ => return,
     };
     // In capitals it is the library's name as often as the backend's.
@@ -57,8 +60,8 @@ fn is_backend(checker: &Checker<'_>) -> bool {
 }
 
 /// `cpu:gloo,cuda:nccl`
-fn is_pairs(text: &str) -> bool {
-    text.contains("nccl")
+pub(crate) fn is_pairs(text: &str) -> bool {
+    (text.contains("nccl") || text.contains("hccl"))
         && text.split(',').all(|pair| {
             pair.split_once(':').is_some_and(|(device, backend)| {
                 [device, backend]

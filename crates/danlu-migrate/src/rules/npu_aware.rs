@@ -1,7 +1,7 @@
 //! Code that knows NPUs already.
 
 use super::{Grade, Rule};
-use crate::checker::Hooks;
+use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
     name: "npu-aware",

@@ -1,7 +1,7 @@
 //! Files that Python 3 cannot read.
 
 use super::{Grade, Rule};
-use crate::checker::Hooks;
+use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
     name: "unreadable",

@@ -1,7 +1,7 @@
 //! requirements.txt and environments of conda.
 
 use super::{Grade, Rule};
-use crate::checker::Hooks;
+use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
     name: "requirements",

@@ -1,8 +1,9 @@
 //! `"torch.cuda.FloatTensor"` and types in double precision.
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Reference, Shape, Text};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Reference, Shape, Text};
 use ruff_text_size::Ranged as _;
 
 pub(crate) const RULE: Rule = Rule {

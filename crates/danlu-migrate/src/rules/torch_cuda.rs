@@ -4,8 +4,9 @@ use ruff_python_ast::{Expr, ExprCall, StmtImport, StmtImportFrom};
 use ruff_text_size::Ranged as _;
 
 use super::{Grade, Rule};
-use crate::checker::{Checker, Hooks, Reference};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Reference};
 use crate::support::Support;
 
 pub(crate) const RULE: Rule = Rule {

@@ -1,8 +1,9 @@
 //! Calls of PyTorch that the vendor lists as unsupported, or not at all.
 
 use super::{Grade, Rule, torch_cuda};
-use crate::checker::{Checker, Hooks, Reference};
+use crate::checker::Checker;
 use crate::finding::Kind;
+use crate::hooks::{Hooks, Reference};
 use crate::support::Support;
 use ruff_text_size::Ranged as _;
 

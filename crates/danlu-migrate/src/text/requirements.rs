@@ -83,7 +83,7 @@ fn on_line(line: &str, offset: usize, newline: &str, is_added: &mut bool, outcom
     }
 }
 
-fn pinned(rest: &str) -> Option<&str> {
+pub(crate) fn pinned(rest: &str) -> Option<&str> {
     let rest = rest.trim_start();
     let version = rest.strip_prefix("===").or(rest.strip_prefix("==")).or(rest.strip_prefix('='))?;
     // conda: `pytorch=2.1.0=py3.10_cuda11.8_cudnn8`
@@ -95,7 +95,7 @@ fn is_cuda_index(item: &str) -> bool {
     item.starts_with("--") && item.contains("download.pytorch.org/whl/cu")
 }
 
-fn cuda_only_package(name: &str) -> Option<&'static str> {
+pub(crate) fn cuda_only_package(name: &str) -> Option<&'static str> {
     let is_runtime =
         name.starts_with("nvidia_") || matches!(name, "cudatoolkit" | "pytorch_cuda" | "cudnn" | "nccl");
     if is_runtime {
@@ -119,7 +119,7 @@ fn comment_out(line: &str, start: usize, reason: &str, outcome: &mut Outcome) {
     outcome.edits.push(edited((start, end), replacement, format!("comment out {item}")));
 }
 
-fn edited(place: (usize, usize), replacement: String, message: String) -> Edit {
+pub(crate) fn edited(place: (usize, usize), replacement: String, message: String) -> Edit {
     let rule = requirements::RULE.name;
     Edit { start: place.0, end: place.1, replacement, rule, grade: Grade::Likely, message }
 }

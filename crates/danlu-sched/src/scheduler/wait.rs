@@ -168,6 +168,33 @@ impl WaitReason {
 
     /// The reason as lists show it; `spec` is that of the job which waits.
     pub fn reason(&self, spec: &JobSpec) -> Reason {
-        Reason { code: self.code().as_str().to_owned(), text: words::wait_sentence(self, spec) }
+        let reason = Reason::new(self.code().as_str(), words::wait_sentence(self, spec));
+        match self {
+            WaitReason::DevicesBusy { free, most_on_one_node } => reason
+                .with("asked", words::alternatives(spec))
+                .with("free", free)
+                .with("most", most_on_one_node),
+            WaitReason::CpusBusy { most_on_one_node } => {
+                reason.with("asked", spec.cpus).with("most", most_on_one_node)
+            }
+            WaitReason::MemoryBusy { most_on_one_node } => {
+                reason.with("asked", spec.memory.unwrap_or_default()).with("most", most_on_one_node)
+            }
+            WaitReason::BehindOthers { head: job } | WaitReason::Reserved { for_job: job } => {
+                reason.with("job", job)
+            }
+            WaitReason::WorkspaceLimit { resource, used, limit }
+            | WaitReason::UserLimit { resource, used, limit } => reason
+                .with("workspace", &spec.workspace)
+                .with("resource", resource.as_str())
+                .with("used", used)
+                .with("limit", limit),
+            WaitReason::GuaranteedToOthers { resource, .. } => reason.with("resource", resource.as_str()),
+            WaitReason::KeepsAway { node, until } => reason.with("node", node).with("until", until),
+            WaitReason::Preempting { victims } => reason.with("jobs", victims.len()),
+            WaitReason::BackOff { not_before } => reason.with("until", not_before),
+            WaitReason::NoSuchDevices => reason.with("asked", words::asked(spec)),
+            WaitReason::NotYetConsidered => reason,
+        }
     }
 }

@@ -12,6 +12,7 @@ mod invitations;
 mod jobs;
 mod keys;
 mod logs;
+mod migrations;
 mod oidc;
 mod second_factor;
 mod secrets;
@@ -31,9 +32,10 @@ use danlu_types::{Problem, ProblemCode};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::Ref;
+use utoipa::openapi::schema::{Ref, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -116,6 +118,8 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(workspaces::sharing, workspaces::set_sharing))
         .routes(routes!(cluster::hints))
         .routes(routes!(code::look, code::upload))
+        .routes(routes!(migrations::migrate))
+        .routes(routes!(migrations::report))
         .routes(routes!(signing_in::sign_in, signing_in::sign_out))
         .routes(routes!(invitations::register))
         .routes(routes!(signing_in::set_password))
@@ -156,6 +160,11 @@ pub fn openapi_json() -> String {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     if let Some(components) = &mut document.components {
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        // A view of a workspace is its rules and more, which rules that are described as complete would forbid. Unknown
+        // ones are refused all the same.
+        if let Some(RefOr::T(Schema::Object(rules))) = components.schemas.get_mut("Workspace") {
+            rules.additional_properties = None;
+        }
     }
     for item in document.paths.paths.values_mut() {
         let methods =

@@ -32,8 +32,13 @@ impl Directory {
         workspace.parse().is_ok_and(|name| self.register().account(&name).is_some())
     }
 
-    pub(crate) fn shared_folder(&self, workspace: &str) -> Option<String> {
-        self.register().sharing().workspace(workspace).shared_folder.clone()
+    /// Where the people of a workspace keep what they share, as its jobs find it in their environment.
+    pub(crate) fn shared_places(&self, workspace: &str) -> impl Iterator<Item = (String, String)> + use<> {
+        let register = self.register();
+        let rules = register.sharing().workspace(workspace);
+        let places =
+            [("DANLU_SHARED_DIR", &rules.shared_folder), ("DANLU_SHARED_BUCKET", &rules.shared_bucket)];
+        places.map(|(name, place)| place.clone().map(|place| (name.to_owned(), place))).into_iter().flatten()
     }
 
     /// The job as its workspace takes it, and why it needs approval, if it does.
@@ -174,6 +179,7 @@ fn takes_other_share(before: &Workspace, after: &Workspace) -> bool {
             rules.approve_above,
             rules.highest_priority,
             rules.shared_folder.clone(),
+            rules.shared_bucket.clone(),
         )
     };
     share(before) != share(after)

@@ -92,8 +92,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
         return Launched::Later;
     };
-    let shared = app.directory.shared_folder(&job.spec.workspace);
-    file.env.extend(shared.map(|folder| ("DANLU_SHARED_DIR".to_owned(), folder)));
+    file.env.extend(app.directory.shared_places(&job.spec.workspace));
     file.user = match app.users.of(&job.owner).await {
         Ok(user) => user,
         Err(error @ (UnixUserError::Store(_) | UnixUserError::LookUp { .. })) => {

@@ -24,6 +24,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /simulations" => {
             json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
         }
+        "POST /migrations" => json!({ "code": format!("sha256:{}", "0".repeat(64)) }),
         "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
         "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
         "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
@@ -65,6 +66,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /hints"
         | "PUT /code/{digest}"
         | "HEAD /code/{digest}"
+        | "GET /migrations/{code}/reports/{report}"
         | "DELETE /session"
         | "POST /sign_in_link"
         | "GET /whoami"
@@ -110,6 +112,8 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         .replace("{name}", name)
         .replace("{account}", account)
         .replace("{secret}", "hf-token")
+        .replace("{report}", "report.html")
+        .replace("{code}", "{digest}")
         .replace("{digest}", &format!("sha256:{}", "0".repeat(64)));
     Some((filled, body))
 }
@@ -117,7 +121,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
 /// What an answer says about permission. A thing that is missing and a thing that is hidden look the same, as they should:
 /// where the path names something that is really there, 404 means hidden.
 fn word(operation: &str, status: u16) -> &'static str {
-    let names_nothing = ["{digest}", "{index}"].iter().any(|part| operation.contains(part));
+    let names_nothing = ["{digest}", "{code}", "{index}"].iter().any(|part| operation.contains(part));
     match status {
         401 => "who?",
         403 => "no",

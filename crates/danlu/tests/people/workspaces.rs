@@ -81,6 +81,7 @@ async fn owners_rule_over_their_people_and_administrators_over_shares() {
         (json!({ "guaranteed": { "nvidia": 4 }, "limit": { "nvidia": 2 } }), "guaranteed.nvidia"),
         (json!({ "highest_priority": 12 }), "highest_priority"),
         (json!({ "shared_folder": "../../etc" }), "shared_folder"),
+        (json!({ "shared_bucket": "https://elsewhere" }), "shared_bucket"),
         (json!({ "limt": {} }), "limt"),
     ] {
         let answer = site.ask("admin", "PUT", "/workspaces/lab", &rules).await;
@@ -191,13 +192,15 @@ async fn the_command_line_makes_changes_and_deletes_a_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_find_their_workspaces_shared_folder() {
+async fn jobs_find_what_their_workspace_shares() {
     let site = Site::new(&NODE).await;
     let folder = site.server.folder().join("shared").display().to_string();
-    assert_eq!(set(&site, "admin", "lab", &json!({ "shared_folder": folder })).await, 200);
-    for (workspace, found) in [("lab", folder.as_str()), ("ada", "none")] {
-        let job =
-            json!({ "command": "echo ${DANLU_SHARED_DIR-none}", "workspace": workspace, "cpus": "10m" });
+    let shared = json!({ "shared_folder": folder, "shared_bucket": "s3://lab/data" });
+    assert_eq!(set(&site, "admin", "lab", &shared).await, 200);
+    let both = format!("{folder} s3://lab/data");
+    for (workspace, found) in [("lab", both.as_str()), ("ada", "none none")] {
+        let command = "echo ${DANLU_SHARED_DIR-none} ${DANLU_SHARED_BUCKET-none}";
+        let job = json!({ "command": command, "workspace": workspace, "cpus": "10m" });
         let job = submit(&site, "ada", &job).await;
         site.server.wait_for_end(job).await;
         assert_eq!(site.server.texts(job).await, [found]);

@@ -7,7 +7,7 @@ import { accounts } from "../../api/queries";
 import { paths } from "../../app/paths";
 import { useMe } from "../../app/session";
 import { Answer, Failure } from "../../ui/answer";
-import { Copy } from "../../ui/command";
+import { Once } from "../../ui/collection";
 import { Button, TextField } from "../../ui/controls";
 import { Table } from "../../ui/table";
 import { When } from "../../ui/when";
@@ -101,13 +101,7 @@ export function Accounts() {
 function LinkShown({ name, secret }: { name: string; secret: string }) {
   const { t } = useTranslation();
   return (
-    <div className="banner good" role="status">
-      <div>
-        <p>{t("admin.linkOnce", { name })}</p>
-        <code>{linkOf(name, secret)}</code>
-      </div>
-      <Copy text={linkOf(name, secret)} label={t("admin.copyLink")} />
-    </div>
+    <Once note={t("admin.linkOnce", { name })} secret={linkOf(name, secret)} copy={t("admin.copyLink")} />
   );
 }
 

@@ -1,4 +1,4 @@
-/** Users, approvals, members, audit. */
+/** Users, approvals, audit. */
 import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
 import { ADMIN_TABS, type AdminTab, paths } from "../../app/paths";
@@ -7,11 +7,9 @@ import { Failure } from "../../ui/answer";
 import { Page, Tabs } from "../../ui/page";
 import { Accounts } from "./accounts";
 import { Audit } from "./audit";
-import { Members } from "./members";
 
 const VIEWS: Record<AdminTab, { view: React.ComponentType; command: string }> = {
   accounts: { view: Accounts, command: "danlu admin user list" },
-  members: { view: Members, command: "danlu workspace members WORKSPACE" },
   audit: { view: Audit, command: "danlu admin audit" },
 };
 

@@ -22,8 +22,12 @@ export function Events({ job }: { job: JobView }) {
             {
               key: "kind",
               title: t("events.kind"),
-              width: 180,
-              render: (event) => <code>{event.kind}</code>,
+              width: 150,
+              render: (event) => (
+                <span title={event.kind}>
+                  {t(`event.${event.kind}` as "event.job_ended", { defaultValue: event.kind })}
+                </span>
+              ),
             },
             { key: "actor", title: t("events.actor"), width: 120, render: (event) => event.actor },
             {

@@ -1,6 +1,6 @@
 /** Why is it so; what do the logs say? */
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
 import type { JobView } from "../../api/client";
@@ -20,7 +20,8 @@ import { Ranks } from "./ranks";
 import { Spec } from "./spec";
 import { Timeline } from "./timeline-view";
 
-const Logs = lazy(async () => ({ default: (await import("../../logs/logs")).Logs }));
+const loadLogs = () => import("../../logs/logs");
+const Logs = lazy(async () => ({ default: (await loadLogs()).Logs }));
 const Metrics = lazy(async () => ({ default: (await import("./metrics")).Metrics }));
 const Terminal = lazy(async () => ({ default: (await import("./terminal")).Terminal }));
 
@@ -57,6 +58,10 @@ export function Job() {
   const tab = JOB_TABS.find((one) => one === params.tab) ?? "overview";
   const query = useQuery(jobQuery(id));
   const fills = tab === "logs" || tab === "terminal";
+  // Most who look at a job look at its log next: its code is there by then.
+  useEffect(() => {
+    void loadLogs();
+  }, []);
   return (
     <Page
       title={query.data ? `${query.data.name} (${id})` : t("job.title", { id })}

@@ -13,6 +13,8 @@ import { deviceSeries, hostSeries, isEmpty, metricNames, metricSeries, type Seri
 const LOOK_AGAIN_MS = 3000;
 const rate = (value: number) => `${bytes(value)}/s`;
 const percent = (value: number) => `${figure(value)} %`;
+const watts = (value: number) => `${figure(value)} W`;
+const celsius = (value: number) => `${figure(value)} °C`;
 
 export function Metrics({ job }: { job: JobView }) {
   const { t } = useTranslation();
@@ -43,6 +45,8 @@ export function Metrics({ job }: { job: JobView }) {
     const host: [string, Series, (value: number) => string][] = [
       [t("metrics.utilisation"), deviceSeries(list, "percent"), percent],
       [t("metrics.deviceMemory"), deviceSeries(list, "memory"), bytes],
+      [t("metrics.power"), deviceSeries(list, "watts"), watts],
+      [t("metrics.temperature"), deviceSeries(list, "celsius"), celsius],
       [t("metrics.cores"), hostSeries(list, { cores: t("metrics.cores") }), figure],
       [t("metrics.memory"), hostSeries(list, { memory: t("metrics.memory") }), bytes],
       [t("metrics.disk"), hostSeries(list, { read: t("metrics.read"), written: t("metrics.written") }), rate],

@@ -7,7 +7,7 @@ import { figure, resources } from "../../format/amounts";
 import { duration, spanSeconds } from "../../format/time";
 import { Answer } from "../../ui/answer";
 import { Progress } from "../../ui/bar";
-import { useReason } from "../../ui/reason";
+import { Reason } from "../../ui/reason";
 import { Table } from "../../ui/table";
 import { Lasting, When } from "../../ui/when";
 import { Why } from "./why";
@@ -116,7 +116,6 @@ function Progressing({ job }: { job: JobView }) {
 
 function Attempts({ attempts }: { attempts: AttemptView[] }) {
   const { t } = useTranslation();
-  const { sentence } = useReason();
   return (
     <section className="stack" style={{ gap: 6 }}>
       <h2>{t("job.attempts")}</h2>
@@ -131,7 +130,7 @@ function Attempts({ attempts }: { attempts: AttemptView[] }) {
           {
             key: "reason",
             title: t("job.reason"),
-            render: (attempt) => <span title={attempt.reason.text}>{sentence(attempt.reason)}</span>,
+            render: (attempt) => <Reason reason={attempt.reason} />,
           },
           {
             key: "nodes",

@@ -1,5 +1,5 @@
 /** Samples and metrics as lines of charts; pure, so that it can be tested. */
-import type { MetricPoint, Sample } from "../../api/client";
+import type { DeviceUse, MetricPoint, Sample } from "../../api/client";
 import type { Line } from "../../ui/chart";
 
 export type Series = { x: number[]; lines: Line[] };
@@ -7,7 +7,7 @@ export type Series = { x: number[]; lines: Line[] };
 const seconds = (at: string): number => Date.parse(at) / 1000;
 
 /** One line for each device, by its number on the node. */
-export function deviceSeries(samples: Sample[], value: "percent" | "memory"): Series {
+export function deviceSeries(samples: Sample[], value: keyof DeviceUse): Series {
   const devices = [...new Set(samples.flatMap((sample) => Object.keys(sample.devices ?? {})))].sort(
     (one, other) => Number(one) - Number(other),
   );

@@ -6,18 +6,18 @@ import { paths } from "../../app/paths";
 import { kindName } from "../../format/amounts";
 import { Bar } from "../../ui/bar";
 import { Button } from "../../ui/controls";
-import { useReason } from "../../ui/reason";
+import { offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
 import { When } from "../../ui/when";
 
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
   const { t } = useTranslation();
-  const { phrase, offer: offerText } = useReason();
+  const [phrase, sentence] = [reasonPhrase(explanation.reason), reasonSentence(explanation.reason)];
   const { supply = [], holders = [], offers = [], quota, estimate } = explanation;
   return (
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
-        <h2>{phrase(explanation.reason)}</h2>
-        <div>{explanation.reason.text}</div>
+        <h2>{phrase}</h2>
+        {sentence === phrase ? null : <div>{sentence}</div>}
       </div>
       <div className="row" style={{ gap: 24 }}>
         {explanation.position ? (
@@ -88,7 +88,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
         <div className="stack" style={{ gap: 6 }}>
           <h3>{t("why.offers")}</h3>
           {offers.map((offer) => (
-            <TakeOffer key={offer.text} job={job} text={offerText(offer)} set={offer.set} />
+            <TakeOffer key={offer.text} job={job} text={offerSentence(offer)} set={offer.set} />
           ))}
         </div>
       ) : null}

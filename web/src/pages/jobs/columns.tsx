@@ -1,4 +1,5 @@
 /** How a job is shown in a list. */
+import { t } from "i18next";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -22,7 +23,6 @@ function Chooser({
   isChosen: boolean;
   toggle: (id: number) => void;
 }) {
-  const { t } = useTranslation();
   if (job.state === "ended") return null;
   return (
     <input
@@ -36,7 +36,6 @@ function Chooser({
 
 /** How far it is, or how long it took. */
 function Going({ job }: { job: JobView }) {
-  const { t } = useTranslation();
   const done = job.progress?.done;
   if (job.state !== "ended" && done !== undefined && done !== null) {
     const left = job.progress?.left ? spanSeconds(job.progress.left) : undefined;
@@ -62,6 +61,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         key: "choose",
         title: <span className="visually-hidden">{t("jobs.chooseTitle")}</span>,
         width: 34,
+        fits: true,
         render: (job) => <Chooser job={job} isChosen={chosen.has(job.id)} toggle={toggle} />,
       },
       { key: "id", title: t("job.id"), width: 58, end: true, render: (job) => job.id },
@@ -99,7 +99,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         end: true,
         render: (job) => <Lasting from={job.submitted_at} to={job.started_at ?? job.ended_at} />,
       },
-      { key: "going", title: t("job.going"), width: 128, render: (job) => <Going job={job} /> },
+      { key: "going", title: t("job.going"), width: 128, fits: true, render: (job) => <Going job={job} /> },
       {
         key: "submitted",
         title: t("job.submitted"),

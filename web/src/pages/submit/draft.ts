@@ -113,3 +113,18 @@ export const TEMPLATES: Record<"script" | "pytorch" | "mindspore", Draft> = {
     command: "python train.py",
   },
 };
+
+/** A training on one NPU that runs a migrated snapshot; the label is the one that `danlu submit --migrate` sets. */
+export const migrated = (code: string, from: string, name: string): Draft => ({
+  name:
+    name
+      .toLowerCase()
+      .replace(/[^a-z0-9-]+/g, "-")
+      .replace(/^-+|-+$/g, "") || "migrated",
+  code,
+  labels: { "migrated-from": from },
+  devices: { kind: "ascend", count: 1 },
+  cpus: "8",
+  framework: "pytorch",
+  command: "python train.py",
+});

@@ -10,9 +10,9 @@ import { paths } from "../../app/paths";
 import { useMe } from "../../app/session";
 import { Failure } from "../../ui/answer";
 import { Copy } from "../../ui/command";
-import { Button, SmallSelect, Switch, TextField } from "../../ui/controls";
+import { Button, FileField, SmallSelect, Switch, TextField } from "../../ui/controls";
 import { Page } from "../../ui/page";
-import { commandOf, type Draft, likeJob, read, TEMPLATES, textOf, withOffer } from "./draft";
+import { commandOf, type Draft, likeJob, migrated, read, TEMPLATES, textOf, withOffer } from "./draft";
 import { SpecForm } from "./form";
 import { Verdict } from "./verdict";
 
@@ -35,7 +35,13 @@ export function Submit() {
   const like = Number(query.get("like") ?? 0) || undefined;
   const replaced = Number(query.get("replaces") ?? 0) || undefined;
   const stop = useStop();
-  const [draft, setDraft] = useState<Draft>(() => ({ ...TEMPLATES.script, workspace: ownWorkspace(me) }));
+  const [draft, setDraft] = useState<Draft>(() => {
+    const [code, from, name] = ["code", "from", "name"].map((field) => query.get(field) ?? "");
+    return {
+      ...(code && from ? migrated(code, from, name ?? "") : TEMPLATES.script),
+      workspace: ownWorkspace(me),
+    };
+  });
   const [text, setText] = useState<string>();
   const [unreadable, setUnreadable] = useState<string>();
   const navigate = useNavigate();
@@ -95,7 +101,11 @@ export function Submit() {
               { value: "mindspore", label: t("submit.templateMindspore") },
             ]}
           />
-          <ImportFile onText={write} />
+          <FileField
+            label={t("submit.import")}
+            accept=".yaml,.yml,.json"
+            onFiles={async ([file]) => file && write(await file.text())}
+          />
           <Button
             kind="primary"
             blocked={unreadable ?? (!draft.command && t("submit.needsCommand"))}
@@ -158,23 +168,4 @@ function without(draft: Draft, field: string): Draft {
 function ownWorkspace(me: ReturnType<typeof useMe>): string {
   const worksIn = me.account.workspaces.find((membership) => membership.role !== "viewer");
   return worksIn?.workspace ?? (me.account.admin ? "default" : me.account.name);
-}
-
-function ImportFile({ onText }: { onText: (text: string) => void }) {
-  const { t } = useTranslation();
-  return (
-    <label className="row" style={{ cursor: "pointer", color: "var(--accent)" }}>
-      {t("submit.import")}
-      <input
-        type="file"
-        accept=".yaml,.yml,.json"
-        className="visually-hidden"
-        onChange={async (event) => {
-          const file = event.target.files?.[0];
-          if (file) onText(await file.text());
-          event.target.value = "";
-        }}
-      />
-    </label>
-  );
 }

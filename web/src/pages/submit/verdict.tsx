@@ -2,7 +2,7 @@
 import { useTranslation } from "react-i18next";
 import type { Explanation, Refusal } from "../../api/client";
 import { Button } from "../../ui/controls";
-import { useReason } from "../../ui/reason";
+import { offerSentence } from "../../ui/reason";
 import { Why } from "../job/why";
 
 type Props = {
@@ -13,12 +13,14 @@ type Props = {
 };
 
 export function Verdict({ explanation, refusal, isSettled, onTake }: Props) {
-  const { t } = useTranslation();
-  const { offer: offerText } = useReason();
+  const { t, i18n } = useTranslation();
   if (refusal) {
     return (
       <section className="banner bad" role="status" aria-label={t("submit.verdict")}>
         <div>
+          {i18n.language === "en" ? null : (
+            <p>{t(`problem.${refusal.code}` as "problem.internal", { defaultValue: "" })}</p>
+          )}
           <p>{refusal.message}</p>
           {refusal.fields.map((field) => (
             <p key={field.field + field.message}>
@@ -56,7 +58,7 @@ export function Verdict({ explanation, refusal, isSettled, onTake }: Props) {
               <Button small onClick={() => onTake(offer.set)}>
                 {t("why.take")}
               </Button>
-              <span>{offerText(offer)}</span>
+              <span>{offerSentence(offer)}</span>
             </div>
           ))}
         </>

@@ -34,6 +34,9 @@ pub(crate) struct RuleFlags {
     /// A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`; `none` takes it away
     #[arg(long, value_name = "FOLDER")]
     shared_folder: Option<String>,
+    /// A place in an object store for all its people, such as `s3://vision/data`, given to jobs as `$DANLU_SHARED_BUCKET`; `none` takes it away
+    #[arg(long, value_name = "BUCKET")]
+    shared_bucket: Option<String>,
     /// What its first job that cannot start means for those behind it: `backfill`, `strict`, `skip` or `balance`
     #[arg(long, value_name = "POLICY", value_parser = head_of_line)]
     head_of_line: Option<HeadOfLine>,
@@ -61,10 +64,14 @@ impl RuleFlags {
             Some(Idle::After(policy)) => rules.idle = Some(policy),
             None => {}
         }
-        match self.shared_folder.as_deref() {
-            Some("none") => rules.shared_folder = None,
-            Some(folder) => rules.shared_folder = Some(folder.to_owned()),
-            None => {}
+        for (said, place) in
+            [(self.shared_folder, &mut rules.shared_folder), (self.shared_bucket, &mut rules.shared_bucket)]
+        {
+            match said {
+                Some(said) if said == "none" => *place = None,
+                Some(said) => *place = Some(said),
+                None => {}
+            }
         }
         rules.head_of_line = self.head_of_line.unwrap_or(rules.head_of_line);
         rules

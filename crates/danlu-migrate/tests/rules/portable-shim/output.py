@@ -1,0 +1,4 @@
+from portable_device import ACCELERATOR, COLLECTIVES
+import torch
+
+x = torch.ones(3, device=ACCELERATOR)

@@ -1,0 +1,210 @@
+// How people come in, what they bring along and whom they let in: by role and label, against the real server.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createHmac, generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { openPage, PASSWORD, signIn, startBrowser, startSite } from "./site.mjs";
+
+/** The provider that the server's own tests use. */
+const PROVIDER = new URL("../../crates/danlu/tests/people/provider.py", import.meta.url).pathname;
+
+let site;
+let browser;
+let provider;
+let providerAddress;
+
+before(async () => {
+  provider = spawn("python3", [PROVIDER], { stdio: ["pipe", "pipe", "inherit"] });
+  const [port] = await once(provider.stdout, "data");
+  providerAddress = `http://127.0.0.1:${String(port).trim()}`;
+  site = await startSite((data) => {
+    writeFileSync(join(data, "provider-secret"), "a shared secret\n");
+    const settings = {
+      issuer: providerAddress,
+      client_id: "danlu",
+      client_secret_file: join(data, "provider-secret"),
+      groups: { "vision-team": [{ workspace: "vision", role: "member" }] },
+    };
+    writeFileSync(join(data, "oidc.yaml"), JSON.stringify(settings));
+    return ["--oidc", join(data, "oidc.yaml")];
+  });
+  browser = await startBrowser();
+  await site.ask("PUT", "/workspaces/vision", {});
+  for (const name of ["ada", "mary", "tim"]) await site.account(name);
+  await site.ask("PUT", "/workspaces/vision/members/ada", { role: "owner" });
+});
+after(async () => {
+  await browser?.close();
+  await site?.stop();
+  provider?.kill();
+});
+
+async function enter(name) {
+  const opened = await openPage(browser, site);
+  await signIn(opened.page, name);
+  return opened;
+}
+
+async function removeRow(page, table, row) {
+  await page.getByRole("table", { name: table }).getByRole("row", { name: row }).getByRole("button").click();
+  await page
+    .getByRole("dialog")
+    .getByRole("button", { name: /^(Remove|Revoke)$/ })
+    .click();
+  await page
+    .getByRole("table", { name: table })
+    .getByRole("row", { name: row })
+    .waitFor({ state: "detached" });
+}
+
+/** One line of a `.pub` file (RFC 8709). */
+function publicKey(comment) {
+  const { x } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+  const part = (bytes) => {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(bytes.length);
+    return Buffer.concat([length, bytes]);
+  };
+  const key = Buffer.concat([part(Buffer.from("ssh-ed25519")), part(Buffer.from(x, "base64url"))]);
+  return `ssh-ed25519 ${key.toString("base64")} ${comment}`;
+}
+
+test("keys for SSH and for the object store are added, shown and removed", async () => {
+  const { page, faults, close } = await enter("mary");
+  await page.getByRole("link", { name: "mary", exact: true }).click();
+  await page.getByLabel("Public key: one line of a .pub file").fill(publicKey("mary@laptop"));
+  await page.getByRole("button", { name: "Add the key" }).click();
+  await page.getByRole("table", { name: "SSH keys" }).getByText("SHA256:").waitFor();
+  assert.equal((await site.ask("GET", "/accounts/mary/ssh_keys")).items[0].name, "mary@laptop");
+  await removeRow(page, "SSH keys", /mary@laptop/);
+
+  const store = page.getByRole("region", { name: "Keys for the object store" }).first();
+  await store.getByLabel("What the key is for").fill("notebook");
+  await store.getByRole("button", { name: "Make a key" }).click();
+  const shown = await store.getByRole("status").locator("code").textContent();
+  const [accessKey, secretKey] = shown.split(" ");
+  assert.ok(secretKey.length >= 20, "the secret is shown once");
+  await store.getByRole("row", { name: new RegExp(`notebook.*${accessKey}`) }).waitFor();
+  await page.reload();
+  await store.getByRole("row", { name: /notebook/ }).waitFor();
+  assert.equal(await page.getByText(secretKey).count(), 0, "and never again");
+  await removeRow(page, "Keys for the object store", /notebook/);
+  assert.deepEqual((await site.ask("GET", "/accounts/mary/s3_keys")).items, []);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("an owner who is no administrator runs a workspace: members, an invitation, a secret", async () => {
+  const { page, faults, close } = await enter("ada");
+  assert.equal(await page.getByRole("link", { name: "Accounts" }).count(), 0);
+  await page.getByRole("link", { name: "Members" }).click();
+  await page.getByLabel("Account").fill("mary");
+  await page.getByLabel("Role").selectOption("viewer");
+  await page.getByRole("button", { name: "Set the role" }).click();
+  await page
+    .getByRole("table", { name: "vision" })
+    .getByRole("row", { name: /mary.*viewer/ })
+    .waitFor();
+
+  await page.getByLabel("Name of the secret").fill("HF_TOKEN");
+  await page.getByLabel("Value", { exact: true }).fill("hf_very_secret");
+  await page.getByRole("button", { name: "Set the secret" }).click();
+  await page
+    .getByRole("table", { name: "Secrets for jobs" })
+    .getByRole("row", { name: /HF_TOKEN.*ada/ })
+    .waitFor();
+  assert.equal(await page.getByText("hf_very_secret").count(), 0);
+  const job = await site.submit({
+    name: "uses-secret",
+    workspace: "vision",
+    command: 'test "$HF_TOKEN" = hf_very_secret',
+    secrets: { HF_TOKEN: "HF_TOKEN" },
+  });
+  await site.jobWhen(job.id, (view) => view.outcome === "succeeded");
+  await removeRow(page, "Secrets for jobs", /HF_TOKEN/);
+
+  await page.getByRole("button", { name: "Invite somebody" }).click();
+  const link = await page.getByRole("status").locator("code").textContent();
+  const guest = await openPage(browser, site);
+  await guest.page.goto(link);
+  await guest.page.getByLabel("Name").fill("grace");
+  await guest.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await guest.page.getByRole("button", { name: "Ask" }).click();
+  await guest.page.getByText("The account is made.").waitFor();
+  await signIn(guest.page, "grace");
+  await guest.page.getByRole("link", { name: "Members" }).click();
+  await guest.page
+    .getByRole("table", { name: "vision" })
+    .getByRole("row", { name: /grace.*member/ })
+    .waitFor();
+  await guest.page.getByRole("button", { name: "Set the role" }).hover();
+  await guest.page.getByRole("tooltip", { name: /Only owners of the workspace/ }).waitFor();
+
+  await page.reload();
+  await removeRow(page, "vision", /mary/);
+  assert.deepEqual([...faults, ...guest.faults], []);
+  await guest.close();
+  await close();
+});
+
+/** RFC 6238 with what every authenticator has: six digits, 30 seconds, SHA-1. */
+function codeAt(secret, step) {
+  const bits = [...secret.replaceAll(/[\s=]/g, "")]
+    .map((letter) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0"))
+    .join("");
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(step));
+  const tag = createHmac("sha1", key).update(counter).digest();
+  const word = tag.readUInt32BE(tag[19] & 0x0f) & 0x7fffffff;
+  return String(word % 1_000_000).padStart(6, "0");
+}
+
+test("an authenticator is set up, asked for, and given up", async () => {
+  const { page, faults, close } = await enter("tim");
+  await page.getByRole("link", { name: "tim", exact: true }).click();
+  await page.getByRole("button", { name: "Use an authenticator" }).click();
+  const form = page.locator("form").filter({ hasText: "Authenticator" });
+  const secret = await form.locator("code").textContent();
+  const step = Math.floor(Date.now() / 30_000);
+  await form.getByLabel("Code of your authenticator").fill(codeAt(secret, step));
+  await form.getByRole("button", { name: "Confirm" }).click();
+  const codes = await form.getByRole("status").locator("code").textContent();
+  await form.getByText("A code is asked for at each sign-in.").waitFor();
+
+  const again = await openPage(browser, site);
+  await again.page.goto("/sign-in");
+  await again.page.getByLabel("Name").fill("tim");
+  await again.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await again.page.getByRole("button", { name: "Sign in" }).click();
+  // A code is good once, and those of the next half minute are good already.
+  await again.page.getByLabel("Code of your authenticator").fill(codeAt(secret, step + 1));
+  await again.page.getByRole("button", { name: "Sign in" }).click();
+  await again.page.getByRole("navigation", { name: "Main" }).waitFor();
+  await again.close();
+
+  await form.getByLabel("Code of your authenticator").fill(codes.split(" ")[0]);
+  await form.getByRole("button", { name: "Stop using it" }).click();
+  await form.getByText("Only the password is asked for.").waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("somebody whom the provider knows comes in through it, into the workspaces of their groups", async () => {
+  const claims = { sub: "person-1", preferred_username: "lin", name: "Lin", groups: ["vision-team"] };
+  await fetch(`${providerAddress}/person`, { method: "POST", body: JSON.stringify(claims) });
+  const { page, faults, close } = await openPage(browser, site);
+  await page.goto("/sign-in");
+  await page.getByRole("link", { name: "Sign in through your provider" }).click();
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+  await page.getByRole("link", { name: "lin", exact: true }).click();
+  await page.getByText("vision (member)").waitFor();
+  assert.deepEqual(
+    faults.filter((fault) => !fault.startsWith(`left the server: ${providerAddress}/authorize`)),
+    [],
+  );
+  await close();
+});

@@ -1,0 +1,114 @@
+/** What belongs to a workspace beside its members: invitations into it, and secrets for its jobs. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useDisinvite, useInvite, useSecretDelete, useSecretSet } from "../../api/changes";
+import { invitations, secrets } from "../../api/queries";
+import { paths } from "../../app/paths";
+import { Collection, Once } from "../../ui/collection";
+import { TextField } from "../../ui/controls";
+import { When } from "../../ui/when";
+
+export function Invitations({ workspace }: { workspace: string }) {
+  const { t } = useTranslation();
+  const list = useQuery(invitations(workspace));
+  const [invite, disinvite] = [useInvite(), useDisinvite()];
+  const link = (secret: string) => `${window.location.origin}${paths.register()}#link=${secret}`;
+  return (
+    <Collection
+      title={t("invite.title")}
+      narrow
+      add={{
+        action: t("invite.make"),
+        error: invite.error,
+        busy: invite.isPending,
+        onAdd: () => invite.mutate({ workspace, role: "member" }),
+      }}
+      made={
+        invite.data ? (
+          <Once note={t("invite.once")} secret={link(invite.data.secret)} copy={t("admin.copyLink")} />
+        ) : null
+      }
+      list={list}
+      rowKey={(one) => one.id}
+      empty={t("invite.none")}
+      columns={[
+        { key: "by", title: t("admin.by"), render: (one) => one.by },
+        { key: "role", title: t("profile.role"), width: 140, render: (one) => t(`role.${one.role}`) },
+        {
+          key: "expires",
+          title: t("profile.expires"),
+          width: 150,
+          render: (one) => <When at={one.expires_at} />,
+        },
+      ]}
+      remove={{
+        action: t("admin.remove"),
+        title: () => t("invite.removeTitle"),
+        text: t("invite.removeText"),
+        onRemove: (one) => disinvite.mutateAsync({ workspace, id: one.id }),
+      }}
+    />
+  );
+}
+
+/** Values are never shown again: jobs get them, people do not. */
+export function Secrets({ workspace, isOwner }: { workspace: string; isOwner: boolean }) {
+  const { t } = useTranslation();
+  const list = useQuery(secrets(workspace));
+  const [set, remove] = [useSecretSet(), useSecretDelete()];
+  const [name, setName] = useState("");
+  const [value, setValue] = useState("");
+  const obstacle = isOwner ? undefined : t("obstacle.owner");
+  const clear = () => {
+    setName("");
+    setValue("");
+  };
+  return (
+    <Collection
+      title={t("secrets.title")}
+      narrow
+      add={{
+        action: t("secrets.set"),
+        fields: (
+          <>
+            <TextField
+              label={t("secrets.name")}
+              value={name}
+              onChange={setName}
+              mono
+              placeholder="HF_TOKEN"
+              autoComplete="off"
+            />
+            <TextField
+              label={t("secrets.value")}
+              value={value}
+              onChange={setValue}
+              secret
+              autoComplete="off"
+            />
+          </>
+        ),
+        blocked: obstacle ?? ((!name || !value) && t("secrets.needsBoth")),
+        error: set.error,
+        busy: set.isPending,
+        onAdd: () => set.mutate({ workspace, name, value }, { onSuccess: clear }),
+      }}
+      list={list}
+      rowKey={(one) => one.name}
+      empty={t("secrets.none")}
+      columns={[
+        { key: "name", title: t("secrets.name"), render: (one) => <code>{one.name}</code> },
+        { key: "by", title: t("admin.by"), width: 140, render: (one) => one.changed_by },
+        { key: "at", title: t("files.modified"), width: 150, render: (one) => <When at={one.changed_at} /> },
+      ]}
+      remove={{
+        action: t("admin.remove"),
+        blocked: obstacle,
+        title: (one) => t("secrets.removeTitle", { name: one.name }),
+        text: t("secrets.removeText"),
+        onRemove: (one) => remove.mutateAsync({ workspace, name: one.name }),
+      }}
+    />
+  );
+}

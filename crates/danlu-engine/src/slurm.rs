@@ -22,7 +22,7 @@
 //! - No look at a worker waits for Slurm: a [`poll`] in the background asks, once for all jobs.
 
 mod commands;
-mod files_of;
+mod folders;
 mod look;
 mod poll;
 mod session;
@@ -44,7 +44,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::hints::{self, Hints};
 use crate::{Connection, Engine, EngineError, Observation, Which, files};
 use commands::Programs;
-use files_of::Folders;
+use folders::Folders;
 use poll::Watch;
 
 #[derive(Debug, Clone)]
@@ -69,6 +69,8 @@ pub struct SlurmEngine {
     slots: Mutex<BTreeMap<NodeName, Vec<Slot>>>,
     /// One submission at a time for jobs that fall together.
     submitting: [tokio::sync::Mutex<()>; 64],
+    /// When the controller last failed to take a job: others are not held up by waiting for it, too.
+    away: Mutex<Option<Instant>>,
     /// When the launchers of an allocation were last told to look for orders.
     called: Mutex<BTreeMap<u64, Instant>>,
 }
@@ -108,6 +110,7 @@ impl SlurmEngine {
             tasks: [listener, poller],
             slots: Mutex::default(),
             submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            away: Mutex::default(),
             called: Mutex::default(),
         })
     }

@@ -1,27 +1,23 @@
 //! The Slurm engine against a real controller and real nodes on this machine: the whole conformance suite, and what only
 //! this engine has: submissions that get lost or doubled, a controller that is away, nodes that are.
 
-#![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
-
+#[path = "support/slurm.rs"]
+mod sites;
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_core::launch::StopOrder;
-use danlu_core::slurm::SlurmSettings;
-use danlu_engine::conformance::{Draft, Site};
-use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
-use danlu_engine::{Engine, Seen, Which};
+use danlu_engine::conformance::Draft;
+use danlu_engine::{Seen, Which};
 use danlu_testkit::SlurmRig;
-use danlu_types::{DeviceKind, NodeName, Span, WorkerId};
-use support::example;
+use danlu_types::{DeviceKind, NodeName, Span};
+use sites::{allocation, jobs_of, programs, shared_site, site_of};
+use support::{kill, status};
 
 mod conforms {
-    use super::shared_site;
+    use crate::sites::shared_site;
 
     danlu_engine::conformance_tests!(match shared_site() {
         Some(site) => site,
@@ -30,62 +26,6 @@ mod conforms {
 }
 
 const AT_ONCE: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
-
-fn shared_site() -> Option<Site> {
-    Some(site_of(SlurmRig::shared()?, None))
-}
-
-/// A data folder of its own; `programs` stand in for Slurm's.
-fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("it's shared".repeat(10));
-    fs::create_dir(&data).unwrap();
-    let settings = SlurmSettings {
-        configuration: Some(rig.configuration()),
-        poll: Span { milliseconds: 100 },
-        programs,
-        ..SlurmSettings::default()
-    };
-    let inside = data.clone();
-    let site = Site::new(data, move || {
-        let _kept_until_the_site_goes = &folder;
-        let program = example("engine_launcher").into_os_string();
-        let options = SlurmOptions { data: inside.clone(), program, settings: settings.clone() };
-        Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
-    });
-    site.on_cluster(SlurmRig::nodes().map(NodeName).collect())
-}
-
-/// The numbers of all jobs of Slurm's that were ever submitted for a job, as far as Slurm remembers.
-fn jobs_of(rig: &SlurmRig, worker: WorkerId, site: &Site) -> Vec<String> {
-    let order = fs::read_to_string(allocation(site, worker).join("order.json")).unwrap();
-    let order: serde_json::Value = serde_json::from_str(&order).unwrap();
-    let name = format!("--name={}", order["name"].as_str().unwrap());
-    let listed = rig.ask("squeue", &["--noheader", "--states=all", "--format=%i", &name]);
-    listed.lines().map(str::to_owned).collect()
-}
-
-fn allocation(site: &Site, worker: WorkerId) -> PathBuf {
-    site.layout().job_folder(worker.job).join(format!("{}.slurm.0", worker.attempt))
-}
-
-/// A folder with Slurm's programs, of which some are scripts of the test's. `$REAL` is the program's own.
-fn programs(folder: &Path, scripts: &[(&str, &str)]) -> PathBuf {
-    let bin = folder.join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun"] {
-        let (path, real) = (bin.join(name), format!("/usr/bin/{name}"));
-        match scripts.iter().find(|(own, _)| *own == name) {
-            Some((_, script)) => {
-                let text = format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display());
-                fs::write(&path, text).unwrap();
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            }
-            None => symlink(real, &path).unwrap(),
-        }
-    }
-    bin
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_and_their_devices_are_slurms() {
@@ -148,6 +88,54 @@ async fn nodes_with_unequally_many_workers_are_one_gang() {
     }
 }
 
+/// Slurm would kill what it was told to end after `KillWait`, two seconds here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_that_is_stopped_has_its_own_grace() {
+    let Some(site) = shared_site() else { return };
+    let engine = site.engine();
+    let command = "trap 'echo told >> \"$DANLU_OUTPUT_DIR/told-$RANK\"; sleep 3; echo saved > \"$DANLU_OUTPUT_DIR/saved-$RANK\"; exit 0' TERM; \
+                   echo up > \"$DANLU_OUTPUT_DIR/up-$RANK\"; while :; do sleep 0.05; done";
+    let draft = Draft { workers: 2, ..site.draft(command) };
+    for index in 0..2 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for index in 0..2 {
+        site.until_written(draft.job, &format!("up-{index}")).await;
+    }
+    for index in 0..2 {
+        engine.signal(draft.worker(index), &StopOrder { grace: Span::from_seconds(60) }).await.unwrap();
+    }
+    for index in 0..2 {
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Stopped);
+        assert_eq!(site.until_written(draft.job, &format!("saved-{index}")).await, "saved");
+        assert_eq!(
+            site.until_written(draft.job, &format!("told-{index}")).await,
+            "told",
+            "once and not twice"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_that_loses_a_launcher_ends_and_says_so() {
+    let Some(site) = shared_site() else { return };
+    let engine = site.engine();
+    let draft = Draft { workers: 2, ..site.draft("exec sleep 600") };
+    for index in 0..2 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for index in 0..2 {
+        site.until_running(&*engine, draft.worker(index)).await;
+    }
+    kill(status(&site, draft.worker(1)).launcher.pid);
+    for (index, expected) in [(0, "lost the launcher of another worker"), (1, "failed before its launcher")] {
+        let exit = site.until_ended(&*engine, draft.worker(index)).await;
+        let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
+        assert_eq!(failure.cause, FailureCause::LauncherLost);
+        assert!(failure.detail.contains(expected), "{}", failure.detail);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_died_before_it_wrote_the_number_down_finds_its_job() {
     let Some(rig) = SlurmRig::shared() else { return };
@@ -199,7 +187,8 @@ async fn a_submission_whose_answer_is_lost_is_found_and_not_made_again() {
     let draft = site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count\"; sleep 1");
     let error = engine.launch(&draft.launch_file(0)).await.unwrap_err();
     assert!(error.is_transient(), "{error}");
-    engine.launch(&draft.launch_file(0)).await.unwrap();
+    let again = || async { engine.launch(&draft.launch_file(0)).await.ok() };
+    site.until("Slurm is asked again", again).await;
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
     assert_eq!(jobs_of(rig, draft.worker(0), &site).len(), 1);
     assert_eq!(site.until_written(draft.job, "count").await, "ran");

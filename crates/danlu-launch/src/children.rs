@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use danlu_core::job::Exit;
 use danlu_device::cgroup::WorkerGroup;
@@ -18,6 +19,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::{Pid, getpid};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::error::LauncherError;
 use crate::worker::Audience;
@@ -69,6 +71,11 @@ impl Signals {
         };
         taken().thread_unblock()?;
         Ok(signals)
+    }
+
+    /// Whether somebody asks the worker to end within this time.
+    pub(crate) async fn is_told_within(&mut self, time: Duration) -> bool {
+        timeout(time, self.terminate.recv()).await.is_ok()
     }
 
     pub(crate) async fn next(&mut self) -> Wake {

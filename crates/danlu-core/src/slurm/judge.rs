@@ -14,6 +14,8 @@ pub struct Evidence<'a> {
     /// The launcher has said that the ranks run.
     pub running: bool,
     pub told_to_stop: bool,
+    /// The launcher has said that it was stopped, and not by us.
+    pub stopped_by_slurm: bool,
     /// The number of its job, once there is one.
     pub submitted: Option<u64>,
     pub slurm: Answer<'a>,
@@ -40,7 +42,7 @@ pub enum Judgement {
 }
 
 pub fn judge(evidence: Evidence<'_>) -> Judgement {
-    let Evidence { running, told_to_stop, submitted, slurm } = evidence;
+    let Evidence { running, told_to_stop, stopped_by_slurm, submitted, slurm } = evidence;
     let Some(id) = submitted else {
         // What was never submitted is not submitted any more once an order lies there.
         return if told_to_stop { Judgement::Ended(WorkerExit::Stopped) } else { Judgement::AsBefore };
@@ -62,7 +64,11 @@ pub fn judge(evidence: Evidence<'_>) -> Judgement {
             JobState::Waiting | JobState::Alive => Judgement::AsBefore,
             JobState::Completed => Judgement::Awaited,
             JobState::Over(ending) => {
-                let (cause, what) = meaning(*ending);
+                let (cause, mut what) = meaning(*ending);
+                if stopped_by_slurm && *ending == Ending::Failed {
+                    // `srun` ends all of them when one ends badly.
+                    what = "lost the launcher of another worker";
+                }
                 let reason = match job.reason.as_str() {
                     "" | "None" => String::new(),
                     reason => format!(" ({reason})"),
@@ -120,7 +126,7 @@ mod tests {
             reason: reason.to_owned(),
         };
         let slurm = Answer::Listed(&job);
-        judge(Evidence { running, told_to_stop, submitted: Some(17), slurm })
+        judge(Evidence { running, told_to_stop, stopped_by_slurm: false, submitted: Some(17), slurm })
     }
 
     #[test]
@@ -174,7 +180,13 @@ mod tests {
 
     #[test]
     fn silence_is_no_proof() {
-        let evidence = |slurm| Evidence { running: true, told_to_stop: false, submitted: Some(17), slurm };
+        let evidence = |slurm| Evidence {
+            running: true,
+            told_to_stop: false,
+            stopped_by_slurm: false,
+            submitted: Some(17),
+            slurm,
+        };
         assert_eq!(judge(evidence(Answer::None)), Judgement::AsBefore);
         assert!(matches!(judge(evidence(Answer::Denied)), Judgement::Ended(WorkerExit::Failed(_))));
     }
@@ -184,7 +196,13 @@ mod tests {
         for state in ["CANCELLED", "FAILED", "NODE_FAIL"] {
             assert_eq!(judged(state, "None", false, true), Judgement::Ended(WorkerExit::Stopped), "{state}");
         }
-        let never = Evidence { running: false, told_to_stop: true, submitted: None, slurm: Answer::None };
+        let never = Evidence {
+            running: false,
+            told_to_stop: true,
+            stopped_by_slurm: false,
+            submitted: None,
+            slurm: Answer::None,
+        };
         assert_eq!(judge(never), Judgement::Ended(WorkerExit::Stopped));
     }
 

@@ -146,6 +146,17 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
     let folder = quoted(&folder.display().to_string());
     let program: Vec<String> = worker.iter().map(|word| quoted(word)).collect();
     let program = program.join(" ");
+    // Which GPUs are ours Slurm says in the environment; of all else it has to be asked.
+    let is_gpu = |need: &GresNeed| need.label.split(':').next() == Some("gpu");
+    let asks = order.workers.iter().flat_map(|worker| &worker.needs).any(|need| !is_gpu(need));
+    let ask = if asks {
+        format!(
+            "# Which devices of each node are ours.\n\
+             scontrol --details show job \"$SLURM_JOB_ID\" > {GRANTED_FILE} 2>&1\n"
+        )
+    } else {
+        String::new()
+    };
     let start = if order.workers.len() == 1 {
         // Already where it is to run: a step of its own would cost the controller three more messages.
         format!("exec {program} {folder}")
@@ -166,9 +177,7 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
          # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.\n\
          mkdir {CLAIM_FOLDER} 2>/dev/null || {{ [ -d {CLAIM_FOLDER} ] && exit 0; exit 71; }}\n\
          echo \"$SLURM_JOB_ID\" > {CLAIM_FOLDER}/{CLAIM_FILE}\n\
-         # Which devices of each node are ours.\n\
-         scontrol --details show job \"$SLURM_JOB_ID\" > {GRANTED_FILE} 2>&1\n\
-         {start}\n"
+         {ask}{start}\n"
     )
 }
 
@@ -264,9 +273,12 @@ mod tests {
     fn the_script_takes_the_order_before_it_starts_anything() {
         let folder = Path::new("/data/it's here/1.slurm.0");
         let program = ["/opt/danlu".to_owned(), "slurm-worker".to_owned()];
-        let one = batch_script(&order(vec![worker(0, "n1", 0)]), folder, &program);
+        let mut npu = worker(0, "n1", 1);
+        npu.needs[0].label = "npu:910b".to_owned();
+        let one = batch_script(&order(vec![npu]), folder, &program);
         let two = batch_script(&order(vec![worker(0, "n1", 1), worker(1, "n2", 1)]), folder, &program);
         let last = two.lines().last().unwrap();
+        assert!(!two.contains("scontrol"), "a question that need not be asked");
         insta::assert_snapshot!(format!("{one}---\n{last}"), @r#"
         #!/bin/sh
         # Written by Danlu: starts the workers of one attempt.

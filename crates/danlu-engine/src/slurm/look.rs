@@ -12,7 +12,7 @@ use danlu_core::slurm::{Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, j
 use danlu_types::WorkerId;
 use jiff::Timestamp;
 
-use super::files_of::{Folders, submitted};
+use super::folders::{Folders, submitted};
 use super::poll::{Watch, Word};
 use crate::{Observation, Seen, files};
 
@@ -75,6 +75,7 @@ impl Folders {
         let evidence = Evidence {
             running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherPhase::Running { .. })),
             told_to_stop,
+            stopped_by_slurm: status.as_ref().is_some_and(|it| ended(&it.phase).is_some()),
             submitted: job,
             slurm: match &word {
                 Word::None => Answer::None,

@@ -1,7 +1,6 @@
 //! Submitting an allocation, once; and calling its launchers.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +16,14 @@ use danlu_core::slurm::{
 use danlu_types::{NodeName, WorkerId};
 
 use super::SlurmEngine;
-use super::files_of::{Call, Folders, submitted};
+use super::folders::{Call, Folders, read_order, submitted};
 use crate::{EngineError, files};
 
 /// Launchers that were called and have not answered are called again, but not with every look at them.
 const CALL_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a controller is left alone that could not take a job.
+const AWAY: Duration = Duration::from_secs(5);
 
 /// Which lock a worker's submission takes.
 pub(super) fn place(worker: WorkerId) -> usize {
@@ -51,7 +53,11 @@ impl SlurmEngine {
         let parts =
             self.blocking(move |folders, _| folders.orders(&gang, &slots, &program).map_err(failed)).await?;
         for part in parts {
-            let job = self.submit_part(&part).await?;
+            self.refuse_while_away()?;
+            let submitted = self.submit_part(&part).await;
+            let is_away = submitted.as_ref().is_err_and(EngineError::is_transient);
+            *self.away.lock().unwrap_or_else(PoisonError::into_inner) = is_away.then(Instant::now);
+            let job = submitted?;
             let folder = part.folder.clone();
             let write = move |_: &Folders, _: &_| {
                 files::replace(&folder, SUBMITTED_FILE, format!("{job}\n").as_bytes()).map_err(failed)
@@ -59,6 +65,16 @@ impl SlurmEngine {
             self.blocking(write).await?;
         }
         Ok(())
+    }
+
+    /// `sbatch` waits long for a controller that is away, and stops wait behind launches.
+    fn refuse_while_away(&self) -> Result<(), EngineError> {
+        let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        if away.is_none_or(|since| since.elapsed() > AWAY) {
+            return Ok(());
+        }
+        let said = "nothing a moment ago; it is asked again shortly".to_owned();
+        Err(EngineError::Cluster { doing: "submit a job to Slurm", program: "sbatch", said, refused: false })
     }
 
     async fn submit_part(&self, part: &Part) -> Result<u64, EngineError> {
@@ -102,12 +118,14 @@ impl SlurmEngine {
             Call::Cancel(job) => {
                 ["--quiet".to_owned(), "--state=PENDING".to_owned(), job.to_string()].to_vec()
             }
-            Call::Wake { job, is_new } => {
+            Call::Wake { job, is_new, is_script } => {
                 if !is_new && !self.is_time_to_call(job) {
                     return Ok(());
                 }
-                let signal = ["--quiet", "--full", "--signal=URG"].map(str::to_owned);
-                [&signal[..], &[job.to_string()]].concat()
+                // `scancel` signals the script or the steps, never both.
+                let script = is_script.then(|| "--full".to_owned());
+                let others = ["--quiet".to_owned(), "--signal=URG".to_owned(), job.to_string()];
+                script.into_iter().chain(others).collect()
             }
         };
         let job = arguments.last().and_then(|job| job.parse().ok()).unwrap_or_default();
@@ -178,15 +196,6 @@ impl Folders {
             }
         }
         Ok(found)
-    }
-}
-
-/// The order that lies there. One that cannot be read is no reason to make another: it may have been submitted.
-fn read_order(folder: &Path) -> io::Result<Option<Order>> {
-    match fs::read(folder.join(ORDER_FILE)) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

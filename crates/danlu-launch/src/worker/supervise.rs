@@ -4,11 +4,12 @@ use std::future::pending;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use danlu_core::job::Exit;
 use danlu_types::OnHang;
 use nix::sys::signal::Signal;
 use tokio::time::sleep_until;
 
-use super::{Audience, Worker};
+use super::{Audience, Confinement, Worker};
 use crate::children::{Wake, signal_all};
 use crate::course::{Action, Course};
 use crate::sampling::Sampling;
@@ -18,6 +19,8 @@ use crate::secrets;
 const KILL_AGAIN: Duration = Duration::from_millis(50);
 /// A process that outlives its kill this long hangs in the kernel; waiting longer would not help the worker.
 const LONGEST_SWEEP: Duration = Duration::from_secs(30);
+/// Within what time one who signals all processes of a worker has signalled all.
+const TOGETHER: Duration = Duration::from_millis(500);
 /// How often, and for how long, an order is looked for that somebody says is there: NFS remembers for up to a minute that
 /// there was no such file.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -26,7 +29,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(90);
 impl Worker<'_> {
     /// Until all `pids` have ended, and, where they were told to, what they started has too.
     pub(super) async fn supervise(&mut self, course: &mut Course, pids: &[i32], deadline: Option<Instant>) {
-        let mut any_left = self.reap(course, pids);
+        let mut any_left = self.reap(course, pids).await;
         while !course.is_over() || (course.waits_for_leftovers() && any_left) {
             let tick = course.next_tick();
             let status_due = self.unsaid.as_ref().map(|(_, due)| *due);
@@ -37,7 +40,7 @@ impl Worker<'_> {
             tokio::select! {
                 biased;
                 wake = self.signals.next() => match wake {
-                    Wake::Reap => any_left = self.reap(course, pids),
+                    Wake::Reap => any_left = self.reap(course, pids).await,
                     Wake::Order => {
                         // Without a file someone else wants us to end, such as a machine that shuts down.
                         // Whoever asks twice at a terminal does not want to wait.
@@ -125,8 +128,18 @@ impl Worker<'_> {
         }
     }
 
-    fn reap(&self, course: &mut Course, pids: &[i32]) -> bool {
+    async fn reap(&mut self, course: &mut Course, pids: &[i32]) -> bool {
         let census = self.children.reap();
+        let was_told = |(_, exit): &(i32, Exit)| *exit == Exit::Signal(Signal::SIGTERM as i32);
+        // A cluster's scheduler ends all processes at once; ranks that die before we have heard of it did not fail.
+        if self.confinement == Confinement::Theirs
+            && course.why().is_none()
+            && census.ended.iter().any(was_told)
+            && self.signals.is_told_within(TOGETHER).await
+        {
+            let grace = self.order().unwrap_or(self.launch.grace.to_duration());
+            self.act(course.on_order(grace, Instant::now()));
+        }
         for (pid, exit) in census.ended {
             // Orphans come to us, too; their end says nothing.
             if let Some(index) = pids.iter().position(|own| *own == pid) {

@@ -79,6 +79,16 @@ enum Launched {
 
 async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let nodes = app.book.nodes();
+    // A pass over many takes a while with some engines: meanwhile this one may have run, ended and been released.
+    let is_placed = |job: &Arc<Job>| {
+        let attempt =
+            job.active().filter(|attempt| attempt.number == worker.attempt && attempt.stop.is_none());
+        let own = attempt.and_then(|attempt| attempt.workers.get(worker.worker.0 as usize));
+        own.is_some_and(|own| own.state == WorkerState::Placed)
+    };
+    if !app.book.job(worker.job).as_ref().is_some_and(is_placed) {
+        return Launched::Later;
+    }
     let Some(attempt) = job.active() else { return Launched::Later };
     let name = &attempt.workers[worker.worker.0 as usize].grant.node;
     let failed = |cause, detail: String| {

@@ -9,7 +9,7 @@ use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout, SECRETS_FILE, SECRETS_FOLDER,
     STATUS_FILE, STOP_FILE, StopOrder,
 };
-use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, SUBMITTED_FILE};
+use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, ORDER_FILE, Order, SUBMITTED_FILE};
 use danlu_types::{WorkerId, WorkerIndex};
 
 use super::look::Awaited;
@@ -41,7 +41,12 @@ pub(super) enum Call {
     /// Nothing of the job is wanted any more: away with it unless it has begun.
     Cancel(u64),
     /// Its launchers are to look for orders.
-    Wake { job: u64, is_new: bool },
+    Wake {
+        job: u64,
+        is_new: bool,
+        /// It has one launcher, which is its script and no step.
+        is_script: bool,
+    },
 }
 
 impl Folders {
@@ -167,7 +172,8 @@ impl Folders {
         let Some(folder) = self.allocation(worker)? else { return Ok(None) };
         let Some(job) = Self::job_of(&folder)? else { return Ok(None) };
         if Self::is_claimed(&folder)? {
-            return Ok(Some(Call::Wake { job, is_new }));
+            let is_script = read_order(&folder)?.is_some_and(|order| order.workers.len() == 1);
+            return Ok(Some(Call::Wake { job, is_new, is_script }));
         }
         // As long as one of the gang is still wanted, the others see their orders when they start.
         let all = self.gang(worker)?.into_iter().map(|other| self.is_told_to_stop(other));
@@ -211,6 +217,15 @@ impl Folders {
 fn number(path: &Path) -> io::Result<Option<u64>> {
     let text = files::read_bytes(path)?;
     Ok(text.and_then(|text| String::from_utf8(text).ok()?.trim().parse().ok()))
+}
+
+/// The order that lies there. One that cannot be read is no reason to make another: it may have been submitted.
+pub(super) fn read_order(folder: &Path) -> io::Result<Option<Order>> {
+    match fs::read(folder.join(ORDER_FILE)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 pub(super) fn submitted(folder: &Path) -> io::Result<Option<u64>> {

@@ -1,0 +1,73 @@
+//! Sites for tests on a Slurm cluster.
+
+#![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use danlu_core::slurm::SlurmSettings;
+use danlu_engine::Engine;
+use danlu_engine::conformance::Site;
+use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
+use danlu_testkit::SlurmRig;
+use danlu_types::{NodeName, Span, WorkerId};
+
+use crate::support::example;
+
+pub(crate) fn shared_site() -> Option<Site> {
+    Some(site_of(SlurmRig::shared()?, None))
+}
+
+/// A data folder of its own; `programs` stand in for Slurm's.
+pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("it's shared".repeat(10));
+    fs::create_dir(&data).unwrap();
+    let settings = SlurmSettings {
+        configuration: Some(rig.configuration()),
+        poll: Span { milliseconds: 100 },
+        programs,
+        ..SlurmSettings::default()
+    };
+    let inside = data.clone();
+    let site = Site::new(data, move || {
+        let _kept_until_the_site_goes = &folder;
+        let program = example("engine_launcher").into_os_string();
+        let options = SlurmOptions { data: inside.clone(), program, settings: settings.clone() };
+        Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
+    });
+    site.on_cluster(SlurmRig::nodes().map(NodeName).collect())
+}
+
+/// The numbers of all jobs of Slurm's that were ever submitted for a job, as far as Slurm remembers.
+pub(crate) fn jobs_of(rig: &SlurmRig, worker: WorkerId, site: &Site) -> Vec<String> {
+    let order = fs::read_to_string(allocation(site, worker).join("order.json")).unwrap();
+    let order: serde_json::Value = serde_json::from_str(&order).unwrap();
+    let name = format!("--name={}", order["name"].as_str().unwrap());
+    let listed = rig.ask("squeue", &["--noheader", "--states=all", "--format=%i", &name]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+pub(crate) fn allocation(site: &Site, worker: WorkerId) -> PathBuf {
+    site.layout().job_folder(worker.job).join(format!("{}.slurm.0", worker.attempt))
+}
+
+/// A folder with Slurm's programs, of which some are scripts of the test's. `$REAL` is the program's own.
+pub(crate) fn programs(folder: &Path, scripts: &[(&str, &str)]) -> PathBuf {
+    let bin = folder.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun"] {
+        let (path, real) = (bin.join(name), format!("/usr/bin/{name}"));
+        match scripts.iter().find(|(own, _)| *own == name) {
+            Some((_, script)) => {
+                let text = format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display());
+                fs::write(&path, text).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            None => symlink(real, &path).unwrap(),
+        }
+    }
+    bin
+}

@@ -80,7 +80,7 @@ slurm() {
 }
 
 case "${1:-}" in
-  test) postgresql; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
+  test) postgresql; slurm; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
   lint) shellcheck_program; cargo_deny ;;
   bench) slurm ;;
   *) say "usage: scripts/provision.sh test|lint|bench"; exit 2 ;;

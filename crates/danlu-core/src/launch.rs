@@ -36,6 +36,9 @@ pub const LAUNCH_FILE: &str = "launch.json";
 pub const STOP_FILE: &str = "stop.json";
 /// One [`LauncherStatus`] per line.
 pub const STATUS_FILE: &str = "status.jsonl";
+/// In the run folder where a cluster's own scheduler hands out the devices: those that the worker really got, instead of
+/// those that its launch file plans with. Written on the node, before the launcher reads anything.
+pub const GIVEN_FILE: &str = "given.json";
 /// The launcher's socket for sessions, in the run folder.
 pub const SESSION_SOCKET: &str = "session.sock";
 /// Set for every process of a worker to its run folder, which no other worker on the machine has: by this an engine

@@ -16,6 +16,7 @@ mod record;
 pub mod report;
 pub mod sample;
 pub mod settle;
+pub mod slurm;
 pub mod ssh_key;
 pub mod transition;
 pub mod view;

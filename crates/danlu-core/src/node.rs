@@ -105,6 +105,27 @@ pub fn worn_out(
     .collect()
 }
 
+/// The nodes as a newer inventory has them, and the names of those that differ: opened, closed or new. What a node has is
+/// not changed under jobs that run there; one that is missing is closed.
+#[must_use]
+pub fn renewed(nodes: &[Node], inventory: Vec<Node>) -> (Vec<Node>, Vec<NodeName>) {
+    let mut found: BTreeMap<NodeName, Node> =
+        inventory.into_iter().map(|node| (node.name.clone(), node)).collect();
+    let missing = || Some("it is missing from the engine's last inventory".to_owned());
+    let mut renewed = Vec::with_capacity(nodes.len());
+    let mut changed = Vec::new();
+    for node in nodes {
+        let cordoned = found.remove(&node.name).map_or_else(missing, |found| found.cordoned);
+        if cordoned != node.cordoned {
+            changed.push(node.name.clone());
+        }
+        renewed.push(Node { cordoned, ..node.clone() });
+    }
+    changed.extend(found.keys().cloned());
+    renewed.extend(found.into_values());
+    (renewed, changed)
+}
+
 /// The nodes with their devices as healthy as they were just read to be. A device that is not among the readings of its
 /// node did not answer, and is given to nobody until it does; nodes without readings stay as they are.
 #[must_use]
@@ -183,6 +204,40 @@ mod tests {
         assert_eq!(worn(&failures[..2], NodeNote::default(), 23), [0; 0]);
         let reason = &worn_out(&failures, &BTreeMap::new(), hours(23))[0].2;
         insta::assert_snapshot!(reason, @"3 attempts on it ended with a device error within a day: of jobs 1, 2, 3");
+    }
+
+    #[test]
+    fn a_newer_inventory_opens_and_closes_nodes_and_forgets_none() {
+        let node = |name: &str, cordoned: Option<&str>| Node {
+            name: NodeName(name.to_owned()),
+            architecture: String::new(),
+            capacity: danlu_types::NodeCapacity {
+                cpus: danlu_types::Cpus::whole(1),
+                memory: danlu_types::Bytes(1),
+            },
+            devices: Vec::new(),
+            labels: BTreeMap::new(),
+            cordoned: cordoned.map(str::to_owned),
+            address: String::new(),
+            topology: danlu_types::Topology::default(),
+            simulated: false,
+        };
+        let before = [node("a", None), node("b", Some("drained")), node("c", None), node("d", None)];
+        let after = vec![node("e", None), node("d", None), node("b", None), node("a", Some("down"))];
+        let (nodes, changed) = renewed(&before, after);
+        let shown: Vec<String> = nodes
+            .iter()
+            .map(|node| format!("{}: {}", node.name, node.cordoned.as_deref().unwrap_or("open")))
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        a: down
+        b: open
+        c: it is missing from the engine's last inventory
+        d: open
+        e: open
+        ");
+        let changed: Vec<&str> = changed.iter().map(|name| name.0.as_str()).collect();
+        assert_eq!(changed, ["a", "b", "c", "e"]);
     }
 
     #[test]

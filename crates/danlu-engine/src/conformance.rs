@@ -8,7 +8,7 @@ mod behaviours;
 mod site;
 
 pub use behaviours::*;
-pub use site::{Draft, Site};
+pub use site::{Draft, Scheduling, Site};
 
 /// One `#[tokio::test]` for each named behaviour, on the site that `$site` makes.
 ///
@@ -38,6 +38,7 @@ macro_rules! conformance_tests {
             workers_run_on_while_no_server_does,
             no_log_line_is_lost,
             workers_see_their_devices_and_no_others,
+            workers_at_the_same_time_share_no_device,
             changes_are_hinted,
             released_workers_are_unknown,
             commands_run_inside_a_worker,

@@ -5,7 +5,10 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod files;
+mod hints;
 pub mod local;
+pub mod slurm;
 
 use async_trait::async_trait;
 use danlu_core::job::WorkerExit;
@@ -20,6 +23,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub trait Engine: Send + Sync + std::fmt::Debug {
     /// The machines on offer, with their devices.
     async fn inventory(&self) -> Result<Vec<Node>, EngineError>;
+
+    /// Whether others change what is on offer while the server runs, so that the inventory is to be taken again now and then.
+    fn inventory_changes(&self) -> bool {
+        false
+    }
 
     /// How the devices are doing, for the nodes of which that can be told. Cheap to ask often: an answer may be a few
     /// seconds old.
@@ -59,6 +67,14 @@ pub enum Which<'a> {
 pub struct Observation {
     pub worker: WorkerId,
     pub seen: Seen,
+    /// What a person should know beyond that, in the engine's words: what a worker that is preparing waits for.
+    pub remark: Option<String>,
+}
+
+impl Observation {
+    pub fn new(worker: WorkerId, seen: Seen) -> Self {
+        Observation { worker, seen, remark: None }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +110,15 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
+    /// One of the cluster's own programs failed or refused.
+    #[error("could not {doing}: `{program}` said: {said}")]
+    Cluster {
+        doing: &'static str,
+        program: &'static str,
+        said: String,
+        /// It would say the same again.
+        refused: bool,
+    },
     #[error("worker {worker} has no launcher to talk to: {why}")]
     NotReachable { worker: WorkerId, why: &'static str },
 }
@@ -121,6 +146,7 @@ impl EngineError {
                             | ErrorKind::QuotaExceeded
                     )
             }
+            EngineError::Cluster { refused, .. } => !refused,
             EngineError::NotReachable { .. } => false,
         }
     }

@@ -20,8 +20,6 @@
 //! - One engine at a time works on a data folder; its server sees to that. Within it, [`Workers::guard`] lets one
 //!   thread at a time decide about a worker.
 
-mod files;
-mod hints;
 mod hold;
 mod look;
 mod nursery;
@@ -35,9 +33,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use danlu_core::launch::{
-    LaunchFile, LauncherPhase, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, SESSION_SOCKET, StopOrder,
-};
+use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::node::Readings;
 use danlu_device::cgroup::Groups;
 use danlu_device::inventory;
@@ -47,8 +43,8 @@ use danlu_types::{Node, WorkerId};
 use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::{Connection, Engine, EngineError, Observation, Which};
-use hints::Hints;
+use crate::hints::{self, Hints};
+use crate::{Connection, Engine, EngineError, Observation, Which, files};
 use nursery::Nursery;
 use readings::Sensors;
 use start::StartedBy;
@@ -104,17 +100,9 @@ impl LocalEngine {
         }
         let layout = RunLayout { data };
         files::make_folder(&layout.live_folder()).map_err(failed("make the folder of live workers"))?;
-        let python = layout.python_folder();
-        files::make_folder(&python)
-            .and_then(|()| files::replace(&python, PYTHON_HELPER_NAME, PYTHON_HELPER.as_bytes()))
-            // Nobody's secret, and read by whichever users jobs run as.
-            .and_then(|()| files::set_mode(&python.join(PYTHON_HELPER_NAME), 0o644))
-            .and_then(|()| files::set_mode(&python, 0o755))
-            .map_err(failed("lay down `danlu.py`"))?;
+        files::lay_down_python(&layout.python_folder()).map_err(failed("lay down `danlu.py`"))?;
         let hints = Arc::new(Hints::default());
-        let socket = layout.hints_socket();
-        let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let listener = hints::listen(&layout.data, name, Arc::clone(&hints))
+        let listener = hints::listen(&layout.hints_socket(), Arc::clone(&hints))
             .map_err(failed("listen for launchers' hints"))?;
         let launchers = match launchers {
             Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, Arc::clone(&hints))),
@@ -200,7 +188,7 @@ impl Engine for LocalEngine {
             };
             let observe = |worker: WorkerId| {
                 let failed = |source| EngineError::Worker { doing: "look at", worker, source };
-                workers.observe(worker).map(|seen| Observation { worker, seen }).map_err(failed)
+                workers.observe(worker).map(|seen| Observation::new(worker, seen)).map_err(failed)
             };
             these.into_iter().map(observe).collect()
         })

@@ -20,6 +20,7 @@ mod conforms {
         workers_run_on_while_no_server_does,
         no_log_line_is_lost,
         workers_see_their_devices_and_no_others,
+        workers_at_the_same_time_share_no_device,
         changes_are_hinted,
         released_workers_are_unknown,
     );

@@ -29,8 +29,12 @@ pub(crate) fn hold_signals() -> Result<(), LauncherError> {
     prctl::set_child_subreaper(true).map_err(LauncherError::Signals)
 }
 
+/// Asks to look for an order. Slurm sends a signal to all processes of a worker at once, and ranks ignore this one unless
+/// they ask for it.
+const LOOK: Signal = Signal::SIGURG;
+
 fn taken() -> SigSet {
-    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT].into_iter().collect()
+    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, LOOK].into_iter().collect()
 }
 
 /// What a signal asks the launcher to do.
@@ -38,14 +42,17 @@ fn taken() -> SigSet {
 pub(crate) enum Wake {
     /// Someone ended: [`Children::reap`].
     Reap,
-    /// Look for an order to stop.
+    /// The worker is to stop, whether or not there is an order that says how.
     Order,
+    /// There is an order to stop, or will be once the disk shows it.
+    Look,
 }
 
 #[derive(Debug)]
 pub(crate) struct Signals {
     child: unix::Signal,
     terminate: unix::Signal,
+    look: unix::Signal,
     /// Taken, and acted upon only where somebody watches: otherwise the end of a terminal is not the worker's.
     terminal: [unix::Signal; 2],
     audience: Audience,
@@ -56,6 +63,7 @@ impl Signals {
         let signals = Signals {
             child: unix::signal(SignalKind::child())?,
             terminate: unix::signal(SignalKind::terminate())?,
+            look: unix::signal(SignalKind::from_raw(LOOK as i32))?,
             terminal: [unix::signal(SignalKind::hangup())?, unix::signal(SignalKind::interrupt())?],
             audience,
         };
@@ -69,6 +77,7 @@ impl Signals {
             biased;
             _ = self.child.recv() => Wake::Reap,
             _ = self.terminate.recv() => Wake::Order,
+            _ = self.look.recv() => Wake::Look,
             _ = hangup.recv(), if self.audience == Audience::Terminal => Wake::Order,
             _ = interrupt.recv(), if self.audience == Audience::Terminal => Wake::Order,
         }

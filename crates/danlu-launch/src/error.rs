@@ -19,6 +19,10 @@ pub(crate) enum LauncherError {
     LaunchFile(#[source] io::Error),
     #[error("the launch file is not what an engine of this release writes")]
     LaunchFileForm(#[source] serde_json::Error),
+    #[error("cannot read which devices the worker was given")]
+    Given(#[source] io::Error),
+    #[error("which devices the worker was given is not what a program of this release writes")]
+    GivenForm(#[source] serde_json::Error),
     #[error("cannot take charge of signals and orphans")]
     Signals(#[source] nix::Error),
     #[error("cannot start the event loop")]

@@ -32,22 +32,25 @@ mod sampling;
 mod secrets;
 mod session;
 mod shared_memory;
+mod slurm;
 mod spool;
 mod status;
 mod user;
 mod worker;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
 use danlu_core::job::WorkerExit;
-use danlu_core::launch::{LAUNCH_FILE, LaunchFile};
+use danlu_core::launch::{GIVEN_FILE, LAUNCH_FILE, LaunchFile};
 
 use error::{LauncherError, chain};
 use journal::Journal;
-use worker::Audience;
+use worker::{Audience, Confinement};
 
 pub use nursery::serve;
+pub use slurm::{pipe_session, run_in_allocation};
 
 /// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.
 pub fn run(run_folder: &Path) -> ExitCode {
@@ -66,11 +69,19 @@ fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, L
     std::env::set_current_dir(run_folder).map_err(LauncherError::RunFolder)?;
     children::hold_signals()?;
     let text = std::fs::read(LAUNCH_FILE).map_err(LauncherError::LaunchFile)?;
-    let launch: LaunchFile = serde_json::from_slice(&text).map_err(LauncherError::LaunchFileForm)?;
+    let mut launch: LaunchFile = serde_json::from_slice(&text).map_err(LauncherError::LaunchFileForm)?;
+    let confinement = match std::fs::read(GIVEN_FILE) {
+        Ok(text) => {
+            launch.devices = serde_json::from_slice(&text).map_err(LauncherError::GivenForm)?;
+            Confinement::Theirs
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Confinement::Ours,
+        Err(error) => return Err(LauncherError::Given(error)),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build()
         .map_err(LauncherError::Runtime)?;
-    runtime.block_on(worker::run(launch, audience))
+    runtime.block_on(worker::run(launch, audience, confinement))
 }

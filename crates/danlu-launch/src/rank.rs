@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use danlu_device::spawn::{ChildSetup, Place, prepare};
 
+use crate::slurm;
 use crate::user::{NOT_FOR_OTHERS, WorkerUser};
 
 /// What every process of the worker is started with.
@@ -34,7 +35,7 @@ impl Surroundings {
         let mut command = Command::new(program);
         command.current_dir(&self.working_directory);
         for (name, _) in std::env::vars_os() {
-            if name.as_bytes().starts_with(b"DANLU_") {
+            if name.as_bytes().starts_with(b"DANLU_") || slurm::is_of_a_step(&name) {
                 command.env_remove(name);
             }
         }

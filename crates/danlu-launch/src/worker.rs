@@ -59,7 +59,19 @@ pub(crate) enum Audience {
     Terminal,
 }
 
-pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<WorkerExit, LauncherError> {
+/// Who holds the worker to its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Confinement {
+    Ours,
+    /// A cluster's own scheduler: a cgroup of ours would take the ranks out of its.
+    Theirs,
+}
+
+pub(crate) async fn run(
+    launch: LaunchFile,
+    audience: Audience,
+    confinement: Confinement,
+) -> Result<WorkerExit, LauncherError> {
     // Before the first file.
     let user = WorkerUser::new(&launch);
     let signals = Signals::new(audience).map_err(LauncherError::Runtime)?;
@@ -76,6 +88,8 @@ pub(crate) async fn run(launch: LaunchFile, audience: Audience) -> Result<Worker
         launch: &launch,
         user,
         audience,
+        confinement,
+        looking: None,
         reports: Reports::new(launch.folders.run.clone(), journal.clone()),
         journal,
         signals,
@@ -112,6 +126,9 @@ struct Worker<'a> {
     launch: &'a LaunchFile,
     user: WorkerUser,
     audience: Audience,
+    confinement: Confinement,
+    /// Somebody said that there is an order, and this disk does not show it yet: when to look again, and until when.
+    looking: Option<(Instant, Instant)>,
     journal: Journal,
     signals: Signals,
     children: Arc<Children>,
@@ -150,8 +167,14 @@ pub(crate) struct Orders<'a> {
 impl Orders<'_> {
     /// Returns when the worker is to stop.
     pub(crate) async fn stop(&mut self) {
-        while self.signals.next().await != Wake::Order {
-            self.children.reap();
+        loop {
+            match self.signals.next().await {
+                Wake::Order => return,
+                Wake::Look if Path::new(STOP_FILE).exists() => return,
+                // It is read again before the ranks are started.
+                Wake::Look => {}
+                Wake::Reap => drop(self.children.reap()),
+            }
         }
     }
 }
@@ -192,6 +215,9 @@ impl Worker<'_> {
     }
 
     fn make_group(&mut self) {
+        if self.confinement == Confinement::Theirs {
+            return;
+        }
         let groups = Groups::detect();
         if let Some(limitation) = groups.limitation() {
             self.journal.note(limitation);

@@ -77,9 +77,18 @@ impl App {
         jobs.iter().map(&mut view).collect()
     }
 
-    fn with_progress(&self, job: &Job, view: JobView) -> JobView {
+    fn with_progress(&self, job: &Job, mut view: JobView) -> JobView {
+        if let Some(remark) = self.remark_on(job) {
+            view.reason.text = remark;
+        }
         let progress = job.active().and_then(|attempt| self.reports.of(job.id, attempt.number));
         JobView { progress, ..view }
+    }
+
+    /// What the engine says that a job that is being started waits for.
+    fn remark_on(&self, job: &Job) -> Option<String> {
+        let attempt = job.active().filter(|attempt| attempt.state() == JobState::Starting)?;
+        self.reports.remark_on(job.id, attempt.number)
     }
 
     pub(crate) async fn submit(
@@ -207,7 +216,14 @@ impl App {
 
     pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
         let job = self.job_for(asker, id, Action::SeeJob).await?;
-        self.explain_job(asker, Job::clone(&job), Timestamp::now()).await
+        let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
+        if let Some(remark) = self.remark_on(&job) {
+            explanation.reason.text.clone_from(&remark);
+            let before = explanation.text.trim_end_matches('.');
+            let separator = if before.is_empty() { "" } else { ". " };
+            explanation.text = format!("{before}{separator}Job {id} {remark}.");
+        }
+        Ok(explanation)
     }
 
     async fn explain_job(&self, asker: &Asker, job: Job, now: Timestamp) -> Result<Explanation, Problem> {

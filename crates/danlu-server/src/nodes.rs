@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use danlu_core::node::{DeviceFailure, Readings, WITHIN, device_failures, with_readings, worn_out};
+use danlu_core::node::{DeviceFailure, Readings, WITHIN, device_failures, renewed, with_readings, worn_out};
 use danlu_core::transition::{DANLU, RecordKind};
 use danlu_core::{Event, Job, NodeNote, Record};
 use danlu_store::NodeChange;
@@ -59,6 +59,15 @@ impl NodeNotes {
         let changed = offered.iter().zip(&read).filter(|(old, new)| old != new);
         let changed = changed.map(|(node, _)| node.name.clone()).collect();
         *offered = read;
+        changed
+    }
+
+    /// Takes over which nodes are open, and those that have come. Returns the names of those that have changed. One that is
+    /// missing from the inventory starts nothing new; it is not forgotten, because jobs may run there.
+    pub(crate) fn renew(&self, inventory: Vec<Node>) -> Vec<NodeName> {
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let (renewed, changed) = renewed(&offered, inventory);
+        *offered = renewed;
         changed
     }
 
@@ -171,6 +180,24 @@ impl App {
             self.wake.node_changed(&name);
         }
         true
+    }
+
+    /// Starts nothing new on nodes that the engine has closed since, and does again on those that it has opened.
+    pub(crate) async fn take_inventory(&self) {
+        let inventory = match self.engine.inventory().await {
+            Ok(inventory) => inventory,
+            Err(error) => {
+                tracing::warn!("{}", crate::error_chain(&error));
+                return;
+            }
+        };
+        // As for readings.
+        let _changing = self.nodes.changing.lock().await;
+        for name in self.nodes.renew(inventory) {
+            self.book.write().set_nodes(self.nodes.noted());
+            tracing::info!("the engine says something new of {name}");
+            self.wake.node_changed(&name);
+        }
     }
 
     /// Whether any worker has devices that exist.

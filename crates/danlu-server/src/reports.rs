@@ -1,4 +1,4 @@
-//! What running programs say of themselves, by job. Kept in memory only: after a restart the next look finds it again.
+//! What running programs say of themselves, and the engine of workers that do not run yet, by job. Kept in memory only: after a restart the next look finds it again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,7 @@ type ByJob = HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, Report>)>;
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     jobs: Mutex<ByJob>,
+    remarks: Mutex<BTreeMap<WorkerId, String>>,
 }
 
 impl Reports {
@@ -31,8 +32,26 @@ impl Reports {
         (*found == attempt).then(|| progress(&workers.values().cloned().collect::<Vec<_>>()))
     }
 
+    /// What the engine says of a worker that is preparing, or that it says nothing any more.
+    pub(crate) fn remark(&self, worker: WorkerId, remark: Option<String>) {
+        let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+        match remark {
+            Some(remark) => drop(remarks.insert(worker, remark)),
+            None => drop(remarks.remove(&worker)),
+        }
+    }
+
+    /// What the engine says the job's attempt waits for: of the first worker that does.
+    pub(crate) fn remark_on(&self, job: JobId, attempt: AttemptNumber) -> Option<String> {
+        let remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_attempt = remarks.iter().filter(|(it, _)| it.job == job && it.attempt == attempt);
+        of_attempt.next().map(|(_, remark)| remark.clone())
+    }
+
     pub(crate) fn keep(&self, is_live: impl Fn(JobId) -> bool) {
         self.lock().retain(|job, _| is_live(*job));
+        let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+        remarks.retain(|worker, _| is_live(worker.job));
     }
 
     fn lock(&self) -> MutexGuard<'_, ByJob> {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
+use danlu_core::slurm::SlurmSettings;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
+use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
@@ -48,7 +50,9 @@ pub struct ServeOptions {
     pub entrance: Entrance,
     /// `postgres://…`; the data folder's own SQLite file when absent.
     pub database: Option<String>,
-    /// Nodes to make up, as `danlu up --simulate` takes them.
+    /// Where workers run.
+    pub engine: EngineChoice,
+    /// Nodes to make up, as `danlu up --simulate` takes them; of the local engine only.
     pub simulate: Option<String>,
     /// A file whose workspaces are taken over at start and at SIGHUP.
     pub sharing: Option<Arc<dyn SharingSource>>,
@@ -62,6 +66,14 @@ pub struct ServeOptions {
     pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
+}
+
+#[derive(Debug, Clone)]
+pub enum EngineChoice {
+    /// As processes of this machine.
+    Local,
+    /// In allocations of a Slurm cluster, whose nodes see the data folder by the same path.
+    Slurm(SlurmSettings),
 }
 
 /// What only the person who started the server is told.
@@ -154,22 +166,12 @@ async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreE
 }
 
 async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
-    let nodes = local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
     let url = match &options.database {
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
     let store = danlu_store::open(&url).await.context("could not open the database")?;
-    let engine = LocalEngine::new(LocalOptions {
-        data: folder.path.clone(),
-        launchers: Launchers::Nursery(options.nursery.clone()),
-        nodes,
-    })
-    .context("could not prepare the local engine")?;
-    if let Some(limitation) = engine.limitation() {
-        tracing::warn!("{limitation}");
-    }
-    let engine: Arc<dyn Engine> = Arc::new(engine);
+    let engine = open_engine(options, folder)?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let nodes = NodeNotes::new(nodes, store.node_notes().await?);
@@ -227,6 +229,29 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         attempts,
         secrets,
     })
+}
+
+fn open_engine(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<Arc<dyn Engine>> {
+    let data = folder.path.clone();
+    match &options.engine {
+        EngineChoice::Local => {
+            let nodes =
+                local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
+            let launchers = Launchers::Nursery(options.nursery.clone());
+            let engine = LocalEngine::new(LocalOptions { data, launchers, nodes })
+                .context("could not prepare the local engine")?;
+            if let Some(limitation) = engine.limitation() {
+                tracing::warn!("{limitation}");
+            }
+            Ok(Arc::new(engine))
+        }
+        EngineChoice::Slurm(settings) => {
+            let program = options.nursery.first().cloned().unwrap_or_default();
+            let engine = SlurmEngine::new(SlurmOptions { data, program, settings: settings.clone() })
+                .context("could not prepare the Slurm engine")?;
+            Ok(Arc::new(engine))
+        }
+    }
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

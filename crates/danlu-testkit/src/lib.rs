@@ -9,6 +9,7 @@ mod postgres;
 mod processes;
 mod server;
 mod skip;
+mod slurm;
 mod terminal;
 pub mod wire;
 
@@ -18,6 +19,7 @@ pub use postgres::PostgresServer;
 pub use processes::{alive, processes_of};
 pub use server::{TestServer, spec};
 pub use skip::skip;
+pub use slurm::SlurmRig;
 pub use terminal::{CTRL_C, Terminal};
 
 use std::future::Future;

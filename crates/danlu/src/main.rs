@@ -1,11 +1,16 @@
 //! The one binary: the command line, and the launcher that the engine puts around each worker.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else that would start a thread: this process is copied for each worker.
-    if std::env::args_os().nth(1).is_some_and(|first| first == "launch-workers") {
-        return danlu_launch::serve();
+    // Before anything else that would start a thread: launchers have one, and the first is copied for each worker.
+    let mut arguments = std::env::args_os().skip(1);
+    let (first, second) = (arguments.next(), arguments.next());
+    match (first.as_deref().and_then(|first| first.to_str()), second) {
+        (Some("launch-workers"), _) => danlu_launch::serve(),
+        (Some("slurm-worker"), Some(folder)) => danlu_launch::run_in_allocation(Path::new(&folder)),
+        (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
+        _ => danlu_cli::main(),
     }
-    danlu_cli::main()
 }

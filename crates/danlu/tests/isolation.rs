@@ -391,7 +391,28 @@ async fn same_name_means_users_that_the_machine_has() {
     }
     let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o711)).unwrap();
-    let server = TestServer::start_in(DANLU, &["--unix-users", "same-name"], folder, &[]).await;
+    // The server sees a machine that has one more user.
+    let home = folder.path().join("ada");
+    std::fs::create_dir(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(FIRST), Some(FIRST + 1)).unwrap();
+    let program = folder.path().join("danlu");
+    let script = format!(
+        "#!/bin/sh -e\ncd {0}\n(cat /etc/passwd; echo ada:x:{FIRST}:{1}::{0}/ada:/bin/sh) > passwd\n\
+         (cat /etc/group; echo lab:x:{2}:ada) > group\n\
+         exec unshare --mount sh -ec 'for file in passwd group; do mount --bind $file /etc/$file; done; exec \"$0\" \"$@\"' {DANLU} \"$@\"\n",
+        folder.path().display(),
+        FIRST + 1,
+        FIRST + 2
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let program = program.display().to_string();
+    let server = TestServer::start_in(&program, &["--unix-users", "same-name"], folder, &[]).await;
+    let ada = person(&server, "ada").await;
+    let lines =
+        output(&server, &ada, &spec("echo $(id -u) $(id -G) $USER; cd; stat -c %u .; touch mine")).await;
+    let (group, further) = (FIRST + 1, FIRST + 2);
+    assert_eq!(lines, [format!("{FIRST} {group} {further} ada"), FIRST.to_string()]);
     for (name, said) in [
         ("no-such-user", "this machine has no user `no-such-user`"),
         ("daemon", "jobs do not run as `daemon` (user id 1), which is no person's user"),

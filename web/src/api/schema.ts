@@ -603,6 +603,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/migrations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Migrate uploaded code from CUDA to Ascend NPU
+         * @description Answers with a new snapshot, which jobs can name, and with what was done. Nothing of the code is run. One migration runs at a
+         *     time, for a minute at most, over 512 MiB and 50,000 files at most.
+         */
+        post: operations["migrate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/migrations/{code}/reports/{report}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Take a report of a migration along
+         * @description By the digest of the migrated copy and a name that `POST /migrations` answered with. Always as a download: a snapshot may hold
+         *     whatever somebody put into it.
+         */
+        get: operations["migration_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/session": {
         parameters: {
             query?: never;
@@ -1411,6 +1453,10 @@ export interface components {
             /** @description Not preemptible: they run to their end. */
             running_on: components["schemas"]["JobOnNode"][];
         };
+        EditCounts: {
+            likely: number;
+            safe: number;
+        };
         /** @description Something that happened, kept for ever in the order in which it happened. */
         EventView: {
             /** @description Who did it: a person, or `danlu`. */
@@ -1472,6 +1518,16 @@ export interface components {
         };
         /** @enum {string} */
         FileKind: "folder" | "file" | "other";
+        FindingCounts: {
+            /** @description Files that were left as they were. */
+            broken: number;
+            needs_person: number;
+            note: number;
+            performance: number;
+            precision: number;
+            unknown: number;
+            unsupported: number;
+        };
         /**
          * @description Decides how many ranks there are and which environment they get.
          * @enum {string}
@@ -1791,6 +1847,86 @@ export interface components {
             values: {
                 [key: string]: number | null;
             };
+        };
+        MigratedFile: {
+            after?: string | null;
+            /** @description The whole text before and after, of files that were changed. */
+            before?: string | null;
+            changes: components["schemas"]["MigrationChange"][];
+            findings: components["schemas"]["MigrationFinding"][];
+            /** @description Relative to the snapshot. */
+            path: string;
+            status: components["schemas"]["MigrationStatus"];
+        };
+        /** @description One change. Places are those of the text before it, counted from 1. */
+        MigrationChange: {
+            column: number;
+            end_line: number;
+            grade: components["schemas"]["MigrationGrade"];
+            line: number;
+            message: string;
+            rule: string;
+        };
+        MigrationEntry: {
+            /** @description Relative to the snapshot, such as `tools/train.py`. */
+            main: string;
+            /** @description The variable that holds the model, such as `model` or `self.net`. */
+            model: string;
+        };
+        /** @description What a person should know. */
+        MigrationFinding: {
+            column: number;
+            end_line: number;
+            line: number;
+            message: string;
+            rule: string;
+            severity: components["schemas"]["MigrationSeverity"];
+            /** @description The call, module or text that it is about; may be empty. */
+            subject: string;
+        };
+        /**
+         * @description How sure a change is to do the right thing.
+         * @enum {string}
+         */
+        MigrationGrade: "safe" | "likely";
+        MigrationRequest: {
+            /** @description The digest of an uploaded snapshot, as jobs name theirs. */
+            code: string;
+            distributed?: components["schemas"]["MigrationEntry"] | null;
+            /** @description Adds an entry script for ModelArts, and a table that maps paths to its folders. */
+            modelarts?: boolean;
+            /** @description Names counterparts of `torch_npu` that compute the same faster. */
+            similar?: boolean;
+            /** @description The version of PyTorch whose lists of supported calls are asked, such as `2.1.0`; the newest listed when absent. */
+            torch?: string | null;
+        };
+        /**
+         * @description What kind of thing was found; what breaks a program first.
+         * @enum {string}
+         */
+        MigrationSeverity: "broken" | "unsupported" | "needs_person" | "unknown" | "precision" | "performance" | "note";
+        /** @enum {string} */
+        MigrationStatus: "changed" | "unchanged" | "broken";
+        MigrationSummary: {
+            changed_files: number;
+            /** @description Changes, by how sure they are. */
+            edits: components["schemas"]["EditCounts"];
+            files: number;
+            findings: components["schemas"]["FindingCounts"];
+            lines: number;
+        };
+        MigrationView: {
+            /** @description The digest of the migrated copy; jobs can name it. Its reports lie inside of it, in `danlu-migration`. */
+            code: string;
+            /** @description Files with changes or findings, in the order of their paths. */
+            files: components["schemas"]["MigratedFile"][];
+            /** @description Reports that can be asked for by these names. */
+            reports: string[];
+            summary: components["schemas"]["MigrationSummary"];
+            /** @description The version of PyTorch whose lists were asked. */
+            torch: string;
+            /** @description Some texts, changes or findings were left out because there are too many; the reports have all. */
+            truncated: boolean;
         };
         /** @description A new account, made by an administrator or asked for by its future owner. */
         NewAccount: {
@@ -4209,6 +4345,93 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    migrate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MigrationRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MigrationView"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    migration_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+                report: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description What is wrong; `code` tells problems apart */
             default: {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
-use danlu_server::{Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
+use danlu_server::{EngineChoice, Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
-use danlu_types::oidc::OidcSettings;
+use serde::de::DeserializeOwned;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, USAGE};
@@ -48,6 +48,12 @@ pub(crate) struct Arguments {
     /// A PostgreSQL database instead of the embedded SQLite
     #[arg(long, value_name = "URL")]
     database: Option<String>,
+    /// Where workers run: as processes of this machine, or in a Slurm cluster whose nodes see the data folder by the same path
+    #[arg(long, value_enum, default_value = "local", value_name = "ENGINE")]
+    engine: EngineName,
+    /// How the Slurm cluster is to be used, in YAML or JSON: `partition`, `account`, `qos`, `gres`, `options` and others
+    #[arg(long, value_name = "FILE")]
+    slurm: Option<PathBuf>,
     /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`
     #[arg(long, value_name = "NODES")]
     simulate: Option<String>,
@@ -70,6 +76,12 @@ pub(crate) struct Arguments {
     keep_ended: Option<Span>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EngineName {
+    Local,
+    Slurm,
+}
+
 pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
     let entrance = entrance(&arguments);
     if let Some(objection) = entrance.objection() {
@@ -84,12 +96,14 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         // Here rather than in the server: what is wrong with it is shown at its line, before anything has begun.
         workspaces_file::open(file).map_err(|failure| failure.with_code(USAGE))?;
     }
-    let oidc = arguments.oidc.as_deref().map(read_oidc).transpose()?;
+    let oidc = arguments.oidc.as_deref().map(|file| read("provider", file)).transpose()?;
+    let engine = engine(&arguments)?;
     start_tracing();
     let options = ServeOptions {
         data: data_folder(data),
         entrance,
         database: arguments.database,
+        engine,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
         nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
@@ -121,9 +135,30 @@ fn entrance(arguments: &Arguments) -> Entrance {
     }
 }
 
-fn read_oidc(file: &Path) -> Result<OidcSettings, Failure> {
+fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
+    let refused = |what: &str, hint: &str| Err(Failure::new(what).with_code(USAGE).hint(hint));
+    if arguments.engine == EngineName::Local {
+        return match arguments.slurm {
+            Some(_) => refused("`--slurm` is of the Slurm engine only", "add `--engine slurm`"),
+            None => Ok(EngineChoice::Local),
+        };
+    }
+    if arguments.simulate.is_some() {
+        return refused("`--simulate` is of the local engine only", "Slurm says itself which nodes it has");
+    }
+    if arguments.unix_users.is_some() {
+        return refused(
+            "`--unix-users` is of the local engine only as yet",
+            "without it, all jobs are submitted to Slurm by the server's own user",
+        );
+    }
+    let settings = arguments.slurm.as_deref().map(|file| read("Slurm settings", file)).transpose()?;
+    Ok(EngineChoice::Slurm(settings.unwrap_or_default()))
+}
+
+fn read<T: DeserializeOwned>(what: &str, file: &Path) -> Result<T, Failure> {
     let refused = |error: &dyn std::error::Error| {
-        Failure::new(format!("cannot read the provider from `{}`", file.display()))
+        Failure::new(format!("cannot read the {what} from `{}`", file.display()))
             .with_code(USAGE)
             .caused_by(error)
     };

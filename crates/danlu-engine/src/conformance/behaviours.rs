@@ -6,10 +6,10 @@ use danlu_core::job::{Exit, FailureCause, WorkerExit};
 use danlu_core::launch::StopOrder;
 use danlu_device::process;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
-use danlu_types::{Bytes, Device, DeviceKind, Health, Span, Wiring};
+use danlu_types::{DeviceKind, Span};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Draft, Site};
+use super::{Draft, Scheduling, Site};
 use crate::{Engine, EngineError, Seen, Which};
 
 const AT_ONCE: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
@@ -62,8 +62,10 @@ pub async fn a_gang_starts_together_or_not_at_all(site: &Site) {
     let engine = site.engine();
     let draft = Draft { workers: 2, ranks: 2, ..site.draft("echo $RANK/$WORLD_SIZE") };
     engine.launch(&draft.launch_file(0)).await.expect("a worker can be launched");
-    let gang = site.layout().gang_folder(draft.job, draft.worker(0).attempt).join("worker-0.json");
-    site.until("the first worker is present", async || gang.exists().then_some(())).await;
+    if site.scheduling() == Scheduling::Ours {
+        let gang = site.layout().gang_folder(draft.job, draft.worker(0).attempt).join("worker-0.json");
+        site.until("the first worker is present", async || gang.exists().then_some(())).await;
+    }
     assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "it waits for the second");
 
     engine.launch(&draft.launch_file(1)).await.expect("a worker can be launched");
@@ -198,25 +200,47 @@ pub async fn no_log_line_is_lost(site: &Site) {
 pub async fn workers_see_their_devices_and_no_others(site: &Site) {
     let engine = site.engine();
     let command = "echo \"ascend=$ASCEND_RT_VISIBLE_DEVICES nvidia=$CUDA_VISIBLE_DEVICES\"";
-    let device = |kind, index| Device {
-        index,
-        kind,
-        model: "any".to_owned(),
-        memory: Bytes(1 << 30),
-        island: 0,
-        health: Health::Ok,
-        wiring: Wiring::default(),
-    };
-    for (kind, indices, expected) in [
+    for (kind, numbers, expected) in [
         (DeviceKind::Ascend, vec![2, 5], "ascend=2,5 nvidia="),
         (DeviceKind::Nvidia, vec![7], "ascend= nvidia=7"),
         (DeviceKind::Nvidia, vec![], "ascend= nvidia="),
     ] {
-        let devices = indices.into_iter().map(|index| device(kind, index)).collect();
+        let devices = numbers.into_iter().map(|number| site.device(kind, number)).collect();
         let draft = Draft { devices, ..site.draft(command) };
         launch(&*engine, &draft).await;
         assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
-        assert_eq!(site.printed(draft.worker(0), 0), [expected]);
+        let printed = site.printed(draft.worker(0), 0);
+        match site.scheduling() {
+            Scheduling::Ours => assert_eq!(printed, [expected]),
+            // Which ones is not ours to say; how many is.
+            Scheduling::Theirs => {
+                let without_digits = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
+                assert_eq!(without_digits(&printed.join("\n")), without_digits(expected), "{printed:?}");
+            }
+        }
+    }
+}
+
+pub async fn workers_at_the_same_time_share_no_device(site: &Site) {
+    let engine = site.engine();
+    let command = "echo $CUDA_VISIBLE_DEVICES > \"$DANLU_OUTPUT_DIR/devices\"; exec sleep 600";
+    let mut drafts = Vec::new();
+    let mut seen = Vec::new();
+    for numbers in [[0, 1], [2, 3], [4, 5]] {
+        let devices = numbers.iter().map(|number| site.device(DeviceKind::Nvidia, *number)).collect();
+        let draft = Draft { devices, ..site.draft(command) };
+        launch(&*engine, &draft).await;
+        let devices = site.until_written(draft.job, "devices").await;
+        seen.extend(devices.split(',').map(str::to_owned));
+        drafts.push(draft);
+    }
+    seen.sort();
+    let all = seen.len();
+    seen.dedup();
+    assert_eq!((all, seen.len()), (6, 6), "{seen:?}");
+    for draft in drafts {
+        stop(&*engine, &draft, &AT_ONCE).await;
+        assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
     }
 }
 

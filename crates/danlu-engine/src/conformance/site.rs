@@ -18,7 +18,8 @@ use danlu_device::cgroup::{self, Groups};
 use danlu_device::process;
 use danlu_types::api::LogStream;
 use danlu_types::{
-    AttemptNumber, Cpus, Device, Framework, JobId, NodeName, Rank, Span, Topology, WorkerId, WorkerIndex,
+    AttemptNumber, Bytes, Cpus, Device, DeviceKind, Framework, Health, JobId, NodeName, Rank, Span, Topology,
+    Wiring, WorkerId, WorkerIndex,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,14 +27,28 @@ use nix::unistd::Pid;
 use crate::{Engine, Seen, Which};
 
 /// How long anything may take on a busy machine before a test gives up on it.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(3);
+/// Where a cluster's nodes count their Ascend devices from.
+const FIRST_ASCEND: u32 = 8;
 
 /// A data folder on which engines are opened, one after the other as servers come and go.
 pub struct Site {
     layout: RunLayout,
     open: Box<dyn Fn() -> Arc<dyn Engine> + Send + Sync>,
     jobs: AtomicU64,
+    nodes: Vec<NodeName>,
+    scheduling: Scheduling,
+}
+
+/// Who decides what a worker gets once Danlu has placed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The engine does as it is told: workers get the devices that were planned, and are started one by one.
+    Ours,
+    /// A cluster's own scheduler: it chooses among a node's devices, and starts a gang when it is whole. Its nodes have
+    /// eight NVIDIA devices or more, and behind them as many of Ascend's.
+    Theirs,
 }
 
 impl fmt::Debug for Site {
@@ -51,6 +66,8 @@ pub struct Draft {
     pub command: String,
     pub devices: Vec<Device>,
     pub layout: RunLayout,
+    /// The workers' nodes, in turn.
+    pub nodes: Vec<NodeName>,
 }
 
 impl Drop for Site {
@@ -81,7 +98,41 @@ impl Site {
     /// `open` makes an engine on `data`, as a server does when it starts; it may be called many times, but never while
     /// an earlier engine is in use.
     pub fn new(data: PathBuf, open: impl Fn() -> Arc<dyn Engine> + Send + Sync + 'static) -> Self {
-        Site { layout: RunLayout { data }, open: Box::new(open), jobs: AtomicU64::new(1) }
+        Site {
+            layout: RunLayout { data },
+            open: Box::new(open),
+            jobs: AtomicU64::new(1),
+            nodes: vec![NodeName("here".to_owned())],
+            scheduling: Scheduling::Ours,
+        }
+    }
+
+    /// The same with a cluster's own scheduler, on these nodes.
+    #[must_use]
+    pub fn on_cluster(mut self, nodes: Vec<NodeName>) -> Self {
+        (self.nodes, self.scheduling) = (nodes, Scheduling::Theirs);
+        self
+    }
+
+    pub fn scheduling(&self) -> Scheduling {
+        self.scheduling
+    }
+
+    /// A device of a node, the so manieth of its kind.
+    pub fn device(&self, kind: DeviceKind, number: u32) -> Device {
+        let first = match (self.scheduling, kind) {
+            (Scheduling::Theirs, DeviceKind::Ascend) => FIRST_ASCEND,
+            _ => 0,
+        };
+        Device {
+            index: first + number,
+            kind,
+            model: "any".to_owned(),
+            memory: Bytes(1 << 30),
+            island: 0,
+            health: Health::Ok,
+            wiring: Wiring::default(),
+        }
     }
 
     pub fn engine(&self) -> Arc<dyn Engine> {
@@ -94,7 +145,8 @@ impl Site {
 
     /// A new job of one worker with one rank that runs `command` under a shell.
     pub fn draft(&self, command: &str) -> Draft {
-        Draft::new(&self.layout, JobId(self.jobs.fetch_add(1, Ordering::Relaxed)), command)
+        let job = JobId(self.jobs.fetch_add(1, Ordering::Relaxed));
+        Draft { nodes: self.nodes.clone(), ..Draft::new(&self.layout, job, command) }
     }
 
     /// Asks until there is an answer; panics with `what` when the deadline is over.
@@ -160,7 +212,8 @@ impl Site {
 impl Draft {
     pub fn new(layout: &RunLayout, job: JobId, command: &str) -> Self {
         let (command, layout) = (command.to_owned(), layout.clone());
-        Draft { job, workers: 1, ranks: 1, command, devices: Vec::new(), layout }
+        let nodes = vec![NodeName("here".to_owned())];
+        Draft { job, workers: 1, ranks: 1, command, devices: Vec::new(), layout, nodes }
     }
 
     pub fn worker(&self, index: u32) -> WorkerId {
@@ -176,7 +229,7 @@ impl Draft {
             job_name: "conformance".to_owned(),
             owner: "local".to_owned(),
             workspace: "local".to_owned(),
-            node: NodeName("here".to_owned()),
+            node: self.nodes[index as usize % self.nodes.len()].clone(),
             address: "127.0.0.1".to_owned(),
             framework: Framework::None,
             command: self.command.clone(),

@@ -17,9 +17,9 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::Workers;
 use super::hold::{Hold, Taken};
-use super::{Workers, files};
-use crate::Seen;
+use crate::{Seen, files};
 
 /// The engine's own word on a worker whose launcher died without one: a [`LauncherPhase::Ended`]. It is not written
 /// into the launcher's status, because neither side writes the other's files.

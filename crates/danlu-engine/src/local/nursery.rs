@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use danlu_device::channel::Channel;
 use danlu_types::WorkerId;
 
-use super::hints::Hints;
 use super::hold::Taken;
 use super::start::detached;
+use crate::hints::Hints;
 
 #[derive(Debug)]
 pub(super) struct Nursery {

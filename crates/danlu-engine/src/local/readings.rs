@@ -17,8 +17,7 @@ use danlu_device::readings::Reader;
 use danlu_types::{Node, NodeName, Reading};
 use jiff::Timestamp;
 
-use super::files;
-use crate::EngineError;
+use crate::{EngineError, files};
 
 /// `npu-smi` takes a good part of a second, and so does the eye.
 const FRESH: Duration = Duration::from_secs(2);

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use danlu_core::launch::{LAUNCH_FILE, SECRETS_FILE, UnixUser};
 use danlu_types::WorkerId;
 
+use super::Workers;
 use super::hold::{Hold, Taken};
 use super::nursery::Nursery;
-use super::{Workers, files};
+use crate::files;
 
 impl Workers {
     /// Starts the worker's launcher unless that was done before. Must be called within a tokio runtime.

@@ -18,6 +18,10 @@ use crate::secrets;
 const KILL_AGAIN: Duration = Duration::from_millis(50);
 /// A process that outlives its kill this long hangs in the kernel; waiting longer would not help the worker.
 const LONGEST_SWEEP: Duration = Duration::from_secs(30);
+/// How often, and for how long, an order is looked for that somebody says is there: NFS remembers for up to a minute that
+/// there was no such file.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const LONGEST_LOOK: Duration = Duration::from_secs(90);
 
 impl Worker<'_> {
     /// Until all `pids` have ended, and, where they were told to, what they started has too.
@@ -29,6 +33,7 @@ impl Worker<'_> {
             let report_due = self.reports.due();
             let sample_due = self.sampling.as_ref().map(Sampling::due).filter(|_| course.why().is_none());
             let time_limit = deadline.filter(|_| course.why().is_none());
+            let look_due = self.looking.map(|(next, _)| next);
             tokio::select! {
                 biased;
                 wake = self.signals.next() => match wake {
@@ -41,7 +46,12 @@ impl Worker<'_> {
                         let grace = self.order().unwrap_or(own);
                         self.act(course.on_order(grace, Instant::now()));
                     }
+                    Wake::Look => {
+                        self.looking = Some((Instant::now(), Instant::now() + LONGEST_LOOK));
+                        self.look(course);
+                    }
                 },
+                () = at(look_due) => self.look(course),
                 () = at(tick) => self.act(course.on_tick(Instant::now())),
                 () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
                 () = at(sample_due) => self.take_sample(course),
@@ -53,6 +63,16 @@ impl Worker<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Follows an order that somebody says is there. A network disk may show it only seconds later.
+    fn look(&mut self, course: &mut Course) {
+        let (grace, now) = (self.order(), Instant::now());
+        let goes_on = |(_, until): &(Instant, Instant)| grace.is_none() && now < *until;
+        self.looking = self.looking.filter(goes_on).map(|(_, until)| (now + LOOK_AGAIN, until));
+        if let Some(grace) = grace {
+            self.act(course.on_order(grace, Instant::now()));
         }
     }
 

@@ -23,6 +23,8 @@ const WORTH_A_REST: Duration = Duration::from_millis(2);
 const RETAIN_EVERY: Duration = Duration::from_mins(10);
 /// Vendors' tools take a while and wake the driver; a job that meets an ill device says so itself.
 const READ_DEVICES_EVERY: Duration = Duration::from_secs(30);
+/// A cluster's controller is asked for all its nodes; they change by the hand of people.
+const TAKE_INVENTORY_EVERY: Duration = Duration::from_secs(15);
 /// As often as launchers take samples, which want to say what the devices of their workers do.
 const READ_HELD_DEVICES_EVERY: Duration = Duration::from_secs(5);
 
@@ -36,6 +38,9 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(retain_loop(app.clone(), stop.clone()));
     loops.spawn(device_loop(app.clone(), stop.clone()));
     loops.spawn(usage_loop(app.clone(), stop.clone()));
+    if app.engine.inventory_changes() {
+        loops.spawn(inventory_loop(app.clone(), stop.clone()));
+    }
     loops
 }
 
@@ -106,6 +111,17 @@ async fn device_loop(app: Arc<App>, stop: CancellationToken) {
             answered = app.take_readings().await;
             last = Some(Instant::now());
         }
+    }
+}
+
+/// Follows what the engine's own administrators say of its nodes.
+async fn inventory_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(TAKE_INVENTORY_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        app.take_inventory().await;
     }
 }
 

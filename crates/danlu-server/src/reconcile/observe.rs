@@ -57,7 +57,7 @@ fn missing(app: &App, observations: &[Observation]) -> Vec<Observation> {
         for (worker, index) in attempt.workers.iter().zip(0..) {
             let id = job.worker_id(attempt.number, danlu_types::WorkerIndex(index));
             if matches!(worker.state, WorkerState::Running { .. }) && !seen.contains(&id) {
-                missing.push(Observation { worker: id, seen: Seen::Unknown });
+                missing.push(Observation::new(id, Seen::Unknown));
             }
         }
     }
@@ -72,6 +72,7 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         if let Seen::Running { report: Some(report), .. } = &observation.seen {
             app.reports.take(worker, (**report).clone());
         }
+        app.reports.remark(worker, observation.remark.clone());
         match judge(app, &observation, Timestamp::now()) {
             Verdict::Nothing => {}
             Verdict::Tell(told) => {

@@ -9,6 +9,8 @@ import sys
 import types
 
 import torch
+# Optimizers load it, and it wants the real `torch.cuda`, so it comes before there is another one.
+import torch._dynamo
 import torch.distributed
 import torch.profiler
 

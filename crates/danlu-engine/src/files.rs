@@ -9,18 +9,19 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use danlu_core::launch::{PYTHON_HELPER, PYTHON_HELPER_NAME};
 use serde::de::DeserializeOwned;
 
 /// A status with the most ranks there can be stays far below; more is not ours.
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// Makes a folder and those above it, for this user only: launch files hold users' environment.
-pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Gives a file or folder these permissions, whatever this process's mask is.
-pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     if fs::metadata(path)?.mode() & 0o7777 == mode {
         return Ok(());
     }
@@ -29,7 +30,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 
 /// Puts a file in place in one step: a reader sees the old one or the new one. Callers see to it that there is one
 /// writer at a time.
-pub(super) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = folder.join(format!(".{name}.draft"));
     let written = OpenOptions::new()
         .write(true)
@@ -48,12 +49,12 @@ pub(super) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()>
 
 /// Reads a value; `None` where there is no file, or where what is there is not such a value: programs of the job can
 /// write in their run folder, and what they scribble must not stop the engine.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     Ok(read_bytes(path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Reads a small file; `None` where there is none.
-pub(super) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -66,12 +67,20 @@ pub(super) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
+/// Lays down `danlu.py`: nobody's secret, and read by whichever users jobs run as.
+pub(crate) fn lay_down_python(folder: &Path) -> io::Result<()> {
+    make_folder(folder)?;
+    replace(folder, PYTHON_HELPER_NAME, PYTHON_HELPER.as_bytes())?;
+    set_mode(&folder.join(PYTHON_HELPER_NAME), 0o644)?;
+    set_mode(folder, 0o755)
+}
+
 /// Makes a marker, which may be there already; what it holds does not matter.
 ///
 /// A second name for a file that is there anyway, where the disk can do that: a marker lives as briefly as its worker,
 /// and ext4 goes through all inodes freed of late, one by one, before it gives out another. With a thousand short jobs a
 /// minute that search would cost more than everything else the engine does.
-pub(super) fn mark(file: &Path, marker: &Path) -> io::Result<()> {
+pub(crate) fn mark(file: &Path, marker: &Path) -> io::Result<()> {
     match fs::hard_link(file, marker) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(marker).map(drop)
@@ -81,7 +90,7 @@ pub(super) fn mark(file: &Path, marker: &Path) -> io::Result<()> {
 }
 
 /// Removes a file; one that is gone already is no error.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         done => done,
@@ -90,7 +99,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 /// A name for `folder/name` that fits the 108 bytes of a socket's address, however deep the folder lies. It is good for
 /// as long as the returned folder stays open.
-pub(super) fn socket_path(folder: &Path, name: &str) -> io::Result<(File, PathBuf)> {
+pub(crate) fn socket_path(folder: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     let folder = File::open(folder)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()));
     Ok((folder, path))

@@ -15,7 +15,7 @@ use tokio::net::UnixDatagram;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::files;
+use crate::files;
 
 /// Far more than one machine runs; beyond it somebody sends nonsense, and the next periodic look finds what is real.
 const MOST_WAITING: usize = 100_000;
@@ -23,13 +23,13 @@ const MOST_WAITING: usize = 100_000;
 const BUFFER_BYTES: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Hints {
+pub(crate) struct Hints {
     waiting: Mutex<BTreeSet<WorkerId>>,
     arrived: Notify,
 }
 
 impl Hints {
-    pub(super) fn add(&self, worker: WorkerId) {
+    pub(crate) fn add(&self, worker: WorkerId) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < MOST_WAITING {
             waiting.insert(worker);
@@ -39,7 +39,7 @@ impl Hints {
     }
 
     /// Waits for hints and takes all there are. Dropping the future loses none.
-    pub(super) async fn take(&self) -> Vec<WorkerId> {
+    pub(crate) async fn take(&self) -> Vec<WorkerId> {
         loop {
             let taken = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
             if !taken.is_empty() {
@@ -50,11 +50,13 @@ impl Hints {
     }
 }
 
-/// Listens at `folder/name` until the returned task is aborted. A socket left there by an earlier server is replaced.
+/// Listens at a socket's path until the returned task is aborted. A socket left there by an earlier server is replaced.
 ///
 /// The socket is emptied at once and not when somebody asks for hints: the kernel queues as few as ten datagrams, and
 /// a launcher whose hint does not fit waits or gives up.
-pub(super) fn listen(folder: &Path, name: &str, hints: Arc<Hints>) -> io::Result<JoinHandle<()>> {
+pub(crate) fn listen(socket: &Path, hints: Arc<Hints>) -> io::Result<JoinHandle<()>> {
+    let folder = socket.parent().unwrap_or(Path::new("/"));
+    let name = socket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let (_open, path) = files::socket_path(folder, name)?;
     files::remove(&path)?;
     let socket = UnixDatagram::bind(&path)?;
@@ -99,7 +101,7 @@ mod tests {
         std::fs::create_dir(&deep).unwrap();
         std::fs::write(deep.join("hints.sock"), "left behind").unwrap();
         let hints = Arc::new(Hints::default());
-        let listener = listen(&deep, "hints.sock", Arc::clone(&hints)).unwrap();
+        let listener = listen(&deep.join("hints.sock"), Arc::clone(&hints)).unwrap();
 
         let (_open, path) = files::socket_path(&deep, "hints.sock").unwrap();
         let launcher = UnixDatagram::unbound().unwrap();

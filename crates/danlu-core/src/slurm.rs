@@ -1,0 +1,48 @@
+//! What Slurm says, read; and what it is to be told, written.
+//!
+//! Everything here is text in and values out: the engine runs the programs, the launcher stands inside the allocation.
+//! What Slurm prints is treated as hostile. A line that cannot be read is passed over, and nothing that is missing from
+//! an answer counts as gone (see [`judge`]).
+
+mod grant;
+mod gres;
+mod hostlist;
+mod judge;
+mod nodes;
+mod order;
+mod queue;
+mod settings;
+
+use danlu_types::AttemptNumber;
+
+pub use grant::{Granted, Place, granted};
+pub use gres::{Gres, parse_gres};
+pub use hostlist::expand;
+pub use judge::{Answer, Evidence, Judgement, judge, waiting_sentence};
+pub use nodes::{NodeRecord, Slot, node, parse_nodes};
+pub use order::{GresNeed, Order, OrderedWorker, batch_script, parts, submission};
+pub use queue::{Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_job, parse_queue, parse_submitted};
+pub use settings::{GresRule, SlurmSettings};
+
+/// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has
+/// several where its nodes have unequally many workers.
+pub fn allocation_folder_name(attempt: AttemptNumber, part: usize) -> String {
+    format!("{attempt}.slurm.{part}")
+}
+
+/// The engine's, in a run folder: the name of the worker's allocation's folder.
+pub const ALLOCATION_FILE: &str = "allocation";
+/// The engine's, in the allocation's folder, before anything is submitted: an [`Order`].
+pub const ORDER_FILE: &str = "order.json";
+/// The engine's: the number that Slurm gave the job.
+pub const SUBMITTED_FILE: &str = "submitted";
+/// The engine's: what `sbatch` is given.
+pub const SCRIPT_FILE: &str = "batch.sh";
+/// The allocation's: a folder, made by the first that comes. Whoever finds it runs nothing.
+pub const CLAIM_FOLDER: &str = "claim";
+/// The allocation's, in [`CLAIM_FOLDER`]: the number of the job that came first.
+pub const CLAIM_FILE: &str = "job";
+/// The allocation's: `scontrol --details show job` as it was when the job began.
+pub const GRANTED_FILE: &str = "granted";
+/// What the script and `srun` print.
+pub const ALLOCATION_LOG: &str = "slurm.log";

@@ -1,0 +1,172 @@
+//! Which worker one stands in, and which devices Slurm gave it.
+
+use danlu_types::Device;
+
+use super::gres::{Gres, parse_gres};
+use super::hostlist::expand;
+use super::order::{Order, OrderedWorker};
+
+/// Where a process of an allocation finds itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// `SLURMD_NODENAME`.
+    pub node: &'a str,
+    /// `SLURM_LOCALID`: its number among those of the allocation on this node.
+    pub local: usize,
+    /// `CUDA_VISIBLE_DEVICES` as Slurm set it. Where a site shuts devices off with cgroups these are the numbers by which
+    /// a program sees its own, and the others are not.
+    pub visible: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted<'a> {
+    pub worker: &'a OrderedWorker,
+    /// Its devices, with the numbers by which programs on the node know them.
+    pub devices: Vec<Device>,
+}
+
+/// `None` where the order has no worker for this place. `details` is what `scontrol --details show job` said.
+///
+/// Slurm decides which devices of a node a job gets; it hands out numbers only for those with device files. For the
+/// others the planned ones are taken, which are nobody else's among Danlu's jobs.
+pub fn granted<'a>(order: &'a Order, place: Place<'_>, details: &str) -> Option<Granted<'a>> {
+    let here = order.workers_on(place.node);
+    let worker = *here.get(place.local)?;
+    let given = gres_on(details, place.node);
+    let mut devices = Vec::new();
+    for need in &worker.needs {
+        let needed = |other: &&OrderedWorker| -> usize {
+            let same = other.needs.iter().filter(|it| it.label == need.label);
+            same.map(|it| it.devices.len()).sum()
+        };
+        let before: usize = here[..place.local].iter().map(&needed).sum();
+        let on_node: usize = here.iter().map(needed).sum();
+        let all_visible =
+            || place.visible.filter(|_| need.label.split(':').next() == Some("gpu")).map(numbers);
+        let listed = given.iter().filter(|gres| gres.label() == need.label || gres.name == need.label);
+        let listed: Vec<u32> = listed.flat_map(|gres| gres.indices.clone()).collect();
+        let numbers = all_visible().filter(|all| all.len() == on_node).unwrap_or(listed);
+        let own = numbers.get(before..before + need.devices.len());
+        for (at, device) in need.devices.iter().enumerate() {
+            let index = own.map_or(device.index.saturating_sub(need.first), |own| own[at]);
+            devices.push(Device { index, ..device.clone() });
+        }
+    }
+    Some(Granted { worker, devices })
+}
+
+/// What the job has on a node: from lines such as `Nodes=n[1-2] CPU_IDs=0-3 Mem=400 GRES=gpu:a100:2(IDX:0-1)`.
+fn gres_on(details: &str, node: &str) -> Vec<Gres> {
+    for line in details.lines() {
+        let mut words = line.split_whitespace();
+        let Some(nodes) = words.next().and_then(|word| word.strip_prefix("Nodes=")) else { continue };
+        if !expand(nodes).is_some_and(|nodes| nodes.iter().any(|name| name == node)) {
+            continue;
+        }
+        let gres =
+            words.find_map(|word| word.strip_prefix("GRES=").or_else(|| word.strip_prefix("GRES_IDX=")));
+        return gres.map(parse_gres).unwrap_or_default();
+    }
+    Vec::new()
+}
+
+fn numbers(text: &str) -> Vec<u32> {
+    let numbers: Option<Vec<u32>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
+    numbers.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use danlu_types::{Bytes, Cpus, DeviceKind, Health, Wiring};
+    use proptest::prelude::*;
+
+    use super::super::order::GresNeed;
+    use super::*;
+
+    // As Slurm 22.05 says it of a job on three nodes, two of which got the same.
+    const DETAILS: &str = "JobId=17 JobName=danlu-7.1-ab\n   NumNodes=3 NumCPUs=6 NumTasks=6 CPUs/Task=1\n   \
+        JOB_GRES=gpu:a100:12\n     Nodes=n[1-2] CPU_IDs=0-1 Mem=200 GRES=gpu:a100:4(IDX:0-1,6-7),npu:910b:2(IDX:3,5)\n     \
+        Nodes=n3 CPU_IDs=0-1 Mem=200 GRES=gpu:a100:4(IDX:2-5)\n   Command=(null)\n";
+
+    fn need(label: &str, kind: DeviceKind, planned: &[u32], first: u32) -> GresNeed {
+        let device = |index: &u32| Device {
+            index: *index,
+            kind,
+            model: "any".to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health: Health::Ok,
+            wiring: Wiring::default(),
+        };
+        GresNeed { label: label.to_owned(), devices: planned.iter().map(device).collect(), first }
+    }
+
+    fn order(needs: impl Fn(u32) -> Vec<GresNeed>) -> Order {
+        let worker = |index: u32| OrderedWorker {
+            worker: format!("7.1.{index}").parse().unwrap(),
+            node: format!("n{}", index / 2 + 1),
+            run: "/run".into(),
+            needs: needs(index),
+        };
+        let workers = (0..6).map(worker).collect();
+        Order { name: "x".to_owned(), workers, cpus: Cpus::whole(1), memory: None, max_time: None }
+    }
+
+    fn shown(order: &Order, details: &str, visible: Option<&str>) -> String {
+        let mut lines = Vec::new();
+        for node in ["n1", "n2", "n3", "n4"] {
+            for local in 0..3 {
+                let Some(found) = granted(order, Place { node, local, visible }, details) else { continue };
+                let devices: Vec<u32> = found.devices.iter().map(|device| device.index).collect();
+                lines.push(format!("{node}/{local}: {} {devices:?}", found.worker.worker));
+            }
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn workers_on_one_node_share_what_slurm_gave_it() {
+        let order = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[0, 1], 0)]);
+        insta::assert_snapshot!(shown(&order, DETAILS, None), @r"
+        n1/0: 7.1.0 [0, 1]
+        n1/1: 7.1.1 [6, 7]
+        n2/0: 7.1.2 [0, 1]
+        n2/1: 7.1.3 [6, 7]
+        n3/0: 7.1.4 [2, 3]
+        n3/1: 7.1.5 [4, 5]
+        ");
+    }
+
+    #[test]
+    fn where_slurm_gives_no_numbers_the_planned_ones_count() {
+        let order = order(|index| vec![need("npu:910b", DeviceKind::Ascend, &[8 + index], 8)]);
+        insta::assert_snapshot!(shown(&order, DETAILS, None), @r"
+        n1/0: 7.1.0 [3]
+        n1/1: 7.1.1 [5]
+        n2/0: 7.1.2 [3]
+        n2/1: 7.1.3 [5]
+        n3/0: 7.1.4 [4]
+        n3/1: 7.1.5 [5]
+        ");
+    }
+
+    #[test]
+    fn what_programs_see_goes_before_what_slurm_counts() {
+        let order = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[0, 1], 0)]);
+        let seen = shown(&order, DETAILS, Some("0,1,2,3"));
+        assert!(seen.starts_with("n1/0: 7.1.0 [0, 1]\nn1/1: 7.1.1 [2, 3]"), "{seen}");
+        // Names of devices are none of ours to hand on.
+        assert_eq!(shown(&order, DETAILS, Some("GPU-1,GPU-2,GPU-3,GPU-4")), shown(&order, DETAILS, None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_too_strange(details in "(.|\n){0,200}", visible in ".{0,40}", local in 0_usize..4) {
+            let order = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[0, 1], 0)]);
+            let place = Place { node: "n1", local, visible: Some(&visible) };
+            if let Some(found) = granted(&order, place, &details) {
+                prop_assert_eq!(found.devices.len(), 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What has become of a worker, from what lies on disk and what Slurm says.
+//!
+//! Two rules keep jobs from being lost. The launcher's own last word always counts, so this is asked only where there is
+//! none. And silence proves nothing: a job that is missing from a list may be in the part that was cut off, so it is gone
+//! only when Slurm, asked for it by its number, denies it.
+
+use crate::job::{Failure, FailureCause, WorkerExit};
+
+use super::queue::{Ending, JobState, QueuedJob};
+
+/// What is known of a worker whose launcher has not said that it ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The launcher has said that the ranks run.
+    pub running: bool,
+    pub told_to_stop: bool,
+    /// The number of its job, once there is one.
+    pub submitted: Option<u64>,
+    pub slurm: Answer<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Answer<'a> {
+    /// It was not asked, did not answer, or answered without a word on this job.
+    None,
+    Listed(&'a QueuedJob),
+    /// Asked for the number, it knows no such job.
+    Denied,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// Nothing has changed: preparing, or running, as the launcher last said.
+    AsBefore,
+    /// It waits in Slurm's queue.
+    Waiting,
+    /// The launchers have ended in good order: the last word must be on its way.
+    Awaited,
+    Ended(WorkerExit),
+}
+
+pub fn judge(evidence: Evidence<'_>) -> Judgement {
+    let Evidence { running, told_to_stop, submitted, slurm } = evidence;
+    let Some(id) = submitted else {
+        // What was never submitted is not submitted any more once an order lies there.
+        return if told_to_stop { Judgement::Ended(WorkerExit::Stopped) } else { Judgement::AsBefore };
+    };
+    let ended = |cause, detail| {
+        if told_to_stop {
+            return Judgement::Ended(WorkerExit::Stopped);
+        }
+        Judgement::Ended(WorkerExit::Failed(Failure { cause, rank: None, exit: None, detail }))
+    };
+    match slurm {
+        Answer::None => Judgement::AsBefore,
+        Answer::Denied => ended(
+            FailureCause::LauncherLost,
+            format!("Slurm no longer knows its job {id}, and its launcher has not said how it ended"),
+        ),
+        Answer::Listed(job) => match &job.state {
+            JobState::Waiting if !running => Judgement::Waiting,
+            JobState::Waiting | JobState::Alive => Judgement::AsBefore,
+            JobState::Completed => Judgement::Awaited,
+            JobState::Over(ending) => {
+                let (cause, what) = meaning(*ending);
+                let reason = match job.reason.as_str() {
+                    "" | "None" => String::new(),
+                    reason => format!(" ({reason})"),
+                };
+                ended(cause, format!("Slurm's job {id} {what}{reason}"))
+            }
+        },
+    }
+}
+
+fn meaning(ending: Ending) -> (FailureCause, &'static str) {
+    match ending {
+        Ending::Cancelled => (FailureCause::LauncherLost, "was cancelled, and not by Danlu"),
+        Ending::Failed => (FailureCause::LauncherLost, "failed before its launcher had said how it ended"),
+        Ending::TimedOut => (FailureCause::TimeLimit, "ran longer than Slurm lets it"),
+        Ending::NodeFailed => (FailureCause::NodeLost, "lost a node"),
+        Ending::Preempted => (FailureCause::NodeLost, "was preempted by Slurm"),
+        Ending::OutOfMemory => (FailureCause::OutOfMemory, "used more memory than Slurm lets it"),
+    }
+}
+
+/// What a job waits for in Slurm, for people: Slurm's own word, and what it means where that is not plain.
+pub fn waiting_sentence(id: u64, reason: &str) -> String {
+    let word = reason.split(',').next().unwrap_or_default().trim();
+    let meaning = match word {
+        "" | "None" => return format!("waits in Slurm as job {id}; Slurm has not looked at it yet"),
+        "Resources" => "its nodes have not enough free, perhaps because of jobs that are not Danlu's",
+        "Priority" => "jobs before it in Slurm's queue come first",
+        "ReqNodeNotAvail" => "a node that it is to run on is drained, down or reserved",
+        "Nodes_required_for_job_are_DOWN" => "a node that it is to run on is down",
+        "BeginTime" => "Slurm holds it back for a while",
+        "JobHeldUser" | "JobHeldAdmin" => "somebody holds it: `scontrol release` lets it go",
+        "PartitionDown" | "PartitionInactive" => "its partition is closed",
+        "PartitionTimeLimit" => "it asks for more time than its partition allows",
+        "PartitionNodeLimit" => "it asks for more nodes than its partition allows",
+        "Reservation" => "it waits for a reservation",
+        "Licenses" => "it waits for a licence",
+        "BadConstraints" => "no node can ever give what it asks for",
+        word if word.starts_with("QOS") => "a limit of its quality of service (QOS) is reached",
+        word if word.starts_with("Assoc") => "a limit of its Slurm account is reached",
+        _ => return format!("waits in Slurm as job {id}: {reason}"),
+    };
+    format!("waits in Slurm as job {id}: {reason}: {meaning}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(state: &str, reason: &str, running: bool, told_to_stop: bool) -> Judgement {
+        let job = QueuedJob {
+            id: 17,
+            state: JobState::parse(state),
+            name: String::new(),
+            reason: reason.to_owned(),
+        };
+        let slurm = Answer::Listed(&job);
+        judge(Evidence { running, told_to_stop, submitted: Some(17), slurm })
+    }
+
+    #[test]
+    fn every_state_of_slurms_has_a_meaning() {
+        let states = [
+            "PENDING",
+            "CONFIGURING",
+            "RUNNING",
+            "SUSPENDED",
+            "COMPLETING",
+            "COMPLETED",
+            "FAILED",
+            "CANCELLED",
+            "TIMEOUT",
+            "DEADLINE",
+            "NODE_FAIL",
+            "BOOT_FAIL",
+            "PREEMPTED",
+            "OUT_OF_MEMORY",
+            "REVOKED",
+            "NEWFANGLED",
+        ];
+        let shown: Vec<String> = states
+            .iter()
+            .map(|state| match judged(state, "NodeDown", true, false) {
+                Judgement::Ended(WorkerExit::Failed(failure)) => {
+                    format!("{state}: {:?}: {}", failure.cause, failure.detail)
+                }
+                other => format!("{state}: {other:?}"),
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        PENDING: AsBefore
+        CONFIGURING: AsBefore
+        RUNNING: AsBefore
+        SUSPENDED: AsBefore
+        COMPLETING: AsBefore
+        COMPLETED: Awaited
+        FAILED: LauncherLost: Slurm's job 17 failed before its launcher had said how it ended (NodeDown)
+        CANCELLED: LauncherLost: Slurm's job 17 was cancelled, and not by Danlu (NodeDown)
+        TIMEOUT: TimeLimit: Slurm's job 17 ran longer than Slurm lets it (NodeDown)
+        DEADLINE: TimeLimit: Slurm's job 17 ran longer than Slurm lets it (NodeDown)
+        NODE_FAIL: NodeLost: Slurm's job 17 lost a node (NodeDown)
+        BOOT_FAIL: NodeLost: Slurm's job 17 lost a node (NodeDown)
+        PREEMPTED: NodeLost: Slurm's job 17 was preempted by Slurm (NodeDown)
+        OUT_OF_MEMORY: OutOfMemory: Slurm's job 17 used more memory than Slurm lets it (NodeDown)
+        REVOKED: LauncherLost: Slurm's job 17 was cancelled, and not by Danlu (NodeDown)
+        NEWFANGLED: AsBefore
+        ");
+    }
+
+    #[test]
+    fn silence_is_no_proof() {
+        let evidence = |slurm| Evidence { running: true, told_to_stop: false, submitted: Some(17), slurm };
+        assert_eq!(judge(evidence(Answer::None)), Judgement::AsBefore);
+        assert!(matches!(judge(evidence(Answer::Denied)), Judgement::Ended(WorkerExit::Failed(_))));
+    }
+
+    #[test]
+    fn what_was_told_to_stop_was_stopped() {
+        for state in ["CANCELLED", "FAILED", "NODE_FAIL"] {
+            assert_eq!(judged(state, "None", false, true), Judgement::Ended(WorkerExit::Stopped), "{state}");
+        }
+        let never = Evidence { running: false, told_to_stop: true, submitted: None, slurm: Answer::None };
+        assert_eq!(judge(never), Judgement::Ended(WorkerExit::Stopped));
+    }
+
+    #[test]
+    fn slurms_reasons_are_said_in_words() {
+        let reasons = [
+            "None",
+            "Resources",
+            "Priority",
+            "QOSMaxGRESPerUser",
+            "ReqNodeNotAvail, UnavailableNodes:n2",
+            "Odd",
+        ];
+        let shown: Vec<String> = reasons.iter().map(|reason| waiting_sentence(17, reason)).collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        waits in Slurm as job 17; Slurm has not looked at it yet
+        waits in Slurm as job 17: Resources: its nodes have not enough free, perhaps because of jobs that are not Danlu's
+        waits in Slurm as job 17: Priority: jobs before it in Slurm's queue come first
+        waits in Slurm as job 17: QOSMaxGRESPerUser: a limit of its quality of service (QOS) is reached
+        waits in Slurm as job 17: ReqNodeNotAvail, UnavailableNodes:n2: a node that it is to run on is drained, down or reserved
+        waits in Slurm as job 17: Odd
+        ");
+    }
+}

@@ -1,0 +1,284 @@
+//! One allocation: which workers run in it, how it is submitted, and the script that runs first inside it.
+//!
+//! Invariant: however often an order is submitted, its workers start once. The script takes the order for itself before
+//! it starts anything, by making a folder, which only one can; a submission that was thought lost and arrives after all
+//! finds the folder and ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use danlu_types::{Bytes, Cpus, Device, Span, WorkerId};
+use serde::{Deserialize, Serialize};
+
+use super::settings::SlurmSettings;
+use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIM_FOLDER, GRANTED_FILE};
+
+/// What is submitted as one job of Slurm's: workers of one attempt, on nodes that have equally many of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The name of the job, which no other job has or will have: by this it is found again.
+    pub name: String,
+    pub workers: Vec<OrderedWorker>,
+    pub cpus: Cpus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<Span>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderedWorker {
+    pub worker: WorkerId,
+    pub node: String,
+    pub run: PathBuf,
+    pub needs: Vec<GresNeed>,
+}
+
+/// Devices that are one resource of Slurm's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GresNeed {
+    /// `gpu:a100`, as `--gres` wants it.
+    pub label: String,
+    /// The devices as planned. Which of its kind they are is Slurm's to say.
+    pub devices: Vec<Device>,
+    /// The node's number of the first device of this resource, which Slurm calls 0.
+    pub first: u32,
+}
+
+/// Workers, by the nodes they are on, in groups that one submission can ask for: Slurm gives each node of a job the same.
+pub fn parts(workers: Vec<OrderedWorker>) -> Vec<Vec<OrderedWorker>> {
+    let mut nodes: BTreeMap<String, Vec<OrderedWorker>> = BTreeMap::new();
+    for worker in workers {
+        nodes.entry(worker.node.clone()).or_default().push(worker);
+    }
+    let mut parts: BTreeMap<(usize, BTreeMap<String, usize>), Vec<OrderedWorker>> = BTreeMap::new();
+    for workers in nodes.into_values() {
+        let shape = (workers.len(), totals(&workers));
+        parts.entry(shape).or_default().extend(workers);
+    }
+    parts.into_values().collect()
+}
+
+/// How many of each resource these workers need together.
+fn totals(workers: &[OrderedWorker]) -> BTreeMap<String, usize> {
+    let mut totals = BTreeMap::new();
+    for need in workers.iter().flat_map(|worker| &worker.needs) {
+        *totals.entry(need.label.clone()).or_default() += need.devices.len();
+    }
+    totals
+}
+
+impl Order {
+    /// The nodes, each once, in the order of their names.
+    pub fn nodes(&self) -> Vec<&str> {
+        let mut nodes: Vec<&str> = self.workers.iter().map(|worker| worker.node.as_str()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// Of those on one node, in the order in which tasks there are numbered.
+    pub fn workers_on(&self, node: &str) -> Vec<&OrderedWorker> {
+        self.workers.iter().filter(|worker| worker.node == node).collect()
+    }
+
+    fn workers_per_node(&self) -> usize {
+        self.workers.len() / self.nodes().len().max(1)
+    }
+}
+
+/// The arguments of `sbatch`, without the script.
+pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec<String> {
+    let (nodes, per_node) = (order.nodes(), order.workers_per_node());
+    let mut arguments = vec![
+        "--parsable".to_owned(),
+        format!("--job-name={}", order.name),
+        "--comment=danlu".to_owned(),
+        // `%` begins a pattern there.
+        format!("--output={}", folder.join(ALLOCATION_LOG).display().to_string().replace('%', "%%")),
+        "--open-mode=append".to_owned(),
+        "--chdir=/".to_owned(),
+        // Another attempt is Danlu's to make: Slurm would run the same one again.
+        "--no-requeue".to_owned(),
+        // What `sbatch` itself is given to see, which is little.
+        "--export=ALL".to_owned(),
+        format!("--nodes={}", nodes.len()),
+        format!("--nodelist={}", nodes.join(",")),
+        format!("--ntasks-per-node={per_node}"),
+        format!("--cpus-per-task={}", whole_cpus(order.cpus)),
+    ];
+    if let Some(memory) = order.memory {
+        let megabytes = memory.0.div_ceil(1 << 20).max(1).saturating_mul(per_node as u64);
+        arguments.push(format!("--mem={megabytes}M"));
+    }
+    let on_first: Vec<OrderedWorker> =
+        nodes.first().map(|node| order.workers_on(node).into_iter().cloned().collect()).unwrap_or_default();
+    let gres: Vec<String> =
+        totals(&on_first).into_iter().map(|(label, count)| format!("{label}:{count}")).collect();
+    if !gres.is_empty() {
+        arguments.push(format!("--gres={}", gres.join(",")));
+    }
+    if let Some(limit) = order.max_time {
+        arguments.push(format!("--time={}", minutes(limit)));
+    }
+    for (option, value) in
+        [("partition", &settings.partition), ("account", &settings.account), ("qos", &settings.qos)]
+    {
+        arguments.extend(value.as_ref().map(|value| format!("--{option}={value}")));
+    }
+    arguments.extend(settings.options.iter().cloned());
+    arguments
+}
+
+fn whole_cpus(cpus: Cpus) -> u64 {
+    cpus.milli.div_ceil(1000).max(1)
+}
+
+/// Slurm counts in minutes and from the start of the job. The launcher is to notice first: it says what happened.
+fn minutes(limit: Span) -> u64 {
+    const MARGIN: u64 = 5;
+    limit.milliseconds.div_ceil(60_000).saturating_add(MARGIN)
+}
+
+/// The script that Slurm runs on the first node. `worker` is the program that stands in for the launcher until it knows
+/// what was granted, and takes the allocation's folder.
+pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
+    let folder = quoted(&folder.display().to_string());
+    let program: Vec<String> = worker.iter().map(|word| quoted(word)).collect();
+    let program = program.join(" ");
+    let start = if order.workers.len() == 1 {
+        // Already where it is to run: a step of its own would cost the controller three more messages.
+        format!("exec {program} {folder}")
+    } else {
+        format!(
+            "exec srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes={} --ntasks={} \
+             --ntasks-per-node={} --cpus-per-task={} {program} {folder}",
+            order.nodes().len(),
+            order.workers.len(),
+            order.workers_per_node(),
+            whole_cpus(order.cpus),
+        )
+    };
+    format!(
+        "#!/bin/sh\n\
+         # Written by Danlu: starts the workers of one attempt.\n\
+         cd {folder} || exit 70\n\
+         # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.\n\
+         mkdir {CLAIM_FOLDER} 2>/dev/null || {{ [ -d {CLAIM_FOLDER} ] && exit 0; exit 71; }}\n\
+         echo \"$SLURM_JOB_ID\" > {CLAIM_FOLDER}/{CLAIM_FILE}\n\
+         # Which devices of each node are ours.\n\
+         scontrol --details show job \"$SLURM_JOB_ID\" > {GRANTED_FILE} 2>&1\n\
+         {start}\n"
+    )
+}
+
+/// For a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use danlu_types::{DeviceKind, Health, Wiring};
+
+    use super::*;
+
+    fn worker(index: u32, node: &str, devices: u32) -> OrderedWorker {
+        let device = |index| Device {
+            index,
+            kind: DeviceKind::Nvidia,
+            model: "A100".to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health: Health::Ok,
+            wiring: Wiring::default(),
+        };
+        let need =
+            GresNeed { label: "gpu:a100".to_owned(), devices: (0..devices).map(device).collect(), first: 0 };
+        OrderedWorker {
+            worker: format!("7.1.{index}").parse().unwrap(),
+            node: node.to_owned(),
+            run: format!("/data/runs/7/1.{index}").into(),
+            needs: if devices > 0 { vec![need] } else { Vec::new() },
+        }
+    }
+
+    fn order(workers: Vec<OrderedWorker>) -> Order {
+        let (cpus, memory) = (Cpus { milli: 2500 }, Some(Bytes(3 << 30)));
+        Order {
+            name: "danlu-7.1-ab".to_owned(),
+            workers,
+            cpus,
+            memory,
+            max_time: Some(Span::from_seconds(90)),
+        }
+    }
+
+    #[test]
+    fn nodes_with_equally_many_workers_are_one_submission() {
+        let workers = vec![worker(0, "n1", 2), worker(1, "n1", 2), worker(2, "n2", 2), worker(3, "n3", 2)];
+        let shown: Vec<String> = parts(workers)
+            .iter()
+            .map(|part| {
+                part.iter().map(|it| format!("{}@{}", it.worker, it.node)).collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        7.1.2@n2 7.1.3@n3
+        7.1.0@n1 7.1.1@n1
+        ");
+    }
+
+    #[test]
+    fn a_gang_is_asked_for_whole_and_by_name() {
+        let order =
+            order(vec![worker(0, "n2", 4), worker(1, "n2", 4), worker(2, "n1", 4), worker(3, "n1", 4)]);
+        let settings = SlurmSettings {
+            partition: Some("main".to_owned()),
+            options: vec!["--reservation=night".to_owned()],
+            ..SlurmSettings::default()
+        };
+        let arguments = submission(&order, &settings, Path::new("/data/runs/7/1.slurm.0"));
+        insta::assert_snapshot!(arguments.join("\n"), @r"
+        --parsable
+        --job-name=danlu-7.1-ab
+        --comment=danlu
+        --output=/data/runs/7/1.slurm.0/slurm.log
+        --open-mode=append
+        --chdir=/
+        --no-requeue
+        --export=ALL
+        --nodes=2
+        --nodelist=n1,n2
+        --ntasks-per-node=2
+        --cpus-per-task=3
+        --mem=6144M
+        --gres=gpu:a100:8
+        --time=7
+        --partition=main
+        --reservation=night
+        ");
+    }
+
+    #[test]
+    fn the_script_takes_the_order_before_it_starts_anything() {
+        let folder = Path::new("/data/it's here/1.slurm.0");
+        let program = ["/opt/danlu".to_owned(), "slurm-worker".to_owned()];
+        let one = batch_script(&order(vec![worker(0, "n1", 0)]), folder, &program);
+        let two = batch_script(&order(vec![worker(0, "n1", 1), worker(1, "n2", 1)]), folder, &program);
+        let last = two.lines().last().unwrap();
+        insta::assert_snapshot!(format!("{one}---\n{last}"), @r#"
+        #!/bin/sh
+        # Written by Danlu: starts the workers of one attempt.
+        cd '/data/it'\''s here/1.slurm.0' || exit 70
+        # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.
+        mkdir claim 2>/dev/null || { [ -d claim ] && exit 0; exit 71; }
+        echo "$SLURM_JOB_ID" > claim/job
+        # Which devices of each node are ours.
+        scontrol --details show job "$SLURM_JOB_ID" > granted 2>&1
+        exec '/opt/danlu' 'slurm-worker' '/data/it'\''s here/1.slurm.0'
+        ---
+        exec srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=3 '/opt/danlu' 'slurm-worker' '/data/it'\''s here/1.slurm.0'
+        "#);
+    }
+}

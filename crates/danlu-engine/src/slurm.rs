@@ -1,0 +1,251 @@
+//! Workers inside allocations of Slurm's.
+//!
+//! An attempt's workers are submitted together, one job of Slurm's for all of them where their nodes have equally many;
+//! its script starts a launcher for each ([`danlu_core::slurm::batch_script`]). Run folders lie on a disk that server and
+//! nodes share, and the launcher's words count here as they do for [`crate::local`]: Slurm is asked only what has become
+//! of those that have not said that they ended.
+//!
+//! Files of an allocation, in this order, so that death at any line neither loses nor doubles a job:
+//!
+//! | there is | means |
+//! |---|---|
+//! | `launch.json` and marker of some workers | the gang is not complete: nothing was submitted |
+//! | `order.json` | its job's name is fixed; it may have been submitted |
+//! | `submitted` | its job's number is known |
+//! | `claim/` | the job has begun: whatever else bears that name runs nothing |
+//!
+//! Invariants:
+//! - An order whose number is not known is looked for by its name before it is submitted (again); and should that look
+//!   come too early, only the first job to begin starts any worker.
+//! - A verdict is given only on Slurm's word about that very job, never because something is missing from an answer, and
+//!   only once it is on disk.
+//! - No look at a worker waits for Slurm: a [`poll`] in the background asks, once for all jobs.
+
+mod commands;
+mod files_of;
+mod look;
+mod poll;
+mod session;
+mod submit;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_core::slurm::{Slot, SlurmSettings, node, parse_nodes};
+use danlu_types::{Node, NodeName, WorkerId};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::hints::{self, Hints};
+use crate::{Connection, Engine, EngineError, Observation, Which, files};
+use commands::Programs;
+use files_of::Folders;
+use poll::Watch;
+
+#[derive(Debug, Clone)]
+pub struct SlurmOptions {
+    /// An absolute path that the nodes see as the same folder; made if need be.
+    pub data: PathBuf,
+    /// This program, as the nodes see it: it is started as `PROGRAM slurm-worker FOLDER`.
+    pub program: OsString,
+    pub settings: SlurmSettings,
+}
+
+#[derive(Debug)]
+pub struct SlurmEngine {
+    settings: SlurmSettings,
+    program: String,
+    programs: Arc<Programs>,
+    folders: Arc<Folders>,
+    watch: Arc<Watch>,
+    hints: Arc<Hints>,
+    tasks: [JoinHandle<()>; 2],
+    /// Which resource of Slurm's each device is, by node, as the last inventory had it.
+    slots: Mutex<BTreeMap<NodeName, Vec<Slot>>>,
+    /// One submission at a time for jobs that fall together.
+    submitting: [tokio::sync::Mutex<()>; 64],
+    /// When the launchers of an allocation were last told to look for orders.
+    called: Mutex<BTreeMap<u64, Instant>>,
+}
+
+impl SlurmEngine {
+    /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
+    /// tokio runtime.
+    pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
+        let SlurmOptions { data, program, settings } = options;
+        let failed = |doing| move |source| EngineError::Host { doing, source };
+        let invalid = |text: &'static str| {
+            failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
+        };
+        if !data.is_absolute() {
+            return Err(invalid("its data folder is not an absolute path"));
+        }
+        let program = settings.program.clone().map_or(program, PathBuf::into_os_string);
+        let program = program.into_string().map_err(|_| invalid("its program's path is not UTF-8"))?;
+        let layout = RunLayout { data };
+        files::make_folder(&layout.live_folder()).map_err(failed("make the folder of live workers"))?;
+        files::lay_down_python(&layout.python_folder()).map_err(failed("lay down `danlu.py`"))?;
+        let hints = Arc::new(Hints::default());
+        let listener = hints::listen(&layout.hints_socket(), Arc::clone(&hints))
+            .map_err(failed("listen for launchers' hints"))?;
+        let programs = Arc::new(Programs::new(&settings));
+        let watch = Arc::new(Watch::default());
+        let every = settings.poll.to_duration();
+        let poller =
+            tokio::spawn(poll::run(Arc::clone(&programs), Arc::clone(&watch), Arc::clone(&hints), every));
+        Ok(SlurmEngine {
+            settings,
+            program,
+            programs,
+            folders: Arc::new(Folders::new(layout)),
+            watch,
+            hints,
+            tasks: [listener, poller],
+            slots: Mutex::default(),
+            submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            called: Mutex::default(),
+        })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Folders, &Watch) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let (folders, watch) = (Arc::clone(&self.folders), Arc::clone(&self.watch));
+        let done = spawn_blocking(move || work(&folders, &watch)).await;
+        // Fails only where the runtime is shutting down or `work` panicked.
+        done.unwrap_or_else(|error| {
+            Err(EngineError::Host { doing: "finish what was begun", source: io::Error::other(error) })
+        })
+    }
+
+    /// Which resource each device of a node is; asks Slurm where the node is not known yet.
+    async fn slots_of(&self, node: &NodeName) -> Result<Vec<Slot>, EngineError> {
+        let known =
+            |engine: &Self| engine.slots.lock().unwrap_or_else(PoisonError::into_inner).get(node).cloned();
+        if let Some(slots) = known(self) {
+            return Ok(slots);
+        }
+        self.inventory().await?;
+        // Not final: the answer may have been cut off. A node that is gone for good is gone from the inventory too.
+        known(self).ok_or_else(|| EngineError::Cluster {
+            doing: "find a node",
+            program: "scontrol",
+            said: format!("nothing of `{node}`"),
+            refused: false,
+        })
+    }
+}
+
+impl Drop for SlurmEngine {
+    /// Jobs go on, and are found again.
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+#[async_trait]
+impl Engine for SlurmEngine {
+    async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
+        let arguments = ["--oneliner", "show", "node"].map(str::to_owned);
+        let text = self.programs.ask("list Slurm's nodes", "scontrol", &arguments).await?;
+        let partition = self.settings.partition.as_ref();
+        let records = parse_nodes(&text);
+        let ours = records.iter().filter(|it| partition.is_none_or(|name| it.partitions.contains(name)));
+        let mut nodes = Vec::new();
+        // Added to, never replaced: an answer that was cut off is no reason to forget a node.
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for (node, own) in ours.map(|record| node(record, &self.settings)) {
+            slots.insert(node.name.clone(), own);
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+
+    fn inventory_changes(&self) -> bool {
+        true
+    }
+
+    async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {
+        let worker = launch.worker;
+        let _one_at_a_time = self.submitting[submit::place(worker)].lock().await;
+        let copy = launch.clone();
+        let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
+        self.blocking(move |folders, _| folders.accept(&copy).map_err(failed)).await?;
+        self.submit(worker).await
+    }
+
+    async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError> {
+        let these = match which {
+            Which::All => None,
+            Which::These(these) => Some(these.to_vec()),
+        };
+        self.blocking(move |folders, watch| {
+            let these = match these {
+                Some(these) => these,
+                None => folders
+                    .live()
+                    .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
+            };
+            let observe = |worker: WorkerId| {
+                folders.observe(worker, watch).map_err(|source| EngineError::Worker {
+                    doing: "look at",
+                    worker,
+                    source,
+                })
+            };
+            these.into_iter().map(observe).collect()
+        })
+        .await
+    }
+
+    async fn signal(&self, worker: WorkerId, order: &StopOrder) -> Result<(), EngineError> {
+        let order = order.clone();
+        let failed = move |source| EngineError::Worker { doing: "stop", worker, source };
+        let call = self.blocking(move |folders, _| folders.order(worker, &order).map_err(failed)).await?;
+        match call {
+            Some(call) => self.call(call).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), EngineError> {
+        let failed = move |source| EngineError::Worker { doing: "release", worker, source };
+        let left =
+            self.blocking(move |folders, watch| folders.release(worker, watch).map_err(failed)).await?;
+        for job in left {
+            // A second submission of the same order, which can only run nothing.
+            self.programs.ask("cancel a job", "scancel", &[job.to_string()]).await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
+        let not_reachable = |why| EngineError::NotReachable { worker, why };
+        let failed = move |source| EngineError::Worker { doing: "connect to", worker, source };
+        let found = self.blocking(move |folders, _| folders.reach(worker).map_err(failed)).await?;
+        let Some(reach) = found else { return Err(not_reachable("it does not run here")) };
+        match reach.phase {
+            None => return Err(not_reachable("Slurm has not started it yet")),
+            Some(LauncherPhase::Ended { .. }) => return Err(not_reachable("it has ended")),
+            Some(LauncherPhase::Preparing | LauncherPhase::Running { .. }) => {}
+        }
+        let (Some(job), Some(node)) = (reach.job, reach.node) else {
+            return Err(not_reachable("Slurm has not started it yet"));
+        };
+        if !reach.run.join(SESSION_SOCKET).exists() {
+            return Err(not_reachable("its launcher does not listen yet"));
+        }
+        let stream = session::open(&self.programs, &self.program, job, &node, &reach.run).map_err(failed)?;
+        Ok(Box::new(stream))
+    }
+
+    async fn changed(&self) -> Vec<WorkerId> {
+        self.hints.take().await
+    }
+}

@@ -1,0 +1,134 @@
+//! Slurm's programs, run with a bounded time, a bounded answer and an environment of their own.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use danlu_core::slurm::SlurmSettings;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+use crate::EngineError;
+
+/// Programs wait for a controller that is away: a minute in all, on most sites. Nobody else waits meanwhile.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// A hundred thousand jobs take less.
+const LONGEST_ANSWER: u64 = 64 << 20;
+const LONGEST_SAID: usize = 500;
+/// What jobs are to find of the server's environment, besides what Slurm itself needs. The rest configures the server, and
+/// some of it is secret.
+const PASSED_ON: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SLURM_CONF"];
+
+/// What Slurm's programs say when they could not ask the controller: the same question may be answered later.
+const LATER: [&str; 12] = [
+    "Unable to contact slurm controller",
+    "Unable to contact Slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection timed out",
+    "Connection reset",
+    "Transport endpoint",
+    "Zero Bytes were transmitted",
+    "temporarily unable to accept job",
+    "Resource temporarily unavailable",
+    "Slurm backup controller in standby mode",
+    "Communication connection failure",
+];
+
+#[derive(Debug)]
+pub(super) struct Programs {
+    folder: Option<PathBuf>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// What a program answered.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) status: ExitStatus,
+    pub(super) text: String,
+    pub(super) said: String,
+}
+
+impl Programs {
+    pub(super) fn new(settings: &SlurmSettings) -> Self {
+        let inherited =
+            PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let mut environment: Vec<(OsString, OsString)> = inherited.collect();
+        // The last of a name counts.
+        environment.extend(
+            settings.configuration.as_ref().map(|path| ("SLURM_CONF".into(), path.clone().into_os_string())),
+        );
+        Programs { folder: settings.programs.clone(), environment }
+    }
+
+    /// A program of Slurm's, to be started.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let path = self.folder.as_ref().map_or_else(|| PathBuf::from(program), |folder| folder.join(program));
+        let mut command = Command::new(path);
+        command.env_clear().envs(self.environment.iter().cloned()).current_dir("/").kill_on_drop(true);
+        command
+    }
+
+    /// Runs it to its end, whatever that is.
+    pub(super) async fn run(&self, program: &'static str, arguments: &[String]) -> io::Result<Answered> {
+        let mut child = self
+            .command(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let finished = async {
+            let (text, said) = tokio::try_join!(read(stdout), read(stderr))?;
+            Ok::<_, io::Error>(Answered { status: child.wait().await?, text, said })
+        };
+        match tokio::time::timeout(PATIENCE, finished).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {PATIENCE:?}")))
+            }
+        }
+    }
+
+    /// What it prints, where it succeeds.
+    pub(super) async fn ask(
+        &self,
+        doing: &'static str,
+        program: &'static str,
+        arguments: &[String],
+    ) -> Result<String, EngineError> {
+        let answered = self.run(program, arguments).await.map_err(|error| EngineError::Cluster {
+            doing,
+            program,
+            said: error.to_string(),
+            refused: false,
+        })?;
+        if answered.status.success() {
+            return Ok(answered.text);
+        }
+        let said = last_words(&answered.said);
+        let refused =
+            !LATER.iter().any(|later| answered.said.contains(later)) && answered.status.code().is_some();
+        Err(EngineError::Cluster { doing, program, said, refused })
+    }
+}
+
+async fn read(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<String> {
+    let Some(pipe) = pipe else { return Ok(String::new()) };
+    let mut bytes = Vec::new();
+    pipe.take(LONGEST_ANSWER).read_to_end(&mut bytes).await?;
+    if bytes.len() as u64 == LONGEST_ANSWER {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "its answer is too long to be one"));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What is worth repeating of what a program said.
+fn last_words(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = lines.join("; ");
+    if text.is_empty() { "nothing".to_owned() } else { text.chars().take(LONGEST_SAID).collect() }
+}

@@ -1,0 +1,218 @@
+//! The files of workers and their allocations: what was accepted, ordered, submitted and claimed. Everything here blocks.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use danlu_core::launch::{
+    LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout, SECRETS_FILE, SECRETS_FOLDER,
+    STATUS_FILE, STOP_FILE, StopOrder,
+};
+use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, SUBMITTED_FILE};
+use danlu_types::{WorkerId, WorkerIndex};
+
+use super::look::Awaited;
+use crate::files;
+
+/// The engine's own word on a worker whose launcher gave none: a [`LauncherPhase::Ended`].
+const VERDICT_FILE: &str = "verdict.json";
+
+#[derive(Debug)]
+pub(super) struct Folders {
+    pub(super) layout: RunLayout,
+    pub(super) awaited: Awaited,
+    /// Shared by workers that fall together: one thread at a time decides about a worker.
+    guards: [Mutex<()>; 64],
+}
+
+/// How a worker is reached.
+#[derive(Debug)]
+pub(super) struct Reach {
+    pub(super) phase: Option<LauncherPhase>,
+    pub(super) job: Option<u64>,
+    pub(super) node: Option<String>,
+    pub(super) run: PathBuf,
+}
+
+/// What Slurm is to be told after an order was written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Nothing of the job is wanted any more: away with it unless it has begun.
+    Cancel(u64),
+    /// Its launchers are to look for orders.
+    Wake { job: u64, is_new: bool },
+}
+
+impl Folders {
+    pub(super) fn new(layout: RunLayout) -> Self {
+        Folders { layout, awaited: Awaited::default(), guards: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    pub(super) fn guard(&self, worker: WorkerId) -> MutexGuard<'_, ()> {
+        let place = worker.job.0.wrapping_mul(31).wrapping_add(u64::from(worker.worker.0));
+        let index = usize::try_from(place % self.guards.len() as u64).unwrap_or_default();
+        self.guards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn run(&self, worker: WorkerId) -> PathBuf {
+        self.layout.run_folder(worker)
+    }
+
+    pub(super) fn marker(&self, worker: WorkerId) -> PathBuf {
+        self.layout.live_folder().join(worker.to_string())
+    }
+
+    /// The workers that were launched and not released. Names that are no worker's are left alone.
+    pub(super) fn live(&self) -> io::Result<Vec<WorkerId>> {
+        let entries = match fs::read_dir(self.layout.live_folder()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut live = Vec::new();
+        for entry in entries {
+            live.extend(entry?.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
+        }
+        live.sort_unstable();
+        Ok(live)
+    }
+
+    /// Writes down what is to run, once. The marker comes after the launch file: whoever finds it finds what to launch.
+    pub(super) fn accept(&self, launch: &LaunchFile) -> io::Result<()> {
+        let worker = launch.worker;
+        let _guard = self.guard(worker);
+        let run = self.run(worker);
+        if launch.folders.run != run {
+            let text = "its launch file names a run folder outside the engine's data folder";
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        if launch.user.is_some() {
+            let text = "jobs as users of their own are not possible with Slurm yet";
+            return Err(io::Error::new(ErrorKind::Unsupported, text));
+        }
+        if self.marker(worker).try_exists()? {
+            return Ok(());
+        }
+        files::make_folder(&run)?;
+        if self.status(worker)?.is_some() || self.verdict(worker)?.is_some() {
+            let text = "its run folder was used and released before";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+        }
+        files::replace(&run, LAUNCH_FILE, &serde_json::to_vec(launch)?)?;
+        files::make_folder(&self.layout.live_folder())?;
+        files::mark(&run.join(LAUNCH_FILE), &self.marker(worker))?;
+        let values: Vec<&str> = launch.secrets.iter().map(|secret| secret.value.as_str()).collect();
+        if !values.is_empty() {
+            files::replace(&run, SECRETS_FILE, &serde_json::to_vec(&values)?)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn launch_file(&self, worker: WorkerId) -> io::Result<Option<LaunchFile>> {
+        files::read(&self.run(worker).join(LAUNCH_FILE))
+    }
+
+    /// What the launcher last said, if that can be understood and is about this worker.
+    pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
+        let text = files::read_bytes(&self.run(worker).join(STATUS_FILE))?;
+        let status = text.as_deref().and_then(LauncherStatus::last_in);
+        Ok(status.filter(|status| status.worker == worker))
+    }
+
+    pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherPhase>> {
+        files::read(&self.run(worker).join(VERDICT_FILE))
+    }
+
+    pub(super) fn give_verdict(&self, worker: WorkerId, verdict: &LauncherPhase) -> io::Result<()> {
+        files::replace(&self.run(worker), VERDICT_FILE, &serde_json::to_vec(verdict)?)
+    }
+
+    pub(super) fn is_told_to_stop(&self, worker: WorkerId) -> io::Result<bool> {
+        Ok(files::read::<StopOrder>(&self.run(worker).join(STOP_FILE))?.is_some())
+    }
+
+    /// The folder of the worker's allocation, once the gang was complete.
+    pub(super) fn allocation(&self, worker: WorkerId) -> io::Result<Option<PathBuf>> {
+        let name = files::read_bytes(&self.run(worker).join(ALLOCATION_FILE))?;
+        let name = name.and_then(|name| String::from_utf8(name).ok()).filter(|name| !name.contains('/'));
+        Ok(name.map(|name| self.layout.job_folder(worker.job).join(name)))
+    }
+
+    /// The number of the job that runs an allocation, or will: the one that came first counts, if one came.
+    pub(super) fn job_of(folder: &Path) -> io::Result<Option<u64>> {
+        match number(&folder.join(CLAIM_FOLDER).join(CLAIM_FILE))? {
+            Some(claimed) => Ok(Some(claimed)),
+            None => number(&folder.join(SUBMITTED_FILE)),
+        }
+    }
+
+    pub(super) fn is_claimed(folder: &Path) -> io::Result<bool> {
+        folder.join(CLAIM_FOLDER).try_exists()
+    }
+
+    /// Writes an order to end a worker. A worker whose gang was not complete is never submitted once one lies there.
+    pub(super) fn order(&self, worker: WorkerId, order: &StopOrder) -> io::Result<Option<Call>> {
+        let _guard = self.guard(worker);
+        let status = self.status(worker)?;
+        let has_ended = status.is_some_and(|status| matches!(status.phase, LauncherPhase::Ended { .. }));
+        if has_ended || !self.marker(worker).try_exists()? {
+            return Ok(None);
+        }
+        let run = self.run(worker);
+        let standing: Option<StopOrder> = files::read(&run.join(STOP_FILE))?;
+        let is_new = standing.is_none_or(|standing| order.grace < standing.grace);
+        if is_new {
+            files::replace(&run, STOP_FILE, &serde_json::to_vec(order)?)?;
+        }
+        let Some(folder) = self.allocation(worker)? else { return Ok(None) };
+        let Some(job) = Self::job_of(&folder)? else { return Ok(None) };
+        if Self::is_claimed(&folder)? {
+            return Ok(Some(Call::Wake { job, is_new }));
+        }
+        // As long as one of the gang is still wanted, the others see their orders when they start.
+        let all = self.gang(worker)?.into_iter().map(|other| self.is_told_to_stop(other));
+        let all: io::Result<Vec<bool>> = all.collect();
+        Ok(all?.into_iter().all(|told| told).then_some(Call::Cancel(job)))
+    }
+
+    /// The workers of a worker's attempt.
+    pub(super) fn gang(&self, worker: WorkerId) -> io::Result<Vec<WorkerId>> {
+        let count = self.launch_file(worker)?.map_or(1, |launch| launch.gang.workers);
+        Ok((0..count).map(|index| WorkerId { worker: WorkerIndex(index), ..worker }).collect())
+    }
+
+    pub(super) fn reach(&self, worker: WorkerId) -> io::Result<Option<Reach>> {
+        if !self.marker(worker).try_exists()? {
+            return Ok(None);
+        }
+        let job = match self.allocation(worker)? {
+            Some(folder) => Self::job_of(&folder)?,
+            None => None,
+        };
+        Ok(Some(Reach {
+            phase: self.status(worker)?.map(|status| status.phase),
+            job,
+            node: self.launch_file(worker)?.map(|launch| launch.node.0),
+            run: self.run(worker),
+        }))
+    }
+
+    /// What a launcher would have removed at its end, or on its way up.
+    pub(super) fn forget_secrets(&self, worker: WorkerId) -> io::Result<()> {
+        let run = self.run(worker);
+        files::remove(&run.join(SECRETS_FILE))?;
+        match fs::remove_dir_all(run.join(SECRETS_FOLDER)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn number(path: &Path) -> io::Result<Option<u64>> {
+    let text = files::read_bytes(path)?;
+    Ok(text.and_then(|text| String::from_utf8(text).ok()?.trim().parse().ok()))
+}
+
+pub(super) fn submitted(folder: &Path) -> io::Result<Option<u64>> {
+    number(&folder.join(SUBMITTED_FILE))
+}

@@ -1,0 +1,195 @@
+//! What has become of a worker, and forgetting it.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::launch::{LauncherPhase, LauncherStatus};
+use danlu_core::report::REPORT_FILE;
+use danlu_core::slurm::{Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, waiting_sentence};
+use danlu_types::WorkerId;
+use jiff::Timestamp;
+
+use super::files_of::{Folders, submitted};
+use super::poll::{Watch, Word};
+use crate::{Observation, Seen, files};
+
+/// NFS shows what another machine wrote within a minute, unless a site has changed that.
+const LONGEST_AWAITED: Duration = Duration::from_secs(90);
+
+/// Since when a last word is awaited that has to be on its way.
+#[derive(Debug, Default)]
+pub(super) struct Awaited(Mutex<HashMap<WorkerId, Instant>>);
+
+impl Awaited {
+    fn is_overdue(&self, worker: WorkerId) -> bool {
+        let mut awaited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        awaited.entry(worker).or_insert_with(Instant::now).elapsed() > LONGEST_AWAITED
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&worker);
+    }
+}
+
+impl Folders {
+    pub(super) fn observe(&self, worker: WorkerId, watch: &Watch) -> io::Result<Observation> {
+        let _guard = self.guard(worker);
+        let mut observation = self.look(worker, watch)?;
+        if let Seen::Running { report, .. } = &mut observation.seen {
+            *report = files::read(&self.run(worker).join(REPORT_FILE))?.map(Box::new);
+        }
+        Ok(observation)
+    }
+
+    /// The caller has the worker's guard.
+    fn look(&self, worker: WorkerId, watch: &Watch) -> io::Result<Observation> {
+        let seen = |seen| Observation::new(worker, seen);
+        if !self.marker(worker).try_exists()? {
+            return Ok(seen(Seen::Unknown));
+        }
+        let told_to_stop = self.is_told_to_stop(worker)?;
+        if let Some(ended) = self.last_word(worker, told_to_stop)? {
+            return Ok(seen(ended));
+        }
+        let folder = self.allocation(worker)?;
+        let job = folder.as_deref().map(Self::job_of).transpose()?.flatten();
+        let word = job.map(|job| watch.hear(job, worker)).unwrap_or_default();
+        // Read after Slurm's word was taken: a launcher that wrote its end before its job ended has been heard.
+        if let Some(ended) = self.last_word(worker, told_to_stop)? {
+            return Ok(seen(ended));
+        }
+        let status = self.status(worker)?;
+        if let (Word::Denied, None, false, Some(folder)) = (&word, &status, told_to_stop, &folder)
+            && !Self::is_claimed(folder)?
+        {
+            // A controller that was killed forgets what it had not saved. Nothing of it ran, so it may be submitted again;
+            // and should we be wrong, the claim lets only one of them run.
+            tracing::warn!(worker.id = %worker, "Slurm has lost the job of worker {worker} before it began");
+            files::remove(&folder.join(SUBMITTED_FILE))?;
+            watch.forget(worker);
+            return Ok(seen(Seen::Preparing));
+        }
+        let evidence = Evidence {
+            running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherPhase::Running { .. })),
+            told_to_stop,
+            submitted: job,
+            slurm: match &word {
+                Word::None => Answer::None,
+                Word::Listed(job) => Answer::Listed(job),
+                Word::Denied => Answer::Denied,
+            },
+        };
+        match judge(evidence) {
+            Judgement::AsBefore => Ok(seen(as_before(status.as_ref()))),
+            Judgement::Waiting => {
+                let Word::Listed(listed) = &word else { return Ok(seen(Seen::Preparing)) };
+                let remark = Some(waiting_sentence(listed.id, &listed.reason));
+                Ok(Observation { remark, ..seen(Seen::Preparing) })
+            }
+            Judgement::Awaited | Judgement::Ended(_)
+                if word_is_done(&word) && status.as_ref().is_some_and(|it| ended(&it.phase).is_some()) =>
+            {
+                // Told to end by nobody that Slurm knows of.
+                self.conclude(worker, status.as_ref(), WorkerExit::Stopped).map(seen)
+            }
+            Judgement::Awaited if !self.awaited.is_overdue(worker) => Ok(seen(as_before(status.as_ref()))),
+            Judgement::Awaited => {
+                let detail = "Slurm says that its job has completed, and its launcher has not said how it ended; \
+                              do the nodes see the data folder?";
+                let cause = FailureCause::LauncherLost;
+                let failure = Failure { cause, rank: None, exit: None, detail: detail.to_owned() };
+                self.conclude(worker, status.as_ref(), WorkerExit::Failed(failure)).map(seen)
+            }
+            Judgement::Ended(exit) => self.conclude(worker, status.as_ref(), exit).map(seen),
+        }
+    }
+
+    /// What we said at last, or the launcher. One that says that it was stopped, though nobody here told it to, was told by
+    /// Slurm, which knows why: a node that fails, a limit, somebody's `scancel`.
+    fn last_word(&self, worker: WorkerId, told_to_stop: bool) -> io::Result<Option<Seen>> {
+        if let Some(verdict) = self.verdict(worker)? {
+            return Ok(ended(&verdict));
+        }
+        let phase = self.status(worker)?.map(|status| status.phase);
+        let is_theirs = matches!(&phase, Some(LauncherPhase::Ended { exit: WorkerExit::Stopped, .. }));
+        Ok(phase.as_ref().filter(|_| told_to_stop || !is_theirs).and_then(ended))
+    }
+
+    /// Gives the verdict, durable before it is told.
+    fn conclude(
+        &self,
+        worker: WorkerId,
+        status: Option<&LauncherStatus>,
+        exit: WorkerExit,
+    ) -> io::Result<Seen> {
+        self.forget_secrets(worker)?;
+        let running_since = match status.map(|status| &status.phase) {
+            Some(LauncherPhase::Running { since, .. }) => Some(*since),
+            Some(LauncherPhase::Ended { running_since, .. }) => *running_since,
+            Some(LauncherPhase::Preparing) | None => None,
+        };
+        let verdict = LauncherPhase::Ended { running_since, at: Timestamp::now(), exit };
+        match self.give_verdict(worker, &verdict) {
+            Ok(()) => Ok(ended(&verdict).unwrap_or(Seen::Unknown)),
+            Err(error) => {
+                // Others are to be seen nevertheless. This one stays as it was until the disk takes the verdict.
+                tracing::warn!(worker.id = %worker, %error, "could not write the verdict on worker {worker}");
+                Ok(as_before(status))
+            }
+        }
+    }
+
+    /// Forgets an ended worker; the marker goes last. Returns jobs of Slurm's that are left of it and of no use.
+    pub(super) fn release(&self, worker: WorkerId, watch: &Watch) -> io::Result<Vec<u64>> {
+        let _guard = self.guard(worker);
+        let marker = self.marker(worker);
+        if !marker.try_exists()? {
+            return Ok(Vec::new());
+        }
+        if let Seen::Preparing | Seen::Running { .. } = self.look(worker, watch)?.seen {
+            return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
+        }
+        self.forget_secrets(worker)?;
+        let mut left = Vec::new();
+        if let Some(folder) = self.allocation(worker)? {
+            let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
+            left.extend(known.filter(|known| runs != Some(*known)));
+        }
+        watch.forget(worker);
+        self.awaited.forget(worker);
+        files::remove(&marker)?;
+        Ok(left)
+    }
+}
+
+/// Slurm knows of nothing that went wrong.
+fn word_is_done(word: &Word) -> bool {
+    match word {
+        Word::Listed(job) => job.state == JobState::Completed,
+        Word::Denied => true,
+        Word::None => false,
+    }
+}
+
+fn ended(phase: &LauncherPhase) -> Option<Seen> {
+    match phase {
+        LauncherPhase::Preparing | LauncherPhase::Running { .. } => None,
+        LauncherPhase::Ended { running_since, at, exit } => {
+            Some(Seen::Ended { running_since: *running_since, at: *at, exit: exit.clone() })
+        }
+    }
+}
+
+fn as_before(status: Option<&LauncherStatus>) -> Seen {
+    match status.map(|status| &status.phase) {
+        Some(
+            LauncherPhase::Running { since, .. } | LauncherPhase::Ended { running_since: Some(since), .. },
+        ) => Seen::Running { since: *since, report: None },
+        Some(LauncherPhase::Preparing | LauncherPhase::Ended { running_since: None, .. }) | None => {
+            Seen::Preparing
+        }
+    }
+}

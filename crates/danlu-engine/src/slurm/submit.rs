@@ -1,0 +1,238 @@
+//! Submitting an allocation, once; and calling its launchers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use danlu_core::launch::LaunchFile;
+use danlu_core::slurm::{
+    ALLOCATION_FILE, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT, SCRIPT_FILE,
+    SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, parse_queue, parse_submitted, parts,
+    submission,
+};
+use danlu_types::{NodeName, WorkerId};
+
+use super::SlurmEngine;
+use super::files_of::{Call, Folders, submitted};
+use crate::{EngineError, files};
+
+/// Launchers that were called and have not answered are called again, but not with every look at them.
+const CALL_AGAIN: Duration = Duration::from_secs(5);
+
+/// Which lock a worker's submission takes.
+pub(super) fn place(worker: WorkerId) -> usize {
+    usize::try_from(worker.job.0 % 64).unwrap_or_default()
+}
+
+/// An allocation that may have to be submitted.
+#[derive(Debug)]
+struct Part {
+    folder: PathBuf,
+    order: Order,
+    /// The order lay there already: it may have been submitted.
+    is_old: bool,
+}
+
+impl SlurmEngine {
+    /// Submits the allocation of a worker that was accepted, once its whole gang was. The caller has the job's lock.
+    pub(super) async fn submit(&self, worker: WorkerId) -> Result<(), EngineError> {
+        let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
+        let gang = self.blocking(move |folders, _| folders.gang_to_submit(worker).map_err(failed)).await?;
+        let Some(gang) = gang else { return Ok(()) };
+        let mut slots = BTreeMap::new();
+        for launch in &gang {
+            slots.insert(launch.node.clone(), self.slots_of(&launch.node).await?);
+        }
+        let program = self.program.clone();
+        let parts =
+            self.blocking(move |folders, _| folders.orders(&gang, &slots, &program).map_err(failed)).await?;
+        for part in parts {
+            let job = self.submit_part(&part).await?;
+            let folder = part.folder.clone();
+            let write = move |_: &Folders, _: &_| {
+                files::replace(&folder, SUBMITTED_FILE, format!("{job}\n").as_bytes()).map_err(failed)
+            };
+            self.blocking(write).await?;
+        }
+        Ok(())
+    }
+
+    async fn submit_part(&self, part: &Part) -> Result<u64, EngineError> {
+        if part.is_old
+            && let Some(job) = self.find(&part.order.name).await?
+        {
+            return Ok(job);
+        }
+        let mut arguments = submission(&part.order, &self.settings, &part.folder);
+        arguments.push(part.folder.join(SCRIPT_FILE).display().to_string());
+        let text = self.programs.ask("submit a job to Slurm", "sbatch", &arguments).await?;
+        // An answer without a number is no refusal: the next pass looks for the job by its name.
+        parse_submitted(&text).ok_or_else(|| EngineError::Cluster {
+            doing: "submit a job to Slurm",
+            program: "sbatch",
+            said: format!("`{}`, which names no job", text.trim().chars().take(200).collect::<String>()),
+            refused: false,
+        })
+    }
+
+    /// A job of this name that waits or runs: an earlier server submitted it and did not live to write that down. One
+    /// that has ended ran nothing, or there were a claim.
+    async fn find(&self, name: &str) -> Result<Option<u64>, EngineError> {
+        let arguments = [
+            "--me".to_owned(),
+            "--states=all".to_owned(),
+            "--noheader".to_owned(),
+            format!("--format={QUEUE_FORMAT}"),
+            format!("--name={name}"),
+        ];
+        let text =
+            self.programs.ask("look for a job that may have been submitted", "squeue", &arguments).await?;
+        let is_live = |state: &JobState| matches!(state, JobState::Waiting | JobState::Alive);
+        let found = parse_queue(&text).into_iter().find(|job| job.name == name && is_live(&job.state));
+        Ok(found.map(|job| job.id))
+    }
+
+    pub(super) async fn call(&self, call: Call) -> Result<(), EngineError> {
+        let arguments = match call {
+            // Only while it waits: one that has begun ends by its orders.
+            Call::Cancel(job) => {
+                ["--quiet".to_owned(), "--state=PENDING".to_owned(), job.to_string()].to_vec()
+            }
+            Call::Wake { job, is_new } => {
+                if !is_new && !self.is_time_to_call(job) {
+                    return Ok(());
+                }
+                let signal = ["--quiet", "--full", "--signal=URG"].map(str::to_owned);
+                [&signal[..], &[job.to_string()]].concat()
+            }
+        };
+        let job = arguments.last().and_then(|job| job.parse().ok()).unwrap_or_default();
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).insert(job, Instant::now());
+        match self.programs.ask("call a job's launchers", "scancel", &arguments).await {
+            // It has ended meanwhile, which is what was wanted.
+            Err(EngineError::Cluster { refused: true, .. }) => Ok(()),
+            called => called.map(drop),
+        }
+    }
+
+    fn is_time_to_call(&self, job: u64) -> bool {
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        called.retain(|_, at| at.elapsed() < CALL_AGAIN);
+        !called.contains_key(&job)
+    }
+}
+
+impl Folders {
+    /// The launch files of a worker's gang, where something of it is still to be submitted.
+    fn gang_to_submit(&self, worker: WorkerId) -> io::Result<Option<Vec<LaunchFile>>> {
+        if let Some(folder) = self.allocation(worker)?
+            && (Self::is_claimed(&folder)? || submitted(&folder)?.is_some())
+        {
+            return Ok(None);
+        }
+        let mut gang = Vec::new();
+        for other in self.gang(worker)? {
+            let is_over =
+                || Ok::<_, io::Error>(self.status(other)?.is_some() || self.verdict(other)?.is_some());
+            if !self.marker(other).try_exists()? || self.is_told_to_stop(other)? || is_over()? {
+                return Ok(None);
+            }
+            let Some(launch) = self.launch_file(other)? else { return Ok(None) };
+            gang.push(launch);
+        }
+        Ok(Some(gang))
+    }
+
+    /// Writes the orders of a gang, each with its script, and says which are not known to be submitted. The order comes
+    /// after the script, and workers are told where it lies after that; what is there already stays.
+    fn orders(
+        &self,
+        gang: &[LaunchFile],
+        slots: &BTreeMap<NodeName, Vec<Slot>>,
+        program: &str,
+    ) -> io::Result<Vec<Part>> {
+        let Some(first) = gang.first() else { return Ok(Vec::new()) };
+        let workers: io::Result<Vec<OrderedWorker>> =
+            gang.iter().map(|launch| ordered(launch, slots)).collect();
+        let job_folder = self.layout.job_folder(first.worker.job);
+        let mut found = Vec::new();
+        for (number, workers) in parts(workers?).into_iter().enumerate() {
+            let name = allocation_folder_name(first.worker.attempt, number);
+            let folder = job_folder.join(&name);
+            files::make_folder(&folder)?;
+            let old = read_order(&folder)?;
+            let is_old = old.is_some();
+            let order = match old {
+                Some(order) => order,
+                None => write_order(first, number, workers, &folder, program)?,
+            };
+            for worker in &order.workers {
+                files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
+            }
+            if submitted(&folder)?.is_none() && !Self::is_claimed(&folder)? {
+                found.push(Part { folder, order, is_old });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The order that lies there. One that cannot be read is no reason to make another: it may have been submitted.
+fn read_order(folder: &Path) -> io::Result<Option<Order>> {
+    match fs::read(folder.join(ORDER_FILE)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Fixes what is submitted, and under which name.
+fn write_order(
+    first: &LaunchFile,
+    number: usize,
+    workers: Vec<OrderedWorker>,
+    folder: &Path,
+    program: &str,
+) -> io::Result<Order> {
+    // Nothing that was ever submitted anywhere has this name.
+    let unique = RandomState::new().build_hasher().finish();
+    let order = Order {
+        name: format!("danlu-{}.{}-{number}-{unique:016x}", first.worker.job, first.worker.attempt),
+        workers,
+        cpus: first.limits.cpus,
+        memory: first.limits.memory,
+        max_time: first.max_time,
+    };
+    let script = batch_script(&order, folder, &[program.to_owned(), "slurm-worker".to_owned()]);
+    files::replace(folder, SCRIPT_FILE, script.as_bytes())?;
+    files::replace(folder, ORDER_FILE, &serde_json::to_vec(&order)?)?;
+    Ok(order)
+}
+
+fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> io::Result<OrderedWorker> {
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+    let slots =
+        slots.get(&launch.node).ok_or_else(|| invalid(format!("Slurm has no node `{}`", launch.node)))?;
+    let mut needs: Vec<GresNeed> = Vec::new();
+    for device in &launch.devices {
+        let holds =
+            |slot: &&Slot| (slot.first..slot.first.saturating_add(slot.count)).contains(&device.index);
+        let slot = slots.iter().find(holds).ok_or_else(|| {
+            invalid(format!("device {} of `{}` is no resource of Slurm's", device.index, launch.node))
+        })?;
+        match needs.iter_mut().find(|need| need.label == slot.label) {
+            Some(need) => need.devices.push(device.clone()),
+            None => needs.push(GresNeed {
+                label: slot.label.clone(),
+                devices: vec![device.clone()],
+                first: slot.first,
+            }),
+        }
+    }
+    let (worker, node, run) = (launch.worker, launch.node.0.clone(), launch.folders.run.clone());
+    Ok(OrderedWorker { worker, node, run, needs })
+}

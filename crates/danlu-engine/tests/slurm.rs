@@ -1,0 +1,363 @@
+//! The Slurm engine against a real controller and real nodes on this machine: the whole conformance suite, and what only
+//! this engine has: submissions that get lost or doubled, a controller that is away, nodes that are.
+
+#![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::launch::StopOrder;
+use danlu_core::slurm::SlurmSettings;
+use danlu_engine::conformance::{Draft, Site};
+use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
+use danlu_engine::{Engine, Seen, Which};
+use danlu_testkit::SlurmRig;
+use danlu_types::{DeviceKind, NodeName, Span, WorkerId};
+use support::example;
+
+mod conforms {
+    use super::shared_site;
+
+    danlu_engine::conformance_tests!(match shared_site() {
+        Some(site) => site,
+        None => return,
+    });
+}
+
+const AT_ONCE: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
+
+fn shared_site() -> Option<Site> {
+    Some(site_of(SlurmRig::shared()?, None))
+}
+
+/// A data folder of its own; `programs` stand in for Slurm's.
+fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("it's shared".repeat(10));
+    fs::create_dir(&data).unwrap();
+    let settings = SlurmSettings {
+        configuration: Some(rig.configuration()),
+        poll: Span { milliseconds: 100 },
+        programs,
+        ..SlurmSettings::default()
+    };
+    let inside = data.clone();
+    let site = Site::new(data, move || {
+        let _kept_until_the_site_goes = &folder;
+        let program = example("engine_launcher").into_os_string();
+        let options = SlurmOptions { data: inside.clone(), program, settings: settings.clone() };
+        Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
+    });
+    site.on_cluster(SlurmRig::nodes().map(NodeName).collect())
+}
+
+/// The numbers of all jobs of Slurm's that were ever submitted for a job, as far as Slurm remembers.
+fn jobs_of(rig: &SlurmRig, worker: WorkerId, site: &Site) -> Vec<String> {
+    let order = fs::read_to_string(allocation(site, worker).join("order.json")).unwrap();
+    let order: serde_json::Value = serde_json::from_str(&order).unwrap();
+    let name = format!("--name={}", order["name"].as_str().unwrap());
+    let listed = rig.ask("squeue", &["--noheader", "--states=all", "--format=%i", &name]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+fn allocation(site: &Site, worker: WorkerId) -> PathBuf {
+    site.layout().job_folder(worker.job).join(format!("{}.slurm.0", worker.attempt))
+}
+
+/// A folder with Slurm's programs, of which some are scripts of the test's. `$REAL` is the program's own.
+fn programs(folder: &Path, scripts: &[(&str, &str)]) -> PathBuf {
+    let bin = folder.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun"] {
+        let (path, real) = (bin.join(name), format!("/usr/bin/{name}"));
+        match scripts.iter().find(|(own, _)| *own == name) {
+            Some((_, script)) => {
+                let text = format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display());
+                fs::write(&path, text).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            None => symlink(real, &path).unwrap(),
+        }
+    }
+    bin
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_and_their_devices_are_slurms() {
+    let Some(site) = shared_site() else { return };
+    let nodes = site.engine().inventory().await.unwrap();
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.0.as_str()).collect();
+    assert_eq!(names, ["n1", "n2", "n3", "n4"]);
+    for node in nodes {
+        assert_eq!(node.address, "127.0.0.1");
+        assert_eq!((node.capacity.cpus.milli, node.capacity.memory.0), (64_000, 512_000 << 20));
+        let count =
+            |kind, model| node.devices.iter().filter(|it| it.kind == kind && it.model == model).count();
+        assert_eq!(count(DeviceKind::Nvidia, "A100"), 8);
+        assert_eq!(count(DeviceKind::Ascend, "910B"), 16);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_over_four_nodes_knows_its_ranks_its_peers_and_its_devices() {
+    let Some(site) = shared_site() else { return };
+    let engine = site.engine();
+    let devices = (0..2).map(|number| site.device(DeviceKind::Nvidia, number)).collect();
+    let command = "echo $RANK/$WORLD_SIZE local $LOCAL_RANK on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES \
+                   task ${SLURM_PROCID:-none}";
+    let draft = Draft { workers: 4, ranks: 2, devices, ..site.draft(command) };
+    for index in 0..4 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for index in 0..4 {
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Succeeded);
+        for local in 0..2 {
+            let rank = 2 * index + local;
+            let [line] = &site.printed(draft.worker(index), rank)[..] else { panic!("one line each") };
+            let begin = format!("{rank}/8 local {local} on n{} with ", index + 1);
+            let rest = line.strip_prefix(&begin).unwrap_or_else(|| panic!("`{line}` begins otherwise"));
+            assert!(rest.ends_with(" task none"), "{line}");
+        }
+    }
+    assert_eq!(
+        jobs_of(SlurmRig::shared().unwrap(), draft.worker(0), &site).len(),
+        1,
+        "one job for all of them"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_with_unequally_many_workers_are_one_gang() {
+    let Some(site) = shared_site() else { return };
+    let engine = site.engine();
+    let nodes = ["n1", "n1", "n2"].map(|name| NodeName(name.to_owned())).to_vec();
+    let devices = vec![site.device(DeviceKind::Nvidia, 0)];
+    let draft =
+        Draft { workers: 3, devices, nodes, ..site.draft("echo $RANK of $WORLD_SIZE on $SLURMD_NODENAME") };
+    for index in 0..3 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for (index, expected) in (0..3).zip(["0 of 3 on n1", "1 of 3 on n1", "2 of 3 on n2"]) {
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Succeeded);
+        assert_eq!(site.printed(draft.worker(index), index), [expected]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_died_before_it_wrote_the_number_down_finds_its_job() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", "exec $REAL --hold \"$@\"")])));
+    let first = site.engine();
+    let draft = site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count\"");
+    first.launch(&draft.launch_file(0)).await.unwrap();
+    drop(first);
+    let number = allocation(&site, draft.worker(0)).join("submitted");
+    let before = fs::read_to_string(&number).unwrap();
+    fs::remove_file(&number).unwrap();
+
+    let second = site.engine();
+    second.launch(&draft.launch_file(0)).await.unwrap();
+    assert_eq!(fs::read_to_string(&number).unwrap(), before);
+    assert_eq!(jobs_of(rig, draft.worker(0), &site), [before.trim()]);
+    rig.ask("scontrol", &["release", before.trim()]);
+    assert_eq!(site.until_ended(&*second, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_written(draft.job, "count").await, "ran");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_slurm_lost_before_it_began_is_submitted_again() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // A number that no job has, once.
+    let lost = "[ -e \"$HERE/once\" ] && exec $REAL \"$@\"; touch \"$HERE/once\"; echo 4000000";
+    let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", lost)])));
+    let engine = site.engine();
+    let draft = site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count\"");
+    site.until("the job is submitted again", async || {
+        engine.launch(&draft.launch_file(0)).await.unwrap();
+        matches!(site.seen(&*engine, draft.worker(0)).await, Seen::Ended { .. }).then_some(())
+    })
+    .await;
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_written(draft.job, "count").await, "ran");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submission_whose_answer_is_lost_is_found_and_not_made_again() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let lost =
+        "$REAL \"$@\" > /dev/null; echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1";
+    let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", lost)])));
+    let engine = site.engine();
+    let draft = site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count\"; sleep 1");
+    let error = engine.launch(&draft.launch_file(0)).await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(jobs_of(rig, draft.worker(0), &site).len(), 1);
+    assert_eq!(site.until_written(draft.job, "count").await, "ran");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_was_submitted_twice_runs_once() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let site = site_of(
+        rig,
+        Some(programs(folder.path(), &[("sbatch", "$REAL \"$@\" > /dev/null; exec $REAL \"$@\"")])),
+    );
+    let engine = site.engine();
+    let draft =
+        Draft { workers: 2, ..site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count-$RANK\"; sleep 0.5") };
+    for index in 0..2 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for index in 0..2 {
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Succeeded);
+        engine.release(draft.worker(index)).await.unwrap();
+    }
+    let jobs = jobs_of(rig, draft.worker(0), &site);
+    assert_eq!(jobs.len(), 2);
+    site.until("both jobs are over", async || {
+        let states = rig.ask("squeue", &["--noheader", "--format=%i", &format!("--jobs={}", jobs.join(","))]);
+        states.trim().is_empty().then_some(())
+    })
+    .await;
+    for rank in 0..2 {
+        assert_eq!(site.until_written(draft.job, &format!("count-{rank}")).await, "ran");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_job_waits_for_in_slurm_is_said_and_it_can_be_stopped_there() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let site = site_of(&rig, None);
+    let engine = site.engine();
+    let foreign = rig.ask(
+        "sbatch",
+        &["--parsable", "--nodelist=n1", "--gres=gpu:8", "--output=/dev/null", "--wrap=sleep 600"],
+    );
+    site.until("the foreign job runs", async || {
+        let state = rig.ask("squeue", &["--noheader", "--format=%T", &format!("--jobs={}", foreign.trim())]);
+        (state.trim() == "RUNNING").then_some(())
+    })
+    .await;
+    let devices = vec![site.device(DeviceKind::Nvidia, 0)];
+    let draft = Draft { devices, ..site.draft("echo ran > \"$DANLU_OUTPUT_DIR/ran\"") };
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    let remark = site
+        .until("Slurm says why it waits", async || {
+            let seen = engine.observe(Which::These(&[draft.worker(0)])).await.unwrap().remove(0);
+            assert_eq!(seen.seen, Seen::Preparing);
+            seen.remark.filter(|remark| remark.contains("Resources"))
+        })
+        .await;
+    assert!(remark.contains("its nodes have not enough free"), "{remark}");
+    engine.signal(draft.worker(0), &AT_ONCE).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    engine.release(draft.worker(0)).await.unwrap();
+    assert!(!site.layout().output_folder(draft.job).join("ran").exists());
+    rig.ask("scancel", &[foreign.trim()]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_goes_down_is_told_from_a_program_that_fails() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let site = site_of(&rig, None);
+    let engine = site.engine();
+    let draft = Draft { workers: 2, ..site.draft("exec sleep 600") };
+    for index in 0..2 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for index in 0..2 {
+        site.until_running(&*engine, draft.worker(index)).await;
+    }
+    rig.ask("scontrol", &["update", "NodeName=n2", "State=DOWN", "Reason=fire"]);
+    let exits = [
+        site.until_ended(&*engine, draft.worker(0)).await,
+        site.until_ended(&*engine, draft.worker(1)).await,
+    ];
+    for exit in exits {
+        let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
+        assert_eq!(failure.cause, FailureCause::NodeLost, "{}", failure.detail);
+    }
+    rig.ask("scontrol", &["update", "NodeName=n3", "State=DRAIN", "Reason=new fans"]);
+    let nodes = engine.inventory().await.unwrap();
+    let drained = nodes.iter().find(|node| node.name.0 == "n3").unwrap();
+    let why = drained.cordoned.as_deref().unwrap();
+    assert!(why.starts_with("Slurm says drain: new fans"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_controller_is_away_nothing_is_lost() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let site = site_of(&rig, None);
+    let engine = site.engine();
+    let short = site.draft("until [ -e \"$DANLU_OUTPUT_DIR/go\" ]; do sleep 0.01; done");
+    let long = site.draft("exec sleep 600");
+    for draft in [&short, &long] {
+        engine.launch(&draft.launch_file(0)).await.unwrap();
+        site.until_running(&*engine, draft.worker(0)).await;
+    }
+    rig.kill_controller();
+    fs::write(site.layout().output_folder(short.job).join("go"), "").unwrap();
+    assert_eq!(site.until_ended(&*engine, short.worker(0)).await, WorkerExit::Succeeded);
+    assert!(matches!(site.seen(&*engine, long.worker(0)).await, Seen::Running { .. }));
+
+    rig.restart_controller();
+    let after = site.draft("echo ran");
+    engine.launch(&after.launch_file(0)).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerExit::Succeeded);
+    assert!(matches!(site.seen(&*engine, long.worker(0)).await, Seen::Running { .. }));
+    engine.signal(long.worker(0), &AT_ONCE).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, long.worker(0)).await, WorkerExit::Stopped);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_slurms_programs_may_print_loses_a_job() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // Each look gets another kind of nonsense; `turns` counts them.
+    let nonsense = "echo x >> \"$HERE/turns\"\ncase $(($(wc -l < \"$HERE/turns\") % 6)) in\n\
+        0) ;;\n1) $REAL \"$@\" | head -c 5 ;;\n2) echo 'JOBID|ZUSTAND|NAME|GRUND'; echo '1|LÄUFT|x|Keiner' ;;\n\
+        3) head -c 3000000 /dev/zero | tr '\\0' 'x' ;;\n4) $REAL \"$@\" | tr '|' ' ' ;;\n5) exit 7 ;;\nesac";
+    let site = site_of(rig, Some(programs(folder.path(), &[("squeue", nonsense), ("scontrol", nonsense)])));
+    let turns = folder.path().join("turns");
+    let engine = site.engine();
+    let draft = site.draft("until [ -e \"$DANLU_OUTPUT_DIR/go\" ]; do sleep 0.01; done");
+    site.until("the node is found at last", async || engine.launch(&draft.launch_file(0)).await.ok()).await;
+    site.until_running(&*engine, draft.worker(0)).await;
+    site.until("all kinds of nonsense were heard", async || {
+        assert!(matches!(site.seen(&*engine, draft.worker(0)).await, Seen::Running { .. }));
+        let heard = fs::read_to_string(&turns).unwrap_or_default().lines().count();
+        (heard > 14).then_some(())
+    })
+    .await;
+    fs::write(site.layout().output_folder(draft.job).join("go"), "").unwrap();
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_somebody_else_cancels_says_so() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let site = site_of(rig, None);
+    let engine = site.engine();
+    let draft = site.draft("trap '' TERM; while :; do sleep 0.05; done");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    rig.ask("scancel", &["--full", "--signal=KILL", &jobs_of(rig, draft.worker(0), &site)[0]]);
+    match site.until_ended(&*engine, draft.worker(0)).await {
+        WorkerExit::Failed(failure) => {
+            assert_eq!(failure.cause, FailureCause::LauncherLost);
+            assert!(failure.detail.contains("Slurm's job"), "{}", failure.detail);
+        }
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,279 @@
+//! A Slurm cluster on this machine, for the tests of one process: munge, a controller and some nodes, each with eight
+//! GPUs and sixteen NPUs that are only names. Gone with the process.
+
+use std::fmt::Write;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use nix::unistd::Pid;
+
+use crate::{alive, skip};
+
+/// Starts everything, and ends it when its input does: however we end, the kernel closes that.
+const WATCH: &str = include_str!("slurm.sh");
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Jobs are told of a fifth of a second after they changed, at the latest.
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub struct SlurmRig {
+    folder: PathBuf,
+}
+
+impl SlurmRig {
+    pub const NODES: u32 = 4;
+    pub const GPUS: u32 = 8;
+    pub const NPUS: u32 = 16;
+
+    /// The cluster of this process, started by the first test that asks. `None` where Slurm is not installed or nobody is
+    /// root; with `CI=true` that is a failure.
+    pub fn shared() -> Option<&'static SlurmRig> {
+        static RIG: OnceLock<Option<SlurmRig>> = OnceLock::new();
+        RIG.get_or_init(Self::start).as_ref()
+    }
+
+    /// A cluster of its own, for a test that breaks it.
+    pub fn start() -> Option<SlurmRig> {
+        let installed = ["slurmctld", "slurmd", "munged"].iter().all(|name| {
+            ["/usr/sbin", "/usr/local/sbin"].iter().any(|bin| Path::new(bin).join(name).exists())
+        });
+        if !installed {
+            skip("Slurm is not installed (Debian: `apt-get install munge slurm-wlm`)");
+            return None;
+        }
+        if !nix::unistd::geteuid().is_root() {
+            skip("only root can make the device files of a Slurm cluster's nodes");
+            return None;
+        }
+        // Not a `TempDir`: the watcher removes it, after the daemons have ended.
+        let folder =
+            tempfile::Builder::new().prefix("danlu-slurm-").tempdir().expect("a temporary folder").keep();
+        let rig = SlurmRig { folder };
+        rig.configure();
+        rig.watch();
+        rig.wait_for_nodes();
+        Some(rig)
+    }
+
+    /// `SLURM_CONF` of Slurm's programs.
+    pub fn configuration(&self) -> PathBuf {
+        self.folder.join("slurm.conf")
+    }
+
+    pub fn nodes() -> impl Iterator<Item = String> {
+        (1..=Self::NODES).map(|number| format!("n{number}"))
+    }
+
+    /// One of Slurm's programs, run to its end.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Output {
+        Command::new("timeout")
+            .args(["30", program])
+            .args(arguments)
+            .env("SLURM_CONF", self.configuration())
+            .output()
+            .expect("Slurm's programs are installed")
+    }
+
+    /// What it prints; it must succeed.
+    pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.run(program, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?} failed: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// `kill -9`; jobs run on. What was submitted before is saved by then: the controller writes its jobs down up to five
+    /// seconds later, which are Slurm's to lose and not ours.
+    pub fn kill_controller(&self) {
+        let saved = || self.folder.join("state/job_state").metadata().and_then(|file| file.modified()).ok();
+        let before = std::time::SystemTime::now();
+        self.ask("sbatch", &["--hold", "--job-name=last", "--output=/dev/null", "--wrap=true"]);
+        wait_until("the controller has saved its jobs", || saved().is_some_and(|at| at > before));
+        let pid = self.controller().expect("the controller runs");
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is ours to kill");
+        wait_until("the controller is gone", || !alive(pid));
+    }
+
+    /// Starts it again, with what it had written down. It ends with the cluster.
+    pub fn restart_controller(&self) {
+        let mut controller = Command::new("/usr/sbin/slurmctld")
+            .args(["-D", "-f"])
+            .arg(self.configuration())
+            .env("SLURM_CONF", self.configuration())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the controller starts");
+        std::thread::spawn(move || controller.wait());
+        self.wait_for_nodes();
+        self.ask("scancel", &["--name=last"]);
+    }
+
+    fn controller(&self) -> Option<i32> {
+        let text = std::fs::read_to_string(self.folder.join("run/slurmctld.pid")).ok()?;
+        text.trim().parse().ok().filter(|pid| alive(*pid))
+    }
+
+    fn configure(&self) {
+        let folder = &self.folder;
+        let make = |path: &Path| std::fs::create_dir_all(path).expect("the folder is ours");
+        for name in ["run", "log", "state", "dev"] {
+            make(&folder.join(name));
+        }
+        for path in [folder.clone(), folder.join("run")] {
+            // munge wants everybody to be able to reach its socket.
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("the folder is ours");
+        }
+        for node in Self::nodes() {
+            make(&folder.join("spool").join(node));
+        }
+        let key = folder.join("munge.key");
+        let random = std::fs::File::open("/dev/urandom").and_then(|mut file| {
+            let mut bytes = [0; 1024];
+            std::io::Read::read_exact(&mut file, &mut bytes).map(|()| bytes)
+        });
+        std::fs::write(&key, random.expect("the kernel has random bytes")).expect("the folder is ours");
+        std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("the key is ours");
+        // Slurm hands out numbers only for what has device files; these are `/dev/null` by other names.
+        for (name, count) in [("gpu", Self::GPUS), ("npu", Self::NPUS)] {
+            for number in 0..count {
+                let path = folder.join(format!("dev/{name}{number}"));
+                mknod(&path, SFlag::S_IFCHR, Mode::S_IRUSR | Mode::S_IWUSR, makedev(1, 3)).expect("root may");
+            }
+        }
+        let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("a file");
+        write("gres.conf", gres_conf(folder));
+        write("slurm.conf", slurm_conf(folder));
+    }
+
+    fn watch(&self) {
+        let watcher = Command::new("sh")
+            .args(["-c", WATCH, "sh"])
+            .arg(&self.folder)
+            .arg(Self::NODES.to_string())
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a shell is everywhere");
+        // The pipe must stay open as long as the process lives.
+        std::mem::forget(watcher);
+    }
+
+    fn wait_for_nodes(&self) {
+        let all = Self::NODES.to_string();
+        let up = || {
+            let output = self.run(
+                "sinfo",
+                &["--noheader", "--partition=main", "--states=idle,mixed,allocated", "--format=%D"],
+            );
+            let counts = String::from_utf8_lossy(&output.stdout).into_owned();
+            let sum: u32 = counts.lines().filter_map(|line| line.trim().parse::<u32>().ok()).sum();
+            sum.to_string() == all
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while !up() {
+            assert!(
+                Instant::now() < deadline,
+                "Slurm's nodes did not come up; see {}",
+                self.folder.join("log").display()
+            );
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn gres_conf(folder: &Path) -> String {
+    let dev = folder.join("dev");
+    let dev = dev.display();
+    format!(
+        "NodeName=n[1-{}] Name=gpu Type=a100 File={dev}/gpu[0-{}]\nNodeName=n[1-{}] Name=npu Type=910b File={dev}/npu[0-{}]\n",
+        SlurmRig::NODES,
+        SlurmRig::GPUS - 1,
+        SlurmRig::NODES,
+        SlurmRig::NPUS - 1,
+    )
+}
+
+fn slurm_conf(folder: &Path) -> String {
+    let host = nix::unistd::gethostname().expect("a machine has a name").to_string_lossy().into_owned();
+    let host = host.split('.').next().unwrap_or_default();
+    let rig = folder.display();
+    // All at once, so that no two are the same.
+    let held: Vec<TcpListener> = (0..=SlurmRig::NODES)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("there are free ports"))
+        .collect();
+    let mut ports = held.iter().map(|it| it.local_addr().expect("it listens").port());
+    let controller = ports.next().unwrap_or_default();
+    let mut text = format!(
+        "ClusterName=danlu\n\
+         SlurmctldHost={host}(127.0.0.1)\n\
+         SlurmctldPort={controller}\n\
+         # Loopback only.\n\
+         CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n\
+         SlurmUser=root\n\
+         SlurmdUser=root\n\
+         AuthType=auth/munge\n\
+         AuthInfo=socket={rig}/run/munge.socket\n\
+         CredType=cred/munge\n\
+         SlurmctldPidFile={rig}/run/slurmctld.pid\n\
+         SlurmdPidFile={rig}/run/slurmd-%n.pid\n\
+         SlurmctldLogFile={rig}/log/slurmctld.log\n\
+         SlurmdLogFile={rig}/log/slurmd-%n.log\n\
+         StateSaveLocation={rig}/state\n\
+         SlurmdSpoolDir={rig}/spool/%n\n\
+         ReturnToService=2\n\
+         MailProg=/bin/true\n\
+         ProctrackType=proctrack/linuxproc\n\
+         TaskPlugin=task/none\n\
+         JobAcctGatherType=jobacct_gather/none\n\
+         AccountingStorageType=accounting_storage/none\n\
+         JobCompType=jobcomp/none\n\
+         MpiDefault=none\n\
+         SwitchType=switch/none\n\
+         SelectType=select/cons_tres\n\
+         SelectTypeParameters=CR_CPU_Memory\n\
+         SchedulerType=sched/backfill\n\
+         SchedulerParameters=default_queue_depth=2000,sched_min_interval=0,batch_sched_delay=0,sched_max_job_start=0,bf_continue,bf_interval=5\n\
+         GresTypes=gpu,npu\n\
+         # Nodes claim more than the machine has.\n\
+         SlurmdParameters=config_overrides\n\
+         MinJobAge=30\n\
+         MessageTimeout=60\n\
+         SlurmctldTimeout=300\n\
+         SlurmdTimeout=300\n\
+         InactiveLimit=0\n\
+         KillWait=2\n\
+         SlurmctldDebug=error\n\
+         SlurmdDebug=error\n"
+    );
+    let (gpus, npus) = (SlurmRig::GPUS, SlurmRig::NPUS);
+    for (node, port) in SlurmRig::nodes().zip(ports) {
+        let _ = writeln!(
+            text,
+            "NodeName={node} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=512000 Gres=gpu:a100:{gpus},npu:910b:{npus} State=UNKNOWN"
+        );
+    }
+    let nodes = SlurmRig::NODES;
+    let _ = writeln!(
+        text,
+        "PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP DefMemPerCPU=100"
+    );
+    text
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs munge, slurmctld and slurmds in the folder $1 until its input ends, then ends them and removes the folder.
+# The daemons must be started by these names: under Debian's own (slurmctld-wlm) Slurm 22.05 ignores all Gres lines.
+trap '' INT HUP
+rig=$1
+nodes=$2
+PATH="$PATH:/usr/sbin:/sbin"
+export SLURM_CONF="$rig/slurm.conf"
+munged --foreground --key-file="$rig/munge.key" --socket="$rig/run/munge.socket" --pid-file="$rig/run/munged.pid" \
+  --log-file="$rig/log/munged.log" --seed-file="$rig/munge.seed" --num-threads=4 </dev/null >/dev/null 2>&1 &
+daemons=$!
+until [ -S "$rig/run/munge.socket" ]; do kill -0 "$daemons" || exit 1; sleep 0.02; done
+slurmctld -D -c -f "$SLURM_CONF" </dev/null >/dev/null 2>&1 &
+node=1
+while [ "$node" -le "$nodes" ]; do
+  slurmd -D -N "n$node" -f "$SLURM_CONF" </dev/null >/dev/null 2>&1 &
+  daemons="$! $daemons"
+  node=$((node + 1))
+done
+while read -r _; do :; done
+# First the jobs, so that nothing of them is left; the controller may have been killed, or be another one by now.
+timeout 5 scancel --quiet --me --full --signal=KILL
+timeout 5 scancel --quiet --me
+turns=0
+while [ "$turns" -lt 50 ] && [ -n "$(timeout 5 squeue --noheader --format=%i 2>/dev/null)" ]; do
+  sleep 0.1
+  turns=$((turns + 1))
+done
+controller="$(cat "$rig/run/slurmctld.pid" 2>/dev/null)"
+for pid in $controller $daemons; do kill "$pid" 2>/dev/null; done
+wait
+# One that a test started again is no child of ours, and writes its state down when it ends.
+turns=0
+while [ "$turns" -lt 200 ] && [ -n "$controller" ] && kill -0 "$controller" 2>/dev/null; do
+  sleep 0.05
+  turns=$((turns + 1))
+done
+rm -rf "$rig"

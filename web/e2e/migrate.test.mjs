@@ -70,7 +70,7 @@ test("a folder is migrated, looked at, and submitted", async () => {
 
   await outcome.getByRole("button", { name: "Submit the migrated copy" }).click();
   await page.waitForURL(/\/submit\?code=sha256/);
-  assert.equal(await page.getByLabel("Name").inputValue(), "classifier");
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "classifier");
   await page.getByRole("textbox", { name: "Command" }).fill("grep -c npu train.py");
   await page.getByRole("button", { name: "Submit" }).click();
   await page.waitForURL(/\/jobs\/\d+$/);

@@ -100,7 +100,7 @@ test("keys for SSH and for the object store are added, shown and removed", async
 test("an owner who is no administrator runs a workspace: members, an invitation, a secret", async () => {
   const { page, faults, close } = await enter("ada");
   assert.equal(await page.getByRole("link", { name: "Accounts" }).count(), 0);
-  await page.getByRole("link", { name: "Members" }).click();
+  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Members" }).click();
   await page.getByLabel("Account").fill("mary");
   await page.getByLabel("Role").selectOption("viewer");
   await page.getByRole("button", { name: "Set the role" }).click();

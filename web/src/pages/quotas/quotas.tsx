@@ -6,7 +6,7 @@ import { Link } from "react-router";
 import type { QuotaView, WorkspaceView } from "../../api/client";
 import { quota, workspaces } from "../../api/queries";
 import { paths } from "../../app/paths";
-import { useObstacle } from "../../app/session";
+import { roleIn, useMe, useObstacle } from "../../app/session";
 import { bytes, figure, kindName } from "../../format/amounts";
 import { Answer } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
@@ -69,6 +69,7 @@ type WorkspaceProps = { name: string; lines: QuotaView[]; obstacle: string | und
 
 function Workspace({ name, lines, obstacle, onEdit }: WorkspaceProps) {
   const { t } = useTranslation();
+  const role = roleIn(useMe(), name);
   const important = lines.filter(matters);
   return (
     <section className="panel stack" aria-label={name}>
@@ -76,6 +77,7 @@ function Workspace({ name, lines, obstacle, onEdit }: WorkspaceProps) {
         <h2>{name}</h2>
         <div className="row">
           <Link to={paths.jobs(`?workspace=${encodeURIComponent(name)}`)}>{t("nav.jobs")}</Link>
+          {role ? <Link to={paths.members(name)}>{t("nav.members")}</Link> : null}
           <Button small blocked={obstacle} onClick={onEdit} label={t("quotas.editOf", { name })}>
             {t("quotas.edit")}
           </Button>

@@ -88,16 +88,15 @@ fn sentence(done: &MigrationView) -> String {
     let summary = &done.summary;
     let changes = summary.edits.safe + summary.edits.likely;
     let open = summary.findings.broken + summary.findings.unsupported + summary.findings.needs_person;
-    let mut text = format!(
-        "migrated the code to Ascend NPU: {changes} changes in {} of {} files",
+    let left = match open {
+        0 => String::new(),
+        1 => "; one place is left to you: see `danlu-migration/report.html` in its folder".to_owned(),
+        _ => format!("; {open} places are left to you: see `danlu-migration/report.html` in its folder"),
+    };
+    format!(
+        "migrated the code to Ascend NPU: {changes} changes in {} of {} files{left}",
         summary.changed_files, summary.files
-    );
-    if open > 0 {
-        text += &format!(
-            "; {open} places are left to you, `danlu-migration/report.html` in its folder names them"
-        );
-    }
-    text
+    )
 }
 
 #[cfg(test)]

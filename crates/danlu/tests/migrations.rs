@@ -143,7 +143,7 @@ async fn a_job_that_is_migrated_runs_the_copy_on_ascend_devices() {
     let (exit, out, err) = danlu(&server.data(), &migrated).await;
     assert_eq!((exit, out.as_str()), (Some(0), "[0,1] []\n2\ndanlu-migration/report.html\n"), "{err}");
     assert!(err.contains("migrated the code to Ascend NPU: 2 changes in 1 of 4 files"), "{err}");
-    assert!(err.contains("1 places are left to you"), "{err}");
+    assert!(err.contains("one place is left to you"), "{err}");
     let (_, page, _) = danlu(&server.data(), &["show", "1"]).await;
     assert!(page.contains("migrated   from sha256:"), "{page}");
 

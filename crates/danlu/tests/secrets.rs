@@ -149,9 +149,10 @@ async fn only_jobs_of_its_workspace_get_a_secret() {
     set(&ada, "ada", "mine", VALUE).await;
     assert!(ada.job_submit(&asking("ada", "mine"), None).await.is_ok());
 
-    // Whoever gets her name one day does not get her secrets.
+    // With her account goes her workspace, and what was secret there.
     admin.account_delete(&"ada".parse().unwrap(), true).await.unwrap();
-    assert_eq!(admin.secrets_list("ada").await.unwrap().items, []);
+    let gone = admin.secrets_list("ada").await.unwrap_err().to_string();
+    assert!(gone.contains("there is no workspace `ada`"), "{gone}");
 }
 
 #[tokio::test]

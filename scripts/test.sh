@@ -81,13 +81,15 @@ step_test() {
   DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
     cargo test --workspace --locked --no-fail-fast
 }
-# Other random cases in each of SOAK_ROUNDS rounds, in search of such faults. Not among the steps that run unasked.
+# Other random cases in each of SOAK_ROUNDS rounds, in search of such faults: histories of jobs and clusters, and torn or
+# mutated texts for every parser and the migrator. Not among the steps that run unasked.
 step_soak() {
   local round seed
   for ((round = 1; round <= ${SOAK_ROUNDS:-100}; round++)); do
     seed="$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
     say "round $round: PROPTEST_RNG_SEED=$seed"
-    PROPTEST_RNG_SEED="$seed" cargo test --quiet --locked --package danlu-core --package danlu-sched properties
+    PROPTEST_RNG_SEED="$seed" cargo test --quiet --locked --package danlu-types --package danlu-core --package danlu-device \
+      --package danlu-sched --package danlu-migrate
   done
 }
 

@@ -97,6 +97,54 @@ test("keys for SSH and for the object store are added, shown and removed", async
   await close();
 });
 
+test("an administrator ends a session, makes and deletes accounts, and changes what holds for all", async () => {
+  await site.account("root2", true);
+  await site.account("leaver");
+  const leaver = await enter("leaver");
+  const { page, faults, close } = await enter("root2");
+  await page.getByRole("link", { name: "Accounts" }).first().click();
+  await page.getByRole("button", { name: "Manage leaver" }).click();
+  const panel = page.getByRole("region", { name: "Manage leaver" });
+  await panel
+    .getByRole("row", { name: /session/i })
+    .getByRole("button")
+    .click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await panel.getByRole("row", { name: /session/i }).waitFor({ state: "detached" });
+  await leaver.page.reload();
+  await leaver.page.getByRole("button", { name: "Sign in" }).waitFor();
+  await leaver.close();
+
+  await panel.getByRole("button", { name: "Make an administrator" }).click();
+  await panel.getByRole("button", { name: "Make no administrator any more" }).click();
+  await panel.getByRole("button", { name: "Make an administrator" }).waitFor();
+  await panel.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await panel.waitFor({ state: "detached" });
+  await assert.rejects(site.ask("GET", "/accounts/leaver"));
+
+  await page.getByRole("link", { name: "Settings" }).first().click();
+  const before = await site.ask("GET", "/sharing");
+  await page.getByLabel("No job is preempted before it has run for").fill("soon");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("No job is preempted before it has run for").fill("7m");
+  await page.getByLabel("At most: NVIDIA", { exact: true }).fill("3");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved. It acts at the next look at the queue.").waitFor();
+  const after = await site.ask("GET", "/sharing");
+  assert.deepEqual(
+    [after.minimum_run_time, after.personal.limit.nvidia, after.lending],
+    ["7m", 3, before.lending],
+  );
+  // The answer to what is wrong is a refusal, which a browser counts as a failed request.
+  assert.deepEqual(
+    faults.filter((fault) => !fault.includes("/sharing") && !fault.includes("422")),
+    [],
+  );
+  await close();
+});
+
 test("an owner who is no administrator runs a workspace: members, an invitation, a secret", async () => {
   const { page, faults, close } = await enter("ada");
   assert.equal(await page.getByRole("link", { name: "Accounts" }).count(), 0);

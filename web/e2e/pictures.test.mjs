@@ -104,6 +104,7 @@ const pages = () => [
   ["accounts", "/admin/accounts"],
   ["members", "/members?workspace=vision"],
   ["audit", "/admin/audit"],
+  ["settings", "/admin/settings"],
   ["lost", "/nowhere"],
 ];
 

@@ -1,6 +1,13 @@
 /** What people do to jobs, nodes and accounts. Each makes stale what it may have changed. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api, type JobSpec, type MigrationRequest, type WorkspaceRules } from "./client";
+import {
+  answer,
+  api,
+  type JobSpec,
+  type MigrationRequest,
+  type SharingRules,
+  type WorkspaceRules,
+} from "./client";
 
 /** A change, and the keys that it makes stale. */
 function useChange<In, Out>(change: (input: In) => Promise<Out>, stale: string[]) {
@@ -66,6 +73,19 @@ export const useAccountChange = () =>
     ({ name, ...body }: { name: string; standing?: "active" | "disabled"; admin?: boolean }) =>
       answer(api.PATCH("/accounts/{name}", { params: { path: { name } }, body })),
     ["accounts", "audit"],
+  );
+
+export const useAccountDelete = () =>
+  useChange(
+    ({ name, stopJobs }: { name: string; stopJobs: boolean }) =>
+      answer(api.DELETE("/accounts/{name}", { params: { path: { name }, query: { stop_jobs: stopJobs } } })),
+    ["accounts", "audit", "jobs"],
+  );
+
+export const useSharingSet = () =>
+  useChange(
+    (body: SharingRules) => answer(api.PUT("/sharing", { body })),
+    ["sharing", "workspaces", "job", "jobs", "audit"],
   );
 
 export const useAccountCreate = () =>

@@ -15,6 +15,7 @@ export type UsagePoint = Schemas["UsagePoint"];
 export type DeviceView = Schemas["DeviceView"];
 export type WorkspaceView = Schemas["WorkspaceView"];
 export type WorkspaceRules = Schemas["Workspace"];
+export type SharingRules = Schemas["SharingRules"];
 export type QuotaView = Schemas["QuotaView"];
 export type LogLine = Schemas["LogLine"];
 export type LogLines = Schemas["LogLines"];

@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
-import { isLong, staleKeys } from "./hints";
+import { QueryClient, QueryObserver } from "@tanstack/react-query";
+import { expect, test, vi } from "vitest";
+import { isLong, renew, staleKeys } from "./hints";
 
 test("a hint makes stale what it is about, and lists a little later", () => {
   const hint = staleKeys({ kind: "job", id: "7", generation: 3 });
@@ -15,4 +16,19 @@ test("long lists are not asked for again at every change", () => {
     false,
     false,
   ]);
+});
+
+test("a change during the first answer is asked for after it", async () => {
+  const client = new QueryClient();
+  const answers: ((state: string) => void)[] = [];
+  const queryFn = () => new Promise<string>((resolve) => answers.push(resolve));
+  const observer = new QueryObserver(client, { queryKey: ["job", 7], queryFn });
+  const stop = observer.subscribe(() => undefined);
+  const renewed = renew(client, { queryKey: ["job", 7] });
+  answers[0]?.("starting");
+  await vi.waitFor(() => expect(answers).toHaveLength(2));
+  answers[1]?.("running");
+  await renewed;
+  expect(observer.getCurrentResult().data).toBe("running");
+  stop();
 });

@@ -3,7 +3,7 @@
  * everything is asked for again from time to time. Only a tab that is looked at listens: browsers allow six connections
  * to a server, over all tabs.
  */
-import type { QueryClient } from "@tanstack/react-query";
+import type { InvalidateQueryFilters, Query, QueryClient } from "@tanstack/react-query";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 
@@ -62,6 +62,21 @@ export function useIsLive(): boolean {
   return useSyncExternalStore(freshness.subscribe, freshness.isLive);
 }
 
+/**
+ * Asks again for what may have changed. A first answer that is under way is not broken off by that, and may be from before
+ * the change: then it is asked for once more when it is there.
+ */
+export async function renew(client: QueryClient, filters: InvalidateQueryFilters = {}): Promise<void> {
+  const isFirst = client
+    .getQueryCache()
+    .findAll({ ...filters, fetchStatus: "fetching" })
+    .some(hasNoData);
+  await client.invalidateQueries(filters);
+  if (isFirst) await client.invalidateQueries(filters);
+}
+
+const hasNoData = (query: Query) => query.state.data === undefined;
+
 function listen(client: QueryClient): () => void {
   let source: EventSource | undefined;
   let soon = new Map<string, unknown[]>();
@@ -73,11 +88,11 @@ function listen(client: QueryClient): () => void {
     const keys = [...soon.values()];
     soon = new Map();
     for (const queryKey of keys)
-      void client.invalidateQueries({ queryKey, predicate: (query) => !isLong(query.state.data) });
+      void renew(client, { queryKey, predicate: (query) => !isLong(query.state.data) });
   };
   const onHint = (event: MessageEvent<string>) => {
     const { now, soon: later } = staleKeys(JSON.parse(event.data) as Hint);
-    for (const queryKey of now) void client.invalidateQueries({ queryKey });
+    for (const queryKey of now) void renew(client, { queryKey });
     for (const key of later) soon.set(JSON.stringify(key), key);
     if (later.length > 0) timer ??= setTimeout(flush, LISTS_EVERY_MS);
   };
@@ -87,7 +102,7 @@ function listen(client: QueryClient): () => void {
     source.onopen = () => {
       freshness.set(true);
       // What changed while nobody listened, nobody was told.
-      void client.invalidateQueries();
+      void renew(client);
     };
     source.onmessage = onHint;
     source.onerror = () => {

@@ -144,6 +144,12 @@ export const accounts = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/accounts", { signal })),
 });
 
+/** What holds for all workspaces, and for everybody's own. */
+export const sharing = queryOptions({
+  queryKey: ["sharing"],
+  queryFn: ({ signal }) => answer(api.GET("/sharing", { signal })),
+});
+
 export const tokens = (name: string) =>
   queryOptions({
     queryKey: ["tokens", name],

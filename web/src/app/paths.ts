@@ -11,7 +11,7 @@ export const JOB_TABS = [
 ] as const;
 export type JobTab = (typeof JOB_TABS)[number];
 
-export const ADMIN_TABS = ["accounts", "audit"] as const;
+export const ADMIN_TABS = ["accounts", "audit", "settings"] as const;
 export type AdminTab = (typeof ADMIN_TABS)[number];
 
 export const paths = {

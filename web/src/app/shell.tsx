@@ -85,6 +85,7 @@ function Side({ me }: { me: Whoami }) {
             links: [
               [paths.admin("accounts"), t("nav.accounts")],
               [paths.admin("audit"), t("nav.audit")],
+              [paths.admin("settings"), t("nav.settings")],
             ] as [string, string][],
           },
         ]

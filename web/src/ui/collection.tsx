@@ -26,7 +26,7 @@ type Remove<Row> = {
 
 type Props<Row> = {
   title: string;
-  add?: Add;
+  add?: Add | undefined;
   /** What is shown of the one just made, and never again. */
   made?: ReactNode;
   list: Asked<{ items: Row[] }>;

@@ -11,6 +11,7 @@ import { Once } from "../../ui/collection";
 import { Button, TextField } from "../../ui/controls";
 import { Table } from "../../ui/table";
 import { When } from "../../ui/when";
+import { Account } from "./account";
 
 /** Those who wait first: somebody has to decide about them. */
 const ORDER: Record<AccountView["standing"], number> = { waiting: 0, active: 1, disabled: 2 };
@@ -25,9 +26,12 @@ export function Accounts() {
   const change = useAccountChange();
   const link = usePasswordLink();
   const me = useMe();
+  const [managed, setManaged] = useState<string>();
+  const account = list.data?.items.find(({ name }) => name === managed);
   return (
     <>
       <NewAccount />
+      {account ? <Account account={account} onDone={() => setManaged(undefined)} key={managed} /> : null}
       {change.error ? <Failure error={change.error} /> : null}
       {link.data?.password_link ? (
         <LinkShown name={link.data.account.name} secret={link.data.password_link} />
@@ -63,7 +67,7 @@ export function Accounts() {
               {
                 key: "actions",
                 title: <span className="visually-hidden">{t("admin.actions")}</span>,
-                width: 270,
+                width: 350,
                 render: (account) => (
                   <span className="row" style={{ flexWrap: "nowrap" }}>
                     {account.standing === "active" ? (
@@ -86,6 +90,13 @@ export function Accounts() {
                     )}
                     <Button small onClick={() => link.mutate(account.name)}>
                       {t("admin.passwordLink")}
+                    </Button>
+                    <Button
+                      small
+                      label={t("admin.manageOf", { name: account.name })}
+                      onClick={() => setManaged(account.name)}
+                    >
+                      {t("admin.manage")}
                     </Button>
                   </span>
                 ),

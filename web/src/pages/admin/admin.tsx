@@ -1,4 +1,4 @@
-/** Users, approvals, audit. */
+/** Users, approvals, tokens, audit, settings. */
 import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
 import { ADMIN_TABS, type AdminTab, paths } from "../../app/paths";
@@ -7,10 +7,12 @@ import { Failure } from "../../ui/answer";
 import { Page, Tabs } from "../../ui/page";
 import { Accounts } from "./accounts";
 import { Audit } from "./audit";
+import { Settings } from "./settings";
 
 const VIEWS: Record<AdminTab, { view: React.ComponentType; command: string }> = {
   accounts: { view: Accounts, command: "danlu admin user list" },
   audit: { view: Audit, command: "danlu admin audit" },
+  settings: { view: Settings, command: "danlu admin workspace personal" },
 };
 
 export function Admin() {

@@ -1,4 +1,4 @@
-/** What lets programs and browsers in as oneself. */
+/** What lets programs and browsers in as somebody. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -10,7 +10,7 @@ import { When } from "../../ui/when";
 
 const SCOPES = ["read", "jobs", "all"] as const;
 
-export function Tokens({ name }: { name: string }) {
+export function Tokens({ name, isOwn = true }: { name: string; isOwn?: boolean }) {
   const { t } = useTranslation();
   const list = useQuery(tokens(name));
   const [make, revoke] = [useTokenMake(), useTokenRevoke()];
@@ -19,24 +19,28 @@ export function Tokens({ name }: { name: string }) {
   return (
     <Collection
       title={t("profile.tokens")}
-      add={{
-        action: t("profile.makeToken"),
-        fields: (
-          <>
-            <TextField label={t("profile.tokenName")} value={purpose} onChange={setPurpose} />
-            <Select
-              label={t("profile.scope")}
-              value={scope}
-              onChange={(value) => setScope(value as typeof scope)}
-              options={SCOPES.map((value) => ({ value, label: t(`scope.${value}`) }))}
-            />
-          </>
-        ),
-        blocked: !purpose && t("profile.needsName"),
-        error: make.error,
-        busy: make.isPending,
-        onAdd: () => make.mutate({ name: purpose, scope }, { onSuccess: () => setPurpose("") }),
-      }}
+      add={
+        isOwn
+          ? {
+              action: t("profile.makeToken"),
+              fields: (
+                <>
+                  <TextField label={t("profile.tokenName")} value={purpose} onChange={setPurpose} />
+                  <Select
+                    label={t("profile.scope")}
+                    value={scope}
+                    onChange={(value) => setScope(value as typeof scope)}
+                    options={SCOPES.map((value) => ({ value, label: t(`scope.${value}`) }))}
+                  />
+                </>
+              ),
+              blocked: !purpose && t("profile.needsName"),
+              error: make.error,
+              busy: make.isPending,
+              onAdd: () => make.mutate({ name: purpose, scope }, { onSuccess: () => setPurpose("") }),
+            }
+          : undefined
+      }
       made={make.data ? <Once secret={make.data.secret} copy={t("profile.copySecret")} /> : null}
       list={list}
       rowKey={(token) => token.id}

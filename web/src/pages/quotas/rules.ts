@@ -12,20 +12,20 @@ const keys = KINDS.flatMap((kind) =>
   RESOURCES.map((resource) => ({ kind, resource, key: `${kind}.${resource}` as const })),
 );
 
-export function textsOf(workspace: WorkspaceView | undefined): Texts {
+export function textsOf(workspace: WorkspaceRules | undefined): Texts {
   const entries = keys.map(({ kind, resource, key }) => [key, String(workspace?.[kind]?.[resource] ?? "")]);
   return Object.fromEntries(entries) as Texts;
 }
 
 /** What was not in the form stays as it was. */
-export function rulesOf(workspace: WorkspaceView | undefined, texts: Texts): WorkspaceRules {
+export function rulesOf(workspace: WorkspaceView | WorkspaceRules | undefined, texts: Texts): WorkspaceRules {
   const {
     name: _name,
     used: _used,
     borrowed: _borrowed,
     lent: _lent,
     ...rest
-  } = workspace ?? ({} as WorkspaceView);
+  } = (workspace ?? {}) as WorkspaceView;
   const rules: Record<string, unknown> = { ...rest };
   for (const kind of KINDS) {
     const amounts = RESOURCES.flatMap((resource) => {

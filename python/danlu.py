@@ -41,7 +41,8 @@ __all__ = [
     "world_size",
 ]
 
-_stop = threading.Event()
+# No `Event`: one that a signal sets while it is being set is never free again.
+_stop = False
 _listening = False
 
 
@@ -97,13 +98,14 @@ def stopping():
         before = signal.getsignal(signal.SIGTERM)
 
         def on_stop(number, frame):
-            _stop.set()
+            global _stop
+            _stop = True
             if callable(before):
                 before(number, frame)
 
         signal.signal(signal.SIGTERM, on_stop)
         _listening = True
-    return _stop.is_set()
+    return _stop
 
 
 def _say(text):

@@ -9,7 +9,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use danlu_core::launch::{PYTHON_HELPER, PYTHON_HELPER_NAME};
+use danlu_core::launch::{LauncherStatus, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, STATUS_FILE};
+use danlu_types::WorkerId;
 use serde::de::DeserializeOwned;
 
 /// A status with the most ranks there can be stays far below; more is not ours.
@@ -51,6 +52,27 @@ pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()>
 /// write in their run folder, and what they scribble must not stop the engine.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     Ok(read_bytes(path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// What the launcher of a worker last said in its run folder, if that can be understood and is about this worker.
+pub(crate) fn read_status(run: &Path, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
+    let text = read_bytes(&run.join(STATUS_FILE))?;
+    let status = text.as_deref().and_then(LauncherStatus::last_in);
+    Ok(status.filter(|status| status.worker == worker))
+}
+
+/// The workers that were launched and not released, by their markers. Names that are no worker's are left alone.
+pub(crate) fn live_workers(layout: &RunLayout) -> io::Result<Vec<WorkerId>> {
+    let entries = match fs::read_dir(layout.live_folder()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut live = Vec::new();
+    for entry in entries {
+        live.extend(entry?.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
+    }
+    live.sort_unstable();
+    Ok(live)
 }
 
 /// Reads a small file; `None` where there is none.

@@ -182,8 +182,7 @@ impl Engine for LocalEngine {
         self.blocking(move |workers| {
             let these = match these {
                 Some(these) => these,
-                None => workers
-                    .live()
+                None => files::live_workers(&workers.layout)
                     .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
             };
             let observe = |worker: WorkerId| {

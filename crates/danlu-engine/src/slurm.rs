@@ -191,8 +191,7 @@ impl Engine for SlurmEngine {
         self.blocking(move |folders, watch| {
             let these = match these {
                 Some(these) => these,
-                None => folders
-                    .live()
+                None => files::live_workers(&folders.layout)
                     .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
             };
             let observe = |worker: WorkerId| {

@@ -15,8 +15,9 @@ if os.environ.get("FAKE_LAUNCHER") == "die":
 
 with open(os.path.join(run, "launch.json")) as file:
     launch = json.load(file)
-woken = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: woken.set())
+# It looks for orders all the time, so there is nothing to do when it is woken. (An `Event` set here would deadlock with
+# a main thread that is just waiting for it: its lock is not reentrant.)
+signal.signal(signal.SIGTERM, lambda *_: None)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
@@ -114,7 +115,7 @@ put(os.path.join(gang, f"worker-{launch['worker'].split('.')[2]}.json"), {"addre
 while not all(os.path.exists(os.path.join(gang, f"worker-{n}.json")) for n in range(launch["gang"]["workers"])):
     if order():
         end("stopped")
-    woken.wait(0.005)
+    time.sleep(0.005)
 if order():
     end("stopped")
 
@@ -150,5 +151,4 @@ while True:
             end({"failed": {"cause": "exit", "rank": rank, "exit": how}})
     if all(code == 0 for _, code in ends) and not stop:
         end("succeeded")
-    woken.wait(0.005)
-    woken.clear()
+    time.sleep(0.005)

@@ -1,4 +1,5 @@
-//! What running programs say of themselves, and the engine of workers that do not run yet, by job. Kept in memory only: after a restart the next look finds it again.
+//! What running programs say of themselves, and the engine of workers that do not run yet, by job. Kept in memory only:
+//! after a restart the next look finds it again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,8 +45,9 @@ impl Reports {
     /// What the engine says the job's attempt waits for: of the first worker that does.
     pub(crate) fn remark_on(&self, job: JobId, attempt: AttemptNumber) -> Option<String> {
         let remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut of_attempt = remarks.iter().filter(|(it, _)| it.job == job && it.attempt == attempt);
-        of_attempt.next().map(|(_, remark)| remark.clone())
+        let first = WorkerId { job, attempt, worker: WorkerIndex(0) };
+        let (found, remark) = remarks.range(first..).next()?;
+        (found.job == job && found.attempt == attempt).then(|| remark.clone())
     }
 
     pub(crate) fn keep(&self, is_live: impl Fn(JobId) -> bool) {

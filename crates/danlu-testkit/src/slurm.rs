@@ -179,15 +179,8 @@ impl SlurmRig {
             let sum: u32 = counts.lines().filter_map(|line| line.trim().parse::<u32>().ok()).sum();
             sum.to_string() == all
         };
-        let deadline = Instant::now() + PATIENCE;
-        while !up() {
-            assert!(
-                Instant::now() < deadline,
-                "Slurm's nodes did not come up; see {}",
-                self.folder.join("log").display()
-            );
-            std::thread::sleep(PAUSE);
-        }
+        let log = self.folder.join("log");
+        wait_until(&format!("Slurm's nodes are up (see {})", log.display()), up);
     }
 }
 

@@ -172,9 +172,10 @@ async fn why_and_a_dry_run_give_the_same_answer_with_offers_that_hold() {
     let server = TestServer::start(DANLU, &ONE_NODE).await;
     let holder = server.submit(&job_in("default", "nvidia:5", "sleep 1000")).await;
     server.wait_for(holder, JobState::Running).await;
+    let code = env!("CARGO_MANIFEST_DIR");
     let dry: Explanation = serde_json::from_str(&danlu(
         &server,
-        &["submit", "--dry-run", "--json", "--devices", "nvidia:8", "--", "true"],
+        &["submit", "--dry-run", "--json", "--devices", "nvidia:8", "--code", code, "--", "true"],
     ))
     .unwrap();
     let waiting = server.submit(&job_in("default", "nvidia:8", "true")).await;

@@ -72,8 +72,12 @@ async fn dry_run(
     arguments: &Arguments,
 ) -> Result<ExitCode, Failure> {
     let mut draft = arguments.job.draft()?;
-    let (spec, _) = draft.finish()?;
-    let spec = arguments.job.migration.on_ascend(spec)?;
+    let (spec, code) = draft.finish()?;
+    let mut spec = arguments.job.migration.on_ascend(spec)?;
+    if folder_of(&code).is_some() {
+        // Nothing is uploaded for a question, and when a job starts does not depend on what it runs.
+        spec.code = None;
+    }
     let explanation = client()?.job_dry_run(&spec).await.map_err(|error| refused(error, &draft))?;
     if arguments.json {
         output::json(&explanation)?;

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
-    LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, SECRETS_FILE, SECRETS_FOLDER, STATUS_FILE,
-    STOP_FILE, StopOrder,
+    LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, SECRETS_FILE, SECRETS_FOLDER, STOP_FILE,
+    StopOrder,
 };
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
 use danlu_core::report::REPORT_FILE;
@@ -28,25 +28,9 @@ const VERDICT_FILE: &str = "verdict.json";
 const LONGEST_DETAIL: usize = 500;
 
 impl Workers {
-    /// The workers that were launched and not released. Names that are no worker's are left alone.
-    pub(super) fn live(&self) -> io::Result<Vec<WorkerId>> {
-        let entries = match fs::read_dir(self.layout.live_folder()) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
-        let mut live = Vec::new();
-        for entry in entries {
-            live.extend(entry?.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
-        }
-        live.sort_unstable();
-        Ok(live)
-    }
-
     /// What the launcher last said, if that can be understood and is about this worker.
     pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
-        let text = files::read_bytes(&self.layout.run_folder(worker).join(STATUS_FILE))?;
-        let status = text.as_deref().and_then(LauncherStatus::last_in);
-        Ok(status.filter(|status| status.worker == worker))
+        files::read_status(&self.layout.run_folder(worker), worker)
     }
 
     pub(super) fn observe(&self, worker: WorkerId) -> io::Result<Seen> {

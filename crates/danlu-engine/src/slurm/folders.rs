@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout, SECRETS_FILE, SECRETS_FOLDER,
-    STATUS_FILE, STOP_FILE, StopOrder,
+    STOP_FILE, StopOrder,
 };
 use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, ORDER_FILE, Order, SUBMITTED_FILE};
 use danlu_types::{WorkerId, WorkerIndex};
@@ -68,20 +68,6 @@ impl Folders {
         self.layout.live_folder().join(worker.to_string())
     }
 
-    /// The workers that were launched and not released. Names that are no worker's are left alone.
-    pub(super) fn live(&self) -> io::Result<Vec<WorkerId>> {
-        let entries = match fs::read_dir(self.layout.live_folder()) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
-        };
-        let mut live = Vec::new();
-        for entry in entries {
-            live.extend(entry?.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
-        }
-        live.sort_unstable();
-        Ok(live)
-    }
-
     /// Writes down what is to run, once. The marker comes after the launch file: whoever finds it finds what to launch.
     pub(super) fn accept(&self, launch: &LaunchFile) -> io::Result<()> {
         let worker = launch.worker;
@@ -119,9 +105,7 @@ impl Folders {
 
     /// What the launcher last said, if that can be understood and is about this worker.
     pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
-        let text = files::read_bytes(&self.run(worker).join(STATUS_FILE))?;
-        let status = text.as_deref().and_then(LauncherStatus::last_in);
-        Ok(status.filter(|status| status.worker == worker))
+        files::read_status(&self.run(worker), worker)
     }
 
     pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherPhase>> {

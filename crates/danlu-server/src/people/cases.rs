@@ -187,9 +187,10 @@ impl Directory {
 impl Directory {
     /// Nobody gets the name of an account that was deleted, for what that left behind.
     pub(super) fn refuse_former(&self, name: &str) -> Result<(), Problem> {
-        let register = self.register();
-        let Some(former) = register.belongings.former.get(name) else { return Ok(()) };
-        let detail = format!("`{name}` was the name of an account, deleted at {:.0}", former.deleted_at);
+        if !self.register().belongings.former.contains_key(name) {
+            return Ok(());
+        }
+        let detail = format!("`{name}` was the name of an account that is deleted");
         let hint = "choose another name: jobs, files and entries of the audit stay under this one";
         Err(Problem::new(ProblemCode::WrongState, detail).with_hint(hint))
     }

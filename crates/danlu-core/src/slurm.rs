@@ -11,6 +11,7 @@ mod judge;
 mod nodes;
 mod order;
 mod queue;
+mod remote;
 mod settings;
 
 use danlu_types::AttemptNumber;
@@ -22,7 +23,10 @@ pub use judge::{Answer, Evidence, Judgement, judge, waiting_sentence};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
 pub use order::{GresNeed, Order, OrderedWorker, batch_script, parts, submission};
 pub use queue::{Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_job, parse_queue, parse_submitted};
-pub use settings::{GresRule, SlurmSettings};
+pub use remote::{
+    CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name, remote_script,
+};
+pub use settings::{GresRule, SettingsObjection, SlurmSettings};
 
 /// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has
 /// several where its nodes have unequally many workers.

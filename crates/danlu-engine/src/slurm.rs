@@ -25,6 +25,7 @@ mod commands;
 mod folders;
 mod look;
 mod poll;
+mod remote;
 mod session;
 mod submit;
 
@@ -43,22 +44,29 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
 use crate::{Connection, Engine, EngineError, Observation, Which, files};
+pub use remote::{CourierOptions, CourierTokens};
+
 use commands::Programs;
-use folders::Folders;
+use folders::{Call, Folders};
 use poll::Watch;
+use remote::Remote;
 
 #[derive(Debug, Clone)]
 pub struct SlurmOptions {
-    /// An absolute path that the nodes see as the same folder; made if need be.
+    /// An absolute path that the nodes see as the same folder, where the settings say that they do; made if need be.
     pub data: PathBuf,
     /// This program, as the nodes see it: it is started as `PROGRAM slurm-worker FOLDER`.
     pub program: OsString,
     pub settings: SlurmSettings,
+    /// Needed where the settings say that nodes share no disk with the server.
+    pub couriers: Option<CourierOptions>,
 }
 
 #[derive(Debug)]
 pub struct SlurmEngine {
     settings: SlurmSettings,
+    /// Where nodes share no disk with the server.
+    remote: Option<Arc<Remote>>,
     program: String,
     programs: Arc<Programs>,
     folders: Arc<Folders>,
@@ -79,7 +87,7 @@ impl SlurmEngine {
     /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
     /// tokio runtime.
     pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
-        let SlurmOptions { data, program, settings } = options;
+        let SlurmOptions { data, program, settings, couriers } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         let invalid = |text: &'static str| {
             failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
@@ -87,6 +95,16 @@ impl SlurmEngine {
         if !data.is_absolute() {
             return Err(invalid("its data folder is not an absolute path"));
         }
+        if let Some(objection) = settings.objection() {
+            return Err(invalid(objection.what));
+        }
+        let remote = match couriers {
+            _ if settings.shared => None,
+            Some(couriers) => {
+                Some(Remote::new(&settings, couriers, &program).map_err(failed("prepare what nodes fetch"))?)
+            }
+            None => return Err(invalid("nobody gives tokens to its couriers")),
+        };
         let program = settings.program.clone().map_or(program, PathBuf::into_os_string);
         let program = program.into_string().map_err(|_| invalid("its program's path is not UTF-8"))?;
         let layout = RunLayout { data };
@@ -102,6 +120,7 @@ impl SlurmEngine {
             tokio::spawn(poll::run(Arc::clone(&programs), Arc::clone(&watch), Arc::clone(&hints), every));
         Ok(SlurmEngine {
             settings,
+            remote: remote.map(Arc::new),
             program,
             programs,
             folders: Arc::new(Folders::new(layout)),
@@ -211,6 +230,8 @@ impl Engine for SlurmEngine {
         let failed = move |source| EngineError::Worker { doing: "stop", worker, source };
         let call = self.blocking(move |folders, _| folders.order(worker, &order).map_err(failed)).await?;
         match call {
+            // Couriers hear of orders from the server.
+            Some(Call::Wake { .. }) if self.remote.is_some() => Ok(()),
             Some(call) => self.call(call).await,
             None => Ok(()),
         }
@@ -240,10 +261,20 @@ impl Engine for SlurmEngine {
         let (Some(job), Some(node)) = (reach.job, reach.node) else {
             return Err(not_reachable("Slurm has not started it yet"));
         };
-        if !reach.run.join(SESSION_SOCKET).exists() {
+        let listens = match &self.remote {
+            None => reach.run.join(SESSION_SOCKET).exists(),
+            // Before a launcher says that its ranks run, it listens.
+            Some(_) => matches!(reach.phase, Some(LauncherPhase::Running { .. })),
+        };
+        if !listens {
             return Err(not_reachable("its launcher does not listen yet"));
         }
-        let stream = session::open(&self.programs, &self.program, job, &node, &reach.run).map_err(failed)?;
+        let place = match (&self.remote, &reach.order) {
+            (None, _) => session::Place { program: self.program.clone().into(), run: reach.run },
+            (Some(remote), Some(order)) => remote.session_place(order, worker),
+            (Some(_), None) => return Err(not_reachable("its order is not there")),
+        };
+        let stream = session::open(&self.programs, &place, job, &node).map_err(failed)?;
         Ok(Box::new(stream))
     }
 

@@ -24,6 +24,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct SlurmRig {
     folder: PathBuf,
+    disks: Disks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disks {
+    Shared,
+    /// Nodes see [`SlurmRig::hidden`] and [`SlurmRig::of_node`] as folders of their own.
+    Apart,
 }
 
 impl SlurmRig {
@@ -40,6 +48,26 @@ impl SlurmRig {
 
     /// A cluster of its own, for a test that breaks it.
     pub fn start() -> Option<SlurmRig> {
+        Self::start_with(Disks::Shared)
+    }
+
+    /// The cluster of this process whose nodes share no disk with the server: each has mounts of its own.
+    pub fn apart() -> Option<&'static SlurmRig> {
+        static RIG: OnceLock<Option<SlurmRig>> = OnceLock::new();
+        RIG.get_or_init(|| Self::start_with(Disks::Apart)).as_ref()
+    }
+
+    /// Where nodes find an empty folder, whatever is in it here.
+    pub fn hidden(&self) -> PathBuf {
+        self.folder.join("hidden")
+    }
+
+    /// A folder that every node has for itself.
+    pub fn of_node(&self) -> PathBuf {
+        self.folder.join("node")
+    }
+
+    fn start_with(disks: Disks) -> Option<SlurmRig> {
         let installed = ["slurmctld", "slurmd", "munged"].iter().all(|name| {
             ["/usr/sbin", "/usr/local/sbin"].iter().any(|bin| Path::new(bin).join(name).exists())
         });
@@ -54,7 +82,7 @@ impl SlurmRig {
         // Not a `TempDir`: the watcher removes it, after the daemons have ended.
         let folder =
             tempfile::Builder::new().prefix("danlu-slurm-").tempdir().expect("a temporary folder").keep();
-        let rig = SlurmRig { folder };
+        let rig = SlurmRig { folder, disks };
         rig.configure();
         rig.watch();
         rig.wait_for_nodes();
@@ -124,7 +152,7 @@ impl SlurmRig {
     fn configure(&self) {
         let folder = &self.folder;
         let make = |path: &Path| std::fs::create_dir_all(path).expect("the folder is ours");
-        for name in ["run", "log", "state", "dev"] {
+        for name in ["run", "log", "state", "dev", "hidden", "node"] {
             make(&folder.join(name));
         }
         for path in [folder.clone(), folder.join("run")] {
@@ -158,6 +186,7 @@ impl SlurmRig {
             .args(["-c", WATCH, "sh"])
             .arg(&self.folder)
             .arg(Self::NODES.to_string())
+            .arg(if self.disks == Disks::Apart { "apart" } else { "" })
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

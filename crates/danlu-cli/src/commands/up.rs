@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
+use danlu_core::slurm::SlurmSettings;
 use danlu_server::{EngineChoice, Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     /// A PostgreSQL database instead of the embedded SQLite
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Where workers run: as processes of this machine, or in a Slurm cluster whose nodes see the data folder by the same path
+    /// Where workers run: as processes of this machine, or in a Slurm cluster
     #[arg(long, value_enum, default_value = "local", value_name = "ENGINE")]
     engine: EngineName,
     /// How the Slurm cluster is to be used, in YAML or JSON: `partition`, `account`, `qos`, `gres`, `options` and others
@@ -152,8 +153,12 @@ fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
             "without it, all jobs are submitted to Slurm by the server's own user",
         );
     }
-    let settings = arguments.slurm.as_deref().map(|file| read("Slurm settings", file)).transpose()?;
-    Ok(EngineChoice::Slurm(settings.unwrap_or_default()))
+    let settings = arguments.slurm.as_deref().map(|file| read::<SlurmSettings>("Slurm settings", file)).transpose()?;
+    let settings = settings.unwrap_or_default();
+    match settings.objection() {
+        Some(objection) => refused(objection.what, objection.hint),
+        None => Ok(EngineChoice::Slurm(settings)),
+    }
 }
 
 fn read<T: DeserializeOwned>(what: &str, file: &Path) -> Result<T, Failure> {

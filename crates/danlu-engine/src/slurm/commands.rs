@@ -73,9 +73,19 @@ impl Programs {
 
     /// Runs it to its end, whatever that is.
     pub(super) async fn run(&self, program: &'static str, arguments: &[String]) -> io::Result<Answered> {
+        self.run_with(program, arguments, &[]).await
+    }
+
+    async fn run_with(
+        &self,
+        program: &'static str,
+        arguments: &[String],
+        environment: &[(&'static str, String)],
+    ) -> io::Result<Answered> {
         let mut child = self
             .command(program)
             .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (*name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -100,7 +110,19 @@ impl Programs {
         program: &'static str,
         arguments: &[String],
     ) -> Result<String, EngineError> {
-        let answered = self.run(program, arguments).await.map_err(|error| EngineError::Cluster {
+        self.ask_with(doing, program, arguments, &[]).await
+    }
+
+    /// The same with more in its environment.
+    pub(super) async fn ask_with(
+        &self,
+        doing: &'static str,
+        program: &'static str,
+        arguments: &[String],
+        environment: &[(&'static str, String)],
+    ) -> Result<String, EngineError> {
+        let ran = self.run_with(program, arguments, environment).await;
+        let answered = ran.map_err(|error| EngineError::Cluster {
             doing,
             program,
             said: error.to_string(),

@@ -33,6 +33,8 @@ pub(super) struct Reach {
     pub(super) job: Option<u64>,
     pub(super) node: Option<String>,
     pub(super) run: PathBuf,
+    /// The name of its allocation's order.
+    pub(super) order: Option<String>,
 }
 
 /// What Slurm is to be told after an order was written.
@@ -175,15 +177,16 @@ impl Folders {
         if !self.marker(worker).try_exists()? {
             return Ok(None);
         }
-        let job = match self.allocation(worker)? {
-            Some(folder) => Self::job_of(&folder)?,
-            None => None,
+        let (job, order) = match self.allocation(worker)? {
+            Some(folder) => (Self::job_of(&folder)?, read_order(&folder)?.map(|order| order.name)),
+            None => (None, None),
         };
         Ok(Some(Reach {
             phase: self.status(worker)?.map(|status| status.phase),
             job,
             node: self.launch_file(worker)?.map(|launch| launch.node.0),
             run: self.run(worker),
+            order,
         }))
     }
 

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::launch::LaunchFile;
 use danlu_core::slurm::{
     ALLOCATION_FILE, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT, SCRIPT_FILE,
     SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, parse_queue, parse_submitted, parts,
-    submission,
+    remote_script, submission,
 };
 use danlu_types::{NodeName, WorkerId};
 
 use super::SlurmEngine;
 use super::folders::{Call, Folders, read_order, submitted};
+use super::remote::Remote;
 use crate::{EngineError, files};
 
 /// Launchers that were called and have not answered are called again, but not with every look at them.
@@ -28,6 +29,14 @@ const AWAY: Duration = Duration::from_secs(5);
 /// Which lock a worker's submission takes.
 pub(super) fn place(worker: WorkerId) -> usize {
     usize::try_from(worker.job.0 % 64).unwrap_or_default()
+}
+
+/// Which scripts orders get.
+#[derive(Debug)]
+enum Scripts {
+    /// Starts launchers by this program.
+    Shared(String),
+    Remote(Arc<Remote>),
 }
 
 /// An allocation that may have to be submitted.
@@ -49,12 +58,15 @@ impl SlurmEngine {
         for launch in &gang {
             slots.insert(launch.node.clone(), self.slots_of(&launch.node).await?);
         }
-        let program = self.program.clone();
+        let scripts = match &self.remote {
+            None => Scripts::Shared(self.program.clone()),
+            Some(remote) => Scripts::Remote(Arc::clone(remote)),
+        };
         let parts =
-            self.blocking(move |folders, _| folders.orders(&gang, &slots, &program).map_err(failed)).await?;
+            self.blocking(move |folders, _| folders.orders(&gang, &slots, &scripts).map_err(failed)).await?;
         for part in parts {
             self.refuse_while_away()?;
-            let submitted = self.submit_part(&part).await;
+            let submitted = self.submit_part(&part, worker).await;
             let is_away = submitted.as_ref().is_err_and(EngineError::is_transient);
             *self.away.lock().unwrap_or_else(PoisonError::into_inner) = is_away.then(Instant::now);
             let job = submitted?;
@@ -77,7 +89,7 @@ impl SlurmEngine {
         Err(EngineError::Cluster { doing: "submit a job to Slurm", program: "sbatch", said, refused: false })
     }
 
-    async fn submit_part(&self, part: &Part) -> Result<u64, EngineError> {
+    async fn submit_part(&self, part: &Part, worker: WorkerId) -> Result<u64, EngineError> {
         if part.is_old
             && let Some(job) = self.find(&part.order.name).await?
         {
@@ -85,7 +97,10 @@ impl SlurmEngine {
         }
         let mut arguments = submission(&part.order, &self.settings, &part.folder);
         arguments.push(part.folder.join(SCRIPT_FILE).display().to_string());
-        let text = self.programs.ask("submit a job to Slurm", "sbatch", &arguments).await?;
+        // Not on a command line, which everybody sees.
+        let secret = self.remote.as_ref().map(|remote| remote.secret(worker));
+        let environment = secret.as_slice();
+        let text = self.programs.ask_with("submit a job to Slurm", "sbatch", &arguments, environment).await?;
         // An answer without a number is no refusal: the next pass looks for the job by its name.
         parse_submitted(&text).ok_or_else(|| EngineError::Cluster {
             doing: "submit a job to Slurm",
@@ -171,7 +186,7 @@ impl Folders {
         &self,
         gang: &[LaunchFile],
         slots: &BTreeMap<NodeName, Vec<Slot>>,
-        program: &str,
+        scripts: &Scripts,
     ) -> io::Result<Vec<Part>> {
         let Some(first) = gang.first() else { return Ok(Vec::new()) };
         let workers: io::Result<Vec<OrderedWorker>> =
@@ -186,7 +201,7 @@ impl Folders {
             let is_old = old.is_some();
             let order = match old {
                 Some(order) => order,
-                None => write_order(first, number, workers, &folder, program)?,
+                None => write_order(first, number, workers, &folder, scripts)?,
             };
             for worker in &order.workers {
                 files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
@@ -205,7 +220,7 @@ fn write_order(
     number: usize,
     workers: Vec<OrderedWorker>,
     folder: &Path,
-    program: &str,
+    scripts: &Scripts,
 ) -> io::Result<Order> {
     // Nothing that was ever submitted anywhere has this name.
     let unique = RandomState::new().build_hasher().finish();
@@ -216,7 +231,15 @@ fn write_order(
         memory: first.limits.memory,
         max_time: first.max_time,
     };
-    let script = batch_script(&order, folder, &[program.to_owned(), "slurm-worker".to_owned()]);
+    let script = match scripts {
+        Scripts::Shared(program) => {
+            batch_script(&order, folder, &[program.clone(), "slurm-worker".to_owned()])
+        }
+        Scripts::Remote(remote) => {
+            let name = allocation_folder_name(first.worker.attempt, number);
+            remote_script(&order, &name, &remote.courier)
+        }
+    };
     files::replace(folder, SCRIPT_FILE, script.as_bytes())?;
     files::replace(folder, ORDER_FILE, &serde_json::to_vec(&order)?)?;
     Ok(order)

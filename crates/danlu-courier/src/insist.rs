@@ -114,7 +114,7 @@ mod tests {
     fn pauses_grow_and_differ() {
         let shown: Vec<String> =
             (0..9).map(|turn| format!("{:?}..{:?}", pause(turn, 0.0), pause(turn, 1.0))).collect();
-        insta::assert_snapshot!(shown.join(" "), @"");
+        insta::assert_snapshot!(shown.join(" "), @"100ms..200ms 200ms..400ms 400ms..800ms 800ms..1.6s 1.6s..3.2s 3.2s..6.4s 6.4s..12.8s 7.5s..15s 7.5s..15s");
         assert_eq!(pause(u32::MAX, 1.0), LONGEST_PAUSE);
     }
 

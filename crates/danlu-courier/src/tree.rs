@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn what_changed_is_sent_and_what_is_gone_is_removed() {
-        insta::assert_snapshot!(planned("", "a/ a/b c"), @"");
+        insta::assert_snapshot!(planned("", "a/ a/b c"), @"+a +a/b +c");
         insta::assert_snapshot!(planned("a/ a/b c", "a/ a/b c"), @"");
-        insta::assert_snapshot!(planned("a/ a/b@1 c", "a/ a/b@2"), @"");
-        insta::assert_snapshot!(planned("a/ a/b a/d/ a/d/e", "a"), @"");
+        insta::assert_snapshot!(planned("a/ a/b@1 c", "a/ a/b@2"), @"-c +a/b");
+        insta::assert_snapshot!(planned("a/ a/b a/d/ a/d/e", "a"), @"-a/d/e -a/d -a/b -a +a");
     }
 
     #[test]

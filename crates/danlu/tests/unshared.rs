@@ -23,6 +23,8 @@ struct Site {
     rig: &'static SlurmRig,
     server: TestServer,
     relay: Relay,
+    /// On every node.
+    work: PathBuf,
 }
 
 impl Site {
@@ -32,19 +34,20 @@ impl Site {
         let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir_in(rig.hidden()).unwrap();
         let relay = Relay::start().await;
         let settings = folder.path().join("slurm.yaml");
+        let work = rig.of_node().join(folder.path().file_name().unwrap());
         let program = program.map(|program| format!("program: {program}\n")).unwrap_or_default();
         let text = format!(
             "configuration: {}\npoll: 200ms\nshared: false\nserver: {}\nwork: {}\n{program}",
             rig.configuration().display(),
             relay.address(),
-            rig.of_node().join("work").display(),
+            work.display(),
         );
         std::fs::write(&settings, text).unwrap();
         let settings = settings.to_str().unwrap().to_owned();
         let flags = ["--engine", "slurm", "--slurm", &settings];
         let server = TestServer::start_in(DANLU, &flags, folder, &[]).await;
         relay.lead_to(&server.client().address());
-        Some(Site { rig, server, relay })
+        Some(Site { rig, server, relay, work })
     }
 
     async fn restart(&mut self) {
@@ -68,14 +71,10 @@ impl Site {
         lines
     }
 
-    /// What is in the nodes' own folders, once Slurm has cleaned up after all jobs.
-    async fn left_on_nodes(&self) -> String {
-        eventually("Slurm to be done", || async {
-            self.rig.ask("squeue", &["--noheader", "--format=%i"]).trim().is_empty().then_some(())
-        })
-        .await;
-        let work = self.rig.of_node().join("work").display().to_string();
-        self.rig.ask("srun", &["--nodes=4", "--ntasks=4", "sh", "-c", &format!("ls -A {work} 2>/dev/null || true")])
+    /// What is in the nodes' own folders.
+    fn left_on_nodes(&self) -> String {
+        let look = format!("ls -A {} 2>/dev/null || true", self.work.display());
+        self.rig.ask("srun", &["--overcommit", "--nodes=4", "--ntasks=4", "sh", "-c", &look])
     }
 }
 
@@ -199,8 +198,8 @@ async fn an_end_that_comes_while_the_server_is_away_waits_for_it() {
     site.restart().await;
     site.succeeded(id).await;
     assert_eq!(site.printed(id).await, ["up", "last words"]);
-    let left = site.left_on_nodes().await;
-    assert_eq!(left.trim(), "", "nothing is left on nodes");
+    // The courier goes after the end was heard.
+    eventually("nothing to be left on nodes", || async { site.left_on_nodes().trim().is_empty().then_some(()) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,7 +261,29 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
         let said = ask(&site, &own, method, path, "evil").await;
         table += &format!("{} {method} {path}\n", said.status);
     }
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r"
+    400 PUT workers/0/files/rank-0.log?offset=0
+    200 PUT workers/0/files/rank-0.log?offset=999999
+    400 PUT workers/0/files/rank-0.log
+    404 PUT workers/0/files/rank-1.log?offset=0
+    404 PUT workers/0/files/launch.json
+    404 PUT workers/0/files/stop.json
+    404 PUT workers/0/files/verdict.json
+    404 PUT workers/0/files/..%2F1.0%2Fstatus.jsonl?offset=0
+    404 PUT workers/1/files/status.jsonl?offset=0
+    404 GET workers/0/files/status.jsonl
+    404 GET workers/0/files/..%2F..%2F..%2Ftoken
+    404 GET allocations/2.slurm.0/files/order.json
+    404 GET allocations/..%2F..%2F..%2Ftoken/files/order.json
+    404 GET allocations/1.slurm.0/files/batch.sh
+    404 GET programs/..%2Ftoken
+    400 PUT workers/0/trees/output/content?path=..%2Fevil&size=4&modified_at=2026-01-01T00:00:00Z
+    400 PUT workers/0/trees/output/content?path=%2Fetc%2Fevil&size=4&modified_at=2026-01-01T00:00:00Z
+    400 PUT workers/0/trees/output/content?path=good&size=3&modified_at=2026-01-01T00:00:00Z
+    404 PUT workers/0/trees/work/content?path=evil&size=4&modified_at=2026-01-01T00:00:00Z
+    400 GET workers/0/trees/checkpoint/content?path=..%2F1.0%2Flaunch.json
+    400 DELETE workers/0/trees/output/content?path=..%2F1.0
+    ");
     assert_eq!(std::fs::read(&log).unwrap(), before);
 
     let attempt = site.printed(id).await[0].strip_prefix("token ").unwrap().to_owned();

@@ -89,7 +89,13 @@ mod tests {
             format!("{} {:?} {} {}", entry.path, entry.kind, entry.size, entry.target.unwrap_or_default())
         };
         let shown: Vec<String> = scan(folder.path()).unwrap().into_values().map(show).collect();
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        a Folder 0 
+        a/b Folder 0 
+        a/b/model File 3 
+        a/latest Link 0 b
+        root Link 0 /
+        ");
         assert!(scan(&folder.path().join("nowhere")).unwrap().is_empty());
     }
 }

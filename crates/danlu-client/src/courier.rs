@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use danlu_types::WorkerIndex;
 use danlu_types::api::{
-    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, Page, PutQuery, TreeArea, TreeEntry, TreePut, TreeQuery,
+    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, Page, PutQuery, TreeArea, TreeEntry, TreePut,
+    TreeQuery,
 };
 use reqwest::Method;
 
@@ -57,8 +58,13 @@ impl Client {
         self.pieces(self.request(Method::GET, &format!("/courier/workers/{worker}/code")), take).await
     }
 
-    pub async fn tree_list(&self, worker: WorkerIndex, area: TreeArea) -> Result<Vec<TreeEntry>, ClientError> {
-        let page: Page<TreeEntry> = self.get(&format!("/courier/workers/{worker}/trees/{}", area.as_str())).await?;
+    pub async fn tree_list(
+        &self,
+        worker: WorkerIndex,
+        area: TreeArea,
+    ) -> Result<Vec<TreeEntry>, ClientError> {
+        let page: Page<TreeEntry> =
+            self.get(&format!("/courier/workers/{worker}/trees/{}", area.as_str())).await?;
         Ok(page.items)
     }
 
@@ -86,7 +92,12 @@ impl Client {
         Ok(view.size)
     }
 
-    pub async fn tree_remove(&self, worker: WorkerIndex, area: TreeArea, path: &str) -> Result<(), ClientError> {
+    pub async fn tree_remove(
+        &self,
+        worker: WorkerIndex,
+        area: TreeArea,
+        path: &str,
+    ) -> Result<(), ClientError> {
         let query = TreeQuery { path: path.to_owned(), offset: 0 };
         self.done(self.request(Method::DELETE, &tree_content(worker, area)).query(&query)).await
     }

@@ -110,8 +110,7 @@ mod tests {
         };
         let preparing = status(LauncherPhase::Preparing);
         let at = Timestamp::UNIX_EPOCH;
-        let ended =
-            status(LauncherPhase::Ended { running_since: None, at, exit: WorkerExit::Succeeded });
+        let ended = status(LauncherPhase::Ended { running_since: None, at, exit: WorkerExit::Succeeded });
         let text = [preparing.clone(), ended].concat();
         // The line feed before the last line says nothing yet.
         assert_eq!(before_the_end(&text), preparing.len() + 1);

@@ -171,7 +171,9 @@ async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreE
 fn server_for_nodes(engine: &EngineChoice) -> Option<&str> {
     match engine {
         EngineChoice::Local => None,
-        EngineChoice::Slurm(settings) => settings.server.as_deref().map(|server| server.trim_end_matches('/')),
+        EngineChoice::Slurm(settings) => {
+            settings.server.as_deref().map(|server| server.trim_end_matches('/'))
+        }
     }
 }
 
@@ -220,7 +222,9 @@ async fn open(
     }
     let secrets = SecretTable::open(store.clone(), sealer).await?;
     let couriers = match &options.engine {
-        EngineChoice::Slurm(settings) if !settings.shared => Some(Couriers::new(programs_folder(&folder.path))),
+        EngineChoice::Slurm(settings) if !settings.shared => {
+            Some(Couriers::new(programs_folder(&folder.path)))
+        }
         EngineChoice::Slurm(_) | EngineChoice::Local => None,
     };
     let line_counts = LineCounts::new();
@@ -278,8 +282,9 @@ fn open_engine(
                 fingerprint: fingerprint.map(|fingerprint| fingerprint.to_string()),
                 programs: programs_folder(&folder.path),
             });
-            let engine = SlurmEngine::new(SlurmOptions { data, program, settings: settings.clone(), couriers })
-                .context("could not prepare the Slurm engine")?;
+            let engine =
+                SlurmEngine::new(SlurmOptions { data, program, settings: settings.clone(), couriers })
+                    .context("could not prepare the Slurm engine")?;
             Ok(Arc::new(engine))
         }
     }

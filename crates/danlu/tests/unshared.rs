@@ -84,7 +84,8 @@ async fn a_gang_meets_and_leaves_what_it_made() {
     let folder = tempfile::tempdir().unwrap();
     let code = folder.path().join("code");
     std::fs::create_dir(&code).unwrap();
-    std::fs::write(code.join("train.sh"), "echo trained by $RANK > \"$DANLU_OUTPUT_DIR/made/$RANK\"\n").unwrap();
+    std::fs::write(code.join("train.sh"), "echo trained by $RANK > \"$DANLU_OUTPUT_DIR/made/$RANK\"\n")
+        .unwrap();
     let archive = folder.path().join("code.tar.zst");
     let packed = pack_all(&code, std::fs::File::create(&archive).unwrap()).unwrap();
     site.server.client().code_put(&packed.digest, &archive, |_| {}).await.unwrap();
@@ -121,7 +122,8 @@ async fn a_gang_meets_and_leaves_what_it_made() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_stopped_has_its_grace_and_a_session_reaches_it() {
     let Some(site) = Site::start(Some(DANLU)).await else { return };
-    let command = "trap 'echo saved > \"$DANLU_OUTPUT_DIR/saved\"; exit 0' TERM; echo up; while :; do sleep 0.05; done";
+    let command =
+        "trap 'echo saved > \"$DANLU_OUTPUT_DIR/saved\"; exit 0' TERM; echo up; while :; do sleep 0.05; done";
     let id = site.server.submit(&JobSpec { grace: Span::from_seconds(60), ..spec(command) }).await;
     site.server.wait_for(id, JobState::Running).await;
     let open = OpenSession {
@@ -199,7 +201,10 @@ async fn an_end_that_comes_while_the_server_is_away_waits_for_it() {
     site.succeeded(id).await;
     assert_eq!(site.printed(id).await, ["up", "last words"]);
     // The courier goes after the end was heard.
-    eventually("nothing to be left on nodes", || async { site.left_on_nodes().trim().is_empty().then_some(()) }).await;
+    eventually("nothing to be left on nodes", || async {
+        site.left_on_nodes().trim().is_empty().then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +225,10 @@ async fn ask(site: &Site, token: &str, method: &str, path: &str, body: &str) -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
     let Some(site) = Site::start(Some(DANLU)).await else { return };
-    let id = site.server.submit(&JobSpec { grace: Span::default(), ..spec("echo token $DANLU_TOKEN; exec sleep 600") }).await;
+    let id = site
+        .server
+        .submit(&JobSpec { grace: Span::default(), ..spec("echo token $DANLU_TOKEN; exec sleep 600") })
+        .await;
     site.server.wait_for(id, JobState::Running).await;
     let key = std::fs::read_to_string(site.server.data().join("attempts.key")).unwrap();
     let key = hmac::Key::new(hmac::HMAC_SHA256, key.trim().as_bytes());
@@ -232,7 +240,9 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
     let said = ask(&site, &own, "GET", "workers/0/files/launch.json", "").await;
     assert_eq!(said.status, 200, "{}", said.body);
     let log = site.server.data().join(format!("runs/{id}/1.0/rank-0.log"));
-    let before = eventually("its first line", || async { std::fs::read(&log).ok().filter(|text| !text.is_empty()) }).await;
+    let before =
+        eventually("its first line", || async { std::fs::read(&log).ok().filter(|text| !text.is_empty()) })
+            .await;
 
     let mut table = String::new();
     for (method, path) in [
@@ -289,7 +299,9 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
     let attempt = site.printed(id).await[0].strip_prefix("token ").unwrap().to_owned();
     let another = token_of(&format!("{}.1", id.0 + 1));
     let mut answers = Vec::new();
-    for token in [another.as_str(), &token_of(&format!("{id}.2")), &attempt, &format!("{own}0"), "danlu_courier_1.1_"] {
+    for token in
+        [another.as_str(), &token_of(&format!("{id}.2")), &attempt, &format!("{own}0"), "danlu_courier_1.1_"]
+    {
         answers.push(ask(&site, token, "GET", "workers/0/files/launch.json", "").await.status);
     }
     assert_eq!(answers, [409, 409, 403, 401, 401]);

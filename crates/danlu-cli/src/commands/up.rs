@@ -153,7 +153,8 @@ fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
             "without it, all jobs are submitted to Slurm by the server's own user",
         );
     }
-    let settings = arguments.slurm.as_deref().map(|file| read::<SlurmSettings>("Slurm settings", file)).transpose()?;
+    let settings =
+        arguments.slurm.as_deref().map(|file| read::<SlurmSettings>("Slurm settings", file)).transpose()?;
     let settings = settings.unwrap_or_default();
     match settings.objection() {
         Some(objection) => refused(objection.what, objection.hint),

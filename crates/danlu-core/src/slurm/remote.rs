@@ -140,7 +140,8 @@ mod tests {
             needs: Vec::new(),
         };
         let workers = (0..workers).map(worker).collect();
-        Order { name: "danlu-7.1-ab".to_owned(), workers, cpus: Cpus::whole(1), memory: None, max_time: None }
+        let (name, workspace) = ("danlu-7.1-ab".to_owned(), "default".to_owned());
+        Order { name, workspace, workers, cpus: Cpus::whole(1), memory: None, max_time: None }
     }
 
     fn courier(program: NodeProgram) -> Courier {
@@ -150,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_script_has_the_server_claim_the_order_before_it_starts_anything() {
-        let script = remote_script(&order(2), "1.slurm.0", &courier(NodeProgram::At("/opt/danlu".to_owned())));
+        let script =
+            remote_script(&order(2), "1.slurm.0", &courier(NodeProgram::At("/opt/danlu".to_owned())));
         insta::assert_snapshot!(script, @r#"
         #!/bin/sh
         # Written by Danlu: starts the workers of one attempt, on nodes that share no disk with the server.
@@ -216,7 +218,9 @@ mod tests {
         let attempt = AttemptNumber(2);
         assert_eq!(parse_allocation_name("2.slurm.0", attempt), Some(0));
         assert_eq!(parse_allocation_name("2.slurm.13", attempt), Some(13));
-        for other in ["1.slurm.0", "2.slurm.00", "2.slurm.+1", "2.slurm.", "2.slurm.0/..", "..", "", "2.slurm.0 "] {
+        for other in
+            ["1.slurm.0", "2.slurm.00", "2.slurm.+1", "2.slurm.", "2.slurm.0/..", "..", "", "2.slurm.0 "]
+        {
             assert_eq!(parse_allocation_name(other, attempt), None, "{other}");
         }
     }

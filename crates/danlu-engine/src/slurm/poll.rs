@@ -1,13 +1,15 @@
 //! What Slurm says of our jobs: one question for all of them, again and again, as long as there is any.
 //!
 //! A job that should be in the answer and is not may have been cut off or forgotten. It is asked for by its number, and
-//! only where Slurm then says that there is no such job is it denied.
+//! only where Slurm then says that there is no such job is it denied, unless its accounting remembers how it ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use danlu_core::slurm::{JobState, QUEUE_FORMAT, QueuedJob, parse_job, parse_queue};
+use danlu_core::slurm::{
+    ACCOUNT_FORMAT, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
+};
 use danlu_types::WorkerId;
 use tokio::sync::Notify;
 
@@ -144,13 +146,27 @@ async fn look(programs: &Programs, watch: &Watch, hints: &Hints) -> Result<(), E
                 }
             }
             Ok(answered) if answered.said.contains("Invalid job id specified") => {
-                watch.set(job, Word::Denied, hints);
+                let remembered = accounted(programs, job).await.map_or(Word::Denied, Word::Listed);
+                watch.set(job, remembered, hints);
             }
             // It will be asked for again.
             Ok(_) | Err(_) => {}
         }
     }
     Ok(())
+}
+
+/// How a job ended that the controller has forgotten. Few small sites have accounting: without it nothing is remembered.
+async fn accounted(programs: &Programs, job: u64) -> Option<QueuedJob> {
+    let arguments = [
+        format!("--jobs={job}"),
+        "--allocations".to_owned(),
+        "--noheader".to_owned(),
+        "--parsable2".to_owned(),
+        format!("--format={ACCOUNT_FORMAT}"),
+    ];
+    let answered = programs.run("sacct", &arguments).await.ok().filter(|it| it.status.success())?;
+    parse_accounted(&answered.text, job)
 }
 
 #[cfg(test)]

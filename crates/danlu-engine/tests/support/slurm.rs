@@ -35,7 +35,8 @@ pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     let site = Site::new(data, move || {
         let _kept_until_the_site_goes = &folder;
         let program = example("engine_launcher").into_os_string();
-        let options = SlurmOptions { data: inside.clone(), program, settings: settings.clone(), couriers: None };
+        let options =
+            SlurmOptions { data: inside.clone(), program, settings: settings.clone(), couriers: None };
         Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
     });
     site.on_cluster(SlurmRig::nodes().map(NodeName).collect())
@@ -58,7 +59,7 @@ pub(crate) fn allocation(site: &Site, worker: WorkerId) -> PathBuf {
 pub(crate) fn programs(folder: &Path, scripts: &[(&str, &str)]) -> PathBuf {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
-    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun"] {
+    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"] {
         let (path, real) = (bin.join(name), format!("/usr/bin/{name}"));
         match scripts.iter().find(|(own, _)| *own == name) {
             Some((_, script)) => {

@@ -50,7 +50,10 @@ impl App {
                 })?
             }
             (Carriage::Whole, None) if bytes.len() > LARGEST_WHOLE_FILE => {
-                return Err(Problem::new(ProblemCode::TooLarge, "files that are sent whole have at most 4 MiB"));
+                return Err(Problem::new(
+                    ProblemCode::TooLarge,
+                    "files that are sent whole have at most 4 MiB",
+                ));
             }
             (Carriage::Whole, None) => {
                 let path = self.whole_path(carried, name);

@@ -130,7 +130,8 @@ impl App {
     pub(crate) fn courier(&self, secret: &str) -> Result<Courier, Problem> {
         let unknown = || Problem::new(ProblemCode::Unauthenticated, "this token is of no courier");
         if self.couriers.is_none() {
-            return Err(unknown().with_hint("this server shares a disk with the nodes, and takes nothing from couriers"));
+            return Err(unknown()
+                .with_hint("this server shares a disk with the nodes, and takes nothing from couriers"));
         }
         let (job, attempt) = self.attempts.read_courier(secret).ok_or_else(unknown)?;
         let job = self.book.job(job).ok_or_else(over)?;
@@ -142,7 +143,9 @@ impl App {
     }
 
     pub(crate) fn couriers(&self) -> Result<&Couriers, Problem> {
-        self.couriers.as_ref().ok_or_else(|| Problem::new(ProblemCode::NotFound, "there are no couriers here"))
+        self.couriers
+            .as_ref()
+            .ok_or_else(|| Problem::new(ProblemCode::NotFound, "there are no couriers here"))
     }
 
     fn allocation_folder(&self, courier: &Courier, name: &str) -> Result<PathBuf, Problem> {
@@ -165,7 +168,12 @@ impl App {
     }
 
     /// A file of an allocation's.
-    pub(crate) fn allocation_file(&self, courier: &Courier, allocation: &str, name: &str) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn allocation_file(
+        &self,
+        courier: &Courier,
+        allocation: &str,
+        name: &str,
+    ) -> Result<Vec<u8>, Problem> {
         let folder = self.allocation_folder(courier, allocation)?;
         match name {
             ORDER_FILE | GRANTED_FILE => read(&folder.join(name)),
@@ -198,7 +206,10 @@ impl App {
                 () = stop.cancelled() => {}
             }
             // Nobody waits for a worker that has ended meanwhile.
-            let courier = Courier { job: self.book.job(carried.worker.job).ok_or_else(over)?, attempt: carried.worker.attempt };
+            let courier = Courier {
+                job: self.book.job(carried.worker.job).ok_or_else(over)?,
+                attempt: carried.worker.attempt,
+            };
             courier.worker(carried.worker.worker)?;
         }
     }
@@ -238,7 +249,9 @@ impl App {
             let name = self.layout.hints_socket();
             let name = name.file_name().unwrap_or_default();
             // The path may be longer than the address of a socket.
-            let short = Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&folder).to_string()).join(name);
+            let short = Path::new("/proc/self/fd")
+                .join(std::os::fd::AsRawFd::as_raw_fd(&folder).to_string())
+                .join(name);
             let socket = UnixDatagram::unbound()?;
             socket.set_nonblocking(true)?;
             socket.send_to(worker.to_string().as_bytes(), short).map(drop)

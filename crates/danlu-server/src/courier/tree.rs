@@ -42,11 +42,17 @@ impl App {
     }
 
     /// A file, from a place on, and how much there is of it from there.
-    pub(crate) fn tree_read(&self, carried: &Carried, area: TreeArea, query: &TreeQuery) -> Result<(File, u64), Problem> {
+    pub(crate) fn tree_read(
+        &self,
+        carried: &Carried,
+        area: TreeArea,
+        query: &TreeQuery,
+    ) -> Result<(File, u64), Problem> {
         check(&query.path)?;
         let opened = || -> io::Result<(File, u64)> {
             let root = open_folder(&self.tree(carried, area))?;
-            let mut file = File::from(beneath(&root, Path::new(&query.path), OFlag::O_RDONLY | OFlag::O_NONBLOCK)?);
+            let mut file =
+                File::from(beneath(&root, Path::new(&query.path), OFlag::O_RDONLY | OFlag::O_NONBLOCK)?);
             let about = file.metadata()?;
             if !about.is_file() {
                 return Err(ErrorKind::NotFound.into());
@@ -58,7 +64,13 @@ impl App {
     }
 
     /// Takes a piece, and says how much of the file is here.
-    pub(crate) fn tree_write(&self, carried: &Carried, area: TreeArea, put: &TreePut, bytes: &[u8]) -> Result<u64, Problem> {
+    pub(crate) fn tree_write(
+        &self,
+        carried: &Carried,
+        area: TreeArea,
+        put: &TreePut,
+        bytes: &[u8],
+    ) -> Result<u64, Problem> {
         check(&put.path)?;
         let end = put.offset.checked_add(bytes.len() as u64);
         if put.kind == TreeKind::File && end.is_none_or(|end| end > put.size) {
@@ -77,7 +89,12 @@ impl App {
     }
 
     /// Removes what the worker removed; a folder only where nothing else is in it.
-    pub(crate) fn tree_remove(&self, carried: &Carried, area: TreeArea, query: &TreeQuery) -> Result<(), Problem> {
+    pub(crate) fn tree_remove(
+        &self,
+        carried: &Carried,
+        area: TreeArea,
+        query: &TreeQuery,
+    ) -> Result<(), Problem> {
         check(&query.path)?;
         let couriers = self.couriers()?;
         let _turn = couriers.turn(carried.worker);
@@ -90,8 +107,10 @@ fn check(path: &str) -> Result<(), Problem> {
     let is_plain = parts.iter().all(|part| matches!(part, Component::Normal(_)));
     // What `components` passes over quietly (`a//b`, `a/.`) would be a second name for the same thing.
     let is_canonical = parts.iter().map(|part| part.as_os_str().len() + 1).sum::<usize>() == path.len() + 1;
-    if !is_plain || !is_canonical || path.contains('\0') || path.len() > LONGEST_PATH || parts.len() > DEEPEST {
-        let detail = "`path` must name something below the folder: no `..`, no `.`, no `/` at its ends, not too deep";
+    if !is_plain || !is_canonical || path.contains('\0') || path.len() > LONGEST_PATH || parts.len() > DEEPEST
+    {
+        let detail =
+            "`path` must name something below the folder: no `..`, no `.`, no `/` at its ends, not too deep";
         return Err(Problem::new(ProblemCode::BadRequest, detail));
     }
     Ok(())
@@ -110,7 +129,9 @@ fn refusal(error: &io::Error) -> Problem {
         _ if error.kind() == ErrorKind::NotFound => {
             Problem::new(ProblemCode::NotFound, "there is no such file or folder")
         }
-        _ if error.kind() == ErrorKind::InvalidInput => Problem::new(ProblemCode::BadRequest, error.to_string()),
+        _ if error.kind() == ErrorKind::InvalidInput => {
+            Problem::new(ProblemCode::BadRequest, error.to_string())
+        }
         _ => unwritable(error),
     }
 }
@@ -170,7 +191,8 @@ fn take(root: &Path, draft: &Path, put: &TreePut, bytes: &[u8]) -> io::Result<u6
         TreeKind::File => {
             let size = add_piece(draft, put.offset, bytes)?;
             if size == put.size {
-                let file = OpenOptions::new().write(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(draft)?;
+                let file =
+                    OpenOptions::new().write(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(draft)?;
                 file.set_permissions(Permissions::from_mode(if put.executable { 0o755 } else { 0o644 }))?;
                 file.set_modified(put.modified_at.into())?;
                 put_in_place(&root, path, draft)?;
@@ -267,7 +289,11 @@ fn list(root: &Path) -> io::Result<Vec<TreeEntry>> {
                 path: path.to_owned(),
                 kind,
                 size: if kind == TreeKind::File { about.len() } else { 0 },
-                modified_at: about.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default(),
+                modified_at: about
+                    .modified()
+                    .ok()
+                    .and_then(|at| Timestamp::try_from(at).ok())
+                    .unwrap_or_default(),
                 executable: about.permissions().mode() & 0o100 != 0,
                 target,
             });

@@ -3,12 +3,13 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use danlu_types::api::{
-    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, Page, PutQuery, TreeArea, TreeEntry, TreePut, TreeQuery,
+    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, Page, PutQuery, TreeArea, TreeEntry, TreePut,
+    TreeQuery,
 };
 use danlu_types::{Problem, ProblemCode, WorkerIndex};
 use tokio::io::AsyncReadExt as _;
@@ -24,7 +25,8 @@ impl<S: Sync> FromRequestParts<S> for Courier {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         parts.extensions.get::<Courier>().cloned().ok_or_else(|| {
-            let detail = "this address is for couriers of workers on nodes that share no disk with the server";
+            let detail =
+                "this address is for couriers of workers on nodes that share no disk with the server";
             Failure(Problem::new(ProblemCode::Forbidden, detail))
         })
     }

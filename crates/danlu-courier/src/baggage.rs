@@ -10,6 +10,7 @@ use danlu_client::ClientError;
 use danlu_core::launch::{Folders, LAUNCH_FILE, LaunchFile, PYTHON_HELPER, PYTHON_HELPER_NAME, SECRETS_FILE};
 use danlu_core::slurm::{GRANTED_FILE, ORDER_FILE, Order, Place, courier_folder, granted};
 use danlu_types::WorkerIndex;
+use data_encoding::HEXLOWER;
 use serde_json::from_slice;
 use sha2::{Digest as _, Sha256};
 
@@ -99,7 +100,7 @@ impl Baggage {
                 }
             });
             let hash = fetched.await.map_err(refused("hand over the job's code"))?.map_err(failed)?;
-            let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            let found = HEXLOWER.encode(&hash.finalize());
             if found == expected {
                 return Ok(());
             }

@@ -63,9 +63,8 @@ fn reaction(error: &ClientError, asked_for: Duration) -> Reaction {
         // Whatever answered without a reason was not the server: a proxy whose server is away.
         ClientError::Unreachable { .. } | ClientError::Protocol { .. } => Reaction::Again,
         ClientError::Problem(problem) => match problem.code {
-            ProblemCode::WrongState => Reaction::Over,
             ProblemCode::Unauthenticated if asked_for < LONGEST_DENIAL => Reaction::Again,
-            ProblemCode::Unauthenticated => Reaction::Over,
+            ProblemCode::WrongState | ProblemCode::Unauthenticated => Reaction::Over,
             ProblemCode::Unavailable
             | ProblemCode::Internal
             | ProblemCode::TooSlow

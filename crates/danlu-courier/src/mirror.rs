@@ -146,7 +146,10 @@ impl Mirror {
                 Progress::Grown(sent) => match grown(file, sent, part) {
                     Ok(bytes) if bytes.is_empty() => return Ok(()),
                     Ok(bytes) => (Some(sent), bytes, None),
-                    Err(error) => return self.unreadable(index, &error),
+                    Err(error) => {
+                        self.unreadable(index, &error);
+                        return Ok(());
+                    }
                 },
                 Progress::Whole(before) => match changed(file, before) {
                     Ok(None) => return Ok(()),
@@ -158,7 +161,10 @@ impl Mirror {
                         };
                         (None, bytes, Some(stamp))
                     }
-                    Err(error) => return self.unreadable(index, &error),
+                    Err(error) => {
+                        self.unreadable(index, &error);
+                        return Ok(());
+                    }
                 },
             };
             let sent =
@@ -180,11 +186,10 @@ impl Mirror {
         }
     }
 
-    fn unreadable(&mut self, index: usize, error: &io::Error) -> Result<(), Refusal> {
+    fn unreadable(&mut self, index: usize, error: &io::Error) {
         let file = &mut self.files[index];
         self.notes.add(format_args!("`{}` is lost, it cannot be read: {error}", file.name));
         file.progress = Progress::Refused;
-        Ok(())
     }
 }
 

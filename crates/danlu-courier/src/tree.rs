@@ -38,7 +38,7 @@ pub(crate) struct Trees {
     worker: WorkerIndex,
     notes: Notes,
     report: PathBuf,
-    trees: Vec<Tree>,
+    areas: Vec<Tree>,
     /// The last checkpoint that the program spoke of and that has arrived.
     arrived: watch::Sender<Option<Checkpoint>>,
     /// Something could not be delivered, and stays on the node.
@@ -76,12 +76,20 @@ impl Trees {
         }
         let report = launch.folders.run.join(REPORT_FILE);
         let arrived = watch::Sender::new(None);
-        Trees { client, worker: launch.worker.worker, notes, report, trees, arrived, is_incomplete: false }
+        Trees {
+            client,
+            worker: launch.worker.worker,
+            notes,
+            report,
+            areas: trees,
+            arrived,
+            is_incomplete: false,
+        }
     }
 
     /// Which checkpoint has arrived, where that is for us to say.
     pub(crate) fn arrived(&self) -> Option<watch::Receiver<Option<Checkpoint>>> {
-        let is_ours = self.trees.iter().any(|tree| tree.area == TreeArea::Checkpoint);
+        let is_ours = self.areas.iter().any(|tree| tree.area == TreeArea::Checkpoint);
         is_ours.then(|| self.arrived.subscribe())
     }
 
@@ -94,9 +102,9 @@ impl Trees {
             let has_saved = now_saved != saved;
             if is_last || has_saved || Instant::now() >= due {
                 saved = now_saved;
-                for index in 0..self.trees.len() {
+                for index in 0..self.areas.len() {
                     // A program that says that it saved has finished writing its checkpoint.
-                    let is_whole = is_last || (has_saved && self.trees[index].area == TreeArea::Checkpoint);
+                    let is_whole = is_last || (has_saved && self.areas[index].area == TreeArea::Checkpoint);
                     self.carry(index, is_whole, is_last).await?;
                 }
                 if self.arrived.borrow().is_none_or(|before| Some(before) != saved) {
@@ -120,7 +128,7 @@ impl Trees {
     }
 
     async fn carry(&mut self, index: usize, is_whole: bool, is_last: bool) -> Result<(), Refusal> {
-        let tree = &self.trees[index];
+        let tree = &self.areas[index];
         let mut found = match scan::scan(&tree.root) {
             Ok(found) => found,
             Err(error) => {
@@ -134,7 +142,7 @@ impl Trees {
         }
         for step in plan(&tree.known, &found) {
             if let Step::Send(entry) = &step
-                && self.trees[index].refused.get(&entry.path) == Some(entry)
+                && self.areas[index].refused.get(&entry.path) == Some(entry)
             {
                 continue;
             }

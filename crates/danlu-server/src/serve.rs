@@ -74,8 +74,8 @@ pub struct ServeOptions {
 pub enum EngineChoice {
     /// As processes of this machine.
     Local,
-    /// In allocations of a Slurm cluster, whose nodes see the data folder by the same path.
-    Slurm(SlurmSettings),
+    /// In allocations of a Slurm cluster.
+    Slurm(Box<SlurmSettings>),
 }
 
 /// What only the person who started the server is told.
@@ -283,7 +283,7 @@ fn open_engine(
                 programs: programs_folder(&folder.path),
             });
             let engine =
-                SlurmEngine::new(SlurmOptions { data, program, settings: settings.clone(), couriers })
+                SlurmEngine::new(SlurmOptions { data, program, settings: (**settings).clone(), couriers })
                     .context("could not prepare the Slurm engine")?;
             Ok(Arc::new(engine))
         }

@@ -6,6 +6,7 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use danlu_objects::pack_all;
@@ -169,7 +170,7 @@ async fn no_line_is_lost_or_doubled_while_the_server_dies_and_the_way_is_cut() {
     let id = site.server.submit(&spec(command)).await;
     let has = |site: &Site, count: usize| {
         let path = site.server.data().join(format!("runs/{id}/1.0/rank-0.log"));
-        std::fs::read(path).is_ok_and(|text| text.iter().filter(|byte| **byte == b'\n').count() >= count)
+        std::fs::read_to_string(path).is_ok_and(|text| text.lines().count() >= count)
     };
     for count in [1, 4000] {
         eventually("some lines to be here", || async { has(&site, count).then_some(()) }).await;
@@ -269,7 +270,7 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
         ("DELETE", "workers/0/trees/output/content?path=..%2F1.0"),
     ] {
         let said = ask(&site, &own, method, path, "evil").await;
-        table += &format!("{} {method} {path}\n", said.status);
+        let _ = writeln!(table, "{} {method} {path}", said.status);
     }
     insta::assert_snapshot!(table, @r"
     400 PUT workers/0/files/rank-0.log?offset=0

@@ -158,7 +158,7 @@ fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
     let settings = settings.unwrap_or_default();
     match settings.objection() {
         Some(objection) => refused(objection.what, objection.hint),
-        None => Ok(EngineChoice::Slurm(settings)),
+        None => Ok(EngineChoice::Slurm(Box::new(settings))),
     }
 }
 

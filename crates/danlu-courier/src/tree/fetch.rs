@@ -17,12 +17,12 @@ use crate::insist::{insist, insist_if_there};
 impl Trees {
     /// Brings the checkpoint, if the job keeps one and there is any.
     pub(crate) async fn fetch(&mut self) -> Brought<()> {
-        let Some(index) = self.trees.iter().position(|tree| tree.area == TreeArea::Checkpoint) else {
+        let Some(index) = self.areas.iter().position(|tree| tree.area == TreeArea::Checkpoint) else {
             return Ok(());
         };
         let listed = insist(|| self.client.tree_list(self.worker, TreeArea::Checkpoint)).await;
         let entries = listed.map_err(refused("list the job's checkpoint"))?;
-        let root = self.trees[index].root.clone();
+        let root = self.areas[index].root.clone();
         let failed = |source| CourierError::Folder { path: root.clone(), source };
         let plain = |entry: &&TreeEntry| {
             Path::new(&entry.path).components().all(|part| matches!(part, Component::Normal(_)))
@@ -41,7 +41,7 @@ impl Trees {
                 symlink(target, root.join(&entry.path)).map_err(failed)?;
             }
         }
-        self.trees[index].known = scan::scan(&root).map_err(failed)?;
+        self.areas[index].known = scan::scan(&root).map_err(failed)?;
         Ok(())
     }
 

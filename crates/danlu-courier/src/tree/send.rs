@@ -23,7 +23,7 @@ enum Sent {
 
 impl Trees {
     pub(super) async fn take_step(&mut self, index: usize, step: Step, is_last: bool) -> Result<(), Refusal> {
-        let area = self.trees[index].area;
+        let area = self.areas[index].area;
         match step {
             Step::Remove(path) => {
                 match insist(|| self.client.tree_remove(self.worker, area, &path)).await {
@@ -31,10 +31,10 @@ impl Trees {
                     // It is somebody else's by now.
                     Ok(()) | Err(Refusal::Refused(_)) => {}
                 }
-                self.trees[index].known.remove(&path);
+                self.areas[index].known.remove(&path);
             }
             Step::Send(entry) => match self.send(index, &entry, is_last).await {
-                Ok(Ok(Sent::Whole)) => drop(self.trees[index].known.insert(entry.path.clone(), entry)),
+                Ok(Ok(Sent::Whole)) => drop(self.areas[index].known.insert(entry.path.clone(), entry)),
                 Ok(Ok(Sent::Changed)) => self.is_incomplete |= is_last,
                 Ok(Err(error)) => self.give_up(index, entry, &format!("cannot be read: {error}")),
                 Err(Refusal::Refused(error)) => {
@@ -47,7 +47,7 @@ impl Trees {
     }
 
     fn give_up(&mut self, index: usize, entry: TreeEntry, why: &str) {
-        let tree = &mut self.trees[index];
+        let tree = &mut self.areas[index];
         self.notes.add(format_args!(
             "`{}` of the {} stays on the node: it {why}",
             entry.path,
@@ -63,7 +63,7 @@ impl Trees {
         entry: &TreeEntry,
         is_last: bool,
     ) -> Result<io::Result<Sent>, Refusal> {
-        let tree = &self.trees[index];
+        let tree = &self.areas[index];
         let place = tree.root.join(&entry.path);
         let put = |offset| TreePut {
             path: entry.path.clone(),

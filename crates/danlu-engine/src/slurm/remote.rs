@@ -2,7 +2,7 @@
 //! and the program may have to be fetched.
 
 use std::ffi::OsStr;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use danlu_core::slurm::{Courier, NodeProgram, SlurmSettings, TOKEN_VARIABLE, courier_folder};
 use danlu_types::{AttemptNumber, JobId, WorkerId};
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use super::session::Place;
@@ -74,10 +75,7 @@ fn lay_down(program: &Path, programs: &Path) -> io::Result<String> {
             read => hashing.update(&piece[..read]),
         }
     }
-    let digest = hashing.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let digest = HEXLOWER.encode(&hashing.finalize());
     let place = programs.join(&digest);
     if !place.try_exists()? {
         files::make_folder(programs)?;

@@ -58,6 +58,8 @@ pub struct SlurmOptions {
     /// This program, as the nodes see it: it is started as `PROGRAM slurm-worker FOLDER`.
     pub program: OsString,
     pub settings: SlurmSettings,
+    /// Jobs are submitted by users of their own.
+    pub many_users: bool,
     /// Needed where the settings say that nodes share no disk with the server.
     pub couriers: Option<CourierOptions>,
 }
@@ -87,7 +89,7 @@ impl SlurmEngine {
     /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
     /// tokio runtime.
     pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
-        let SlurmOptions { data, program, settings, couriers } = options;
+        let SlurmOptions { data, program, settings, many_users, couriers } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         let invalid = |text: &'static str| {
             failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
@@ -115,9 +117,9 @@ impl SlurmEngine {
             .map_err(failed("listen for launchers' hints"))?;
         let programs = Arc::new(Programs::new(&settings));
         let watch = Arc::new(Watch::default());
-        let every = settings.poll.to_duration();
+        let pace = poll::Pace { every: settings.poll.to_duration(), many_users };
         let poller =
-            tokio::spawn(poll::run(Arc::clone(&programs), Arc::clone(&watch), Arc::clone(&hints), every));
+            tokio::spawn(poll::run(Arc::clone(&programs), Arc::clone(&watch), Arc::clone(&hints), pace));
         Ok(SlurmEngine {
             settings,
             remote: remote.map(Arc::new),
@@ -199,6 +201,12 @@ impl Engine for SlurmEngine {
 
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {
         let worker = launch.worker;
+        if launch.user.is_some() && self.remote.is_none() {
+            // The server would have to trust files that the user can change, and follow links in them.
+            let text = "jobs run as users of their own only where nodes share no disk with the server";
+            let source = io::Error::new(ErrorKind::Unsupported, text);
+            return Err(EngineError::Worker { doing: "launch", worker, source });
+        }
         let _one_at_a_time = self.submitting[submit::place(worker)].lock().await;
         let copy = launch.clone();
         let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
@@ -245,11 +253,10 @@ impl Engine for SlurmEngine {
         let failed = move |source| EngineError::Worker { doing: "release", worker, source };
         let left =
             self.blocking(move |folders, watch| folders.release(worker, watch).map_err(failed)).await?;
-        for job in left {
-            // A second submission of the same order, which can only run nothing.
-            self.programs.ask("cancel a job", "scancel", &[job.to_string()]).await?;
+        match left {
+            Some(call) => self.call(call).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
@@ -274,7 +281,7 @@ impl Engine for SlurmEngine {
             return Err(not_reachable("its launcher does not listen yet"));
         }
         let place = match (&self.remote, &reach.order) {
-            (None, _) => session::Place { program: self.program.clone().into(), run: reach.run },
+            (None, _) => session::Place { program: self.program.clone().into(), run: reach.run, user: None },
             (Some(remote), Some(order)) => remote.session_place(order, worker),
             (Some(_), None) => return Err(not_reachable("its order is not there")),
         };

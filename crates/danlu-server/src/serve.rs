@@ -90,7 +90,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     if let Some(objection) = options.entrance.objection() {
         bail!(objection);
     }
-    let folder = DataFolder::open(&options.data, options.unix_users.is_some())?;
+    // On a cluster, users' files reach the server only by way of couriers.
+    let is_local = matches!(options.engine, EngineChoice::Local);
+    let folder = DataFolder::open(&options.data, is_local && options.unix_users.is_some())?;
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
@@ -263,6 +265,9 @@ fn open_engine(
     let data = folder.path.clone();
     match &options.engine {
         EngineChoice::Local => {
+            if options.unix_users.is_some() && !nix::unistd::geteuid().is_root() {
+                bail!("jobs can run as users of their own only where the server runs as root");
+            }
             let nodes =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
             let launchers = Launchers::Nursery(options.nursery.clone());
@@ -282,9 +287,9 @@ fn open_engine(
                 fingerprint: fingerprint.map(|fingerprint| fingerprint.to_string()),
                 programs: programs_folder(&folder.path),
             });
-            let engine =
-                SlurmEngine::new(SlurmOptions { data, program, settings: (**settings).clone(), couriers })
-                    .context("could not prepare the Slurm engine")?;
+            let (settings, many_users) = ((**settings).clone(), options.unix_users.is_some());
+            let slurm = SlurmOptions { data, program, settings, many_users, couriers };
+            let engine = SlurmEngine::new(slurm).context("could not prepare the Slurm engine")?;
             Ok(Arc::new(engine))
         }
     }

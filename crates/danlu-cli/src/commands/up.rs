@@ -147,15 +147,24 @@ fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
     if arguments.simulate.is_some() {
         return refused("`--simulate` is of the local engine only", "Slurm says itself which nodes it has");
     }
-    if arguments.unix_users.is_some() {
-        return refused(
-            "`--unix-users` is of the local engine only as yet",
-            "without it, all jobs are submitted to Slurm by the server's own user",
-        );
-    }
     let settings =
         arguments.slurm.as_deref().map(|file| read::<SlurmSettings>("Slurm settings", file)).transpose()?;
     let settings = settings.unwrap_or_default();
+    match &arguments.unix_users {
+        Some(UnixUsers::Range(_)) => {
+            return refused(
+                "Slurm's nodes do not know users that Danlu makes up",
+                "use `--unix-users same-name`",
+            );
+        }
+        Some(UnixUsers::SameName) if settings.shared => {
+            return refused(
+                "jobs run as users of their own only where nodes share no disk with the server",
+                "set `shared: false` and `server` in the file of `--slurm`: see docs/guide/slurm.md",
+            );
+        }
+        Some(UnixUsers::SameName) | None => {}
+    }
     match settings.objection() {
         Some(objection) => refused(objection.what, objection.hint),
         None => Ok(EngineChoice::Slurm(Box::new(settings))),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::SlurmSettings;
 use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIM_FOLDER, GRANTED_FILE};
+use crate::launch::UnixUser;
 
 /// What is submitted as one job of Slurm's: workers of one attempt, on nodes that have equally many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Order {
     pub name: String,
     #[serde(default)]
     pub workspace: String,
+    /// Who submits it, where that is not the server's own user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UnixUser>,
     pub workers: Vec<OrderedWorker>,
     pub cpus: Cpus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,6 +236,7 @@ mod tests {
         Order {
             name: "danlu-7.1-ab".to_owned(),
             workspace: "vision".to_owned(),
+            user: None,
             workers,
             cpus,
             memory,

@@ -8,7 +8,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use danlu_core::slurm::{Courier, NodeProgram, SlurmSettings, TOKEN_VARIABLE, courier_folder};
+use danlu_core::launch::UnixUser;
+use danlu_core::slurm::{Courier, NodeProgram, Order, SlurmSettings, TOKEN_VARIABLE, courier_folder};
 use danlu_types::{AttemptNumber, JobId, WorkerId};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -32,7 +33,7 @@ pub struct CourierOptions {
 
 #[derive(Debug)]
 pub(super) struct Remote {
-    pub(super) courier: Courier,
+    courier: Courier,
     tokens: Arc<dyn CourierTokens>,
 }
 
@@ -59,9 +60,19 @@ impl Remote {
     }
 
     /// Where a courier keeps its worker, and itself.
-    pub(super) fn session_place(&self, order: &str, worker: WorkerId) -> Place {
-        let folder = courier_folder(&self.courier.work, order, worker.worker);
-        Place { program: folder.join("danlu"), run: folder.join("run") }
+    pub(super) fn session_place(&self, order: &Order, worker: WorkerId) -> Place {
+        let work = self.courier_of(order.user.as_ref()).work;
+        let folder = courier_folder(&work, &order.name, worker.worker);
+        Place { program: folder.join("danlu"), run: folder.join("run"), user: order.user.clone() }
+    }
+
+    /// Every user has a folder of their own, which nobody else can enter.
+    pub(super) fn courier_of(&self, user: Option<&UnixUser>) -> Courier {
+        let mut courier = self.courier.clone();
+        if let Some(user) = user {
+            courier.work = format!("{}-{}", courier.work.display(), user.name).into();
+        }
+        courier
     }
 }
 

@@ -94,7 +94,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
         None => None,
     };
-    let app = Arc::new(open(&options, &folder).await?);
+    let engine = open_engine(&options, &folder)?;
+    let app = Arc::new(open(&options, &folder, engine).await?);
 
     let entrance = Arc::new(options.entrance.clone());
     let identity = certificate::open(&folder.path, &entrance)?;
@@ -165,13 +166,16 @@ async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreE
     (claim, lost)
 }
 
-async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
+pub(crate) async fn open(
+    options: &ServeOptions,
+    folder: &DataFolder,
+    engine: Arc<dyn Engine>,
+) -> anyhow::Result<App> {
     let url = match &options.database {
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
     let store = danlu_store::open(&url).await.context("could not open the database")?;
-    let engine = open_engine(options, folder)?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let nodes = NodeNotes::new(nodes, store.node_notes().await?);

@@ -22,8 +22,8 @@ use crate::conformance::Place;
 use crate::hints::Hints;
 use crate::{Connection, Engine, EngineError, Observation, Which};
 
-pub use state::{Call, Start};
 use state::State;
+pub use state::{Call, Start};
 
 /// Everything that goes on without a server.
 #[derive(Debug)]

@@ -45,7 +45,8 @@ fn cluster() -> Arc<SimCluster> {
 fn site_on(cluster: &Arc<SimCluster>) -> Site {
     let (opened, lost) = (cluster.clone(), cluster.clone());
     let layout = RunLayout { data: "/nowhere".into() };
-    let site = Site::above(Arc::new(cluster.clone()), layout, move || Arc::new(opened.engine()) as Arc<dyn Engine>);
+    let site =
+        Site::above(Arc::new(cluster.clone()), layout, move || Arc::new(opened.engine()) as Arc<dyn Engine>);
     let nodes = ["n1", "n2"].map(|name| NodeName(name.to_owned())).to_vec();
     site.with_nodes_to_lose(nodes, move |node| lost.lose_node(node)).simulated()
 }
@@ -112,7 +113,10 @@ async fn what_waits_for_a_lost_node_says_so_and_starts_when_it_is_back() {
     engine.launch(&draft.launch_file(0)).await.unwrap();
     cluster.advance(Span::from_seconds(3600));
     let seen = engine.observe(danlu_engine::Which::All).await.unwrap().remove(0);
-    assert_eq!((seen.seen, seen.remark.as_deref()), (Seen::Preparing, Some("waits for its node n1, which is down")));
+    assert_eq!(
+        (seen.seen, seen.remark.as_deref()),
+        (Seen::Preparing, Some("waits for its node n1, which is down"))
+    );
     cluster.restore_node(&NodeName("n1".to_owned()));
     site.until_running(&*engine, draft.worker(0)).await;
     engine.signal(draft.worker(0), &StopOrder { grace: Span::default() }).await.unwrap();

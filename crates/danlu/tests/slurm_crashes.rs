@@ -137,15 +137,21 @@ impl Forty {
         assert_eq!(jobs.len(), JOBS);
         for (index, job) in jobs.iter().enumerate() {
             let marks = self.marks(index);
-            let told = || format!("job {} ({index}): {:#?}\n{marks:?}\n{}", job.id, job.attempts, self.server.log());
+            let told =
+                || format!("job {} ({index}): {:#?}\n{marks:?}\n{}", job.id, job.attempts, self.server.log());
             for ((attempt, _), (begun, ended)) in &marks {
                 assert_eq!(*begun, 1, "a rank began twice: {}", told());
                 assert!(*ended <= 1, "a rank ended twice: {}", told());
-                assert!(job.attempts.iter().any(|it| it.number.0 == *attempt), "nobody ordered this: {}", told());
+                assert!(
+                    job.attempts.iter().any(|it| it.number.0 == *attempt),
+                    "nobody ordered this: {}",
+                    told()
+                );
             }
             let last = job.attempts.last().unwrap().number.0;
             let done = marks.iter().filter(|((attempt, _), (_, ended))| *attempt == last && *ended == 1);
-            let expected = if job.outcome == Some(JobOutcome::Succeeded) { job.spec.workers as usize } else { 0 };
+            let expected =
+                if job.outcome == Some(JobOutcome::Succeeded) { job.spec.workers as usize } else { 0 };
             assert_eq!(done.count(), expected, "work is missing: {}", told());
         }
         jobs

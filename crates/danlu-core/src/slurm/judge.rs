@@ -79,7 +79,9 @@ pub fn judge(evidence: Evidence<'_>) -> Judgement {
                     Ending::Failed if stopped_by_slurm => {
                         (FailureCause::LauncherLost, "lost the launcher of another worker".to_owned())
                     }
-                    Ending::NodeFailed if is_away => (FailureCause::NodeLost, format!("lost its node {node}")),
+                    Ending::NodeFailed if is_away => {
+                        (FailureCause::NodeLost, format!("lost its node {node}"))
+                    }
                     ending => {
                         let (cause, what) = meaning(*ending);
                         (cause, what.to_owned())
@@ -226,10 +228,10 @@ mod tests {
         assert_eq!(on("n1", false), Judgement::AsBefore);
         assert_eq!(on("n1", true), Judgement::Ended(WorkerExit::Stopped));
         let Judgement::Ended(WorkerExit::Failed(lost)) = on("n2", false) else { panic!("it is lost") };
-        assert_eq!((lost.cause, lost.detail.as_str()), (
-            FailureCause::NodeLost,
-            "Slurm's job 17 lost its node n2 (NodeDown)"
-        ));
+        assert_eq!(
+            (lost.cause, lost.detail.as_str()),
+            (FailureCause::NodeLost, "Slurm's job 17 lost its node n2 (NodeDown)")
+        );
     }
 
     #[test]

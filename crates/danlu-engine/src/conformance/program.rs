@@ -153,7 +153,9 @@ fn command(step: &Step) -> String {
                 quoted(&deaf)
             )
         }
-        Step::UseMemory(bytes) => format!("head -c {bytes} /dev/zero | tail -c {bytes} > /dev/null || exit $?"),
+        Step::UseMemory(bytes) => {
+            format!("head -c {bytes} /dev/zero | tail -c {bytes} > /dev/null || exit $?")
+        }
         Step::OnRank(rank, steps) => format!("if [ \"$RANK\" = {rank} ]; then\n{}fi", script(steps)),
     }
 }

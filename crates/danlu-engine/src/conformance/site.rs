@@ -110,7 +110,8 @@ impl Site {
         nodes: Vec<NodeName>,
         lose: impl Fn(&NodeName) + Send + Sync + 'static,
     ) -> Self {
-        (self.nodes, self.lose_node) = (nodes, Some(Box::new(lose)));
+        self.nodes = nodes;
+        self.lose_node = Some(Box::new(lose));
         self
     }
 

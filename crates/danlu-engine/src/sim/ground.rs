@@ -41,7 +41,11 @@ impl Ground for Arc<SimCluster> {
 
     fn printed(&self, worker: WorkerId, rank: u32) -> Vec<String> {
         let state = self.lock();
-        state.printed.get(&(worker, rank)).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
+        state
+            .printed
+            .get(&(worker, rank))
+            .map(|text| text.lines().map(str::to_owned).collect())
+            .unwrap_or_default()
     }
 
     fn lose_launcher(&self, worker: WorkerId) {

@@ -59,12 +59,7 @@ enum Waits {
 }
 
 impl Process {
-    pub(super) fn new(
-        worker: WorkerId,
-        role: Role,
-        env: BTreeMap<String, String>,
-        program: Program,
-    ) -> Self {
+    pub(super) fn new(worker: WorkerId, role: Role, env: BTreeMap<String, String>, program: Program) -> Self {
         let (on_stop, waits, input) = (OnStop::Die, Waits::No, Input::default());
         Process { worker, role, env, steps: program.0.into(), on_stop, waits, input }
     }
@@ -75,7 +70,6 @@ impl Process {
             Waits::No | Waits::ForFile(..) | Waits::ForLine | Waits::ForEver => None,
         }
     }
-
 
     pub(super) fn hear(&mut self, line: String) {
         self.input.lines.push_back(line);

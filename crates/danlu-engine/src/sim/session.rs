@@ -6,7 +6,7 @@ use danlu_core::job::Exit;
 use danlu_types::WorkerId;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::SimCluster;
 use super::process::{Process, Role, Said};
@@ -38,8 +38,8 @@ async fn serve(cluster: Arc<SimCluster>, worker: WorkerId, mut stream: DuplexStr
                     return;
                 }
             }
-            goes_on = answer(&mut said, &mut stream) => {
-                if !goes_on {
+            word = said.recv() => {
+                if !answer(word, &mut stream).await {
                     return;
                 }
             }
@@ -48,8 +48,8 @@ async fn serve(cluster: Arc<SimCluster>, worker: WorkerId, mut stream: DuplexStr
 }
 
 /// Passes on one thing that the process said; false when there is no more to come.
-async fn answer(said: &mut UnboundedReceiver<Said>, stream: &mut DuplexStream) -> bool {
-    let (frame, is_last) = match said.recv().await {
+async fn answer(word: Option<Said>, stream: &mut DuplexStream) -> bool {
+    let (frame, is_last) = match word {
         None => return false,
         Some(Said::Text(text)) => (Frame::new(FrameKind::Stdout, text), false),
         Some(Said::End(exit)) => (Frame::json(FrameKind::Exit, &told(exit)), true),
@@ -77,9 +77,9 @@ impl Session {
     fn take(&mut self, frame: &Frame) -> Option<String> {
         match frame.kind {
             FrameKind::Open => {
-                let program = serde_json::from_slice(&frame.payload).ok().and_then(|open: OpenSession| {
-                    Program::parse(open.command.last()?).ok()
-                });
+                let program = serde_json::from_slice(&frame.payload)
+                    .ok()
+                    .and_then(|open: OpenSession| Program::parse(open.command.last()?).ok());
                 let Some(program) = program else { return Some("no program of the suite".to_owned()) };
                 let say = self.say.take()?;
                 self.process = self.cluster.change(|state| {

@@ -151,7 +151,8 @@ impl State {
     /// What ran there is gone; what was to start there waits until the node is back.
     pub(super) fn lose_node(&mut self, node: &NodeName) {
         self.away.insert(node.clone());
-        let here = |worker: &SimWorker| worker.launch.node == *node && matches!(worker.phase, Phase::Running(_));
+        let here =
+            |worker: &SimWorker| worker.launch.node == *node && matches!(worker.phase, Phase::Running(_));
         let lost: Vec<WorkerId> =
             self.workers.iter().filter(|(_, worker)| here(worker)).map(|(id, _)| *id).collect();
         for worker in lost {
@@ -223,7 +224,10 @@ impl State {
         let Some(SimWorker { launch, phase: Phase::Running(run), .. }) = self.workers.get_mut(&worker) else {
             return false;
         };
-        if run.ending.is_none() && !run.left.is_empty() && run.deadline.is_some_and(|deadline| deadline <= now) {
+        if run.ending.is_none()
+            && !run.left.is_empty()
+            && run.deadline.is_some_and(|deadline| deadline <= now)
+        {
             let detail = launch.max_time.map(|limit| limit.to_string()).unwrap_or_default();
             let failure = Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail };
             let kill_at = Some(after(now, launch.grace));

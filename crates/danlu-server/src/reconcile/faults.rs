@@ -69,7 +69,13 @@ enum Deed {
 fn wish() -> impl Strategy<Value = Wish> {
     let code = prop_oneof![9 => Just(0), 1 => Just(3)];
     let parts = (1..=2_u32, 0..=3_u32, 0..40_u64, 0..=2_u32, code);
-    parts.prop_map(|(workers, devices, seconds, retries, code)| Wish { workers, devices, seconds, retries, code })
+    parts.prop_map(|(workers, devices, seconds, retries, code)| Wish {
+        workers,
+        devices,
+        seconds,
+        retries,
+        code,
+    })
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -278,7 +284,8 @@ impl World {
         for (id, wish) in &self.jobs {
             let job = self.app.store.job_fetch(*id).await.unwrap().ok_or(format!("job {id} is gone"))?;
             let marks = self.cluster.file(*id, Place::Output, "marks").unwrap_or_default();
-            self.judge_job(&job, wish, &marks).map_err(|why| format!("job {id}: {why}: {job:#?}\n{marks}"))?;
+            self.judge_job(&job, wish, &marks)
+                .map_err(|why| format!("job {id}: {why}: {job:#?}\n{marks}"))?;
         }
         Ok(())
     }
@@ -293,7 +300,8 @@ impl World {
         }
         let last = job.past.last().map_or(0, |past| past.attempt.number.0);
         let count = |what: &str| {
-            let own = lines.iter().filter(|line| line.starts_with(&format!("{last}.")) && line.ends_with(what));
+            let own =
+                lines.iter().filter(|line| line.starts_with(&format!("{last}.")) && line.ends_with(what));
             u32::try_from(own.count()).unwrap_or_default()
         };
         match outcome {

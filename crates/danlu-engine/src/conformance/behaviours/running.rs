@@ -127,7 +127,9 @@ pub async fn changes_are_hinted(site: &Site) {
             never = time(site) => match never {},
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), while_time_passes).await.expect("the end of a worker is hinted");
+    tokio::time::timeout(Duration::from_secs(30), while_time_passes)
+        .await
+        .expect("the end of a worker is hinted");
 }
 
 async fn time(site: &Site) -> Infallible {

@@ -1,7 +1,7 @@
 //! The way into a worker.
 
-use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
 use danlu_types::WorkerId;
+use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{AT_ONCE, launch, stop};
@@ -16,8 +16,7 @@ pub async fn commands_run_inside_a_worker(site: &Site) {
     site.until_running(&*engine, draft.worker(0)).await;
 
     let mut stream = engine.connect(draft.worker(0)).await.expect("a running worker can be reached");
-    let inside =
-        Program::new([Step::Read, Step::Print("$LINE in $DANLU_JOB_ID".to_owned()), Step::Exit(5)]);
+    let inside = Program::new([Step::Read, Step::Print("$LINE in $DANLU_JOB_ID".to_owned()), Step::Exit(5)]);
     let command = site.ground().session_command(&inside);
     let open = OpenSession { command, terminal: None, env: Vec::new() };
     for frame in [Frame::json(FrameKind::Open, &open), Frame::new(FrameKind::Stdin, "said\n")] {

@@ -6,6 +6,7 @@ mod conforms {
     use crate::support::{memory_limited_site, real_site};
 
     danlu_engine::conformance_tests!(Local, real_site();
+        real_site() => a_lost_launcher_leaves_no_daemon;
         match memory_limited_site() {
             Some(site) => site,
             None => return,

@@ -21,7 +21,10 @@ mod conforms {
     use super::site;
 
     danlu_engine::conformance_tests!(Sim, site();
-        site() => a_lost_node_is_told_from_a_program_that_fails, a_worker_that_takes_too_much_memory_is_ended);
+        site() =>
+            a_lost_node_is_told_from_a_program_that_fails,
+            a_lost_launcher_leaves_no_daemon,
+            a_worker_that_takes_too_much_memory_is_ended);
 }
 
 fn node(name: &str) -> Node {

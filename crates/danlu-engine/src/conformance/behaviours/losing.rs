@@ -45,14 +45,12 @@ pub async fn workers_run_on_while_no_server_does(site: &Site) {
     assert_eq!(site.printed(draft.worker(0), 0), ["line"]);
 }
 
-pub async fn a_lost_launcher_is_told_and_nothing_of_its_worker_is_left(site: &Site) {
+pub async fn a_lost_launcher_is_told_and_takes_its_ranks_along(site: &Site) {
     let engine = site.engine();
-    let program = Program::new([Step::Daemon("daemon".to_owned()), Step::write("pid", "$$"), Step::Forever]);
-    let draft = site.job(&program);
+    let draft = site.job(&Program::new([Step::write("pid", "$$"), Step::Forever]));
     launch(&*engine, &draft).await;
     site.until_running(&*engine, draft.worker(0)).await;
-    let processes =
-        [site.until_written(draft.job, "daemon").await, site.until_written(draft.job, "pid").await];
+    let rank = site.until_written(draft.job, "pid").await;
     site.ground().lose_launcher(draft.worker(0));
     let failure = until_failed(site, &*engine, &draft, 0).await;
     assert_eq!(failure.cause, FailureCause::LauncherLost, "{}", failure.detail);
@@ -64,11 +62,19 @@ pub async fn a_lost_launcher_is_told_and_nothing_of_its_worker_is_left(site: &Si
     engine.launch(&draft.launch_file(0)).await.expect("launching again is no error");
     assert_eq!(site.seen(&*engine, draft.worker(0)).await, verdict, "a verdict stays");
     engine.release(draft.worker(0)).await.expect("an ended worker can be released");
-    for process in processes {
-        let process: i32 = process.parse().expect("the worker wrote a process number");
-        let is_gone = async || (!site.ground().is_alive(process)).then_some(());
-        site.until("nothing of the worker is left", is_gone).await;
-    }
+    assert_gone(site, &rank);
+}
+
+pub async fn a_lost_launcher_leaves_no_daemon(site: &Site) {
+    let engine = site.engine();
+    let draft = site.job(&Program::new([Step::Daemon("daemon".to_owned()), Step::Forever]));
+    launch(&*engine, &draft).await;
+    site.until_running(&*engine, draft.worker(0)).await;
+    let daemon = site.until_written(draft.job, "daemon").await;
+    site.ground().lose_launcher(draft.worker(0));
+    until_failed(site, &*engine, &draft, 0).await;
+    engine.release(draft.worker(0)).await.expect("an ended worker can be released");
+    assert_gone(site, &daemon);
 }
 
 /// The worker that was there is blamed, by the node's name; the others of its gang end when they are told to.

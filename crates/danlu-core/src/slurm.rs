@@ -4,6 +4,7 @@
 //! What Slurm prints is treated as hostile. A line that cannot be read is passed over, and nothing that is missing from
 //! an answer counts as gone (see [`judge`]).
 
+mod fit;
 mod grant;
 mod gres;
 mod hostlist;
@@ -15,14 +16,18 @@ mod settings;
 
 use danlu_types::AttemptNumber;
 
+pub use fit::fit;
 pub use grant::{Granted, Place, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
 pub use judge::{Answer, Evidence, Judgement, judge, waiting_sentence};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
 pub use order::{GresNeed, Order, OrderedWorker, batch_script, parts, submission};
-pub use queue::{Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_job, parse_queue, parse_submitted};
-pub use settings::{GresRule, SlurmSettings};
+pub use queue::{
+    ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
+    parse_submitted,
+};
+pub use settings::{GresRule, SlurmSettings, WorkspaceSettings};
 
 /// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has
 /// several where its nodes have unequally many workers.

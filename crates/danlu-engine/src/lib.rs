@@ -17,7 +17,7 @@ use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::Report;
-use danlu_types::{Node, WorkerId};
+use danlu_types::{FieldError, JobSpec, Node, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -29,6 +29,12 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Whether others change what is on offer while the server runs, so that the inventory is to be taken again now and then.
     fn inventory_changes(&self) -> bool {
         false
+    }
+
+    /// The job as this engine can run it: rounded up to what it hands out, so that plans count what is really taken.
+    /// What it cannot hand out at all is refused.
+    fn fit(&self, spec: JobSpec) -> Result<JobSpec, FieldError> {
+        Ok(spec)
     }
 
     /// How the devices are doing, for the nodes of which that can be told. Cheap to ask often: an answer may be a few

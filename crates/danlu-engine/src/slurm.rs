@@ -38,7 +38,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::slurm::{Slot, SlurmSettings, node, parse_nodes};
-use danlu_types::{Node, NodeName, WorkerId};
+use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
@@ -172,6 +172,10 @@ impl Engine for SlurmEngine {
 
     fn inventory_changes(&self) -> bool {
         true
+    }
+
+    fn fit(&self, spec: JobSpec) -> Result<JobSpec, FieldError> {
+        danlu_core::slurm::fit(spec)
     }
 
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {

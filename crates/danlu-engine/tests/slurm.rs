@@ -164,6 +164,29 @@ async fn a_server_that_died_before_it_wrote_the_number_down_finds_its_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_a_forgotten_job_ended_is_known_where_there_is_accounting() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let forgetful = "case \"$*\" in *'show job'*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;; esac; \
+                     exec $REAL \"$@\"";
+    let remembers = "for word; do case $word in --jobs=*) echo \"${word#--jobs=}|CANCELLED by 1000|danlu|None\";; esac; done";
+    let scripts = [
+        ("sbatch", "exec $REAL --hold \"$@\""),
+        ("squeue", "exit 0"),
+        ("scontrol", forgetful),
+        ("sacct", remembers),
+    ];
+    let site = site_of(rig, Some(programs(folder.path(), &scripts)));
+    let engine = site.engine();
+    let draft = site.draft("true");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
+        panic!("nobody here has stopped it")
+    };
+    assert!(failure.detail.ends_with("was cancelled, and not by Danlu"), "{}", failure.detail);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_slurm_lost_before_it_began_is_submitted_again() {
     let Some(rig) = SlurmRig::shared() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -141,6 +141,7 @@ impl App {
         if !self.directory.has_workspace(&spec.workspace) {
             return Err(nowhere());
         }
+        let spec = self.engine.fit(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         let (spec, approval) =
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;

@@ -109,7 +109,8 @@ mod tests {
             needs: needs(index),
         };
         let workers = (0..6).map(worker).collect();
-        Order { name: "x".to_owned(), workers, cpus: Cpus::whole(1), memory: None, max_time: None }
+        let (name, workspace) = ("x".to_owned(), "default".to_owned());
+        Order { name, workspace, workers, cpus: Cpus::whole(1), memory: None, max_time: None }
     }
 
     fn shown(order: &Order, details: &str, visible: Option<&str>) -> String {

@@ -18,6 +18,8 @@ use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIM_FOLDER, GRANTED_FILE};
 pub struct Order {
     /// The name of the job, which no other job has or will have: by this it is found again.
     pub name: String,
+    #[serde(default)]
+    pub workspace: String,
     pub workers: Vec<OrderedWorker>,
     pub cpus: Cpus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,12 +123,15 @@ pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec
     if let Some(limit) = order.max_time {
         arguments.push(format!("--time={}", minutes(limit)));
     }
-    for (option, value) in
-        [("partition", &settings.partition), ("account", &settings.account), ("qos", &settings.qos)]
-    {
-        arguments.extend(value.as_ref().map(|value| format!("--{option}={value}")));
+    let workspace = &order.workspace;
+    for (option, value) in [
+        ("partition", settings.partition.as_ref()),
+        ("account", settings.account(workspace)),
+        ("qos", settings.qos(workspace)),
+    ] {
+        arguments.extend(value.map(|value| format!("--{option}={value}")));
     }
-    arguments.extend(settings.options.iter().cloned());
+    arguments.extend(settings.options(workspace).cloned());
     arguments
 }
 
@@ -216,6 +221,7 @@ mod tests {
         let (cpus, memory) = (Cpus { milli: 2500 }, Some(Bytes(3 << 30)));
         Order {
             name: "danlu-7.1-ab".to_owned(),
+            workspace: "vision".to_owned(),
             workers,
             cpus,
             memory,

@@ -86,6 +86,21 @@ pub fn parse_job(text: &str) -> Option<QueuedJob> {
     })
 }
 
+/// For `sacct --format`, which answers in the same columns as `squeue` with [`QUEUE_FORMAT`], as far as it knows them.
+pub const ACCOUNT_FORMAT: &str = "JobIDRaw,State,JobName,Reason";
+
+/// How a job ended that Slurm's controller has forgotten, from its accounting. One that has not ended there was not
+/// written down to its end, which says nothing.
+pub fn parse_accounted(text: &str, id: u64) -> Option<QueuedJob> {
+    // `CANCELLED by 1000` is one column there.
+    let lines = text.lines().map(|line| match line.split_once(" by ") {
+        Some((before, after)) => format!("{before}{}", after.trim_start_matches(|it: char| it != '|')),
+        None => line.to_owned(),
+    });
+    let mut jobs = lines.filter_map(|line| parse_line(&line)).filter(|job| job.id == id);
+    jobs.find(|job| matches!(job.state, JobState::Completed | JobState::Over(_)))
+}
+
 /// What `sbatch --parsable` prints: the number, and the cluster's name after a semicolon where there are several. Other
 /// lines are what a site's own plugins say.
 pub fn parse_submitted(text: &str) -> Option<u64> {
@@ -141,6 +156,19 @@ mod tests {
     }
 
     #[test]
+    fn what_accounting_remembers_is_an_end_or_nothing() {
+        let state = |text: &str| parse_accounted(text, 17).map(|job| job.state);
+        assert_eq!(state("17|CANCELLED by 1000|danlu-7.1|None\n"), Some(JobState::Over(Ending::Cancelled)));
+        assert_eq!(state("17|NODE_FAIL|danlu-7.1|NodeDown\n"), Some(JobState::Over(Ending::NodeFailed)));
+        assert_eq!(state("17|COMPLETED|danlu-7.1|None\n"), Some(JobState::Completed));
+        for nothing in
+            ["", "17|RUNNING|danlu-7.1|None", "18|FAILED|x|None", "Slurm accounting storage is disabled"]
+        {
+            assert_eq!(state(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
     fn the_number_of_a_submission_is_found() {
         assert_eq!(parse_submitted("17\n"), Some(17));
         assert_eq!(parse_submitted("17;cluster\n"), Some(17));
@@ -154,7 +182,7 @@ mod tests {
         #[test]
         fn no_answer_is_too_strange(text in "(.|\n){0,300}") {
             let _ = parse_queue(&text);
-            let _ = (parse_submitted(&text), parse_job(&text));
+            let _ = (parse_submitted(&text), parse_job(&text), parse_accounted(&text, 1));
         }
 
         /// Cut anywhere, an answer loses at most jobs; it never makes one that ends differently. The last line may lose

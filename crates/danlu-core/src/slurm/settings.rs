@@ -1,5 +1,6 @@
 //! How a site wants its Slurm used.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use danlu_types::{Bytes, DeviceKind, Span};
@@ -13,6 +14,8 @@ pub struct SlurmSettings {
     pub partition: Option<String>,
     pub account: Option<String>,
     pub qos: Option<String>,
+    /// Where jobs of a workspace differ from that.
+    pub workspaces: BTreeMap<String, WorkspaceSettings>,
     /// What generic resources are devices, and which. `gpu` is taken for NVIDIA's and `npu` for Ascend where nothing
     /// here says otherwise.
     pub gres: Vec<GresRule>,
@@ -34,6 +37,7 @@ impl Default for SlurmSettings {
             partition: None,
             account: None,
             qos: None,
+            workspaces: BTreeMap::new(),
             gres: Vec::new(),
             program: None,
             programs: None,
@@ -42,6 +46,32 @@ impl Default for SlurmSettings {
             options: Vec::new(),
         }
     }
+}
+
+impl SlurmSettings {
+    /// The account that a workspace's jobs are submitted to.
+    pub fn account(&self, workspace: &str) -> Option<&String> {
+        self.workspaces.get(workspace).and_then(|own| own.account.as_ref()).or(self.account.as_ref())
+    }
+
+    pub fn qos(&self, workspace: &str) -> Option<&String> {
+        self.workspaces.get(workspace).and_then(|own| own.qos.as_ref()).or(self.qos.as_ref())
+    }
+
+    /// Those of all jobs, then the workspace's own: of one that is given twice, `sbatch` takes the last.
+    pub fn options(&self, workspace: &str) -> impl Iterator<Item = &String> {
+        let own = self.workspaces.get(workspace).map(|own| &own.options);
+        self.options.iter().chain(own.into_iter().flatten())
+    }
+}
+
+/// What Slurm knows a workspace by.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkspaceSettings {
+    pub account: Option<String>,
+    pub qos: Option<String>,
+    pub options: Vec<String>,
 }
 
 /// What a generic resource stands for.
@@ -56,4 +86,27 @@ pub struct GresRule {
     pub model: Option<String>,
     #[serde(default)]
     pub memory: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_has_an_account_of_its_own_or_everybodys() {
+        let text = "account: lab\noptions: [--nice=5]\n\
+                    workspaces: {vision: {account: vision-lab, qos: high, options: [--nice=0]}, speech: {qos: low}}";
+        let settings: SlurmSettings = serde_saphyr::from_str(text).unwrap();
+        let shown = |workspace| {
+            let options: Vec<&String> = settings.options(workspace).collect();
+            format!("{:?} {:?} {options:?}", settings.account(workspace), settings.qos(workspace))
+        };
+        insta::assert_snapshot!([shown("vision"), shown("speech"), shown("default")].join("\n"), @r#"
+        Some("vision-lab") Some("high") ["--nice=5", "--nice=0"]
+        Some("lab") Some("low") ["--nice=5"]
+        Some("lab") None ["--nice=5"]
+        "#);
+        let error = serde_saphyr::from_str::<SlurmSettings>("workspaces: {vision: {acount: x}}").unwrap_err();
+        assert!(error.to_string().contains("acount"), "{error}");
+    }
 }

@@ -63,9 +63,13 @@ impl Programs {
         Programs { folder: settings.programs.clone(), environment }
     }
 
-    /// A program of Slurm's, to be started.
+    /// A program of Slurm's, to be started. It is looked for here: where `PATH` is both searched and set for the program,
+    /// the standard library forks, and copies the server's page tables each time.
     pub(super) fn command(&self, program: &str) -> Command {
-        let path = self.folder.as_ref().map_or_else(|| PathBuf::from(program), |folder| folder.join(program));
+        let path = match &self.folder {
+            Some(folder) => folder.join(program),
+            None => on_path(program),
+        };
         let mut command = Command::new(path);
         command.env_clear().envs(self.environment.iter().cloned()).current_dir("/").kill_on_drop(true);
         command
@@ -114,6 +118,13 @@ impl Programs {
             !LATER.iter().any(|later| answered.said.contains(later)) && answered.status.code().is_some();
         Err(EngineError::Cluster { doing, program, said, refused })
     }
+}
+
+fn on_path(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+    // Not there: the error of starting it says so, by this name.
+    found.unwrap_or_else(|| program.into())
 }
 
 async fn read(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<String> {

@@ -1,14 +1,15 @@
 //! What Slurm says of our jobs: one question for all of them, again and again, as long as there is any.
 //!
 //! A job that should be in the answer and is not may have been cut off or forgotten. It is asked for by its number, and
-//! only where Slurm then says that there is no such job is it denied.
+//! only where Slurm then says that there is no such job is it denied, unless its accounting remembers how it ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::slurm::{
-    Ending, JobState, NodeRecord, QUEUE_FORMAT, QueuedJob, parse_job, parse_nodes, parse_queue,
+    ACCOUNT_FORMAT, Ending, JobState, NodeRecord, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job,
+    parse_nodes, parse_queue,
 };
 use danlu_types::WorkerId;
 use tokio::sync::Notify;
@@ -168,7 +169,10 @@ async fn look(programs: &Programs, watch: &Watch, hints: &Hints) -> Result<(), E
                 answer.extend(parse_job(&answered.text).filter(|found| found.id == job));
             }
             Ok(answered) if answered.said.contains("Invalid job id specified") => {
-                watch.set(job, Word::Denied, hints);
+                match accounted(programs, job).await {
+                    Some(remembered) => answer.push(remembered),
+                    None => watch.set(job, Word::Denied, hints),
+                }
             }
             // It will be asked for again.
             Ok(_) | Err(_) => {}
@@ -184,6 +188,19 @@ async fn nodes_away(programs: &Programs) -> Option<Arc<[String]>> {
     let arguments = ["--oneliner", "show", "node"].map(str::to_owned);
     let text = programs.ask("ask which nodes are away", "scontrol", &arguments).await.ok()?;
     Some(parse_nodes(&text).into_iter().filter(NodeRecord::is_away).map(|node| node.name).collect())
+}
+
+/// How a job ended that the controller has forgotten. Few small sites have accounting: without it nothing is remembered.
+async fn accounted(programs: &Programs, job: u64) -> Option<QueuedJob> {
+    let arguments = [
+        format!("--jobs={job}"),
+        "--allocations".to_owned(),
+        "--noheader".to_owned(),
+        "--parsable2".to_owned(),
+        format!("--format={ACCOUNT_FORMAT}"),
+    ];
+    let answered = programs.run("sacct", &arguments).await.ok().filter(|it| it.status.success())?;
+    parse_accounted(&answered.text, job)
 }
 
 #[cfg(test)]

@@ -211,6 +211,7 @@ fn write_order(
     let unique = RandomState::new().build_hasher().finish();
     let order = Order {
         name: format!("danlu-{}.{}-{number}-{unique:016x}", first.worker.job, first.worker.attempt),
+        workspace: first.workspace.clone(),
         workers,
         cpus: first.limits.cpus,
         memory: first.limits.memory,

@@ -70,7 +70,7 @@ pub(crate) fn allocation(site: &Site, worker: WorkerId) -> PathBuf {
 pub(crate) fn programs(folder: &Path, scripts: &[(&str, &str)]) -> PathBuf {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
-    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun"] {
+    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"] {
         let (path, real) = (bin.join(name), format!("/usr/bin/{name}"));
         match scripts.iter().find(|(own, _)| *own == name) {
             Some((_, script)) => {

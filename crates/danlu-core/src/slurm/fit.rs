@@ -1,0 +1,39 @@
+//! What Slurm can hand out of what a job asks for.
+
+use danlu_types::{Cpus, DeviceCount, FieldError, JobSpec};
+
+/// The job with as many CPUs as Slurm will take for it, so that Danlu counts the same. Slurm hands out devices only whole.
+pub fn fit(mut spec: JobSpec) -> Result<JobSpec, FieldError> {
+    let is_part = |count: DeviceCount| !count.milli().is_multiple_of(1000);
+    if let Some(request) = spec.alternatives().iter().find(|request| is_part(request.count)) {
+        let message =
+            format!("asks for {} of a device; Slurm hands out whole ones: use `count: 1`", request.count);
+        return Err(FieldError::new("devices", message));
+    }
+    spec.cpus = Cpus { milli: spec.cpus.milli.div_ceil(1000).saturating_mul(1000) };
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> JobSpec {
+        serde_saphyr::from_str(&format!("command: x\n{text}")).expect("a job")
+    }
+
+    #[test]
+    fn cpus_are_whole_and_at_least_one() {
+        let cpus = |text: &str| fit(spec(text)).unwrap().cpus.to_string();
+        assert_eq!([cpus("cpus: 0.01"), cpus("cpus: 2"), cpus("cpus: 2.5")], ["1", "2", "3"]);
+    }
+
+    #[test]
+    fn devices_are_whole() {
+        let error = fit(spec("devices: {kind: nvidia, count: 0.5}")).unwrap_err();
+        insta::assert_snapshot!(error.message, @"asks for 0.5 of a device; Slurm hands out whole ones: use `count: 1`");
+        assert_eq!(error.field, "devices");
+        assert!(fit(spec("devices: {kind: nvidia, count: 2}")).is_ok());
+        assert!(fit(spec("")).is_ok(), "no devices at all");
+    }
+}

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{RunLayout, StopOrder};
-use danlu_engine::conformance::{BEHAVIOURS, EXEMPTIONS, EngineKind, Program, Site, Step, promised};
+use danlu_engine::conformance::{BEHAVIOURS, Draft, EXEMPTIONS, EngineKind, Program, Site, Step, promised};
 use danlu_engine::sim::{Call, Fault, SimCluster};
 use danlu_engine::{Engine, Seen};
-use danlu_types::{Bytes, Cpus, Node, NodeCapacity, NodeName, Span, Topology};
+use danlu_types::{Bytes, Cpus, DeviceKind, Node, NodeCapacity, NodeName, Span, Topology};
 use jiff::Timestamp;
 
 mod conforms {
@@ -124,4 +124,21 @@ async fn what_waits_for_a_lost_node_says_so_and_starts_when_it_is_back() {
     site.until_running(&*engine, draft.worker(0)).await;
     engine.signal(draft.worker(0), &StopOrder { grace: Span::default() }).await.unwrap();
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+}
+
+#[tokio::test]
+async fn what_must_never_be_is_written_down() {
+    let cluster = cluster();
+    let site = site_on(&cluster);
+    let engine = site.engine();
+    let first = Draft { devices: vec![site.device(DeviceKind::Nvidia, 3)], ..site.job(&Program::forever()) };
+    let again = Draft { attempt: 2, devices: Vec::new(), ..first.clone() };
+    let other = Draft { devices: first.devices.clone(), ..site.job(&Program::forever()) };
+    for draft in [&first, &again, &other] {
+        engine.launch(&draft.launch_file(0)).await.unwrap();
+    }
+    insta::assert_snapshot!(cluster.offences().join("\n"), @r"
+    worker 1.2.0 starts while 1.1.0 still runs
+    workers 2.1.0 and 1.1.0 share a device of n1
+    ");
 }

@@ -146,7 +146,9 @@ impl SimCluster {
             state.settle();
             (answer, std::mem::take(&mut state.changed))
         };
-        changed.into_iter().for_each(|worker| self.hints.add(worker));
+        for worker in changed {
+            self.hints.add(worker);
+        }
         answer
     }
 

@@ -25,6 +25,8 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Where a cluster's nodes count their Ascend devices from.
 const FIRST_ASCEND: u32 = 8;
 
+type LoseNode = Box<dyn Fn(&NodeName) + Send + Sync>;
+
 /// A data folder on which engines are opened, one after the other as servers come and go.
 pub struct Site {
     layout: RunLayout,
@@ -33,7 +35,7 @@ pub struct Site {
     jobs: AtomicU64,
     nodes: Vec<NodeName>,
     scheduling: Scheduling,
-    lose_node: Option<Box<dyn Fn(&NodeName) + Send + Sync>>,
+    lose_node: Option<LoseNode>,
 }
 
 /// Who decides what a worker gets once Danlu has placed it.

@@ -92,13 +92,12 @@ impl State {
         }
         let Phase::Running(run) = &mut found.phase else { return };
         let kill_at = after(now, order.grace);
-        match &mut run.ending {
-            Some(ending) => ending.kill_at = ending.kill_at.map(|at| at.min(kill_at)),
-            None => {
-                run.ending = Some(Ending { exit: WorkerExit::Stopped, kill_at: Some(kill_at) });
-                self.terminate(worker);
-            }
+        if let Some(ending) = &mut run.ending {
+            ending.kill_at = ending.kill_at.map(|at| at.min(kill_at));
+            return;
         }
+        run.ending = Some(Ending { exit: WorkerExit::Stopped, kill_at: Some(kill_at) });
+        self.terminate(worker);
     }
 
     pub(super) fn release(&mut self, worker: WorkerId) -> Result<(), EngineError> {
@@ -191,7 +190,11 @@ impl State {
     /// True if any worker began or ended, or has to be dealt with again.
     pub(super) fn move_workers(&mut self) -> bool {
         let ids: Vec<WorkerId> = self.workers.keys().copied().collect();
-        ids.into_iter().fold(false, |moved, worker| self.move_worker(worker) || moved)
+        let mut moved = false;
+        for worker in ids {
+            moved |= self.move_worker(worker);
+        }
+        moved
     }
 
     fn move_worker(&mut self, worker: WorkerId) -> bool {
@@ -274,7 +277,9 @@ impl State {
         let Some(gang) = self.workers.get(&worker).map(|it| gang_of(&it.launch).collect::<Vec<_>>()) else {
             return;
         };
-        gang.into_iter().for_each(|worker| self.start(worker));
+        for worker in gang {
+            self.start(worker);
+        }
     }
 
     fn start(&mut self, worker: WorkerId) {

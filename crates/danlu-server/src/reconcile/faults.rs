@@ -196,7 +196,9 @@ impl World {
                 self.app.ledger.apply(id, stop).await.unwrap();
                 self.stopped.insert(id);
             }
-            Deed::Schedule => drop(schedule::reconcile_schedule(&self.app, || self.cluster.now()).await),
+            Deed::Schedule => {
+                schedule::reconcile_schedule(&self.app, || self.cluster.now()).await;
+            }
             Deed::Launch => act::reconcile_launch(&self.app, &mut self.memory).await,
             Deed::SignalStops => act::reconcile_stop(&self.app, &mut self.memory).await,
             Deed::Hints => {

@@ -44,6 +44,9 @@ use std::process::ExitCode;
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{GIVEN_FILE, LAUNCH_FILE, LaunchFile};
+use danlu_device::inventory;
+use danlu_device::machine::Machine;
+use danlu_types::{Device, DeviceKind};
 
 use error::{LauncherError, chain};
 use journal::Journal;
@@ -73,6 +76,7 @@ fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, L
     let confinement = match std::fs::read(GIVEN_FILE) {
         Ok(text) => {
             launch.devices = serde_json::from_slice(&text).map_err(LauncherError::GivenForm)?;
+            learn_wiring(&mut launch);
             Confinement::Theirs
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Confinement::Ours,
@@ -84,4 +88,23 @@ fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, L
         .build()
         .map_err(LauncherError::Runtime)?;
     runtime.block_on(worker::run(launch, audience, confinement))
+}
+
+/// A cluster's own scheduler knows nothing of the networks between Ascend devices: their machine does, which is this one.
+fn learn_wiring(launch: &mut LaunchFile) {
+    let is_unknown = |device: &&mut Device| device.kind == DeviceKind::Ascend && device.wiring.is_unknown();
+    let mut unknown: Vec<&mut Device> = launch.devices.iter_mut().filter(is_unknown).collect();
+    if unknown.is_empty() {
+        return;
+    }
+    let here = inventory::look(Machine { nvml: false, ..Machine::this() }).node;
+    for device in &mut unknown {
+        if let Some(same) = here.devices.iter().find(|it| it.index == device.index) {
+            // A site may call them as it likes; which generation they are, and so what a rank table needs, their own tools say.
+            (device.wiring, device.model) = (same.wiring.clone(), same.model.clone());
+        }
+    }
+    if launch.topology.is_unknown() {
+        launch.topology = here.topology;
+    }
 }

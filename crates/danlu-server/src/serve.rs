@@ -101,7 +101,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let entrance = Arc::new(options.entrance.clone());
     let identity = certificate::open(&folder.path, &entrance)?;
     let fingerprint = identity.as_ref().map(|identity| identity.fingerprint);
-    let app = Arc::new(open(&options, &folder, fingerprint).await?);
+    let attempts = Arc::new(AttemptTokens::new(&folder.attempt_key()?));
+    let engine = open_engine(&options, &folder, fingerprint, &attempts)?;
+    let app = Arc::new(open(&options, &folder, engine, attempts).await?);
 
     let listener = tokio::net::TcpListener::bind(entrance.listen)
         .await
@@ -179,18 +181,17 @@ fn server_for_nodes(engine: &EngineChoice) -> Option<&str> {
     }
 }
 
-async fn open(
+pub(crate) async fn open(
     options: &ServeOptions,
     folder: &DataFolder,
-    fingerprint: Option<Fingerprint>,
+    engine: Arc<dyn Engine>,
+    attempts: Arc<AttemptTokens>,
 ) -> anyhow::Result<App> {
     let url = match &options.database {
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
     let store = danlu_store::open(&url).await.context("could not open the database")?;
-    let attempts = Arc::new(AttemptTokens::new(&folder.attempt_key()?));
-    let engine = open_engine(options, folder, fingerprint, &attempts)?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let nodes = NodeNotes::new(nodes, store.node_notes().await?);

@@ -35,9 +35,11 @@ while [ "$turns" -lt 50 ] && [ -n "$(timeout 5 squeue --noheader --format=%i 2>/
   turns=$((turns + 1))
 done
 controller="$(cat "$rig/run/slurmctld.pid" 2>/dev/null)"
-for pid in $controller $daemons; do kill "$pid" 2>/dev/null; done
+# Nodes' daemons that a test started again are no children of ours.
+nodes="$(cat "$rig"/run/slurmd-*.pid 2>/dev/null)"
+for pid in $controller $nodes $daemons; do kill "$pid" 2>/dev/null; done
 wait
-# One that a test started again is no child of ours, and writes its state down when it ends.
+# The controller, where a test started it again, writes its state down when it ends.
 turns=0
 while [ "$turns" -lt 200 ] && [ -n "$controller" ] && kill -0 "$controller" 2>/dev/null; do
   sleep 0.05

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout, SECRETS_FILE, SECRETS_FOLDER,
     STOP_FILE, StopOrder, UnixUser,
@@ -140,8 +141,12 @@ impl Folders {
     pub(super) fn order(&self, worker: WorkerId, order: &StopOrder) -> io::Result<Option<Call>> {
         let _guard = self.guard(worker);
         let status = self.status(worker)?;
-        let has_ended = status.is_some_and(|status| matches!(status.phase, LauncherPhase::Ended { .. }));
-        if has_ended || !self.marker(worker).try_exists()? {
+        // One that Slurm has stopped has not ended for us before we have told it to, or know why.
+        let has_ended = status.is_some_and(|status| match status.phase {
+            LauncherPhase::Ended { exit, .. } => exit != WorkerExit::Stopped,
+            LauncherPhase::Preparing | LauncherPhase::Running { .. } => false,
+        });
+        if has_ended || self.verdict(worker)?.is_some() || !self.marker(worker).try_exists()? {
             return Ok(None);
         }
         let run = self.run(worker);

@@ -20,6 +20,18 @@ pub(crate) fn shared_site() -> Option<Site> {
     Some(site_of(SlurmRig::shared()?, None))
 }
 
+/// On a cluster of its own, whose nodes can be lost.
+pub(crate) fn breakable_site() -> Option<Site> {
+    let rig = SlurmRig::start()?;
+    let site = site_of(&rig, None);
+    let nodes = SlurmRig::nodes().map(NodeName).collect();
+    Some(site.with_nodes_to_lose(nodes, move |node| {
+        rig.lose_node(&node.0);
+        // Slurm would find out by itself, minutes later.
+        rig.ask("scontrol", &["update", &format!("NodeName={node}"), "State=DOWN", "Reason=fire"]);
+    }))
+}
+
 /// A data folder of its own; `programs` stand in for Slurm's.
 pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     let folder = tempfile::tempdir().unwrap();

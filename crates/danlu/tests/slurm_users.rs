@@ -5,6 +5,7 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
@@ -40,7 +41,7 @@ fn is_where_users_are(test: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let mut known = fs::read_to_string("/etc/passwd").unwrap();
     for (name, uid) in [("ada", ADA), ("bob", BOB), ("server", SERVER)] {
-        known += &format!("{name}:*:{uid}:{uid}::/tmp:/bin/sh\n");
+        writeln!(known, "{name}:*:{uid}:{uid}::/tmp:/bin/sh").unwrap();
     }
     fs::write(folder.path().join("passwd"), known).unwrap();
     // As the guide has it, with users in place of a group. `sudo` reads no file that others may write.
@@ -93,7 +94,7 @@ async fn person(server: &TestServer, relay: &Relay, name: &str) -> Client {
     let (name, password) = (Some(name.to_owned()), Some(PASSWORD.to_owned()));
     let sign_in = SignIn { name, password, ..SignIn::default() };
     // Which leads to the server that comes later, too.
-    Client::new(&relay.address(), &server.client().sign_in(&sign_in).await.unwrap())
+    Client::new(relay.address(), &server.client().sign_in(&sign_in).await.unwrap())
 }
 
 async fn submit(person: &Client, job: &JobSpec) -> JobId {

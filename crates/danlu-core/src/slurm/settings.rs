@@ -139,7 +139,7 @@ mod tests {
             work: work.into(),
             ..SlurmSettings::default()
         };
-        let objection = |settings: SlurmSettings| settings.objection().map(|it| it.what).unwrap_or("none");
+        let objection = |settings: SlurmSettings| settings.objection().map_or("none", |it| it.what);
         let shown = [
             objection(SlurmSettings::default()),
             objection(unshared(None, "/var/tmp/danlu")),

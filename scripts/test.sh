@@ -46,7 +46,7 @@ step_console() {
 # Trains with JAX under a real server, pushed out midway and resumed.
 step_jax() {
   DANLU_PYTHON_DIGITS="$(scripts/venv.sh examples/digits/requirements.txt)/bin" \
-    cargo test --locked --package danlu --test training -- --ignored a_training_with_jax
+    cargo test --locked --package danlu --test training -- --ignored --test-threads=1 a_training_with_jax
 }
 # The same with PyTorch too. Not among the steps that run unasked: PyTorch alone is 3 GB.
 step_training() {

@@ -1,9 +1,11 @@
 //! Real trainings on the real binary: data-parallel over workers and ranks, preempted midway, resumed from a checkpoint,
 //! and ending with the same loss as one process that nobody disturbs.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
-use danlu_testkit::{TestServer, eventually_within, spec};
+use danlu_testkit::{SlurmRig, TestServer, eventually_within, spec};
 use danlu_types::api::{JobOutcome, JobState, JobView};
 use danlu_types::{Cpus, Framework, JobId, JobSpec, RanksPerWorker, Span};
 
@@ -61,35 +63,50 @@ async fn ended(server: &TestServer, id: JobId) -> JobView {
     look(server, id, |job| job.state == JobState::Ended).await
 }
 
-/// Trains alone, then on 2 workers of 2 ranks that another job pushes out once they have saved something.
+/// On one machine, with another job that needs all of it.
 async fn preempted_and_alone_end_alike(training: Training) {
+    let server = start(&["--simulate", "1x4:nvidia:A100"], |_| String::new()).await;
+    let urgent = JobSpec { devices: "nvidia:4".parse().expect("devices"), ..spec("true") };
+    end_alike(&server, &training, training.job(2, 2), urgent).await;
+}
+
+/// A server that lets jobs be pushed out at once; with settings of its engine, if it has any.
+async fn start(flags: &[&str], settings: impl Fn(&Path) -> String) -> TestServer {
     let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().expect("a temporary folder");
     let rules = folder.path().join("workspaces.yaml");
     std::fs::write(&rules, "minimum_run_time: 0s\n").expect("a file in it");
-    let flags = ["--simulate", "1x4:nvidia:A100", "--workspaces", rules.to_str().expect("a plain path")];
-    let server = TestServer::start_in(DANLU, &flags, folder, &[]).await;
-    let alone = ended(&server, server.submit(&training.job(1, 1)).await).await;
-    assert_eq!(alone.outcome, Some(JobOutcome::Succeeded), "{:?}", server.texts(alone.id).await);
-    let expected = *losses(&server, alone.id).await.last().expect("a loss");
+    let settings = settings(folder.path());
+    let mut flags = [flags, &["--workspaces", rules.to_str().expect("a plain path")]].concat();
+    if !settings.is_empty() {
+        flags.extend(["--slurm", &settings]);
+    }
+    TestServer::start_in(DANLU, &flags, folder, &[]).await
+}
 
-    let shared = server.submit(&training.job(2, 2)).await;
-    look(&server, shared, |job| {
+/// Trains alone, then shared among workers that an urgent job pushes out once they have saved something.
+async fn end_alike(server: &TestServer, training: &Training, shared: JobSpec, urgent: JobSpec) -> JobView {
+    let alone = ended(server, server.submit(&training.job(1, 1)).await).await;
+    assert_eq!(alone.outcome, Some(JobOutcome::Succeeded), "{:?}", server.texts(alone.id).await);
+    let expected = *losses(server, alone.id).await.last().expect("a loss");
+
+    let shared = server.submit(&shared).await;
+    look(server, shared, |job| {
         assert_ne!(job.state, JobState::Ended, "it ended before anybody pushed it out: {}", job.reason.text);
         job.progress.as_ref().is_some_and(|progress| progress.checkpoint_step >= Some(2))
     })
     .await;
-    let urgent = JobSpec { priority: Some(9), devices: "nvidia:4".parse().expect("devices"), ..spec("true") };
-    let urgent = server.submit(&urgent).await;
-    assert_eq!(ended(&server, urgent).await.outcome, Some(JobOutcome::Succeeded));
+    let urgent = server.submit(&JobSpec { priority: Some(9), ..urgent }).await;
+    assert_eq!(ended(server, urgent).await.outcome, Some(JobOutcome::Succeeded));
 
-    let done = ended(&server, shared).await;
+    let done = ended(server, shared).await;
     let texts = server.texts(shared).await;
     assert_eq!(done.outcome, Some(JobOutcome::Succeeded), "{texts:?}");
     let reasons: Vec<&str> = done.attempts.iter().map(|attempt| attempt.reason.code.as_str()).collect();
     assert_eq!(reasons, ["preempted", "succeeded"]);
     assert!(texts.iter().any(|line| line.starts_with("resuming after epoch ")), "{texts:?}");
-    let found = *losses(&server, shared).await.last().expect("a loss");
+    let found = *losses(server, shared).await.last().expect("a loss");
     assert!(((found - expected) / expected).abs() < TOLERANCE, "{found} instead of {expected}");
+    done
 }
 
 #[tokio::test]
@@ -111,6 +128,30 @@ async fn a_training_with_jax() {
     let example = "digits";
     let training = Training { example, python: "python", framework: Framework::None, epochs: 80, path };
     preempted_and_alone_end_alike(training).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs jax: `scripts/test.sh training`"]
+async fn a_training_with_jax_over_nodes_of_slurm() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let path = Some(python_from("DANLU_PYTHON_DIGITS"));
+    let example = "digits";
+    let training = Training { example, python: "python", framework: Framework::None, epochs: 80, path };
+    let settings = |folder: &Path| {
+        let file = folder.join("slurm.yaml");
+        let text = format!("configuration: {}\npoll: 200ms\n", rig.configuration().display());
+        std::fs::write(&file, text).expect("a file in it");
+        file.display().to_string()
+    };
+    let server = start(&["--engine", "slurm"], settings).await;
+    // Too many processors for two workers on one node; and all devices of all nodes.
+    let shared = JobSpec { cpus: Cpus::whole(40), ..training.job(2, 2) };
+    let urgent = JobSpec { workers: 4, devices: "nvidia:8".parse().expect("devices"), ..spec("true") };
+    let done = end_alike(&server, &training, shared, urgent).await;
+    for attempt in &done.attempts {
+        let nodes: BTreeSet<&str> = attempt.workers.iter().map(|worker| worker.node.0.as_str()).collect();
+        assert_eq!(nodes.len(), 2, "{nodes:?}");
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ use crate::{alive, processes_of, skip};
 
 /// Starts everything, and ends it when its input does: however we end, the kernel closes that.
 const WATCH: &str = include_str!("slurm.sh");
+/// A controller that does not lose nodes because the machine is busy.
+const PATIENT: Duration = Duration::from_mins(5);
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Jobs are told of a fifth of a second after they changed, at the latest.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -24,6 +26,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct SlurmRig {
     folder: PathBuf,
+    disks: Disks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disks {
+    Shared,
+    /// Nodes see [`SlurmRig::hidden`] and [`SlurmRig::of_node`] as folders of their own.
+    Apart,
 }
 
 impl SlurmRig {
@@ -40,11 +50,31 @@ impl SlurmRig {
 
     /// A cluster of its own, for a test that breaks it.
     pub fn start() -> Option<SlurmRig> {
-        Self::start_that_misses_nodes_after(Duration::from_mins(5))
+        Self::start_that_misses_nodes_after(PATIENT)
     }
 
     /// The same with a controller that gives up on nodes that do not answer for so long.
     pub fn start_that_misses_nodes_after(timeout: Duration) -> Option<SlurmRig> {
+        Self::start_with(Disks::Shared, timeout)
+    }
+
+    /// The cluster of this process whose nodes share no disk with the server: each has mounts of its own.
+    pub fn apart() -> Option<&'static SlurmRig> {
+        static RIG: OnceLock<Option<SlurmRig>> = OnceLock::new();
+        RIG.get_or_init(|| Self::start_with(Disks::Apart, PATIENT)).as_ref()
+    }
+
+    /// Where nodes find an empty folder, whatever is in it here.
+    pub fn hidden(&self) -> PathBuf {
+        self.folder.join("hidden")
+    }
+
+    /// A folder that every node has for itself.
+    pub fn of_node(&self) -> PathBuf {
+        self.folder.join("node")
+    }
+
+    fn start_with(disks: Disks, timeout: Duration) -> Option<SlurmRig> {
         let installed = ["slurmctld", "slurmd", "munged"].iter().all(|name| {
             ["/usr/sbin", "/usr/local/sbin"].iter().any(|bin| Path::new(bin).join(name).exists())
         });
@@ -59,7 +89,7 @@ impl SlurmRig {
         // Not a `TempDir`: the watcher removes it, after the daemons have ended.
         let folder =
             tempfile::Builder::new().prefix("danlu-slurm-").tempdir().expect("a temporary folder").keep();
-        let rig = SlurmRig { folder };
+        let rig = SlurmRig { folder, disks };
         rig.configure(timeout);
         rig.watch();
         rig.wait_for_nodes();
@@ -182,7 +212,7 @@ impl SlurmRig {
     fn configure(&self, timeout: Duration) {
         let folder = &self.folder;
         let make = |path: &Path| std::fs::create_dir_all(path).expect("the folder is ours");
-        for name in ["run", "log", "state", "dev"] {
+        for name in ["run", "log", "state", "dev", "hidden", "node"] {
             make(&folder.join(name));
         }
         for path in [folder.clone(), folder.join("run")] {
@@ -216,6 +246,7 @@ impl SlurmRig {
             .args(["-c", WATCH, "sh"])
             .arg(&self.folder)
             .arg(Self::NODES.to_string())
+            .arg(if self.disks == Disks::Apart { "apart" } else { "" })
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -12,7 +12,7 @@ use danlu_core::slurm::{Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, j
 use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
 
-use super::folders::{Folders, submitted};
+use super::folders::{Call, Folders, read_order, submitted};
 use super::poll::{Watch, Word};
 use crate::{Observation, Seen, files};
 
@@ -169,21 +169,24 @@ impl Folders {
         }
     }
 
-    /// Forgets an ended worker; the marker goes last. Returns jobs of Slurm's that are left of it and of no use.
-    pub(super) fn release(&self, worker: WorkerId, watch: &Watch) -> io::Result<Vec<u64>> {
+    /// Forgets an ended worker; the marker goes last. A second submission of the same order may be left, which can only run
+    /// nothing: away with it.
+    pub(super) fn release(&self, worker: WorkerId, watch: &Watch) -> io::Result<Option<Call>> {
         let _guard = self.guard(worker);
         let marker = self.marker(worker);
         if !marker.try_exists()? {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         if let Seen::Preparing | Seen::Running { .. } = self.look(worker, watch)?.seen {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
         }
         self.forget_secrets(worker)?;
-        let mut left = Vec::new();
+        let mut left = None;
         if let Some(folder) = self.allocation(worker)? {
             let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
-            left.extend(known.filter(|known| runs != Some(*known)));
+            if let Some(job) = known.filter(|known| runs != Some(*known)) {
+                left = Some(Call::Cancel { job, user: read_order(&folder)?.and_then(|order| order.user) });
+            }
         }
         watch.forget(worker);
         self.awaited.forget(worker);

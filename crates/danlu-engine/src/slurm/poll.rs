@@ -138,13 +138,22 @@ impl Watched {
     }
 }
 
-pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<Hints>, every: Duration) {
+/// How Slurm is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) every: Duration,
+    /// Ours are jobs of many users: all of everybody's are listed.
+    pub(super) many_users: bool,
+}
+
+pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<Hints>, pace: Pace) {
+    let every = pace.every;
     let mut pause = every;
     loop {
         if watch.lock().is_empty() {
             watch.begun.notified().await;
         }
-        match look(&programs, &watch, &hints).await {
+        match look(&programs, &watch, &hints, pace).await {
             Ok(()) => pause = every,
             Err(error) => {
                 tracing::warn!("Slurm does not say how jobs are doing: {error}");
@@ -155,11 +164,13 @@ pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<H
     }
 }
 
-async fn look(programs: &Programs, watch: &Watch, hints: &Hints) -> Result<(), EngineError> {
+async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> Result<(), EngineError> {
     const DOING: &str = "ask how jobs are doing";
     let asked = Instant::now();
-    let arguments =
-        ["--me", "--states=all", "--noheader", &format!("--format={QUEUE_FORMAT}")].map(str::to_owned);
+    let own = (!pace.many_users).then(|| "--me".to_owned());
+    let format = format!("--format={QUEUE_FORMAT}");
+    let others = ["--states=all".to_owned(), "--noheader".to_owned(), format];
+    let arguments: Vec<String> = own.into_iter().chain(others).collect();
     let text = programs.ask(DOING, "squeue", &arguments).await?;
     let mut answer = parse_queue(&text);
     for job in watch.lacking(&answer, asked) {

@@ -47,7 +47,13 @@ pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     let site = Site::new(data, move || {
         let _kept_until_the_site_goes = &folder;
         let program = example("engine_launcher").into_os_string();
-        let options = SlurmOptions { data: inside.clone(), program, settings: settings.clone() };
+        let options = SlurmOptions {
+            data: inside.clone(),
+            program,
+            settings: settings.clone(),
+            many_users: false,
+            couriers: None,
+        };
         Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
     });
     site.on_cluster(SlurmRig::nodes().map(NodeName).collect())

@@ -24,6 +24,7 @@ use tempfile::TempDir;
 
 use super::{act, observe, schedule};
 use crate::app::App;
+use crate::attempts::AttemptTokens;
 use crate::entrance::{Entrance, Tls};
 use crate::folder::DataFolder;
 use crate::ledger::Answer;
@@ -170,7 +171,7 @@ impl World {
         let cluster = SimCluster::new((0..NODES).map(node).collect(), Timestamp::now());
         let options = options(kept.path().join("data"));
         let folder = DataFolder::open(&options.data, false).unwrap();
-        let app = Arc::new(open(&options, &folder, engine(&cluster)).await.unwrap());
+        let app = Arc::new(open(&options, &folder, engine(&cluster), tokens(&folder)).await.unwrap());
         World {
             cluster,
             folder,
@@ -256,7 +257,9 @@ impl World {
         self.app.store.close().await;
         self.memory = act::Memory::default();
         self.cluster.clear_faults_of(Call::Inventory);
-        self.app = Arc::new(open(&self.options, &self.folder, engine(&self.cluster)).await.unwrap());
+        self.app = Arc::new(
+            open(&self.options, &self.folder, engine(&self.cluster), tokens(&self.folder)).await.unwrap(),
+        );
     }
 
     /// Nothing fails any more, and all passes go on until there is nothing left to do.
@@ -329,6 +332,10 @@ impl World {
             Outcome::Succeeded | Outcome::Stopped { .. } | Outcome::Failed { .. } => Ok(()),
         }
     }
+}
+
+fn tokens(folder: &DataFolder) -> Arc<AttemptTokens> {
+    Arc::new(AttemptTokens::new(&folder.attempt_key().unwrap()))
 }
 
 fn engine(cluster: &Arc<SimCluster>) -> Arc<dyn Engine> {

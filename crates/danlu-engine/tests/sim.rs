@@ -1,11 +1,6 @@
 //! The simulated engine: the whole conformance suite, without a process and without waiting; which engine is held to what;
 //! and faults as they are planned.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test says what it expects by failing; a panic there is the message"
-)]
-
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -62,10 +57,8 @@ fn site() -> Site {
 fn which_engine_is_held_to_what() {
     let mut table = String::new();
     for behaviour in BEHAVIOURS {
-        let held = EngineKind::ALL.map(|kind| match promised(kind).contains(&behaviour) {
-            true => kind.as_str(),
-            false => "-",
-        });
+        let held =
+            EngineKind::ALL.map(|kind| if promised(kind).contains(&behaviour) { kind.as_str() } else { "-" });
         writeln!(table, "{behaviour:58} {:6}{:6}{}", held[0], held[1], held[2]).unwrap();
     }
     for (behaviour, kind, why) in EXEMPTIONS {

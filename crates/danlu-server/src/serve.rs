@@ -29,7 +29,7 @@ use crate::entrance::door::Door;
 use crate::entrance::{Entrance, certificate};
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
-use crate::nodes::NodeNotes;
+use crate::nodes::{NodeNotes, beside_ours};
 use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
@@ -174,9 +174,10 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
     let engine = open_engine(options, folder)?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
-    let nodes = NodeNotes::new(nodes, store.node_notes().await?);
+    let jobs = store.jobs_live().await?;
+    let nodes = NodeNotes::new(beside_ours(nodes, jobs.iter()), store.node_notes().await?);
     let book = Arc::new(Book::new(nodes.noted()));
-    adopt(&book, store.jobs_live().await?);
+    adopt(&book, jobs);
     let wake = Arc::new(Wake::new());
     let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
     let layout = RunLayout { data: folder.path.clone() };

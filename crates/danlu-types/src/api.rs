@@ -28,7 +28,7 @@ pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
 };
-pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use explanation::{Explanation, ForeignHolder, Holder, Offer, QuotaUse, StartEstimate, Supply};
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,

@@ -79,8 +79,13 @@ slurm() {
   PATH="$PATH:/usr/sbin" command -v slurmctld >/dev/null || install_debian Slurm munge slurm-wlm
 }
 
+# For tests of servers on Slurm that are not root.
+sudo_program() {
+  command -v sudo >/dev/null || install_debian sudo sudo
+}
+
 case "${1:-}" in
-  test) postgresql; slurm; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
+  test) postgresql; slurm; sudo_program; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
   lint) shellcheck_program; cargo_deny ;;
   bench) slurm ;;
   *) say "usage: scripts/provision.sh test|lint|bench"; exit 2 ;;

@@ -42,6 +42,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("danlu-client", &["danlu-types"]),
+    // Beside the launcher and not in it: a launcher needs no server (ADR 12).
+    ("danlu-courier", &["danlu-types", "danlu-core", "danlu-client"]),
     (
         "danlu-cli",
         &[
@@ -56,7 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-migrate",
         ],
     ),
-    ("danlu", &["danlu-cli", "danlu-launch"]),
+    ("danlu", &["danlu-cli", "danlu-courier", "danlu-launch"]),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
     (TESTKIT, &["danlu-types", "danlu-core", "danlu-client", "danlu-engine", "danlu-store", "danlu-server"]),
     ("xtask", &[]),

@@ -5,6 +5,7 @@
 //! missing and nothing comes twice. Nothing here prints or decides; [`ClientError::hint`] says what a person can do.
 
 mod client;
+mod courier;
 mod dial;
 mod discover;
 mod error;

@@ -4,6 +4,7 @@
 //! parameters, so the simulator runs this very code under virtual time.
 
 pub mod audit;
+pub mod courier;
 pub mod diagnosis;
 pub mod job;
 pub mod launch;

@@ -21,6 +21,8 @@ pub fn rank_log_name(rank: danlu_types::Rank) -> String {
 }
 
 pub const LAUNCHER_LOG: &str = "launcher.log";
+/// In the run folder of the first worker: what MindSpore's scheduler prints.
+pub const SCHEDULER_LOG: &str = "scheduler.log";
 /// How the note of a launcher's start begins in its log; its process number follows.
 pub const LAUNCHER_STARTED: &str = "launcher started as process ";
 

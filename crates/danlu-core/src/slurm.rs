@@ -13,6 +13,7 @@ mod judge;
 mod nodes;
 mod order;
 mod queue;
+mod remote;
 mod settings;
 
 use danlu_types::AttemptNumber;
@@ -29,7 +30,11 @@ pub use queue::{
     ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
     parse_submitted,
 };
-pub use settings::{GresRule, SlurmSettings, WorkspaceSettings};
+pub use remote::{
+    CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name,
+    remote_script,
+};
+pub use settings::{GresRule, SettingsObjection, SlurmSettings, WorkspaceSettings};
 
 /// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has
 /// several where its nodes have unequally many workers.

@@ -38,6 +38,11 @@ impl Hints {
         self.arrived.notify_one();
     }
 
+    #[cfg(feature = "conformance")]
+    pub(crate) fn clear(&self) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Waits for hints and takes all there are. Dropping the future loses none.
     pub(crate) async fn take(&self) -> Vec<WorkerId> {
         loop {

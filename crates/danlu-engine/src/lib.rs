@@ -8,6 +8,8 @@ pub mod conformance;
 mod files;
 mod hints;
 pub mod local;
+#[cfg(feature = "conformance")]
+pub mod sim;
 pub mod slurm;
 
 use async_trait::async_trait;

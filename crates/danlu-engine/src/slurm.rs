@@ -26,6 +26,7 @@ mod folders;
 mod holders;
 mod look;
 mod poll;
+mod remote;
 mod session;
 mod submit;
 
@@ -44,22 +45,31 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
 use crate::{Connection, Engine, EngineError, Observation, Which, files};
+pub use remote::{CourierOptions, CourierTokens};
+
 use commands::Programs;
-use folders::Folders;
+use folders::{Call, Folders};
 use poll::Watch;
+use remote::Remote;
 
 #[derive(Debug, Clone)]
 pub struct SlurmOptions {
-    /// An absolute path that the nodes see as the same folder; made if need be.
+    /// An absolute path that the nodes see as the same folder, where the settings say that they do; made if need be.
     pub data: PathBuf,
     /// This program, as the nodes see it: it is started as `PROGRAM slurm-worker FOLDER`.
     pub program: OsString,
     pub settings: SlurmSettings,
+    /// Jobs are submitted by users of their own.
+    pub many_users: bool,
+    /// Needed where the settings say that nodes share no disk with the server.
+    pub couriers: Option<CourierOptions>,
 }
 
 #[derive(Debug)]
 pub struct SlurmEngine {
     settings: SlurmSettings,
+    /// Where nodes share no disk with the server.
+    remote: Option<Arc<Remote>>,
     program: String,
     programs: Arc<Programs>,
     folders: Arc<Folders>,
@@ -81,7 +91,7 @@ impl SlurmEngine {
     /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
     /// tokio runtime.
     pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
-        let SlurmOptions { data, program, settings } = options;
+        let SlurmOptions { data, program, settings, many_users, couriers } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         let invalid = |text: &'static str| {
             failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
@@ -89,6 +99,16 @@ impl SlurmEngine {
         if !data.is_absolute() {
             return Err(invalid("its data folder is not an absolute path"));
         }
+        if let Some(objection) = settings.objection() {
+            return Err(invalid(objection.what));
+        }
+        let remote = match couriers {
+            _ if settings.shared => None,
+            Some(couriers) => {
+                Some(Remote::new(&settings, couriers, &program).map_err(failed("prepare what nodes fetch"))?)
+            }
+            None => return Err(invalid("nobody gives tokens to its couriers")),
+        };
         let program = settings.program.clone().map_or(program, PathBuf::into_os_string);
         let program = program.into_string().map_err(|_| invalid("its program's path is not UTF-8"))?;
         let layout = RunLayout { data };
@@ -99,11 +119,12 @@ impl SlurmEngine {
             .map_err(failed("listen for launchers' hints"))?;
         let programs = Arc::new(Programs::new(&settings));
         let watch = Arc::new(Watch::default());
-        let every = settings.poll.to_duration();
+        let pace = poll::Pace { every: settings.poll.to_duration(), many_users };
         let poller =
-            tokio::spawn(poll::run(Arc::clone(&programs), Arc::clone(&watch), Arc::clone(&hints), every));
+            tokio::spawn(poll::run(Arc::clone(&programs), Arc::clone(&watch), Arc::clone(&hints), pace));
         Ok(SlurmEngine {
             settings,
+            remote: remote.map(Arc::new),
             program,
             programs,
             folders: Arc::new(Folders::new(layout)),
@@ -191,6 +212,12 @@ impl Engine for SlurmEngine {
 
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {
         let worker = launch.worker;
+        if launch.user.is_some() && self.remote.is_none() {
+            // The server would have to trust files that the user can change, and follow links in them.
+            let text = "jobs run as users of their own only where nodes share no disk with the server";
+            let source = io::Error::new(ErrorKind::Unsupported, text);
+            return Err(EngineError::Worker { doing: "launch", worker, source });
+        }
         let _one_at_a_time = self.submitting[submit::place(worker)].lock().await;
         let copy = launch.clone();
         let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
@@ -226,6 +253,8 @@ impl Engine for SlurmEngine {
         let failed = move |source| EngineError::Worker { doing: "stop", worker, source };
         let call = self.blocking(move |folders, _| folders.order(worker, &order).map_err(failed)).await?;
         match call {
+            // Couriers hear of orders from the server.
+            Some(Call::Wake { .. }) if self.remote.is_some() => Ok(()),
             Some(call) => self.call(call).await,
             None => Ok(()),
         }
@@ -235,11 +264,10 @@ impl Engine for SlurmEngine {
         let failed = move |source| EngineError::Worker { doing: "release", worker, source };
         let left =
             self.blocking(move |folders, watch| folders.release(worker, watch).map_err(failed)).await?;
-        for job in left {
-            // A second submission of the same order, which can only run nothing.
-            self.programs.ask("cancel a job", "scancel", &[job.to_string()]).await?;
+        match left {
+            Some(call) => self.call(call).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
@@ -255,10 +283,20 @@ impl Engine for SlurmEngine {
         let (Some(job), Some(node)) = (reach.job, reach.node) else {
             return Err(not_reachable("Slurm has not started it yet"));
         };
-        if !reach.run.join(SESSION_SOCKET).exists() {
+        let listens = match &self.remote {
+            None => reach.run.join(SESSION_SOCKET).exists(),
+            // Before a launcher says that its ranks run, it listens.
+            Some(_) => matches!(reach.phase, Some(LauncherPhase::Running { .. })),
+        };
+        if !listens {
             return Err(not_reachable("its launcher does not listen yet"));
         }
-        let stream = session::open(&self.programs, &self.program, job, &node, &reach.run).map_err(failed)?;
+        let place = match (&self.remote, &reach.order) {
+            (None, _) => session::Place { program: self.program.clone().into(), run: reach.run, user: None },
+            (Some(remote), Some(order)) => remote.session_place(order, worker),
+            (Some(_), None) => return Err(not_reachable("its order is not there")),
+        };
+        let stream = session::open(&self.programs, &place, job, &node).map_err(failed)?;
         Ok(Box::new(stream))
     }
 

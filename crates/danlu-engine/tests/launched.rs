@@ -1,41 +1,25 @@
-//! The local engine with the real launcher: the whole conformance suite, and the loss of a launcher.
+//! The local engine with the real launcher: the whole conformance suite, and what its servers and nurseries leave.
 
 mod support;
 
 mod conforms {
-    use crate::support::real_site;
+    use crate::support::{memory_limited_site, real_site};
 
-    danlu_engine::conformance_tests!(real_site());
+    danlu_engine::conformance_tests!(Local, real_site();
+        real_site() => a_lost_launcher_leaves_no_daemon;
+        match memory_limited_site() {
+            Some(site) => site,
+            None => return,
+        } => a_worker_that_takes_too_much_memory_is_ended);
 }
 
 use std::fs;
 use std::process::Command;
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::WorkerExit;
 use danlu_device::process;
 use danlu_engine::{Seen, Which};
 use support::{example, kill, parent_of, real_site, status};
-
-#[tokio::test]
-async fn a_lost_launcher_takes_its_daemons_along() {
-    let site = real_site();
-    let engine = site.engine();
-    let draft = site.draft(
-        "setsid sh -c 'trap \"\" TERM HUP; echo $$ > \"$DANLU_OUTPUT_DIR/pid\"; while :; do sleep 0.01; done' & \
-         exec sleep 600",
-    );
-    engine.launch(&draft.launch_file(0)).await.unwrap();
-    site.until_running(&*engine, draft.worker(0)).await;
-    let daemon: i32 = site.until_written(draft.job, "pid").await.parse().unwrap();
-
-    kill(status(&site, draft.worker(0)).launcher.pid);
-    let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
-        panic!("a lost launcher is a failure")
-    };
-    assert_eq!(failure.cause, FailureCause::LauncherLost);
-    assert_eq!(process::identity(daemon), None);
-    engine.release(draft.worker(0)).await.unwrap();
-}
 
 /// The example is a server as plain as can be: it launches whatever the engine does not know. Each round kills it a
 /// few launches later than the one before, in the middle of whatever it is doing then.

@@ -17,12 +17,17 @@ use sites::{allocation, jobs_of, programs, shared_site, site_of};
 use support::{kill, status};
 
 mod conforms {
-    use crate::sites::shared_site;
+    use crate::sites::{breakable_site, shared_site};
 
-    danlu_engine::conformance_tests!(match shared_site() {
-        Some(site) => site,
-        None => return,
-    });
+    danlu_engine::conformance_tests!(Slurm,
+        match shared_site() {
+            Some(site) => site,
+            None => return,
+        };
+        match breakable_site() {
+            Some(site) => site,
+            None => return,
+        } => a_lost_node_is_told_from_a_program_that_fails);
 }
 
 const AT_ONCE: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
@@ -277,29 +282,7 @@ async fn what_a_job_waits_for_in_slurm_is_said_and_it_can_be_stopped_there() {
     engine.release(draft.worker(0)).await.unwrap();
     assert!(!site.layout().output_folder(draft.job).join("ran").exists());
     rig.ask("scancel", &[foreign.trim()]);
-}
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_goes_down_is_told_from_a_program_that_fails() {
-    let Some(rig) = SlurmRig::start() else { return };
-    let site = site_of(&rig, None);
-    let engine = site.engine();
-    let draft = Draft { workers: 2, ..site.draft("exec sleep 600") };
-    for index in 0..2 {
-        engine.launch(&draft.launch_file(index)).await.unwrap();
-    }
-    for index in 0..2 {
-        site.until_running(&*engine, draft.worker(index)).await;
-    }
-    rig.ask("scontrol", &["update", "NodeName=n2", "State=DOWN", "Reason=fire"]);
-    let exits = [
-        site.until_ended(&*engine, draft.worker(0)).await,
-        site.until_ended(&*engine, draft.worker(1)).await,
-    ];
-    for exit in exits {
-        let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
-        assert_eq!(failure.cause, FailureCause::NodeLost, "{}", failure.detail);
-    }
     rig.ask("scontrol", &["update", "NodeName=n3", "State=DRAIN", "Reason=new fans"]);
     let nodes = engine.inventory().await.unwrap();
     let drained = nodes.iter().find(|node| node.name.0 == "n3").unwrap();

@@ -15,6 +15,7 @@ use danlu_core::launch::LaunchFile;
 use danlu_device::spawn::BecomeUser;
 use danlu_device::user::{Identity, device_groups};
 use nix::sys::stat::{Mode, umask};
+use nix::unistd::geteuid;
 
 /// The launcher's own user unless there is something in it.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +37,9 @@ pub(crate) const NOT_FOR_OTHERS: [&str; 9] = [
 impl WorkerUser {
     /// From now on, files that this process makes as itself are for itself alone, where there is another user.
     pub(crate) fn new(launch: &LaunchFile) -> Self {
-        WorkerUser(launch.user.as_ref().map(|user| BecomeUser {
+        // Submitted by that user, the launcher is that user from the start.
+        let another = launch.user.as_ref().filter(|user| user.uid != geteuid().as_raw());
+        WorkerUser(another.map(|user| BecomeUser {
             identity: Arc::new(Identity::of(user, &device_groups(&launch.devices))),
             umask: umask(Mode::from_bits_truncate(0o077)),
         }))

@@ -18,7 +18,7 @@ use danlu_core::launch::{
     LaunchFile, LauncherPhase, RankPlan, RankProcess, Rendezvous, STOP_FILE, StopOrder, bind_ranks,
     rank_environment,
 };
-use danlu_core::log::rank_log_name;
+use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
 use danlu_device::process;
 use danlu_types::{Compat, Rank};
@@ -48,9 +48,6 @@ const STATUS_RETRY: Duration = Duration::from_millis(250);
 /// A worker that ends within this time is not worth two words: its end says when it ran, and the server has half the work
 /// with jobs of a moment.
 const WORTH_SAYING: Duration = Duration::from_millis(5);
-
-/// In the run folder: what MindSpore's scheduler prints.
-const SCHEDULER_LOG: &str = "scheduler.log";
 
 /// Where somebody watches, they see what the ranks print and can interrupt them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 
 use crate::attempts::AttemptTokens;
 use crate::book::Book;
+use crate::courier::Couriers;
 use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
@@ -53,7 +54,9 @@ pub(crate) struct App {
     pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
-    pub(crate) attempts: AttemptTokens,
+    pub(crate) attempts: Arc<AttemptTokens>,
+    /// Only where nodes share no disk with the server.
+    pub(crate) couriers: Option<Couriers>,
     pub(crate) secrets: SecretTable,
 }
 

@@ -10,14 +10,15 @@ use std::time::Duration;
 use danlu_core::launch::Access;
 use danlu_core::{Job, WorkerState};
 use danlu_engine::{Connection, EngineError};
-use danlu_types::WorkerId;
 use danlu_types::api::NewReports;
 use danlu_types::session::{Frame, FrameKind};
+use danlu_types::{AttemptNumber, JobId, WorkerId};
 use data_encoding::HEXLOWER;
 use ring::hmac;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::app::App;
+use crate::courier;
 
 /// How these tokens begin, so that they are told from people's.
 pub(crate) const PREFIX: &str = "danlu_attempt_";
@@ -25,8 +26,9 @@ pub(crate) const PREFIX: &str = "danlu_attempt_";
 /// A launcher answers at once, or something is wrong with it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Seals nothing else, whatever else the key may be used for one day.
+/// What is sealed for one use opens no other.
 const CONTEXT: &[u8] = b"danlu attempt\0";
+const COURIER_CONTEXT: &[u8] = b"danlu courier\0";
 
 pub(crate) struct AttemptTokens {
     key: hmac::Key,
@@ -60,6 +62,21 @@ impl AttemptTokens {
         format!("{PREFIX}{worker}_{}", HEXLOWER.encode(seal.as_ref()))
     }
 
+    /// What opens the folders of an attempt to couriers. Programs of the job do not get to see it.
+    pub(crate) fn courier_token(&self, job: JobId, attempt: AttemptNumber) -> String {
+        let seal = hmac::sign(&self.key, &sealed_for_couriers(job, attempt));
+        format!("{}{job}.{attempt}_{}", courier::PREFIX, HEXLOWER.encode(seal.as_ref()))
+    }
+
+    /// The attempt whose couriers have this token.
+    pub(crate) fn read_courier(&self, secret: &str) -> Option<(JobId, AttemptNumber)> {
+        let (name, seal) = secret.strip_prefix(courier::PREFIX)?.split_once('_')?;
+        let (job, attempt) = name.split_once('.')?;
+        let (job, attempt) = (JobId(job.parse().ok()?), AttemptNumber(attempt.parse().ok()?));
+        let seal = HEXLOWER.decode(seal.as_bytes()).ok()?;
+        hmac::verify(&self.key, &sealed_for_couriers(job, attempt), &seal).is_ok().then_some((job, attempt))
+    }
+
     /// The worker whose token this is.
     fn read(&self, secret: &str) -> Option<WorkerId> {
         let (worker, seal) = secret.strip_prefix(PREFIX)?.split_once('_')?;
@@ -71,6 +88,16 @@ impl AttemptTokens {
 
 fn sealed(worker: WorkerId) -> Vec<u8> {
     [CONTEXT, worker.to_string().as_bytes()].concat()
+}
+
+fn sealed_for_couriers(job: JobId, attempt: AttemptNumber) -> Vec<u8> {
+    [COURIER_CONTEXT, format!("{job}.{attempt}").as_bytes()].concat()
+}
+
+impl danlu_engine::slurm::CourierTokens for AttemptTokens {
+    fn token(&self, job: JobId, attempt: AttemptNumber) -> String {
+        self.courier_token(job, attempt)
+    }
 }
 
 /// Whom a request with such a token speaks for.
@@ -151,6 +178,30 @@ mod tests {
             PREFIX.to_owned(),
             seal.to_owned(),
         ] {
+            assert_eq!(tokens.read(&forged), None, "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_couriers_token_is_one_attempts_and_no_programs() {
+        let (tokens, others) = (AttemptTokens::new("one key"), AttemptTokens::new("another"));
+        let token = tokens.courier_token(JobId(7), AttemptNumber(1));
+        assert_eq!(tokens.read_courier(&token), Some((JobId(7), AttemptNumber(1))));
+        assert_eq!(others.read_courier(&token), None, "another server's");
+        assert_eq!(tokens.read(&token), None);
+        let (prefix, seal) = (courier::PREFIX, token.rsplit('_').next().unwrap());
+        let own = tokens.token("7.1.0".parse().unwrap());
+        let programs = own.rsplit('_').next().unwrap();
+        for forged in [
+            format!("{prefix}7.2_{seal}"),
+            format!("{prefix}71_{seal}"),
+            format!("{prefix}7.1.0_{programs}"),
+            format!("{prefix}7.1_{programs}"),
+            format!("{PREFIX}7.1.0_{seal}"),
+            format!("{prefix}7.1_"),
+            prefix.to_owned(),
+        ] {
+            assert_eq!(tokens.read_courier(&forged), None, "{forged}");
             assert_eq!(tokens.read(&forged), None, "{forged}");
         }
     }

@@ -7,6 +7,7 @@
 mod app;
 mod attempts;
 mod book;
+mod courier;
 mod entrance;
 mod files;
 mod folder;

@@ -1,6 +1,6 @@
 //! Nodes as people and the scheduler see them: what the engine offers, with what is known beyond that laid over it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use danlu_core::node::{
     worn_out,
 };
 use danlu_core::transition::{DANLU, RecordKind};
-use danlu_core::{Event, Job, NodeNote, Record};
+use danlu_core::{Event, Job, NodeNote, Record, WorkerState};
 use danlu_store::NodeChange;
 use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView};
 use danlu_types::device::WHOLE_DEVICE;
@@ -72,6 +72,12 @@ impl NodeNotes {
         let (renewed, changed) = renewed(&offered, inventory);
         *offered = renewed;
         changed
+    }
+
+    /// The nodes that the engine itself starts nothing on.
+    fn closed_by_engine(&self) -> HashSet<NodeName> {
+        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        offered.iter().filter(|node| node.cordoned.is_some()).map(|node| node.name.clone()).collect()
     }
 
     /// Remembers the device errors of jobs, each once. Says whether there were any that it did not know.
@@ -214,6 +220,30 @@ impl App {
             self.book.write().set_nodes(self.nodes.noted());
             tracing::info!("the engine says something new of {name}");
             self.wake.node_changed(&name);
+        }
+        self.leave_closed_nodes().await;
+    }
+
+    /// Takes back what waits in the engine's own queue for a node that it has closed. What runs there, runs on.
+    async fn leave_closed_nodes(&self) {
+        let closed = self.nodes.closed_by_engine();
+        let waits_for = |job: &Job| -> Option<NodeName> {
+            let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
+            self.reports.remark_on(job.id, attempt.number)?;
+            let waiting = attempt.workers.iter().filter(|worker| worker.state == WorkerState::Placed);
+            waiting.map(|worker| &worker.grant.node).find(|node| closed.contains(node)).cloned()
+        };
+        let events: Vec<_> = {
+            let pages = self.book.read();
+            let leaving = pages.active().filter_map(|job| Some((job.id, waits_for(job)?)));
+            let event = |node| Event::Drain { node, by: DANLU.to_owned() };
+            leaving.map(|(id, node)| (id, event(node), Timestamp::now())).collect()
+        };
+        for (result, (id, event, _)) in self.ledger.apply_all(events.clone()).await.iter().zip(&events) {
+            // The next inventory finds it again.
+            if let (Err(error), Event::Drain { node, .. }) = (result, event) {
+                tracing::warn!(job.id = %id, "could not take job {id} back from {node}: {}", crate::error_chain(error));
+            }
         }
     }
 

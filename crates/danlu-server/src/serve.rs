@@ -9,12 +9,13 @@ use danlu_core::launch::RunLayout;
 use danlu_core::slurm::SlurmSettings;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
-use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
+use danlu_engine::slurm::{CourierOptions, SlurmEngine, SlurmOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Claim, StoreError};
 use danlu_types::Span;
 use danlu_types::account::Registration;
+use danlu_types::fingerprint::Fingerprint;
 use danlu_types::link::sign_in_page;
 use danlu_types::oidc::OidcSettings;
 use jiff::Timestamp;
@@ -25,8 +26,9 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::attempts::AttemptTokens;
 use crate::book::Book;
+use crate::courier::Couriers;
 use crate::entrance::door::Door;
-use crate::entrance::{Entrance, certificate};
+use crate::entrance::{Entrance, Tls, certificate};
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
 use crate::nodes::{NodeNotes, beside_ours};
@@ -72,8 +74,8 @@ pub struct ServeOptions {
 pub enum EngineChoice {
     /// As processes of this machine.
     Local,
-    /// In allocations of a Slurm cluster, whose nodes see the data folder by the same path.
-    Slurm(SlurmSettings),
+    /// In allocations of a Slurm cluster.
+    Slurm(Box<SlurmSettings>),
 }
 
 /// What only the person who started the server is told.
@@ -88,22 +90,27 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     if let Some(objection) = options.entrance.objection() {
         bail!(objection);
     }
-    let folder = DataFolder::open(&options.data, options.unix_users.is_some())?;
+    // On a cluster, users' files reach the server only by way of couriers.
+    let is_local = matches!(options.engine, EngineChoice::Local);
+    let folder = DataFolder::open(&options.data, is_local && options.unix_users.is_some())?;
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
         Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
         None => None,
     };
-    let app = Arc::new(open(&options, &folder).await?);
-
     let entrance = Arc::new(options.entrance.clone());
     let identity = certificate::open(&folder.path, &entrance)?;
     let fingerprint = identity.as_ref().map(|identity| identity.fingerprint);
+    let attempts = Arc::new(AttemptTokens::new(&folder.attempt_key()?));
+    let engine = open_engine(&options, &folder, fingerprint, &attempts)?;
+    let app = Arc::new(open(&options, &folder, engine, attempts).await?);
+
     let listener = tokio::net::TcpListener::bind(entrance.listen)
         .await
         .with_context(|| format!("could not listen on `{}`", entrance.listen))?;
     let address = entrance.address(listener.local_addr()?);
-    app.attempts.set_address(&address);
+    // On other machines, jobs find it where the settings say.
+    app.attempts.set_address(server_for_nodes(&options.engine).unwrap_or(&address));
     let stop = CancellationToken::new();
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
@@ -165,13 +172,26 @@ async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreE
     (claim, lost)
 }
 
-async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App> {
+fn server_for_nodes(engine: &EngineChoice) -> Option<&str> {
+    match engine {
+        EngineChoice::Local => None,
+        EngineChoice::Slurm(settings) => {
+            settings.server.as_deref().map(|server| server.trim_end_matches('/'))
+        }
+    }
+}
+
+pub(crate) async fn open(
+    options: &ServeOptions,
+    folder: &DataFolder,
+    engine: Arc<dyn Engine>,
+    attempts: Arc<AttemptTokens>,
+) -> anyhow::Result<App> {
     let url = match &options.database {
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
     let store = danlu_store::open(&url).await.context("could not open the database")?;
-    let engine = open_engine(options, folder)?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let jobs = store.jobs_live().await?;
@@ -205,7 +225,12 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
     let secrets = SecretTable::open(store.clone(), sealer).await?;
-    let attempts = AttemptTokens::new(&folder.attempt_key()?);
+    let couriers = match &options.engine {
+        EngineChoice::Slurm(settings) if !settings.shared => {
+            Some(Couriers::new(programs_folder(&folder.path)))
+        }
+        EngineChoice::Slurm(_) | EngineChoice::Local => None,
+    };
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
     let reports = Reports::default();
@@ -228,14 +253,23 @@ async fn open(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<App
         migrating: Arc::default(),
         users,
         attempts,
+        couriers,
         secrets,
     })
 }
 
-fn open_engine(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<Arc<dyn Engine>> {
+fn open_engine(
+    options: &ServeOptions,
+    folder: &DataFolder,
+    fingerprint: Option<Fingerprint>,
+    attempts: &Arc<AttemptTokens>,
+) -> anyhow::Result<Arc<dyn Engine>> {
     let data = folder.path.clone();
     match &options.engine {
         EngineChoice::Local => {
+            if options.unix_users.is_some() && !nix::unistd::geteuid().is_root() {
+                bail!("jobs can run as users of their own only where the server runs as root");
+            }
             let nodes =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
             let launchers = Launchers::Nursery(options.nursery.clone());
@@ -248,11 +282,24 @@ fn open_engine(options: &ServeOptions, folder: &DataFolder) -> anyhow::Result<Ar
         }
         EngineChoice::Slurm(settings) => {
             let program = options.nursery.first().cloned().unwrap_or_default();
-            let engine = SlurmEngine::new(SlurmOptions { data, program, settings: settings.clone() })
-                .context("could not prepare the Slurm engine")?;
+            // A certificate that authorities vouch for may be renewed while jobs run.
+            let fingerprint = fingerprint.filter(|_| options.entrance.tls == Tls::SelfSigned);
+            let couriers = (!settings.shared).then(|| CourierOptions {
+                tokens: attempts.clone(),
+                fingerprint: fingerprint.map(|fingerprint| fingerprint.to_string()),
+                programs: programs_folder(&folder.path),
+            });
+            let (settings, many_users) = ((**settings).clone(), options.unix_users.is_some());
+            let slurm = SlurmOptions { data, program, settings, many_users, couriers };
+            let engine = SlurmEngine::new(slurm).context("could not prepare the Slurm engine")?;
             Ok(Arc::new(engine))
         }
     }
+}
+
+/// Where programs lie that nodes fetch.
+fn programs_folder(data: &std::path::Path) -> PathBuf {
+    data.join("programs")
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.

@@ -13,10 +13,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::Pid;
 
-use crate::{alive, skip};
+use crate::{alive, processes_of, skip};
 
 /// Starts everything, and ends it when its input does: however we end, the kernel closes that.
 const WATCH: &str = include_str!("slurm.sh");
+/// A controller that does not lose nodes because the machine is busy.
+const PATIENT: Duration = Duration::from_mins(5);
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Jobs are told of a fifth of a second after they changed, at the latest.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -24,6 +26,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct SlurmRig {
     folder: PathBuf,
+    disks: Disks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disks {
+    Shared,
+    /// Nodes see [`SlurmRig::hidden`] and [`SlurmRig::of_node`] as folders of their own.
+    Apart,
 }
 
 impl SlurmRig {
@@ -40,6 +50,31 @@ impl SlurmRig {
 
     /// A cluster of its own, for a test that breaks it.
     pub fn start() -> Option<SlurmRig> {
+        Self::start_that_misses_nodes_after(PATIENT)
+    }
+
+    /// The same with a controller that gives up on nodes that do not answer for so long.
+    pub fn start_that_misses_nodes_after(timeout: Duration) -> Option<SlurmRig> {
+        Self::start_with(Disks::Shared, timeout)
+    }
+
+    /// The cluster of this process whose nodes share no disk with the server: each has mounts of its own.
+    pub fn apart() -> Option<&'static SlurmRig> {
+        static RIG: OnceLock<Option<SlurmRig>> = OnceLock::new();
+        RIG.get_or_init(|| Self::start_with(Disks::Apart, PATIENT)).as_ref()
+    }
+
+    /// Where nodes find an empty folder, whatever is in it here.
+    pub fn hidden(&self) -> PathBuf {
+        self.folder.join("hidden")
+    }
+
+    /// A folder that every node has for itself.
+    pub fn of_node(&self) -> PathBuf {
+        self.folder.join("node")
+    }
+
+    fn start_with(disks: Disks, timeout: Duration) -> Option<SlurmRig> {
         let installed = ["slurmctld", "slurmd", "munged"].iter().all(|name| {
             ["/usr/sbin", "/usr/local/sbin"].iter().any(|bin| Path::new(bin).join(name).exists())
         });
@@ -54,8 +89,8 @@ impl SlurmRig {
         // Not a `TempDir`: the watcher removes it, after the daemons have ended.
         let folder =
             tempfile::Builder::new().prefix("danlu-slurm-").tempdir().expect("a temporary folder").keep();
-        let rig = SlurmRig { folder };
-        rig.configure();
+        let rig = SlurmRig { folder, disks };
+        rig.configure(timeout);
         rig.watch();
         rig.wait_for_nodes();
         Some(rig)
@@ -102,29 +137,82 @@ impl SlurmRig {
 
     /// Starts it again, with what it had written down. It ends with the cluster.
     pub fn restart_controller(&self) {
-        let mut controller = Command::new("/usr/sbin/slurmctld")
-            .args(["-D", "-f"])
+        self.spawn("/usr/sbin/slurmctld", &["-D", "-f"]);
+        self.wait_for_nodes();
+        self.ask("scancel", &["--name=last"]);
+    }
+
+    /// `kill -9` of a node's daemon only: what runs on the node runs on.
+    pub fn kill_node_daemon(&self, node: &str) {
+        let pid = self.daemon(&slurmd(node)).expect("the node's daemon runs");
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is ours to kill");
+        wait_until("the node's daemon is gone", || !alive(pid));
+        // Its number may be another's before the cluster ends.
+        let _ = std::fs::remove_file(self.folder.join(format!("run/{}.pid", slurmd(node))));
+    }
+
+    /// Power off: the daemon, those who watch over steps, and whatever they started.
+    pub fn lose_node(&self, node: &str) {
+        self.kill_node_daemon(node);
+        wait_until("nothing of the node is left", || {
+            let left = self.processes_on(node);
+            for pid in &left {
+                // Others may have ended it meanwhile.
+                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            }
+            left.is_empty()
+        });
+    }
+
+    /// Starts a node's daemon again, which finds what still runs there. It ends with the cluster.
+    pub fn restart_node_daemon(&self, node: &str) {
+        self.spawn("/usr/sbin/slurmd", &["-D", "-N", node, "-f"]);
+        wait_until("the node's daemon is back", || self.daemon(&slurmd(node)).is_some());
+        self.wait_for_nodes();
+    }
+
+    fn controller(&self) -> Option<i32> {
+        self.daemon("slurmctld")
+    }
+
+    fn daemon(&self, name: &str) -> Option<i32> {
+        let text = std::fs::read_to_string(self.folder.join(format!("run/{name}.pid"))).ok()?;
+        text.trim().parse().ok().filter(|pid| alive(*pid))
+    }
+
+    fn spawn(&self, program: &str, arguments: &[&str]) {
+        let mut daemon = Command::new(program)
+            .args(arguments)
             .arg(self.configuration())
             .env("SLURM_CONF", self.configuration())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .expect("the controller starts");
-        std::thread::spawn(move || controller.wait());
-        self.wait_for_nodes();
-        self.ask("scancel", &["--name=last"]);
+            .expect("Slurm's daemons are installed");
+        std::thread::spawn(move || daemon.wait());
     }
 
-    fn controller(&self) -> Option<i32> {
-        let text = std::fs::read_to_string(self.folder.join("run/slurmctld.pid")).ok()?;
-        text.trim().parse().ok().filter(|pid| alive(*pid))
+    /// Tasks on a node, by what Slurm put into their environment, and who watches over them.
+    fn processes_on(&self, node: &str) -> Vec<i32> {
+        let own = format!("SLURMD_NODENAME={node}");
+        let is_task = |pid: &i32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == own.as_bytes())
+        };
+        let tasks: Vec<i32> = processes_of(&self.folder).into_iter().filter(is_task).collect();
+        let is_watcher = |pid: &i32| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim() == "slurmstepd"
+        };
+        let watchers: Vec<i32> = tasks.iter().filter_map(|pid| parent_of(*pid)).filter(is_watcher).collect();
+        watchers.into_iter().chain(tasks).collect()
     }
 
-    fn configure(&self) {
+    fn configure(&self, timeout: Duration) {
         let folder = &self.folder;
         let make = |path: &Path| std::fs::create_dir_all(path).expect("the folder is ours");
-        for name in ["run", "log", "state", "dev"] {
+        for name in ["run", "log", "state", "dev", "hidden", "node"] {
             make(&folder.join(name));
         }
         for path in [folder.clone(), folder.join("run")] {
@@ -150,7 +238,7 @@ impl SlurmRig {
         }
         let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("a file");
         write("gres.conf", gres_conf(folder));
-        write("slurm.conf", slurm_conf(folder));
+        write("slurm.conf", slurm_conf(folder, timeout));
     }
 
     fn watch(&self) {
@@ -158,6 +246,7 @@ impl SlurmRig {
             .args(["-c", WATCH, "sh"])
             .arg(&self.folder)
             .arg(Self::NODES.to_string())
+            .arg(if self.disks == Disks::Apart { "apart" } else { "" })
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -184,6 +273,16 @@ impl SlurmRig {
     }
 }
 
+/// The name of a node's daemon's file in `run/`.
+fn slurmd(node: &str) -> String {
+    format!("slurmd-{node}")
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
@@ -204,10 +303,10 @@ fn gres_conf(folder: &Path) -> String {
     )
 }
 
-fn slurm_conf(folder: &Path) -> String {
+fn slurm_conf(folder: &Path, timeout: Duration) -> String {
     let host = nix::unistd::gethostname().expect("a machine has a name").to_string_lossy().into_owned();
     let host = host.split('.').next().unwrap_or_default();
-    let rig = folder.display();
+    let (rig, missed) = (folder.display(), timeout.as_secs());
     // All at once, so that no two are the same.
     let held: Vec<TcpListener> = (0..=SlurmRig::NODES)
         .map(|_| TcpListener::bind("127.0.0.1:0").expect("there are free ports"))
@@ -250,7 +349,7 @@ fn slurm_conf(folder: &Path) -> String {
          MinJobAge=30\n\
          MessageTimeout=60\n\
          SlurmctldTimeout=300\n\
-         SlurmdTimeout=300\n\
+         SlurmdTimeout={missed}\n\
          InactiveLimit=0\n\
          KillWait=2\n\
          SlurmctldDebug=error\n\

@@ -1,9 +1,11 @@
 #!/bin/sh
+# With a third word, nodes see the folders `hidden` and `node` of $1 as empty ones of their own: they share no disk there.
 # Runs munge, slurmctld and slurmds in the folder $1 until its input ends, then ends them and removes the folder.
 # The daemons must be started by these names: under Debian's own (slurmctld-wlm) Slurm 22.05 ignores all Gres lines.
 trap '' INT HUP
 rig=$1
 nodes=$2
+disks=$3
 PATH="$PATH:/usr/sbin:/sbin"
 export SLURM_CONF="$rig/slurm.conf"
 munged --foreground --key-file="$rig/munge.key" --socket="$rig/run/munge.socket" --pid-file="$rig/run/munged.pid" \
@@ -13,7 +15,13 @@ until [ -S "$rig/run/munge.socket" ]; do kill -0 "$daemons" || exit 1; sleep 0.0
 slurmctld -D -c -f "$SLURM_CONF" </dev/null >/dev/null 2>&1 &
 node=1
 while [ "$node" -le "$nodes" ]; do
-  slurmd -D -N "n$node" -f "$SLURM_CONF" </dev/null >/dev/null 2>&1 &
+  if [ -n "$disks" ]; then
+    # shellcheck disable=SC2016 # the inner shell's own
+    unshare --mount sh -c 'mount -t tmpfs none "$1/hidden" && mount -t tmpfs none "$1/node" &&
+      exec slurmd -D -N "$2" -f "$SLURM_CONF"' sh "$rig" "n$node" </dev/null >/dev/null 2>&1 &
+  else
+    slurmd -D -N "n$node" -f "$SLURM_CONF" </dev/null >/dev/null 2>&1 &
+  fi
   daemons="$! $daemons"
   node=$((node + 1))
 done
@@ -27,9 +35,11 @@ while [ "$turns" -lt 50 ] && [ -n "$(timeout 5 squeue --noheader --format=%i 2>/
   turns=$((turns + 1))
 done
 controller="$(cat "$rig/run/slurmctld.pid" 2>/dev/null)"
-for pid in $controller $daemons; do kill "$pid" 2>/dev/null; done
+# Nodes' daemons that a test started again are no children of ours.
+nodes="$(cat "$rig"/run/slurmd-*.pid 2>/dev/null)"
+for pid in $controller $nodes $daemons; do kill "$pid" 2>/dev/null; done
 wait
-# One that a test started again is no child of ours, and writes its state down when it ends.
+# The controller, where a test started it again, writes its state down when it ends.
 turns=0
 while [ "$turns" -lt 200 ] && [ -n "$controller" ] && kill -0 "$controller" 2>/dev/null; do
   sleep 0.05

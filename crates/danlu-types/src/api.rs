@@ -3,6 +3,7 @@
 mod accounts;
 mod attempt;
 mod cluster;
+mod courier;
 mod explanation;
 mod files;
 mod keys;
@@ -27,6 +28,10 @@ pub use accounts::{
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
     AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
+};
+pub use courier::{
+    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,
+    TreePut, TreeQuery,
 };
 pub use explanation::{Explanation, ForeignHolder, Holder, Offer, QuotaUse, StartEstimate, Supply};
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};

@@ -10,6 +10,8 @@ fn main() -> ExitCode {
     match (first.as_deref().and_then(|first| first.to_str()), second) {
         (Some("launch-workers"), _) => danlu_launch::serve(),
         (Some("slurm-worker"), Some(folder)) => danlu_launch::run_in_allocation(Path::new(&folder)),
+        (Some("slurm-claim"), Some(server)) => danlu_courier::claim(server, arguments),
+        (Some("slurm-courier"), Some(server)) => danlu_courier::run(server, arguments),
         (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
         _ => danlu_cli::main(),
     }

@@ -759,6 +759,164 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/courier/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim an allocation
+         * @description The first process of the cluster's job that asks gets it; all others run nothing.
+         */
+        post: operations["claim"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/allocations/{allocation}/files/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fetch a file of an allocation
+         * @description `order.json` or `granted`.
+         */
+        get: operations["allocation_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/workers/{worker}/news": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Hear what a worker has to hear
+         * @description Answered at once where there is something new, and otherwise as soon as there is, or after a while.
+         */
+        get: operations["worker_news"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/workers/{worker}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Fetch the job's code */
+        get: operations["worker_code"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/programs/{digest}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Fetch the program that runs on nodes */
+        get: operations["node_program"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/workers/{worker}/trees/{area}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List a job's outputs or checkpoints */
+        get: operations["list_tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/workers/{worker}/files/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fetch a file that a worker's launcher reads
+         * @description `launch.json` or `secrets.json`.
+         */
+        get: operations["fetch_worker_file"];
+        /**
+         * Bring a file of a worker's, or what is new of it
+         * @description Files that grow are sent in pieces with their `offset`. The answer says how much is here; what would leave a gap is not
+         *     taken.
+         */
+        put: operations["bring_worker_file"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/courier/workers/{worker}/trees/{area}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Fetch a file of a job's outputs or checkpoints */
+        get: operations["fetch_from_tree"];
+        /**
+         * Bring a piece of a job's outputs or checkpoints
+         * @description A file is put in place with its last byte. The answer says how much of it is here.
+         */
+        put: operations["bring_to_tree"];
+        post?: never;
+        /** Remove something from a job's outputs or checkpoints */
+        delete: operations["remove_from_tree"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/whoami": {
         parameters: {
             query?: never;
@@ -1335,6 +1493,24 @@ export interface components {
          * @example 64Gi
          */
         Bytes: string;
+        /** @description A job of the cluster's has begun and wants to run an allocation. */
+        ClaimRequest: {
+            /** @description The name of the allocation's folder: `1.slurm.0`. */
+            allocation: string;
+            /** @description What the cluster says that it gave. */
+            granted?: string;
+            /**
+             * Format: int64
+             * @description The number of the job in the cluster.
+             */
+            job: number;
+            /** @description Made up by the script's process: who asks twice gets the same answer, and a job that is run again another. */
+            nonce: string;
+        };
+        ClaimView: {
+            /** @description If not, another has it, and nothing is to be run. */
+            claimed: boolean;
+        };
         /** @description An uploaded code snapshot. */
         CodeView: {
             /** @description `sha256:…` of the packed snapshot. */
@@ -1350,6 +1526,16 @@ export interface components {
         CordonRequest: {
             /** @description Shown wherever the node is. */
             why: string;
+        };
+        /** @description What a worker on a node has to hear. */
+        CourierNews: {
+            /** @description What the workers of its gang say of themselves, by the names of the files; once all have, or some are late. */
+            gang?: {
+                [key: string]: string;
+            };
+            /** @description The worker is to end, within this time. */
+            stop?: string | null;
+            version: string;
         };
         /**
          * @description a number of cores, such as `8`, `0.5` or `500m`
@@ -1521,6 +1707,11 @@ export interface components {
         };
         /** @enum {string} */
         FileKind: "folder" | "file" | "other";
+        /** @description How much of a file the server has: the sender goes on from there. */
+        FileSize: {
+            /** Format: int64 */
+            size: number;
+        };
         FindingCounts: {
             /** @description Files that were left as they were. */
             broken: number;
@@ -2412,6 +2603,25 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_TreeEntry: {
+            items: {
+                executable: boolean;
+                kind: components["schemas"]["TreeKind"];
+                /** Format: date-time */
+                modified_at: string;
+                /** @description From the area's own folder on, with `/` between names. */
+                path: string;
+                /**
+                 * Format: int64
+                 * @description In bytes; 0 for what is no file.
+                 */
+                size: number;
+                /** @description Of a link. */
+                target?: string | null;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_UsagePoint: {
             items: {
                 /** Format: date-time */
@@ -2843,6 +3053,28 @@ export interface components {
             /** @description Administrators may leave it out for others. */
             code?: string | null;
         };
+        /**
+         * @description A folder of the job's that travels as a whole.
+         * @enum {string}
+         */
+        TreeArea: "output" | "checkpoint";
+        TreeEntry: {
+            executable: boolean;
+            kind: components["schemas"]["TreeKind"];
+            /** Format: date-time */
+            modified_at: string;
+            /** @description From the area's own folder on, with `/` between names. */
+            path: string;
+            /**
+             * Format: int64
+             * @description In bytes; 0 for what is no file.
+             */
+            size: number;
+            /** @description Of a link. */
+            target?: string | null;
+        };
+        /** @enum {string} */
+        TreeKind: "file" | "folder" | "link";
         /** @description The cluster at one moment. */
         UsagePoint: {
             /** Format: date-time */
@@ -4726,6 +4958,376 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    claim: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimView"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    allocation_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                allocation: string;
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    worker_news: {
+        parameters: {
+            query?: {
+                /** @description The version of the last news; answered as soon as there is another. */
+                since?: string;
+            };
+            header?: never;
+            path: {
+                worker: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CourierNews"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    worker_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    node_program: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                digest: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tree: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker: number;
+                area: components["schemas"]["TreeArea"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TreeEntry"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fetch_worker_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker: number;
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    bring_worker_file: {
+        parameters: {
+            query?: {
+                /** @description Where in a file that grows the body begins; absent for files that are put in place whole. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                worker: number;
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileSize"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fetch_from_tree: {
+        parameters: {
+            query: {
+                path: string;
+                /** @description Where to begin to read. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                worker: number;
+                area: components["schemas"]["TreeArea"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    bring_to_tree: {
+        parameters: {
+            query: {
+                path: string;
+                kind?: components["schemas"]["TreeKind"];
+                /** @description Where in the file the body begins. */
+                offset?: number;
+                /** @description Of the whole file: with its last byte it is put in place. */
+                size?: number;
+                modified_at: string;
+                executable?: boolean;
+                /** @description Of a link. */
+                target?: string;
+            };
+            header?: never;
+            path: {
+                worker: number;
+                area: components["schemas"]["TreeArea"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileSize"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_from_tree: {
+        parameters: {
+            query: {
+                path: string;
+                /** @description Where to begin to read. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                worker: number;
+                area: components["schemas"]["TreeArea"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description What is wrong; `code` tells problems apart */
             default: {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
+use danlu_core::slurm::SlurmSettings;
 use danlu_server::{EngineChoice, Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
 use danlu_types::Span;
 use danlu_types::account::Registration;
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     /// A PostgreSQL database instead of the embedded SQLite
     #[arg(long, value_name = "URL")]
     database: Option<String>,
-    /// Where workers run: as processes of this machine, or in a Slurm cluster whose nodes see the data folder by the same path
+    /// Where workers run: as processes of this machine, or in a Slurm cluster
     #[arg(long, value_enum, default_value = "local", value_name = "ENGINE")]
     engine: EngineName,
     /// How the Slurm cluster is to be used, in YAML or JSON: `partition`, `account`, `qos`, `gres`, `options` and others
@@ -146,14 +147,28 @@ fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
     if arguments.simulate.is_some() {
         return refused("`--simulate` is of the local engine only", "Slurm says itself which nodes it has");
     }
-    if arguments.unix_users.is_some() {
-        return refused(
-            "`--unix-users` is of the local engine only as yet",
-            "without it, all jobs are submitted to Slurm by the server's own user",
-        );
+    let settings =
+        arguments.slurm.as_deref().map(|file| read::<SlurmSettings>("Slurm settings", file)).transpose()?;
+    let settings = settings.unwrap_or_default();
+    match &arguments.unix_users {
+        Some(UnixUsers::Range(_)) => {
+            return refused(
+                "Slurm's nodes do not know users that Danlu makes up",
+                "use `--unix-users same-name`",
+            );
+        }
+        Some(UnixUsers::SameName) if settings.shared => {
+            return refused(
+                "jobs run as users of their own only where nodes share no disk with the server",
+                "set `shared: false` and `server` in the file of `--slurm`: see docs/guide/slurm.md",
+            );
+        }
+        Some(UnixUsers::SameName) | None => {}
     }
-    let settings = arguments.slurm.as_deref().map(|file| read("Slurm settings", file)).transpose()?;
-    Ok(EngineChoice::Slurm(settings.unwrap_or_default()))
+    match settings.objection() {
+        Some(objection) => refused(objection.what, objection.hint),
+        None => Ok(EngineChoice::Slurm(Box::new(settings))),
+    }
 }
 
 fn read<T: DeserializeOwned>(what: &str, file: &Path) -> Result<T, Failure> {

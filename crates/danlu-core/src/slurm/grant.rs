@@ -110,7 +110,7 @@ mod tests {
         };
         let workers = (0..6).map(worker).collect();
         let (name, workspace) = ("x".to_owned(), "default".to_owned());
-        Order { name, workspace, workers, cpus: Cpus::whole(1), memory: None, max_time: None }
+        Order { name, workspace, user: None, workers, cpus: Cpus::whole(1), memory: None, max_time: None }
     }
 
     fn shown(order: &Order, details: &str, visible: Option<&str>) -> String {

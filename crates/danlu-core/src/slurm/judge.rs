@@ -19,6 +19,10 @@ pub struct Evidence<'a> {
     /// The number of its job, once there is one.
     pub submitted: Option<u64>,
     pub slurm: Answer<'a>,
+    /// The worker's node.
+    pub node: &'a str,
+    /// Of the job's nodes, those that did not answer Slurm when the job was seen to have lost one.
+    pub away: &'a [String],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +46,8 @@ pub enum Judgement {
 }
 
 pub fn judge(evidence: Evidence<'_>) -> Judgement {
-    let Evidence { running, told_to_stop, stopped_by_slurm, submitted, slurm } = evidence;
+    let Evidence { running, told_to_stop, stopped_by_slurm, submitted, slurm, node, away } = evidence;
+    let is_away = away.iter().any(|name| name == node);
     let Some(id) = submitted else {
         // What was never submitted is not submitted any more once an order lies there.
         return if told_to_stop { Judgement::Ended(WorkerExit::Stopped) } else { Judgement::AsBefore };
@@ -63,12 +68,25 @@ pub fn judge(evidence: Evidence<'_>) -> Judgement {
             JobState::Waiting if !running => Judgement::Waiting,
             JobState::Waiting | JobState::Alive => Judgement::AsBefore,
             JobState::Completed => Judgement::Awaited,
+            // Slurm ends the whole job. Another of its workers was on the lost node and is to be blamed, not this one, whose
+            // node would be avoided for it: it ends when the gang is told to.
+            JobState::Over(Ending::NodeFailed) if !away.is_empty() && !is_away && !told_to_stop => {
+                Judgement::AsBefore
+            }
             JobState::Over(ending) => {
-                let (cause, mut what) = meaning(*ending);
-                if stopped_by_slurm && *ending == Ending::Failed {
+                let (cause, what) = match ending {
                     // `srun` ends all of them when one ends badly.
-                    what = "lost the launcher of another worker";
-                }
+                    Ending::Failed if stopped_by_slurm => {
+                        (FailureCause::LauncherLost, "lost the launcher of another worker".to_owned())
+                    }
+                    Ending::NodeFailed if is_away => {
+                        (FailureCause::NodeLost, format!("lost its node {node}"))
+                    }
+                    ending => {
+                        let (cause, what) = meaning(*ending);
+                        (cause, what.to_owned())
+                    }
+                };
                 let reason = match job.reason.as_str() {
                     "" | "None" => String::new(),
                     reason => format!(" ({reason})"),
@@ -84,7 +102,7 @@ fn meaning(ending: Ending) -> (FailureCause, &'static str) {
         Ending::Cancelled => (FailureCause::LauncherLost, "was cancelled, and not by Danlu"),
         Ending::Failed => (FailureCause::LauncherLost, "failed before its launcher had said how it ended"),
         Ending::TimedOut => (FailureCause::TimeLimit, "ran longer than Slurm lets it"),
-        Ending::NodeFailed => (FailureCause::NodeLost, "lost a node"),
+        Ending::NodeFailed => (FailureCause::NodeLost, "lost a node, which is back"),
         Ending::Preempted => (FailureCause::NodeLost, "was preempted by Slurm"),
         Ending::OutOfMemory => (FailureCause::OutOfMemory, "used more memory than Slurm lets it"),
     }
@@ -126,8 +144,19 @@ mod tests {
             reason: reason.to_owned(),
         };
         let slurm = Answer::Listed(&job);
-        judge(Evidence { running, told_to_stop, stopped_by_slurm: false, submitted: Some(17), slurm })
+        let evidence = Evidence { running, told_to_stop, slurm, ..EVIDENCE };
+        judge(evidence)
     }
+
+    const EVIDENCE: Evidence<'static> = Evidence {
+        running: true,
+        told_to_stop: false,
+        stopped_by_slurm: false,
+        submitted: Some(17),
+        slurm: Answer::None,
+        node: "n1",
+        away: &[],
+    };
 
     #[test]
     fn every_state_of_slurms_has_a_meaning() {
@@ -169,8 +198,8 @@ mod tests {
         CANCELLED: LauncherLost: Slurm's job 17 was cancelled, and not by Danlu (NodeDown)
         TIMEOUT: TimeLimit: Slurm's job 17 ran longer than Slurm lets it (NodeDown)
         DEADLINE: TimeLimit: Slurm's job 17 ran longer than Slurm lets it (NodeDown)
-        NODE_FAIL: NodeLost: Slurm's job 17 lost a node (NodeDown)
-        BOOT_FAIL: NodeLost: Slurm's job 17 lost a node (NodeDown)
+        NODE_FAIL: NodeLost: Slurm's job 17 lost a node, which is back (NodeDown)
+        BOOT_FAIL: NodeLost: Slurm's job 17 lost a node, which is back (NodeDown)
         PREEMPTED: NodeLost: Slurm's job 17 was preempted by Slurm (NodeDown)
         OUT_OF_MEMORY: OutOfMemory: Slurm's job 17 used more memory than Slurm lets it (NodeDown)
         REVOKED: LauncherLost: Slurm's job 17 was cancelled, and not by Danlu (NodeDown)
@@ -180,15 +209,29 @@ mod tests {
 
     #[test]
     fn silence_is_no_proof() {
-        let evidence = |slurm| Evidence {
-            running: true,
-            told_to_stop: false,
-            stopped_by_slurm: false,
-            submitted: Some(17),
-            slurm,
-        };
+        let evidence = |slurm| Evidence { slurm, ..EVIDENCE };
         assert_eq!(judge(evidence(Answer::None)), Judgement::AsBefore);
         assert!(matches!(judge(evidence(Answer::Denied)), Judgement::Ended(WorkerExit::Failed(_))));
+    }
+
+    #[test]
+    fn of_a_gang_that_lost_a_node_the_worker_there_is_blamed_and_the_others_wait_for_their_orders() {
+        let job = QueuedJob {
+            id: 17,
+            state: JobState::parse("NODE_FAIL"),
+            name: String::new(),
+            reason: "NodeDown".to_owned(),
+        };
+        let slurm = Answer::Listed(&job);
+        let away = ["n2".to_owned()];
+        let on = |node, told_to_stop| judge(Evidence { slurm, node, told_to_stop, away: &away, ..EVIDENCE });
+        assert_eq!(on("n1", false), Judgement::AsBefore);
+        assert_eq!(on("n1", true), Judgement::Ended(WorkerExit::Stopped));
+        let Judgement::Ended(WorkerExit::Failed(lost)) = on("n2", false) else { panic!("it is lost") };
+        assert_eq!(
+            (lost.cause, lost.detail.as_str()),
+            (FailureCause::NodeLost, "Slurm's job 17 lost its node n2 (NodeDown)")
+        );
     }
 
     #[test]
@@ -196,13 +239,7 @@ mod tests {
         for state in ["CANCELLED", "FAILED", "NODE_FAIL"] {
             assert_eq!(judged(state, "None", false, true), Judgement::Ended(WorkerExit::Stopped), "{state}");
         }
-        let never = Evidence {
-            running: false,
-            told_to_stop: true,
-            stopped_by_slurm: false,
-            submitted: None,
-            slurm: Answer::None,
-        };
+        let never = Evidence { running: false, told_to_stop: true, submitted: None, ..EVIDENCE };
         assert_eq!(judge(never), Judgement::Ended(WorkerExit::Stopped));
     }
 

@@ -52,6 +52,9 @@ const NOT_USABLE: [&str; 11] = [
     "FUTURE",
 ];
 
+/// Those in which what ran there is gone, or nobody knows.
+const AWAY: [&str; 6] = ["DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "POWERED_DOWN", "UNKNOWN"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRecord {
     pub name: String,
@@ -65,6 +68,13 @@ pub struct NodeRecord {
     /// `IDLE`, `DRAIN`; a star for one that does not answer is written out.
     pub states: Vec<String>,
     pub reason: Option<String>,
+}
+
+impl NodeRecord {
+    /// Whether what ran there can have been lost.
+    pub fn is_away(&self) -> bool {
+        self.states.iter().any(|state| AWAY.contains(&state.as_str()))
+    }
 }
 
 /// What of a node's devices is which resource of Slurm's: devices are counted through, resources each from 0.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::SlurmSettings;
 use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIM_FOLDER, GRANTED_FILE};
+use crate::launch::UnixUser;
 
 /// What is submitted as one job of Slurm's: workers of one attempt, on nodes that have equally many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Order {
     pub name: String,
     #[serde(default)]
     pub workspace: String,
+    /// Who submits it, where that is not the server's own user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UnixUser>,
     pub workers: Vec<OrderedWorker>,
     pub cpus: Cpus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +101,12 @@ impl Order {
         self.workers.iter().filter(|worker| worker.node == node).collect()
     }
 
+    /// Which GPUs are ours Slurm says in the environment; of all else it has to be asked.
+    pub(super) fn asks_what_was_granted(&self) -> bool {
+        let is_gpu = |need: &GresNeed| need.label.split(':').next() == Some("gpu");
+        self.workers.iter().flat_map(|worker| &worker.needs).any(|need| !is_gpu(need))
+    }
+
     fn workers_per_node(&self) -> usize {
         self.workers.len() / self.nodes().len().max(1)
     }
@@ -105,12 +115,14 @@ impl Order {
 /// The arguments of `sbatch`, without the script.
 pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec<String> {
     let (nodes, per_node) = (order.nodes(), order.workers_per_node());
+    // A path that the node does not have would fail the job before its script runs.
+    let output = if settings.shared { folder.join(ALLOCATION_LOG) } else { PathBuf::from("/dev/null") };
     let mut arguments = vec![
         "--parsable".to_owned(),
         format!("--job-name={}", order.name),
         "--comment=danlu".to_owned(),
         // `%` begins a pattern there.
-        format!("--output={}", folder.join(ALLOCATION_LOG).display().to_string().replace('%', "%%")),
+        format!("--output={}", output.display().to_string().replace('%', "%%")),
         "--open-mode=append".to_owned(),
         "--chdir=/".to_owned(),
         // Another attempt is Danlu's to make: Slurm would run the same one again.
@@ -164,10 +176,7 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
     let folder = quoted(&folder.display().to_string());
     let program: Vec<String> = worker.iter().map(|word| quoted(word)).collect();
     let program = program.join(" ");
-    // Which GPUs are ours Slurm says in the environment; of all else it has to be asked.
-    let is_gpu = |need: &GresNeed| need.label.split(':').next() == Some("gpu");
-    let asks = order.workers.iter().flat_map(|worker| &worker.needs).any(|need| !is_gpu(need));
-    let ask = if asks {
+    let ask = if order.asks_what_was_granted() {
         format!(
             "# Which devices of each node are ours.\n\
              scontrol --details show job \"$SLURM_JOB_ID\" > {GRANTED_FILE} 2>&1\n"
@@ -179,14 +188,7 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
         // Already where it is to run: a step of its own would cost the controller three more messages.
         format!("exec {program} {folder}")
     } else {
-        format!(
-            "exec srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes={} --ntasks={} \
-             --ntasks-per-node={} --cpus-per-task={} {program} {folder}",
-            order.nodes().len(),
-            order.workers.len(),
-            order.workers_per_node(),
-            whole_cpus(order.cpus),
-        )
+        format!("exec {} {program} {folder}", step(order))
     };
     format!(
         "#!/bin/sh\n\
@@ -199,8 +201,20 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
     )
 }
 
+/// The step that starts one process for each worker.
+pub(super) fn step(order: &Order) -> String {
+    format!(
+        "srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes={} --ntasks={} \
+         --ntasks-per-node={} --cpus-per-task={}",
+        order.nodes().len(),
+        order.workers.len(),
+        order.workers_per_node(),
+        whole_cpus(order.cpus),
+    )
+}
+
 /// For a shell, whatever is in it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
@@ -235,6 +249,7 @@ mod tests {
         Order {
             name: "danlu-7.1-ab".to_owned(),
             workspace: "vision".to_owned(),
+            user: None,
             workers,
             cpus,
             memory,

@@ -29,6 +29,13 @@ pub struct SlurmSettings {
     pub poll: Span,
     /// Further options for `sbatch`, such as `--reservation=night`.
     pub options: Vec<String>,
+    /// Whether nodes see the data folder by the same path. If not, a courier on each node carries what workers read and
+    /// write to and from the server.
+    pub shared: bool,
+    /// Where nodes reach the server; needed where nothing is shared.
+    pub server: Option<String>,
+    /// A folder of each node's own, for the workers that it runs where nothing is shared; made if need be.
+    pub work: PathBuf,
 }
 
 impl Default for SlurmSettings {
@@ -44,11 +51,43 @@ impl Default for SlurmSettings {
             configuration: None,
             poll: Span::from_seconds(2),
             options: Vec::new(),
+            shared: true,
+            server: None,
+            work: PathBuf::from("/var/tmp/danlu"),
         }
     }
 }
 
+/// Settings that contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsObjection {
+    pub what: &'static str,
+    pub hint: &'static str,
+}
+
 impl SlurmSettings {
+    /// What is wrong with them, if anything.
+    pub fn objection(&self) -> Option<SettingsObjection> {
+        if self.shared {
+            return None;
+        }
+        let is_address = |server: &String| server.starts_with("http://") || server.starts_with("https://");
+        let (what, hint) = match &self.server {
+            None => (
+                "nodes that share no disk with the server have to know where it is",
+                "add `server: https://HOST:PORT`, as the nodes reach it",
+            ),
+            Some(server) if !is_address(server) => {
+                ("`server` is no address", "write `http://HOST:PORT` or `https://HOST:PORT`")
+            }
+            Some(_) if !self.work.is_absolute() => {
+                ("`work` is no absolute path", "name a folder of the nodes' own, such as `/var/tmp/danlu`")
+            }
+            Some(_) => return None,
+        };
+        Some(SettingsObjection { what, hint })
+    }
+
     /// The account that a workspace's jobs are submitted to.
     pub fn account(&self, workspace: &str) -> Option<&String> {
         self.workspaces.get(workspace).and_then(|own| own.account.as_ref()).or(self.account.as_ref())
@@ -91,6 +130,31 @@ pub struct GresRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nodes_without_a_shared_disk_need_is_asked_for() {
+        let unshared = |server: Option<&str>, work: &str| SlurmSettings {
+            shared: false,
+            server: server.map(str::to_owned),
+            work: work.into(),
+            ..SlurmSettings::default()
+        };
+        let objection = |settings: SlurmSettings| settings.objection().map_or("none", |it| it.what);
+        let shown = [
+            objection(SlurmSettings::default()),
+            objection(unshared(None, "/var/tmp/danlu")),
+            objection(unshared(Some("head:8080"), "/var/tmp/danlu")),
+            objection(unshared(Some("http://head:8080"), "danlu")),
+            objection(unshared(Some("http://head:8080"), "/var/tmp/danlu")),
+        ];
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        none
+        nodes that share no disk with the server have to know where it is
+        `server` is no address
+        `work` is no absolute path
+        none
+        ");
+    }
 
     #[test]
     fn a_workspace_has_an_account_of_its_own_or_everybodys() {

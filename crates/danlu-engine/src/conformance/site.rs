@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,35 +9,33 @@ use std::time::{Duration, Instant};
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
-    Folders, GANG_TIMEOUT, Gang, LaunchFile, LaunchOptions, LauncherStatus, Limits, RankPlan, RunLayout,
-    STATUS_FILE,
+    Folders, GANG_TIMEOUT, Gang, LaunchFile, LaunchOptions, Limits, RankPlan, RunLayout,
 };
-use danlu_core::log;
-use danlu_device::cgroup::{self, Groups};
-use danlu_device::process;
-use danlu_types::api::LogStream;
 use danlu_types::{
     AttemptNumber, Bytes, Cpus, Device, DeviceKind, Framework, Health, JobId, NodeName, Rank, Span, Topology,
     Wiring, WorkerId, WorkerIndex,
 };
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
+use super::ground::{Ground, Machine};
+use super::program::{Place, Program};
 use crate::{Engine, Seen, Which};
 
 /// How long anything may take on a busy machine before a test gives up on it.
 const DEADLINE: Duration = Duration::from_mins(1);
-const PAUSE: Duration = Duration::from_millis(3);
 /// Where a cluster's nodes count their Ascend devices from.
 const FIRST_ASCEND: u32 = 8;
+
+type LoseNode = Box<dyn Fn(&NodeName) + Send + Sync>;
 
 /// A data folder on which engines are opened, one after the other as servers come and go.
 pub struct Site {
     layout: RunLayout,
     open: Box<dyn Fn() -> Arc<dyn Engine> + Send + Sync>,
+    ground: Arc<dyn Ground>,
     jobs: AtomicU64,
     nodes: Vec<NodeName>,
     scheduling: Scheduling,
+    lose_node: Option<LoseNode>,
 }
 
 /// Who decides what a worker gets once Danlu has placed it.
@@ -49,6 +46,8 @@ pub enum Scheduling {
     /// A cluster's own scheduler: it chooses among a node's devices, and starts a gang when it is whole. Its nodes have
     /// eight NVIDIA devices or more, and behind them as many of Ascend's.
     Theirs,
+    /// All of it is imagined: devices as planned, gangs when they are whole.
+    Simulated,
 }
 
 impl fmt::Debug for Site {
@@ -65,6 +64,10 @@ pub struct Draft {
     pub ranks: u32,
     pub command: String,
     pub devices: Vec<Device>,
+    pub memory: Option<Bytes>,
+    pub max_time: Option<Span>,
+    /// Which attempt of the job it is.
+    pub attempt: u32,
     pub layout: RunLayout,
     /// The workers' nodes, in turn.
     pub nodes: Vec<NodeName>,
@@ -73,24 +76,7 @@ pub struct Draft {
 impl Drop for Site {
     /// Leaves the machine as it was, also after a failed test: no launcher, no rank, no cgroup.
     fn drop(&mut self) {
-        let live = fs::read_dir(self.layout.live_folder()).into_iter().flatten().flatten();
-        let workers = live.filter_map(|entry| entry.file_name().to_str()?.parse::<WorkerId>().ok());
-        for worker in workers {
-            let status = fs::read(self.layout.run_folder(worker).join(STATUS_FILE)).unwrap_or_default();
-            let Some(status) = LauncherStatus::last_in(&status) else { continue };
-            if status.launcher.pid > 1 && process::is_alive(status.launcher) {
-                let _ = kill(Pid::from_raw(status.launcher.pid), Signal::SIGKILL);
-            }
-        }
-        let worker = WorkerId { job: JobId(0), attempt: AttemptNumber(0), worker: WorkerIndex(0) };
-        let name = cgroup::worker_group_name(&self.layout.data, worker);
-        let all_of_the_site = name.split('/').next().and_then(|all| cgroup::open(&Groups::detect(), all));
-        if let Some(group) = all_of_the_site {
-            let deadline = Instant::now() + Duration::from_secs(1);
-            while group.kill().and_then(|()| group.remove()).is_err() && Instant::now() < deadline {
-                std::thread::sleep(PAUSE);
-            }
-        }
+        self.ground.clear();
     }
 }
 
@@ -98,19 +84,60 @@ impl Site {
     /// `open` makes an engine on `data`, as a server does when it starts; it may be called many times, but never while
     /// an earlier engine is in use.
     pub fn new(data: PathBuf, open: impl Fn() -> Arc<dyn Engine> + Send + Sync + 'static) -> Self {
+        let layout = RunLayout { data };
+        Self::above(Arc::new(Machine { layout: layout.clone() }), layout, open)
+    }
+
+    /// The same where there is no such folder.
+    pub fn above(
+        ground: Arc<dyn Ground>,
+        layout: RunLayout,
+        open: impl Fn() -> Arc<dyn Engine> + Send + Sync + 'static,
+    ) -> Self {
         Site {
-            layout: RunLayout { data },
+            layout,
             open: Box::new(open),
+            ground,
             jobs: AtomicU64::new(1),
             nodes: vec![NodeName("here".to_owned())],
             scheduling: Scheduling::Ours,
+            lose_node: None,
         }
+    }
+
+    /// With these nodes, of which `lose` takes one away for good.
+    #[must_use]
+    pub fn with_nodes_to_lose(
+        mut self,
+        nodes: Vec<NodeName>,
+        lose: impl Fn(&NodeName) + Send + Sync + 'static,
+    ) -> Self {
+        self.nodes = nodes;
+        self.lose_node = Some(Box::new(lose));
+        self
+    }
+
+    /// Takes a node away, with all that runs there.
+    pub fn lose_node(&self, node: &NodeName) {
+        let lose = self.lose_node.as_ref().expect("a site for losses has nodes to lose");
+        lose(node);
+    }
+
+    pub fn ground(&self) -> &dyn Ground {
+        &*self.ground
     }
 
     /// The same with a cluster's own scheduler, on these nodes.
     #[must_use]
     pub fn on_cluster(mut self, nodes: Vec<NodeName>) -> Self {
         (self.nodes, self.scheduling) = (nodes, Scheduling::Theirs);
+        self
+    }
+
+    /// The same where all of it is imagined.
+    #[must_use]
+    pub fn simulated(mut self) -> Self {
+        self.scheduling = Scheduling::Simulated;
         self
     }
 
@@ -143,7 +170,12 @@ impl Site {
         &self.layout
     }
 
-    /// A new job of one worker with one rank that runs `command` under a shell.
+    /// A new job of one worker with one rank.
+    pub fn job(&self, program: &Program) -> Draft {
+        self.draft(&self.ground.command(program))
+    }
+
+    /// The same of a command of the engine's own; for tests of one engine.
     pub fn draft(&self, command: &str) -> Draft {
         let job = JobId(self.jobs.fetch_add(1, Ordering::Relaxed));
         Draft { nodes: self.nodes.clone(), ..Draft::new(&self.layout, job, command) }
@@ -157,7 +189,7 @@ impl Site {
                 return answer;
             }
             assert!(Instant::now() < deadline, "waited {DEADLINE:?} in vain until {what}");
-            tokio::time::sleep(PAUSE).await;
+            self.ground.pass().await;
         }
     }
 
@@ -187,9 +219,8 @@ impl Site {
 
     /// Waits for a file that a worker writes into its job's output folder, and returns its text without blanks around.
     pub async fn until_written(&self, job: JobId, name: &str) -> String {
-        let path = self.layout.output_folder(job).join(name);
         self.until("the worker writes its file", async || {
-            fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'))
+            self.ground.file(job, Place::Output, name).filter(|text| text.ends_with('\n'))
         })
         .await
         .trim()
@@ -198,14 +229,7 @@ impl Site {
 
     /// The lines that a rank printed, from its log.
     pub fn printed(&self, worker: WorkerId, rank: u32) -> Vec<String> {
-        let path = self.layout.run_folder(worker).join(log::rank_log_name(Rank(rank)));
-        let bytes = fs::read(&path).expect("every rank has a log");
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let decoded = lines.map(|line| log::decode(line).expect("every line is a record"));
-        decoded
-            .filter(|(_, stream, _)| *stream != LogStream::Danlu)
-            .map(|(_, _, text)| String::from_utf8_lossy(text).into_owned())
-            .collect()
+        self.ground.printed(worker, rank)
     }
 }
 
@@ -213,11 +237,13 @@ impl Draft {
     pub fn new(layout: &RunLayout, job: JobId, command: &str) -> Self {
         let (command, layout) = (command.to_owned(), layout.clone());
         let nodes = vec![NodeName("here".to_owned())];
-        Draft { job, workers: 1, ranks: 1, command, devices: Vec::new(), layout, nodes }
+        let (memory, max_time) = (None, None);
+        let devices = Vec::new();
+        Draft { job, workers: 1, ranks: 1, command, devices, memory, max_time, attempt: 1, layout, nodes }
     }
 
     pub fn worker(&self, index: u32) -> WorkerId {
-        WorkerId { job: self.job, attempt: AttemptNumber(1), worker: WorkerIndex(index) }
+        WorkerId { job: self.job, attempt: AttemptNumber(self.attempt), worker: WorkerIndex(index) }
     }
 
     pub fn launch_file(&self, index: u32) -> LaunchFile {
@@ -235,7 +261,7 @@ impl Draft {
             command: self.command.clone(),
             setup: None,
             working_directory: None,
-            checkpoint: None,
+            checkpoint: Some("checkpoint".into()),
             env: BTreeMap::new(),
             gang: Gang { workers: self.workers, timeout: GANG_TIMEOUT },
             ranks: (0..self.ranks).map(rank).collect(),
@@ -243,8 +269,8 @@ impl Draft {
             devices: self.devices.clone(),
             topology: Topology::default(),
             options: LaunchOptions::default(),
-            limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
-            max_time: None,
+            limits: Limits { cpus: Cpus::whole(1), memory: self.memory, shared_memory: None },
+            max_time: self.max_time,
             grace: Span::from_seconds(30),
             folders: Folders {
                 run: layout.run_folder(worker),

@@ -1,12 +1,15 @@
 //! Slurm's programs, run with a bounded time, a bounded answer and an environment of their own.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use danlu_core::launch::UnixUser;
 use danlu_core::slurm::SlurmSettings;
+use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
@@ -43,6 +46,21 @@ pub(super) struct Programs {
     environment: Vec<(OsString, OsString)>,
 }
 
+/// How a program is run, where that is not as the server's own user with nothing to read.
+#[derive(Debug, Default)]
+pub(super) struct With<'a> {
+    pub(super) user: Option<&'a UnixUser>,
+    /// For its environment: command lines are seen by everybody.
+    pub(super) secret: Option<(&'static str, String)>,
+    pub(super) input: Option<File>,
+}
+
+impl<'a> With<'a> {
+    pub(super) fn user(user: Option<&'a UnixUser>) -> Self {
+        With { user, ..With::default() }
+    }
+}
+
 /// What a program answered.
 #[derive(Debug)]
 pub(super) struct Answered {
@@ -72,22 +90,52 @@ impl Programs {
 
     /// A program of Slurm's, to be started. It is looked for here: where `PATH` is both searched and set for the program,
     /// the standard library forks, and copies the server's page tables each time.
-    pub(super) fn command(&self, program: &str) -> Command {
+    ///
+    /// Root becomes another user by itself; others need leave of `sudo`.
+    pub(super) fn command(&self, program: &str, with: &With<'_>) -> Command {
         let path = match &self.folder {
             Some(folder) => folder.join(program),
             None => on_path(program),
         };
-        let mut command = Command::new(path);
+        let mut command = match with.user {
+            Some(user) if !geteuid().is_root() => {
+                let kept = with.secret.iter().map(|(name, _)| *name).chain(["SLURM_CONF"]);
+                let kept: Vec<&str> = kept.collect();
+                let mut command = Command::new(on_path("sudo"));
+                command.args(["--non-interactive", "--user", &user.name]);
+                command.arg(format!("--preserve-env={}", kept.join(","))).arg("--").arg(path);
+                command
+            }
+            Some(user) => {
+                let mut command = Command::new(path);
+                command.uid(user.uid).gid(user.gid);
+                command
+            }
+            None => Command::new(path),
+        };
         command.env_clear().envs(self.environment.iter().cloned()).current_dir("/").kill_on_drop(true);
+        if let Some(user) = with.user {
+            command.env("USER", &user.name).env("LOGNAME", &user.name).env("HOME", &user.home);
+        }
+        command.envs(with.secret.iter().map(|(name, value)| (*name, value)));
         command
     }
 
     /// Runs it to its end, whatever that is.
     pub(super) async fn run(&self, program: &'static str, arguments: &[String]) -> io::Result<Answered> {
+        self.run_with(program, arguments, With::default()).await
+    }
+
+    async fn run_with(
+        &self,
+        program: &'static str,
+        arguments: &[String],
+        with: With<'_>,
+    ) -> io::Result<Answered> {
         let mut child = self
-            .command(program)
+            .command(program, &with)
             .args(arguments)
-            .stdin(Stdio::null())
+            .stdin(with.input.map_or_else(Stdio::null, Stdio::from))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
@@ -111,7 +159,18 @@ impl Programs {
         program: &'static str,
         arguments: &[String],
     ) -> Result<String, EngineError> {
-        let answered = self.run(program, arguments).await.map_err(|error| EngineError::Cluster {
+        self.ask_with(doing, program, arguments, With::default()).await
+    }
+
+    pub(super) async fn ask_with(
+        &self,
+        doing: &'static str,
+        program: &'static str,
+        arguments: &[String],
+        with: With<'_>,
+    ) -> Result<String, EngineError> {
+        let ran = self.run_with(program, arguments, with).await;
+        let answered = ran.map_err(|error| EngineError::Cluster {
             doing,
             program,
             said: error.to_string(),

@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout, SECRETS_FILE, SECRETS_FOLDER,
-    STOP_FILE, StopOrder,
+    STOP_FILE, StopOrder, UnixUser,
 };
 use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, ORDER_FILE, Order, SUBMITTED_FILE};
 use danlu_types::{WorkerId, WorkerIndex};
@@ -33,13 +34,14 @@ pub(super) struct Reach {
     pub(super) job: Option<u64>,
     pub(super) node: Option<String>,
     pub(super) run: PathBuf,
+    pub(super) order: Option<Order>,
 }
 
 /// What Slurm is to be told after an order was written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Call {
     /// Nothing of the job is wanted any more: away with it unless it has begun.
-    Cancel(u64),
+    Cancel { job: u64, user: Option<UnixUser> },
     /// Its launchers are to look for orders.
     Wake {
         job: u64,
@@ -76,10 +78,6 @@ impl Folders {
         if launch.folders.run != run {
             let text = "its launch file names a run folder outside the engine's data folder";
             return Err(io::Error::new(ErrorKind::InvalidInput, text));
-        }
-        if launch.user.is_some() {
-            let text = "jobs as users of their own are not possible with Slurm yet";
-            return Err(io::Error::new(ErrorKind::Unsupported, text));
         }
         if self.marker(worker).try_exists()? {
             return Ok(());
@@ -143,8 +141,12 @@ impl Folders {
     pub(super) fn order(&self, worker: WorkerId, order: &StopOrder) -> io::Result<Option<Call>> {
         let _guard = self.guard(worker);
         let status = self.status(worker)?;
-        let has_ended = status.is_some_and(|status| matches!(status.phase, LauncherPhase::Ended { .. }));
-        if has_ended || !self.marker(worker).try_exists()? {
+        // One that Slurm has stopped has not ended for us before we have told it to, or know why.
+        let has_ended = status.is_some_and(|status| match status.phase {
+            LauncherPhase::Ended { exit, .. } => exit != WorkerExit::Stopped,
+            LauncherPhase::Preparing | LauncherPhase::Running { .. } => false,
+        });
+        if has_ended || self.verdict(worker)?.is_some() || !self.marker(worker).try_exists()? {
             return Ok(None);
         }
         let run = self.run(worker);
@@ -155,14 +157,16 @@ impl Folders {
         }
         let Some(folder) = self.allocation(worker)? else { return Ok(None) };
         let Some(job) = Self::job_of(&folder)? else { return Ok(None) };
+        let ordered = read_order(&folder)?;
         if Self::is_claimed(&folder)? {
-            let is_script = read_order(&folder)?.is_some_and(|order| order.workers.len() == 1);
+            let is_script = ordered.is_some_and(|ordered| ordered.workers.len() == 1);
             return Ok(Some(Call::Wake { job, is_new, is_script }));
         }
+        let user = ordered.and_then(|ordered| ordered.user);
         // As long as one of the gang is still wanted, the others see their orders when they start.
         let all = self.gang(worker)?.into_iter().map(|other| self.is_told_to_stop(other));
         let all: io::Result<Vec<bool>> = all.collect();
-        Ok(all?.into_iter().all(|told| told).then_some(Call::Cancel(job)))
+        Ok(all?.into_iter().all(|told| told).then_some(Call::Cancel { job, user }))
     }
 
     /// The workers of a worker's attempt.
@@ -175,15 +179,16 @@ impl Folders {
         if !self.marker(worker).try_exists()? {
             return Ok(None);
         }
-        let job = match self.allocation(worker)? {
-            Some(folder) => Self::job_of(&folder)?,
-            None => None,
+        let (job, order) = match self.allocation(worker)? {
+            Some(folder) => (Self::job_of(&folder)?, read_order(&folder)?),
+            None => (None, None),
         };
         Ok(Some(Reach {
             phase: self.status(worker)?.map(|status| status.phase),
             job,
             node: self.launch_file(worker)?.map(|launch| launch.node.0),
             run: self.run(worker),
+            order,
         }))
     }
 

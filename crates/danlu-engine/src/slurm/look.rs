@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
-use danlu_core::launch::{LauncherPhase, LauncherStatus};
+use danlu_core::launch::{LauncherPhase, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
 use danlu_core::slurm::{Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, waiting_sentence};
-use danlu_types::WorkerId;
+use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
 
-use super::folders::{Folders, submitted};
+use super::folders::{Call, Folders, read_order, submitted};
 use super::poll::{Watch, Word};
 use crate::{Observation, Seen, files};
 
@@ -62,24 +62,31 @@ impl Folders {
             return Ok(seen(ended));
         }
         let status = self.status(worker)?;
-        if let (Word::Denied, None, false, Some(folder)) = (&word, &status, told_to_stop, &folder)
+        if let (Word::Denied | Word::LostNode(..), None, false, Some(folder)) =
+            (&word, &status, told_to_stop, &folder)
             && !Self::is_claimed(folder)?
         {
-            // A controller that was killed forgets what it had not saved. Nothing of it ran, so it may be submitted again;
-            // and should we be wrong, the claim lets only one of them run.
+            // A controller that was killed forgets what it had not saved, and one that cannot reach a node gives up. Nothing of
+            // it ran, so it may be submitted again; and should we be wrong, the claim lets only one of them run.
             tracing::warn!(worker.id = %worker, "Slurm has lost the job of worker {worker} before it began");
             files::remove(&folder.join(SUBMITTED_FILE))?;
             watch.forget(worker);
             return Ok(seen(Seen::Preparing));
         }
+        let (node, away) = match &word {
+            Word::LostNode(_, away) => self.nodes_lost(worker, away)?,
+            Word::None | Word::Listed(_) | Word::Denied => (String::new(), Vec::new()),
+        };
         let evidence = Evidence {
+            node: &node,
+            away: &away,
             running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherPhase::Running { .. })),
             told_to_stop,
             stopped_by_slurm: status.as_ref().is_some_and(|it| ended(&it.phase).is_some()),
             submitted: job,
             slurm: match &word {
                 Word::None => Answer::None,
-                Word::Listed(job) => Answer::Listed(job),
+                Word::Listed(job) | Word::LostNode(job, _) => Answer::Listed(job),
                 Word::Denied => Answer::Denied,
             },
         };
@@ -108,6 +115,18 @@ impl Folders {
         }
     }
 
+    /// The worker's own node, and those of its gang that are away. A job of one node lost that one, whatever is said of it now.
+    fn nodes_lost(&self, worker: WorkerId, away: &[String]) -> io::Result<(String, Vec<String>)> {
+        let mut nodes = Vec::new();
+        for other in self.gang(worker)? {
+            nodes.extend(self.launch_file(other)?.map(|launch| launch.node.0));
+        }
+        let own = self.launch_file(worker)?.map(|launch| launch.node.0).unwrap_or_default();
+        let is_alone = nodes.iter().all(|node| *node == own);
+        nodes.retain(|node| is_alone || away.contains(node));
+        Ok((own, nodes))
+    }
+
     /// What we said at last, or the launcher. One that says that it was stopped, though nobody here told it to, was told by
     /// Slurm, which knows why: a node that fails, a limit, somebody's `scancel`.
     fn last_word(&self, worker: WorkerId, told_to_stop: bool) -> io::Result<Option<Seen>> {
@@ -134,7 +153,14 @@ impl Folders {
         };
         let verdict = LauncherPhase::Ended { running_since, at: Timestamp::now(), exit };
         match self.give_verdict(worker, &verdict) {
-            Ok(()) => Ok(ended(&verdict).unwrap_or(Seen::Unknown)),
+            Ok(()) => {
+                // Should its launcher live on a node that only Slurm has lost, it finds this and ends.
+                let order = serde_json::to_vec(&StopOrder { grace: Span::default() })?;
+                if let Err(error) = files::replace(&self.run(worker), STOP_FILE, &order) {
+                    tracing::warn!(worker.id = %worker, %error, "could not write an order for worker {worker}");
+                }
+                Ok(ended(&verdict).unwrap_or(Seen::Unknown))
+            }
             Err(error) => {
                 // Others are to be seen nevertheless. This one stays as it was until the disk takes the verdict.
                 tracing::warn!(worker.id = %worker, %error, "could not write the verdict on worker {worker}");
@@ -143,21 +169,24 @@ impl Folders {
         }
     }
 
-    /// Forgets an ended worker; the marker goes last. Returns jobs of Slurm's that are left of it and of no use.
-    pub(super) fn release(&self, worker: WorkerId, watch: &Watch) -> io::Result<Vec<u64>> {
+    /// Forgets an ended worker; the marker goes last. A second submission of the same order may be left, which can only run
+    /// nothing: away with it.
+    pub(super) fn release(&self, worker: WorkerId, watch: &Watch) -> io::Result<Option<Call>> {
         let _guard = self.guard(worker);
         let marker = self.marker(worker);
         if !marker.try_exists()? {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         if let Seen::Preparing | Seen::Running { .. } = self.look(worker, watch)?.seen {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
         }
         self.forget_secrets(worker)?;
-        let mut left = Vec::new();
+        let mut left = None;
         if let Some(folder) = self.allocation(worker)? {
             let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
-            left.extend(known.filter(|known| runs != Some(*known)));
+            if let Some(job) = known.filter(|known| runs != Some(*known)) {
+                left = Some(Call::Cancel { job, user: read_order(&folder)?.and_then(|order| order.user) });
+            }
         }
         watch.forget(worker);
         self.awaited.forget(worker);
@@ -171,7 +200,7 @@ fn word_is_done(word: &Word) -> bool {
     match word {
         Word::Listed(job) => job.state == JobState::Completed,
         Word::Denied => true,
-        Word::None => false,
+        Word::LostNode(..) | Word::None => false,
     }
 }
 

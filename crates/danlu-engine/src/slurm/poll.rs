@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::slurm::{
-    ACCOUNT_FORMAT, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
+    ACCOUNT_FORMAT, Ending, JobState, NodeRecord, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job,
+    parse_nodes, parse_queue,
 };
 use danlu_types::WorkerId;
 use tokio::sync::Notify;
@@ -40,6 +41,8 @@ pub(super) enum Word {
     #[default]
     None,
     Listed(QueuedJob),
+    /// It lost a node; these are the nodes of the cluster that did not answer when that was first seen.
+    LostNode(QueuedJob, Arc<[String]>),
     Denied,
 }
 
@@ -72,18 +75,35 @@ impl Watch {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an answer over; returns the jobs that it lacks. Workers of jobs with news are hinted.
-    fn take(&self, answer: Vec<QueuedJob>, asked: Instant, hints: &Hints) -> Vec<u64> {
-        let mut answer: BTreeMap<u64, QueuedJob> = answer.into_iter().map(|job| (job.id, job)).collect();
-        let mut lacking = Vec::new();
-        for (id, watched) in self.lock().iter_mut() {
-            match answer.remove(id) {
-                Some(job) => watched.set(Word::Listed(job), hints),
-                None if watched.since < asked && !watched.word.is_final() => lacking.push(*id),
-                None => {}
+    /// The jobs that an answer should have and lacks.
+    fn lacking(&self, answer: &[QueuedJob], asked: Instant) -> Vec<u64> {
+        let listed: BTreeSet<u64> = answer.iter().map(|job| job.id).collect();
+        let jobs = self.lock();
+        let is_missed = |id: &u64, watched: &Watched| {
+            !listed.contains(id) && watched.since < asked && !watched.word.is_final()
+        };
+        jobs.iter().filter(|(id, watched)| is_missed(id, watched)).map(|(id, _)| *id).collect()
+    }
+
+    /// Whether it is news that a job lost a node.
+    fn hears_of_a_loss(&self, answer: &[QueuedJob]) -> bool {
+        let jobs = self.lock();
+        let is_open = |id: &u64| jobs.get(id).is_some_and(|watched| !watched.word.is_final());
+        answer.iter().any(|job| has_lost_node(job) && is_open(&job.id))
+    }
+
+    /// Takes an answer over. Workers of jobs with news are hinted. Where it is not known which nodes are away, those that
+    /// lost one stay as they were.
+    fn take(&self, answer: Vec<QueuedJob>, away: Option<&Arc<[String]>>, hints: &Hints) {
+        let mut jobs = self.lock();
+        for job in answer {
+            let Some(watched) = jobs.get_mut(&job.id) else { continue };
+            match away {
+                Some(away) if has_lost_node(&job) => watched.set(Word::LostNode(job, away.clone()), hints),
+                None if has_lost_node(&job) => {}
+                _ => watched.set(Word::Listed(job), hints),
             }
         }
-        lacking
     }
 
     fn set(&self, job: u64, word: Word, hints: &Hints) {
@@ -97,10 +117,14 @@ impl Word {
     fn is_final(&self) -> bool {
         match self {
             Word::Listed(job) => matches!(job.state, JobState::Completed | JobState::Over(_)),
-            Word::Denied => true,
+            Word::LostNode(..) | Word::Denied => true,
             Word::None => false,
         }
     }
+}
+
+fn has_lost_node(job: &QueuedJob) -> bool {
+    job.state == JobState::Over(Ending::NodeFailed)
 }
 
 impl Watched {
@@ -114,13 +138,22 @@ impl Watched {
     }
 }
 
-pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<Hints>, every: Duration) {
+/// How Slurm is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) every: Duration,
+    /// Ours are jobs of many users: all of everybody's are listed.
+    pub(super) many_users: bool,
+}
+
+pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<Hints>, pace: Pace) {
+    let every = pace.every;
     let mut pause = every;
     loop {
         if watch.lock().is_empty() {
             watch.begun.notified().await;
         }
-        match look(&programs, &watch, &hints).await {
+        match look(&programs, &watch, &hints, pace).await {
             Ok(()) => pause = every,
             Err(error) => {
                 tracing::warn!("Slurm does not say how jobs are doing: {error}");
@@ -131,29 +164,41 @@ pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<H
     }
 }
 
-async fn look(programs: &Programs, watch: &Watch, hints: &Hints) -> Result<(), EngineError> {
+async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> Result<(), EngineError> {
     const DOING: &str = "ask how jobs are doing";
     let asked = Instant::now();
-    let arguments =
-        ["--me", "--states=all", "--noheader", &format!("--format={QUEUE_FORMAT}")].map(str::to_owned);
+    let own = (!pace.many_users).then(|| "--me".to_owned());
+    let format = format!("--format={QUEUE_FORMAT}");
+    let others = ["--states=all".to_owned(), "--noheader".to_owned(), format];
+    let arguments: Vec<String> = own.into_iter().chain(others).collect();
     let text = programs.ask(DOING, "squeue", &arguments).await?;
-    for job in watch.take(parse_queue(&text), asked, hints) {
+    let mut answer = parse_queue(&text);
+    for job in watch.lacking(&answer, asked) {
         let arguments = ["--oneliner", "show", "job", &job.to_string()].map(str::to_owned);
         match programs.run("scontrol", &arguments).await {
             Ok(answered) if answered.status.success() => {
-                if let Some(found) = parse_job(&answered.text).filter(|found| found.id == job) {
-                    watch.set(job, Word::Listed(found), hints);
-                }
+                answer.extend(parse_job(&answered.text).filter(|found| found.id == job));
             }
             Ok(answered) if answered.said.contains("Invalid job id specified") => {
-                let remembered = accounted(programs, job).await.map_or(Word::Denied, Word::Listed);
-                watch.set(job, remembered, hints);
+                match accounted(programs, job).await {
+                    Some(remembered) => answer.push(remembered),
+                    None => watch.set(job, Word::Denied, hints),
+                }
             }
             // It will be asked for again.
             Ok(_) | Err(_) => {}
         }
     }
+    let away = if watch.hears_of_a_loss(&answer) { nodes_away(programs).await } else { None };
+    watch.take(answer, away.as_ref(), hints);
     Ok(())
+}
+
+/// The nodes that do not answer Slurm; `None` where it does not say.
+async fn nodes_away(programs: &Programs) -> Option<Arc<[String]>> {
+    let arguments = ["--oneliner", "show", "node"].map(str::to_owned);
+    let text = programs.ask("ask which nodes are away", "scontrol", &arguments).await.ok()?;
+    Some(parse_nodes(&text).into_iter().filter(NodeRecord::is_away).map(|node| node.name).collect())
 }
 
 /// How a job ended that the controller has forgotten. Few small sites have accounting: without it nothing is remembered.
@@ -179,12 +224,13 @@ mod tests {
 
     #[test]
     fn a_job_is_missed_only_by_answers_that_could_have_known_it() {
-        let (watch, hints) = (Watch::default(), Hints::default());
+        let watch = Watch::default();
         let before = Instant::now();
         watch.hear(17, "7.1.0".parse().unwrap());
-        assert_eq!(watch.take(Vec::new(), before, &hints), [0; 0]);
+        assert_eq!(watch.lacking(&[], before), [0; 0]);
         let after = Instant::now() + Duration::from_millis(1);
-        assert_eq!(watch.take(Vec::new(), after, &hints), [17]);
+        assert_eq!(watch.lacking(&[job(17, "RUNNING")], after), [0; 0]);
+        assert_eq!(watch.lacking(&[], after), [17]);
         assert_eq!(watch.hear(17, "7.1.0".parse().unwrap()), Word::None, "and it is not lost yet");
     }
 
@@ -194,10 +240,24 @@ mod tests {
         let worker = "7.1.0".parse().unwrap();
         watch.hear(17, worker);
         for state in ["PENDING", "RUNNING", "FAILED", "RUNNING"] {
-            watch.take(vec![job(17, state)], Instant::now(), &hints);
+            watch.take(vec![job(17, state)], None, &hints);
         }
         assert_eq!(watch.hear(17, worker), Word::Listed(job(17, "FAILED")));
         watch.forget(worker);
         assert_eq!(watch.hear(17, worker), Word::None);
+    }
+    #[test]
+    fn a_lost_node_is_believed_once_it_is_known_which() {
+        let (watch, hints) = (Watch::default(), Hints::default());
+        let worker = "7.1.0".parse().unwrap();
+        watch.hear(17, worker);
+        let answer = vec![job(17, "NODE_FAIL")];
+        assert!(watch.hears_of_a_loss(&answer));
+        watch.take(answer.clone(), None, &hints);
+        assert_eq!(watch.hear(17, worker), Word::None);
+        let away: Arc<[String]> = Arc::new(["n2".to_owned()]);
+        watch.take(answer.clone(), Some(&away), &hints);
+        assert_eq!(watch.hear(17, worker), Word::LostNode(job(17, "NODE_FAIL"), away));
+        assert!(!watch.hears_of_a_loss(&answer), "which is asked once");
     }
 }

@@ -2,31 +2,37 @@
 //! socket. Slurm carries it, and Slurm's own rules say who may.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::task::{Context, Poll};
 
+use danlu_core::launch::UnixUser;
 use tokio::io::{AsyncRead, AsyncWrite, Join, ReadBuf, join};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use super::commands::Programs;
+use super::commands::{Programs, With};
 
-pub(super) fn open(
-    programs: &Programs,
-    program: &str,
-    job: u64,
-    node: &str,
-    run: &Path,
-) -> io::Result<StepStream> {
+/// What joins, and with whom, as the node sees them.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) program: PathBuf,
+    pub(super) run: PathBuf,
+    /// Whose the job is, where it is not the server's.
+    pub(super) user: Option<UnixUser>,
+}
+
+pub(super) fn open(programs: &Programs, place: &Place, job: u64, node: &str) -> io::Result<StepStream> {
     let mut child = programs
-        .command("srun")
+        .command("srun", &With::user(place.user.as_ref()))
         .arg(format!("--jobid={job}"))
         .arg(format!("--nodelist={node}"))
         // Beside the launcher, not instead of it; and byte by byte, not line by line.
         .args(["--overlap", "--nodes=1", "--ntasks=1", "--gres=none", "--mpi=none", "--cpu-bind=none"])
-        .args(["--unbuffered", "--quiet", program, "slurm-session"])
-        .arg(run)
+        .args(["--unbuffered", "--quiet"])
+        .arg(&place.program)
+        .arg("slurm-session")
+        .arg(&place.run)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

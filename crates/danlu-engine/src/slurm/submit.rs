@@ -1,22 +1,25 @@
 //! Submitting an allocation, once; and calling its launchers.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::launch::LaunchFile;
 use danlu_core::slurm::{
     ALLOCATION_FILE, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT, SCRIPT_FILE,
     SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_name, parse_queue, parse_submitted,
-    parts, submission,
+    parts, remote_script, submission,
 };
 use danlu_types::{NodeName, WorkerId};
 
 use super::SlurmEngine;
+use super::commands::With;
 use super::folders::{Call, Folders, read_order, submitted};
+use super::remote::Remote;
 use crate::{EngineError, files};
 
 /// Launchers that were called and have not answered are called again, but not with every look at them.
@@ -25,9 +28,19 @@ const CALL_AGAIN: Duration = Duration::from_secs(5);
 /// How long a controller is left alone that could not take a job.
 const AWAY: Duration = Duration::from_secs(5);
 
+const LOOKING: &str = "look for a job that may have been submitted";
+
 /// Which lock a worker's submission takes.
 pub(super) fn place(worker: WorkerId) -> usize {
     usize::try_from(worker.job.0 % 64).unwrap_or_default()
+}
+
+/// Which scripts orders get.
+#[derive(Debug)]
+enum Scripts {
+    /// Starts launchers by this program.
+    Shared(String),
+    Remote(Arc<Remote>),
 }
 
 /// An allocation that may have to be submitted.
@@ -49,12 +62,15 @@ impl SlurmEngine {
         for launch in &gang {
             slots.insert(launch.node.clone(), self.slots_of(&launch.node).await?);
         }
-        let program = self.program.clone();
+        let scripts = match &self.remote {
+            None => Scripts::Shared(self.program.clone()),
+            Some(remote) => Scripts::Remote(Arc::clone(remote)),
+        };
         let parts =
-            self.blocking(move |folders, _| folders.orders(&gang, &slots, &program).map_err(failed)).await?;
+            self.blocking(move |folders, _| folders.orders(&gang, &slots, &scripts).map_err(failed)).await?;
         for part in parts {
             self.refuse_while_away()?;
-            let submitted = self.submit_part(&part).await;
+            let submitted = self.submit_part(&part, worker).await;
             let is_away = submitted.as_ref().is_err_and(EngineError::is_transient);
             *self.away.lock().unwrap_or_else(PoisonError::into_inner) = is_away.then(Instant::now);
             let job = submitted?;
@@ -77,15 +93,22 @@ impl SlurmEngine {
         Err(EngineError::Cluster { doing: "submit a job to Slurm", program: "sbatch", said, refused: false })
     }
 
-    async fn submit_part(&self, part: &Part) -> Result<u64, EngineError> {
+    async fn submit_part(&self, part: &Part, worker: WorkerId) -> Result<u64, EngineError> {
         if part.is_old
-            && let Some(job) = self.find(&part.order.name).await?
+            && let Some(job) = self.find(&part.order).await?
         {
             return Ok(job);
         }
-        let mut arguments = submission(&part.order, &self.settings, &part.folder);
-        arguments.push(part.folder.join(SCRIPT_FILE).display().to_string());
-        let text = self.programs.ask("submit a job to Slurm", "sbatch", &arguments).await?;
+        let arguments = submission(&part.order, &self.settings, &part.folder);
+        // Read here: another user could not.
+        let script = File::open(part.folder.join(SCRIPT_FILE));
+        let failed = |source| EngineError::Worker { doing: "launch", worker, source };
+        let with = With {
+            user: part.order.user.as_ref(),
+            secret: self.remote.as_ref().map(|remote| remote.secret(worker)),
+            input: Some(script.map_err(failed)?),
+        };
+        let text = self.programs.ask_with("submit a job to Slurm", "sbatch", &arguments, with).await?;
         // An answer without a number is no refusal: the next pass looks for the job by its name.
         parse_submitted(&text).ok_or_else(|| EngineError::Cluster {
             doing: "submit a job to Slurm",
@@ -97,7 +120,8 @@ impl SlurmEngine {
 
     /// A job of this name that waits or runs: an earlier server submitted it and did not live to write that down. One
     /// that has ended ran nothing, or there were a claim.
-    async fn find(&self, name: &str) -> Result<Option<u64>, EngineError> {
+    async fn find(&self, order: &Order) -> Result<Option<u64>, EngineError> {
+        let name = &order.name;
         let arguments = [
             "--me".to_owned(),
             "--states=all".to_owned(),
@@ -105,18 +129,18 @@ impl SlurmEngine {
             format!("--format={QUEUE_FORMAT}"),
             format!("--name={name}"),
         ];
-        let text =
-            self.programs.ask("look for a job that may have been submitted", "squeue", &arguments).await?;
+        let user = With::user(order.user.as_ref());
+        let text = self.programs.ask_with(LOOKING, "squeue", &arguments, user).await?;
         let is_live = |state: &JobState| matches!(state, JobState::Waiting | JobState::Alive);
-        let found = parse_queue(&text).into_iter().find(|job| job.name == name && is_live(&job.state));
+        let found = parse_queue(&text).into_iter().find(|job| job.name == *name && is_live(&job.state));
         Ok(found.map(|job| job.id))
     }
 
     pub(super) async fn call(&self, call: Call) -> Result<(), EngineError> {
-        let arguments = match call {
+        let (arguments, user): (Vec<String>, _) = match call {
             // Only while it waits: one that has begun ends by its orders.
-            Call::Cancel(job) => {
-                ["--quiet".to_owned(), "--state=PENDING".to_owned(), job.to_string()].to_vec()
+            Call::Cancel { job, user } => {
+                (["--quiet".to_owned(), "--state=PENDING".to_owned(), job.to_string()].to_vec(), user)
             }
             Call::Wake { job, is_new, is_script } => {
                 if !is_new && !self.is_time_to_call(job) {
@@ -125,12 +149,13 @@ impl SlurmEngine {
                 // `scancel` signals the script or the steps, never both.
                 let script = is_script.then(|| "--full".to_owned());
                 let others = ["--quiet".to_owned(), "--signal=URG".to_owned(), job.to_string()];
-                script.into_iter().chain(others).collect()
+                (script.into_iter().chain(others).collect(), None)
             }
         };
         let job = arguments.last().and_then(|job| job.parse().ok()).unwrap_or_default();
         self.called.lock().unwrap_or_else(PoisonError::into_inner).insert(job, Instant::now());
-        match self.programs.ask("call a job's launchers", "scancel", &arguments).await {
+        let with = With::user(user.as_ref());
+        match self.programs.ask_with("call a job's launchers", "scancel", &arguments, with).await {
             // It has ended meanwhile, which is what was wanted.
             Err(EngineError::Cluster { refused: true, .. }) => Ok(()),
             called => called.map(drop),
@@ -171,7 +196,7 @@ impl Folders {
         &self,
         gang: &[LaunchFile],
         slots: &BTreeMap<NodeName, Vec<Slot>>,
-        program: &str,
+        scripts: &Scripts,
     ) -> io::Result<Vec<Part>> {
         let Some(first) = gang.first() else { return Ok(Vec::new()) };
         let workers: io::Result<Vec<OrderedWorker>> =
@@ -186,7 +211,7 @@ impl Folders {
             let is_old = old.is_some();
             let order = match old {
                 Some(order) => order,
-                None => write_order(first, number, workers, &folder, program)?,
+                None => write_order(first, number, workers, &folder, scripts)?,
             };
             for worker in &order.workers {
                 files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
@@ -205,18 +230,27 @@ fn write_order(
     number: usize,
     workers: Vec<OrderedWorker>,
     folder: &Path,
-    program: &str,
+    scripts: &Scripts,
 ) -> io::Result<Order> {
     let unique = RandomState::new().build_hasher().finish();
     let order = Order {
         name: order_name(first.worker.job, first.worker.attempt, number, unique),
         workspace: first.workspace.clone(),
+        user: first.user.clone(),
         workers,
         cpus: first.limits.cpus,
         memory: first.limits.memory,
         max_time: first.max_time,
     };
-    let script = batch_script(&order, folder, &[program.to_owned(), "slurm-worker".to_owned()]);
+    let script = match scripts {
+        Scripts::Shared(program) => {
+            batch_script(&order, folder, &[program.clone(), "slurm-worker".to_owned()])
+        }
+        Scripts::Remote(remote) => {
+            let name = allocation_folder_name(first.worker.attempt, number);
+            remote_script(&order, &name, &remote.courier_of(order.user.as_ref()))
+        }
+    };
     files::replace(folder, SCRIPT_FILE, script.as_bytes())?;
     files::replace(folder, ORDER_FILE, &serde_json::to_vec(&order)?)?;
     Ok(order)

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use danlu_core::launch::{LauncherStatus, STATUS_FILE};
+use danlu_device::cgroup::Groups;
 use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
 use danlu_engine::local::{Launchers, LocalEngine, LocalOptions};
@@ -22,6 +23,16 @@ pub(crate) fn fake_site() -> Site {
 
 pub(crate) fn real_site() -> Site {
     site_with(Launchers::Nursery(vec![example("engine_launcher").into()]))
+}
+
+/// Where this machine lets us limit memory.
+pub(crate) fn memory_limited_site() -> Option<Site> {
+    let groups = Groups::detect();
+    if let Some(limitation) = groups.limitation() {
+        danlu_testkit::skip(&limitation);
+        return None;
+    }
+    Some(real_site())
 }
 
 /// One of this crate's examples, which cargo builds beside the tests.

@@ -20,6 +20,18 @@ pub(crate) fn shared_site() -> Option<Site> {
     Some(site_of(SlurmRig::shared()?, None))
 }
 
+/// On a cluster of its own, whose nodes can be lost.
+pub(crate) fn breakable_site() -> Option<Site> {
+    let rig = SlurmRig::start()?;
+    let site = site_of(&rig, None);
+    let nodes = SlurmRig::nodes().map(NodeName).collect();
+    Some(site.with_nodes_to_lose(nodes, move |node| {
+        rig.lose_node(&node.0);
+        // Slurm would find out by itself, minutes later.
+        rig.ask("scontrol", &["update", &format!("NodeName={node}"), "State=DOWN", "Reason=fire"]);
+    }))
+}
+
 /// A data folder of its own; `programs` stand in for Slurm's.
 pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     let folder = tempfile::tempdir().unwrap();
@@ -35,7 +47,13 @@ pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     let site = Site::new(data, move || {
         let _kept_until_the_site_goes = &folder;
         let program = example("engine_launcher").into_os_string();
-        let options = SlurmOptions { data: inside.clone(), program, settings: settings.clone() };
+        let options = SlurmOptions {
+            data: inside.clone(),
+            program,
+            settings: settings.clone(),
+            many_users: false,
+            couriers: None,
+        };
         Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
     });
     site.on_cluster(SlurmRig::nodes().map(NodeName).collect())

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use danlu_core::job::{Failure, FailureCause};
 use danlu_core::launch::{Rendezvous, scheduler_environment};
-use danlu_core::log::rank_log_name;
+use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 
-use super::{SCHEDULER_LOG, Worker, pid_of};
+use super::{Worker, pid_of};
 use crate::compat;
 use crate::course::{Course, Why};
 use crate::error::{Halt, StartError};

@@ -103,6 +103,10 @@ impl Worker<'_> {
     }
 
     fn take_sample(&mut self, course: &mut Course) {
+        // A cluster that has lost this node cannot call us, and the worker may have been given up.
+        if self.confinement == Confinement::Theirs {
+            self.look(course);
+        }
         let silent_for = self.reports.last_output().elapsed();
         let hangs = self
             .sampling

@@ -18,6 +18,7 @@ use futures::StreamExt as _;
 use super::Context;
 use super::extract::Failure;
 use crate::attempts::{self, Speaker};
+use crate::courier::{self, Courier};
 use crate::entrance::origin;
 use crate::people::Asker;
 
@@ -82,6 +83,10 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
         let speaker = context.app.speaker(secret);
         return speak(speaker, request, next).await;
     }
+    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(courier::PREFIX)) {
+        let courier = context.app.courier(secret);
+        return carry(courier, request, next).await;
+    }
     let asker = match (bearer(headers), cookie(headers)) {
         (Some(secret), _) => directory.asker(secret, from),
         (None, Some(secret)) => {
@@ -141,6 +146,21 @@ async fn speak(speaker: Option<Speaker>, mut request: Request, next: Next) -> Re
             let detail = "this token is of no attempt that runs";
             Failure(Problem::new(ProblemCode::Unauthenticated, detail)).into_response()
         }
+    }
+}
+
+/// A courier's token opens what couriers ask for, and nothing else.
+async fn carry(courier: Result<Courier, Problem>, mut request: Request, next: Next) -> Response {
+    match courier {
+        Ok(courier) if request.uri().path().starts_with("/courier/") => {
+            request.extensions_mut().insert(courier);
+            next.run(request).await
+        }
+        Ok(_) => {
+            let detail = "this token is of a courier, and may do nothing else";
+            Failure(Problem::new(ProblemCode::Forbidden, detail)).into_response()
+        }
+        Err(problem) => Failure(problem).into_response(),
     }
 }
 

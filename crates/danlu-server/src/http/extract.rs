@@ -68,6 +68,18 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
     }
 }
 
+/// A body of any kind, read whole.
+#[derive(Debug)]
+pub(crate) struct WholeBody(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for WholeBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        whole_body(request, state).await.map(WholeBody)
+    }
+}
+
 /// A body that trickles in byte by byte is given up, whatever its size.
 async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Failure> {
     let patience = request.extensions().get::<Patience>().copied().unwrap_or(Patience(Duration::MAX));

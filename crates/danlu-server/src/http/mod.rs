@@ -6,6 +6,7 @@ mod auth;
 mod cluster;
 mod code;
 mod console;
+mod courier;
 mod extract;
 mod files;
 mod invitations;
@@ -52,6 +53,9 @@ const LARGEST_BODY: usize = 1 << 20;
 /// A year of a large cluster.
 const LARGEST_TRACE: usize = 64 << 20;
 
+/// Couriers send large files in pieces.
+const LARGEST_PIECE: usize = 8 << 20;
+
 /// What every handler has.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
@@ -76,7 +80,8 @@ pub(crate) struct Context {
         danlu_types::api::LogMessage,
         danlu_types::api::Hint,
         // Named by a parameter only, which is not enough for it to be found.
-        danlu_types::api::FileArea
+        danlu_types::api::FileArea,
+        danlu_types::api::TreeArea
     ))
 )]
 struct ApiDocument;
@@ -126,6 +131,18 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(signing_in::sign_in_link))
         .routes(routes!(attempt::own_attempt))
         .routes(routes!(attempt::report_attempt))
+        .routes(routes!(courier::claim))
+        .routes(routes!(courier::allocation_file))
+        .routes(routes!(courier::worker_news))
+        .routes(routes!(courier::worker_code))
+        .routes(routes!(courier::node_program))
+        .routes(routes!(courier::list_tree))
+        .merge(
+            OpenApiRouter::new()
+                .routes(routes!(courier::fetch_worker_file, courier::bring_worker_file))
+                .routes(routes!(courier::fetch_from_tree, courier::bring_to_tree, courier::remove_from_tree))
+                .layer(DefaultBodyLimit::max(LARGEST_PIECE)),
+        )
         .routes(routes!(accounts::whoami))
         .routes(routes!(accounts::list_accounts, accounts::create_account))
         .routes(routes!(accounts::show_account, accounts::change_account, accounts::delete_account))

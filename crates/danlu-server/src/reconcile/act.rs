@@ -182,7 +182,12 @@ async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
 
 async fn send(app: &App, worker: WorkerId, grace: Span) -> bool {
     match app.engine.signal(worker, &StopOrder { grace }).await {
-        Ok(()) => true,
+        Ok(()) => {
+            if let Some(couriers) = &app.couriers {
+                couriers.tell(worker.job);
+            }
+            true
+        }
         Err(error) => {
             tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));
             false

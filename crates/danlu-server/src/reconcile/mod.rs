@@ -4,6 +4,8 @@
 //! here only decide when to look: on a hint, or after a while. A pass that fails is tried again by the next one.
 
 mod act;
+#[cfg(test)]
+mod faults;
 mod observe;
 mod retain;
 mod schedule;
@@ -11,6 +13,7 @@ mod schedule;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +49,7 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
 
 async fn schedule_loop(app: Arc<App>, stop: CancellationToken) {
     loop {
-        let pass = schedule::reconcile_schedule(&app).await;
+        let pass = schedule::reconcile_schedule(&app, Timestamp::now).await;
         let wait = pass.until_next.map_or(LOOK_AGAIN, |until| until.min(LOOK_AGAIN));
         // Planning over a long queue takes time, and every submission asks for it: it may have a fifth of one core.
         let rest = pass.planning * 4;

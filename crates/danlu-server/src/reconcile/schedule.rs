@@ -16,12 +16,12 @@ pub(crate) struct Pass {
 }
 
 /// Starts what can be started, and preempts whom that takes.
-pub(crate) async fn reconcile_schedule(app: &App) -> Pass {
-    let (now, begin) = (Timestamp::now(), Instant::now());
+pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp) -> Pass {
+    let (now, begin) = (clock(), Instant::now());
     let plan = app.planner.plan(now).await;
     // The plan may have waited for its turn and seen ends that came after `now`: by the record nothing may be given out before
     // it was given back.
-    let decided = Timestamp::now();
+    let decided = clock();
     let planning = begin.elapsed();
     let preemptions = plan
         .preemptions

@@ -19,6 +19,9 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /password" => json!({ "account": account, "password": PASSWORD, "current": PASSWORD }),
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
+        "POST /courier/claim" => {
+            json!({ "allocation": "1.slurm.0", "job": 1, "nonce": "0123456789abcdef" })
+        }
         "POST /attempt/reports" => json!({ "lines": ["::danlu progress 0.5"] }),
         "POST /tokens" => json!({ "name": "script", "scope": "read" }),
         "POST /simulations" => {
@@ -52,6 +55,16 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         | "GET /jobs/{id}/files/content"
         | "GET /usage"
         | "GET /attempt"
+        | "GET /courier/allocations/{allocation}/files/{file}"
+        | "GET /courier/workers/{worker}/files/{file}"
+        | "PUT /courier/workers/{worker}/files/{file}"
+        | "GET /courier/workers/{worker}/news"
+        | "GET /courier/workers/{worker}/code"
+        | "GET /courier/programs/{digest}"
+        | "GET /courier/workers/{worker}/trees/{area}"
+        | "GET /courier/workers/{worker}/trees/{area}/content"
+        | "PUT /courier/workers/{worker}/trees/{area}/content"
+        | "DELETE /courier/workers/{worker}/trees/{area}/content"
         | "GET /events"
         | "GET /nodes"
         | "POST /nodes/{name}/uncordon"
@@ -109,6 +122,9 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         .replace("{id}", &job.to_string())
         .replace("{worker}", "0")
         .replace("{index}", "0")
+        .replace("{allocation}", "1.slurm.0")
+        .replace("{file}", "launch.json")
+        .replace("{area}", "output")
         .replace("{name}", name)
         .replace("{account}", account)
         .replace("{secret}", "hf-token")

@@ -1,0 +1,144 @@
+//! The world as it is at one time, and time itself.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use danlu_types::{JobId, Node, NodeName, Span, WorkerId};
+use jiff::{SignedDuration, Timestamp};
+
+use super::Fault;
+use super::process::Process;
+use super::worker::SimWorker;
+use crate::conformance::Place;
+
+/// What a server can ask of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    Inventory,
+    Launch,
+    Observe,
+    Signal,
+    Release,
+    Connect,
+}
+
+impl Call {
+    pub(super) fn doing(self) -> &'static str {
+        match self {
+            Call::Inventory => "list the nodes",
+            Call::Launch => "launch",
+            Call::Observe => "look at the workers",
+            Call::Signal => "stop",
+            Call::Release => "release",
+            Call::Connect => "connect to",
+        }
+    }
+}
+
+/// A rank that was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Start {
+    pub worker: WorkerId,
+    pub rank: u32,
+    pub at: Timestamp,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) now: Timestamp,
+    pub(super) nodes: Vec<Node>,
+    pub(super) away: BTreeSet<NodeName>,
+    /// Launched and not released.
+    pub(super) workers: BTreeMap<WorkerId, SimWorker>,
+    pub(super) released: BTreeSet<WorkerId>,
+    pub(super) processes: BTreeMap<i32, Process>,
+    pub(super) last_process: i32,
+    files: BTreeMap<(JobId, Place, String), String>,
+    pub(super) printed: BTreeMap<(WorkerId, u32), String>,
+    pub(super) faults: BTreeMap<Call, VecDeque<Fault>>,
+    /// Workers of which something new could be told.
+    pub(super) changed: BTreeSet<WorkerId>,
+    pub(super) starts: Vec<Start>,
+    pub(super) offences: Vec<String>,
+}
+
+impl State {
+    pub(super) fn new(nodes: Vec<Node>, now: Timestamp) -> Self {
+        State {
+            now,
+            nodes,
+            away: BTreeSet::new(),
+            workers: BTreeMap::new(),
+            released: BTreeSet::new(),
+            processes: BTreeMap::new(),
+            last_process: 1,
+            files: BTreeMap::new(),
+            printed: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            starts: Vec::new(),
+            offences: Vec::new(),
+        }
+    }
+
+    pub(super) fn inventory(&self) -> Vec<Node> {
+        let closed = |node: &Node| self.away.contains(&node.name).then(|| "it is down".to_owned());
+        self.nodes.iter().map(|node| Node { cordoned: closed(node), ..node.clone() }).collect()
+    }
+
+    pub(super) fn file(&self, job: JobId, place: Place, name: &str) -> Option<&String> {
+        self.files.get(&(job, folder(place), name.to_owned()))
+    }
+
+    pub(super) fn file_mut(&mut self, job: JobId, place: Place, name: &str) -> &mut String {
+        self.files.entry((job, folder(place), name.to_owned())).or_default()
+    }
+
+    pub(super) fn has_checkpoint(&self, job: JobId) -> bool {
+        self.files.keys().any(|(owner, place, _)| *owner == job && *place == Place::Checkpoint)
+    }
+
+    /// Lets time pass from one thing that is due to the next.
+    pub(super) fn advance(&mut self, span: Span) {
+        self.advance_to(after(self.now, span));
+    }
+
+    pub(super) fn advance_to(&mut self, end: Timestamp) {
+        self.settle();
+        while let Some(due) = self.next_due().filter(|due| *due <= end) {
+            self.now = due;
+            self.settle();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// When something is to happen although nobody does anything.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        let processes = self.processes.values().filter_map(Process::due);
+        let dues = processes.chain(self.workers.values().filter_map(SimWorker::due));
+        dues.filter(|due| *due > self.now).min()
+    }
+
+    /// Lets happen what can happen now.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let ran = self.run_processes();
+            let moved = self.move_workers();
+            if !ran && !moved {
+                return;
+            }
+        }
+    }
+}
+
+/// Later attempts find what earlier ones kept by another name.
+fn folder(place: Place) -> Place {
+    match place {
+        Place::Output => Place::Output,
+        Place::Checkpoint | Place::Resume => Place::Checkpoint,
+    }
+}
+
+pub(super) fn after(time: Timestamp, span: Span) -> Timestamp {
+    let span = SignedDuration::try_from(span.to_duration()).unwrap_or(SignedDuration::MAX);
+    time.checked_add(span).unwrap_or(Timestamp::MAX)
+}

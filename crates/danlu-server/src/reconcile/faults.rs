@@ -1,0 +1,361 @@
+//! The passes over a simulated engine, with random faults between any two of them: calls that fail before or after they
+//! had their effect, hints that get lost, launchers and nodes that go away, servers that are killed. Whatever comes,
+//! nothing is lost, nothing is run twice, and every end has a reason that can be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use danlu_core::Event;
+use danlu_core::job::{Exit, FailureCause, Job, Life, Outcome};
+use danlu_engine::Engine;
+use danlu_engine::conformance::{Place, Program, Step};
+use danlu_engine::sim::{Call, Fault, SimCluster};
+use danlu_types::account::Registration;
+use danlu_types::{
+    Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Retry, RetryCause,
+    Span, Topology, Wiring,
+};
+use futures::FutureExt;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::{act, observe, schedule};
+use crate::app::App;
+use crate::attempts::AttemptTokens;
+use crate::entrance::{Entrance, Tls};
+use crate::folder::DataFolder;
+use crate::ledger::Answer;
+use crate::serve::{EngineChoice, ServeOptions, open};
+
+const NODES: u8 = 3;
+const DEVICES: u32 = 4;
+const TESTER: &str = "tester";
+/// How many rounds of all passes bring everything to its end once nothing fails any more.
+const ENOUGH: usize = 400;
+
+/// A job that somebody submits.
+#[derive(Debug, Clone)]
+struct Wish {
+    workers: u32,
+    devices: u32,
+    seconds: u64,
+    retries: u32,
+    code: i32,
+}
+
+#[derive(Debug, Clone)]
+enum Deed {
+    Submit(Wish),
+    /// Somebody stops one of the jobs.
+    Stop(prop::sample::Index),
+    Schedule,
+    Launch,
+    SignalStops,
+    Hints,
+    Observe,
+    Inventory,
+    /// So many seconds.
+    Wait(u64),
+    LoseNode(u8),
+    RestoreNode(u8),
+    LoseLauncher(prop::sample::Index),
+    Fail(Call, Vec<Fault>),
+    LoseHints,
+    KillServer,
+}
+
+fn wish() -> impl Strategy<Value = Wish> {
+    let code = prop_oneof![9 => Just(0), 1 => Just(3)];
+    let parts = (1..=2_u32, 0..=3_u32, 0..40_u64, 0..=2_u32, code);
+    parts.prop_map(|(workers, devices, seconds, retries, code)| Wish {
+        workers,
+        devices,
+        seconds,
+        retries,
+        code,
+    })
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let call = prop_oneof![
+        Just(Call::Inventory),
+        Just(Call::Launch),
+        Just(Call::Observe),
+        Just(Call::Signal),
+        Just(Call::Release),
+    ];
+    let fault = prop_oneof![Just(Fault::Refused), Just(Fault::Unanswered)];
+    prop_oneof![
+        6 => wish().prop_map(Deed::Submit),
+        1 => any::<prop::sample::Index>().prop_map(Deed::Stop),
+        6 => Just(Deed::Schedule),
+        6 => Just(Deed::Launch),
+        3 => Just(Deed::SignalStops),
+        4 => Just(Deed::Hints),
+        3 => Just(Deed::Observe),
+        2 => Just(Deed::Inventory),
+        6 => (1..20_u64).prop_map(Deed::Wait),
+        1 => (0..NODES).prop_map(Deed::LoseNode),
+        1 => (0..NODES).prop_map(Deed::RestoreNode),
+        1 => any::<prop::sample::Index>().prop_map(Deed::LoseLauncher),
+        2 => (call, prop::collection::vec(fault, 1..4)).prop_map(|(call, faults)| Deed::Fail(call, faults)),
+        1 => Just(Deed::LoseHints),
+        2 => Just(Deed::KillServer),
+    ]
+}
+
+struct World {
+    cluster: Arc<SimCluster>,
+    folder: DataFolder,
+    options: ServeOptions,
+    app: Arc<App>,
+    memory: act::Memory,
+    jobs: BTreeMap<JobId, Wish>,
+    stopped: BTreeSet<JobId>,
+    lost: BTreeSet<FailureCause>,
+    _kept: TempDir,
+}
+
+fn node_name(number: u8) -> NodeName {
+    NodeName(format!("n{number}"))
+}
+
+fn node(number: u8) -> Node {
+    let device = |index| Device {
+        index,
+        kind: DeviceKind::Nvidia,
+        model: "A100".to_owned(),
+        memory: Bytes(80 << 30),
+        island: 0,
+        health: Health::Ok,
+        wiring: Wiring::default(),
+    };
+    Node {
+        name: node_name(number),
+        architecture: "x86_64".to_owned(),
+        capacity: NodeCapacity { cpus: Cpus::whole(16), memory: Bytes(64 << 30) },
+        devices: (0..DEVICES).map(device).collect(),
+        labels: BTreeMap::new(),
+        cordoned: None,
+        address: "127.0.0.1".to_owned(),
+        topology: Topology::default(),
+        simulated: true,
+    }
+}
+
+fn options(data: PathBuf) -> ServeOptions {
+    let listen = ([127, 0, 0, 1], 0).into();
+    let patience = Duration::from_secs(1);
+    ServeOptions {
+        data,
+        entrance: Entrance { listen, tls: Tls::Off, proxies: None, public_address: None, patience },
+        database: None,
+        engine: EngineChoice::Local,
+        simulate: None,
+        sharing: None,
+        nursery: Vec::new(),
+        registration: Registration::Closed,
+        oidc: None,
+        unix_users: None,
+        keep_ended: None,
+    }
+}
+
+impl World {
+    async fn new() -> Self {
+        let kept = tempfile::tempdir().unwrap();
+        // Not before now: what the server notes by its own clock must not lie in the future.
+        let cluster = SimCluster::new((0..NODES).map(node).collect(), Timestamp::now());
+        let options = options(kept.path().join("data"));
+        let folder = DataFolder::open(&options.data, false).unwrap();
+        let app = Arc::new(open(&options, &folder, engine(&cluster), tokens(&folder)).await.unwrap());
+        World {
+            cluster,
+            folder,
+            options,
+            app,
+            memory: act::Memory::default(),
+            jobs: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            _kept: kept,
+        }
+    }
+
+    async fn act(&mut self, deed: Deed) {
+        match deed {
+            Deed::Submit(wish) => self.submit(wish).await,
+            Deed::Stop(which) => {
+                if self.jobs.is_empty() {
+                    return;
+                }
+                let id = *which.get(&self.jobs.keys().copied().collect::<Vec<_>>());
+                let stop = Event::Stop { by: TESTER.to_owned(), grace: Some(Span::from_seconds(5)) };
+                self.app.ledger.apply(id, stop).await.unwrap();
+                self.stopped.insert(id);
+            }
+            Deed::Schedule => {
+                schedule::reconcile_schedule(&self.app, || self.cluster.now()).await;
+            }
+            Deed::Launch => act::reconcile_launch(&self.app, &mut self.memory).await,
+            Deed::SignalStops => act::reconcile_stop(&self.app, &mut self.memory).await,
+            Deed::Hints => {
+                let hinted = self.app.engine.changed().now_or_never();
+                observe::reconcile_some(&self.app, &hinted.unwrap_or_default()).await;
+            }
+            Deed::Observe => observe::reconcile_all(&self.app).await,
+            Deed::Inventory => self.app.take_inventory().await,
+            Deed::Wait(seconds) => self.cluster.advance(Span::from_seconds(seconds)),
+            Deed::LoseNode(number) => {
+                self.lost.insert(FailureCause::NodeLost);
+                self.cluster.lose_node(&node_name(number));
+            }
+            Deed::RestoreNode(number) => self.cluster.restore_node(&node_name(number)),
+            Deed::LoseLauncher(which) => {
+                let live = self.cluster.live();
+                if !live.is_empty() {
+                    self.lost.insert(FailureCause::LauncherLost);
+                    self.cluster.lose_launcher(*which.get(&live));
+                }
+            }
+            Deed::Fail(call, faults) => {
+                // Half a gang that waits for the other half gives up at last.
+                if call == Call::Launch {
+                    self.lost.insert(FailureCause::GangTimeout);
+                }
+                self.cluster.plan_faults(call, faults);
+            }
+            Deed::LoseHints => self.cluster.lose_hints(),
+            Deed::KillServer => self.restart().await,
+        }
+    }
+
+    async fn submit(&mut self, wish: Wish) {
+        let program = Program::new([
+            Step::append("marks", "$DANLU_ATTEMPT.$RANK begins"),
+            Step::Sleep(Span::from_seconds(wish.seconds)),
+            Step::append("marks", "$DANLU_ATTEMPT.$RANK ends"),
+            Step::Exit(wish.code),
+        ]);
+        let mut spec = JobSpec::of_command(program.text());
+        spec.workers = wish.workers;
+        spec.retry = Retry { limit: wish.retries, on: vec![RetryCause::NodeLost] };
+        if wish.devices > 0 {
+            spec.devices = format!("nvidia:{}", wish.devices).parse().unwrap();
+        }
+        match self.app.ledger.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
+            Answer::Done(job) => drop(self.jobs.insert(job.id, wish)),
+            other => panic!("a submission was answered with {other:?}"),
+        }
+    }
+
+    /// As after `kill -9`: what was in memory is gone.
+    async fn restart(&mut self) {
+        self.app.store.close().await;
+        self.memory = act::Memory::default();
+        self.cluster.clear_faults_of(Call::Inventory);
+        self.app = Arc::new(
+            open(&self.options, &self.folder, engine(&self.cluster), tokens(&self.folder)).await.unwrap(),
+        );
+    }
+
+    /// Nothing fails any more, and all passes go on until there is nothing left to do.
+    async fn heal(&mut self) -> Result<(), String> {
+        self.cluster.clear_faults();
+        (0..NODES).for_each(|number| self.cluster.restore_node(&node_name(number)));
+        for _ in 0..ENOUGH {
+            use Deed::{Hints, Inventory, Launch, Observe, Schedule, SignalStops};
+            for deed in [Inventory, Schedule, Launch, SignalStops, Hints, Observe] {
+                self.act(deed).await;
+            }
+            let is_idle = self.app.book.read().jobs().next().is_none();
+            if is_idle && self.cluster.known().is_empty() {
+                return Ok(());
+            }
+            self.cluster.advance_to_next(Span::from_seconds(1));
+        }
+        let open: Vec<String> = self.app.book.read().jobs().map(|job| format!("{:?}", job.life)).collect();
+        Err(format!("still open: {open:#?}; the engine still knows {:?}", self.cluster.known()))
+    }
+
+    async fn judge(&self) -> Result<(), String> {
+        let offences = self.cluster.offences();
+        if !offences.is_empty() {
+            return Err(offences.join("; "));
+        }
+        for (id, wish) in &self.jobs {
+            let job = self.app.store.job_fetch(*id).await.unwrap().ok_or(format!("job {id} is gone"))?;
+            let marks = self.cluster.file(*id, Place::Output, "marks").unwrap_or_default();
+            self.judge_job(&job, wish, &marks)
+                .map_err(|why| format!("job {id}: {why}: {job:#?}\n{marks}"))?;
+        }
+        Ok(())
+    }
+
+    /// Whether its end can be, by what it wished for, what was done to it and what it did.
+    fn judge_job(&self, job: &Job, wish: &Wish, marks: &str) -> Result<(), String> {
+        let Life::Ended { outcome, .. } = &job.life else { return Err("has not ended".to_owned()) };
+        let lines: Vec<&str> = marks.lines().collect();
+        let distinct: BTreeSet<&str> = lines.iter().copied().collect();
+        if distinct.len() != lines.len() {
+            return Err("a rank did something twice".to_owned());
+        }
+        let last = job.past.last().map_or(0, |past| past.attempt.number.0);
+        let count = |what: &str| {
+            let own =
+                lines.iter().filter(|line| line.starts_with(&format!("{last}.")) && line.ends_with(what));
+            u32::try_from(own.count()).unwrap_or_default()
+        };
+        match outcome {
+            Outcome::Succeeded if wish.code != 0 => Err("a program that fails has succeeded".to_owned()),
+            Outcome::Succeeded if (count("begins"), count("ends")) != (wish.workers, wish.workers) => {
+                Err("its work is not done".to_owned())
+            }
+            Outcome::Stopped { who } if who != TESTER || !self.stopped.contains(&job.id) => {
+                Err("nobody stopped it".to_owned())
+            }
+            Outcome::Failed { failure, .. } if failure.cause == FailureCause::Exit => {
+                let is_own = wish.code != 0 && failure.exit == Some(Exit::Code(wish.code));
+                is_own.then_some(()).ok_or("it did not fail so".to_owned())
+            }
+            Outcome::Failed { failure, .. } if !self.lost.contains(&failure.cause) => {
+                Err("nothing of the kind happened".to_owned())
+            }
+            Outcome::Failed { failure, .. }
+                if failure.cause != FailureCause::GangTimeout && job.failures() <= wish.retries =>
+            {
+                Err("it was not tried again".to_owned())
+            }
+            Outcome::Succeeded | Outcome::Stopped { .. } | Outcome::Failed { .. } => Ok(()),
+        }
+    }
+}
+
+fn tokens(folder: &DataFolder) -> Arc<AttemptTokens> {
+    Arc::new(AttemptTokens::new(&folder.attempt_key().unwrap()))
+}
+
+fn engine(cluster: &Arc<SimCluster>) -> Arc<dyn Engine> {
+    Arc::new(cluster.engine())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_lost_and_nothing_is_run_twice(deeds in prop::collection::vec(deed(), 20..120)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let judged = runtime.block_on(async {
+            let mut world = World::new().await;
+            for deed in deeds {
+                world.act(deed).await;
+            }
+            world.heal().await?;
+            world.judge().await
+        });
+        prop_assert_eq!(judged, Ok(()));
+    }
+}

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, approve, authenticator, clone, completions, delete, devices, events, exec, files, history, hold,
-    jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration,
+    admin, adopt, approve, authenticator, clone, completions, delete, devices, events, exec, files, history,
+    hold, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration,
     release, run, secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
 };
 
@@ -82,6 +82,10 @@ pub(crate) enum Command {
     Secrets(secrets::Arguments),
     /// Lists machines, with what is taken of them, or keeps jobs off one
     Nodes(nodes::Arguments),
+    /// Lists the cluster's jobs that are none of Danlu's, with what they hold
+    ///
+    /// Danlu counts them, so that what it calls free is free; it never touches them. Only clusters have such jobs.
+    Adopt(adopt::Arguments),
     /// Lists accelerators, with how they are doing and who uses them, or puts one back into service
     ///
     /// Where no server runs, shows the devices of this machine.

@@ -1,6 +1,7 @@
 //! One file for each command; this one says who runs what.
 
 pub(crate) mod admin;
+pub(crate) mod adopt;
 pub(crate) mod approve;
 pub(crate) mod authenticator;
 pub(crate) mod clone;
@@ -90,6 +91,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Tokens(arguments) => block_on(tokens::run(client()?, arguments)),
         Command::Admin(arguments) => block_on(admin::run(client()?, arguments)),
         Command::Nodes(arguments) => block_on(nodes::run(client()?, arguments)),
+        Command::Adopt(arguments) => block_on(adopt::run(client()?, arguments)),
         Command::Devices(arguments) => block_on(devices::run(client(), arguments)),
         Command::Sweep(arguments) => sweep::run(arguments),
         Command::Ranktable(arguments) => ranktable::run(arguments),

@@ -1,6 +1,7 @@
 //! Why a job waits, on a terminal: a paragraph, who holds what it needs, and what would start it now.
 
-use danlu_types::api::{Explanation, Holder};
+use danlu_types::NodeName;
+use danlu_types::api::{Explanation, ForeignHolder, Holder};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
@@ -26,6 +27,9 @@ pub(crate) fn page(
     if !explanation.holders.is_empty() {
         parts.push(table::text(&holders_table(&explanation.holders, now)));
     }
+    if !explanation.foreign.is_empty() {
+        parts.push(table::text(&foreign_table(&explanation.foreign, now)));
+    }
     if !explanation.offers.is_empty() {
         let mut lines = vec!["it would start now with:".to_owned()];
         for offer in &explanation.offers {
@@ -45,16 +49,7 @@ pub(crate) fn page(
 fn holders_table(holders: &[Holder], now: Timestamp) -> comfy_table::Table {
     let mut table = table::new(["held by", "owner", "workspace", "devices", "on", "ends"]);
     for holder in holders {
-        let nodes: Vec<&str> = holder.nodes.iter().map(|node| node.0.as_str()).collect();
-        let nodes = match nodes[..] {
-            [first, second, _, ..] => format!("{first}, {second} and {} more", nodes.len() - 2),
-            _ => nodes.join(", "),
-        };
-        let ends = match holder.expected_end {
-            Some(at) if at > now => format!("in about {}", words::between(now, at)),
-            Some(_) => "any moment".to_owned(),
-            None => "nobody knows".to_owned(),
-        };
+        let (nodes, ends) = (named(&holder.nodes), end(holder.expected_end, now));
         table.add_row([
             format!("job {} ({})", holder.job, output::printable(&holder.name)),
             output::printable(&holder.owner),
@@ -65,6 +60,36 @@ fn holders_table(holders: &[Holder], now: Timestamp) -> comfy_table::Table {
         ]);
     }
     table
+}
+
+fn foreign_table(holders: &[ForeignHolder], now: Timestamp) -> comfy_table::Table {
+    let mut table = table::new(["held outside Danlu by", "user", "devices", "on", "ends"]);
+    for holder in holders {
+        table.add_row([
+            output::printable(&format!("{} ({})", holder.job, holder.name)),
+            output::printable(&holder.user),
+            if holder.devices == 0 { "–".to_owned() } else { holder.devices.to_string() },
+            named(&holder.nodes),
+            end(holder.until, now),
+        ]);
+    }
+    table
+}
+
+fn named(nodes: &[NodeName]) -> String {
+    let nodes: Vec<&str> = nodes.iter().map(|node| node.0.as_str()).collect();
+    match nodes[..] {
+        [first, second, _, ..] => format!("{first}, {second} and {} more", nodes.len() - 2),
+        _ => nodes.join(", "),
+    }
+}
+
+fn end(at: Option<Timestamp>, now: Timestamp) -> String {
+    match at {
+        Some(at) if at > now => format!("in about {}", words::between(now, at)),
+        Some(_) => "any moment".to_owned(),
+        None => "nobody knows".to_owned(),
+    }
 }
 
 /// Breaks between words; a word that is longer than a line stands alone.
@@ -132,6 +157,14 @@ mod tests {
                 holder(5, 3, &["node-0", "node-1", "node-2", "node-3"], None),
                 holder(6, 0, &["node-1"], Some(at(-1))),
             ],
+            foreign: vec![ForeignHolder {
+                job: "4711".to_owned(),
+                name: "night run".to_owned(),
+                user: "alice".to_owned(),
+                devices: 2,
+                nodes: vec![NodeName("node-0".to_owned())],
+                until: Some(at(90)),
+            }],
             estimate: Some(StartEstimate {
                 earliest: at(12),
                 latest: Some(at(40)),
@@ -156,8 +189,13 @@ mod tests {
 
     #[test]
     fn without_a_paragraph_the_state_speaks_for_itself() {
-        let bare =
-            Explanation { text: String::new(), holders: Vec::new(), offers: Vec::new(), ..explanation() };
+        let bare = Explanation {
+            text: String::new(),
+            holders: Vec::new(),
+            foreign: Vec::new(),
+            offers: Vec::new(),
+            ..explanation()
+        };
         assert_eq!(shown(&bare, "danlu clone 12"), "queued: waiting for 8 Ascend 910B*, 5 free");
     }
 }

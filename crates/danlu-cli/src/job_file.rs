@@ -1,23 +1,27 @@
-//! Job files: read, merged with the command line, checked, and every mistake shown at its line.
+//! Job files and batch scripts: read, merged with the command line, checked, and every mistake shown at its line.
 
 mod complaint;
 mod fields;
 mod merge;
 mod near;
+mod sbatch;
 mod tree;
 
 use std::fs;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use danlu_types::{FieldError, JobSpec};
 
 pub(crate) use complaint::{Complaint, Place, render};
 pub(crate) use fields::{explain, place_errors};
+pub(crate) use sbatch::Remark;
 use tree::Tree;
 pub(crate) use tree::{Content, read as read_tree};
 
 use crate::failure::Failure;
+use crate::words::shell_word;
 
 /// Room for the largest honest job and for saying what is wrong with a dishonest one.
 const MOST_FILE_BYTES: u64 = 32 << 20;
@@ -34,6 +38,15 @@ pub(crate) struct Draft {
     folder: PathBuf,
     tree: Tree,
     complaints: Vec<Complaint>,
+    script: Option<OfScript>,
+}
+
+/// What is known of a job that comes from a batch script.
+#[derive(Debug)]
+struct OfScript {
+    remarks: Vec<Remark>,
+    /// Where it asks for an array of jobs.
+    array: Option<Range<usize>>,
 }
 
 /// The code that goes with a job.
@@ -53,6 +66,7 @@ impl Draft {
             folder: PathBuf::from("."),
             tree: Tree::empty_map(Place::Nowhere),
             complaints: Vec::new(),
+            script: None,
         }
     }
 
@@ -82,9 +96,57 @@ impl Draft {
             let line = error.as_bytes()[..valid].split(|byte| *byte == b'\n').count();
             Failure::new(format!("the job file `{name}` is not UTF-8 text, at line {line}"))
         })?;
+        if sbatch::is_script(&source) {
+            let sbatch::Script { tree, complaints, remarks, array } = sbatch::read(name, &source);
+            let script = Some(OfScript { remarks, array });
+            return Ok(Draft { name: name.to_owned(), source, folder, tree, complaints, script });
+        }
         let tree = tree::read(&source)
             .map_err(|complaint| Failure::rendered(complaint::render(&[complaint], name, &source)))?;
-        Ok(Draft { name: name.to_owned(), source, folder, tree, complaints: Vec::new() })
+        Ok(Draft { name: name.to_owned(), source, folder, tree, complaints: Vec::new(), script: None })
+    }
+
+    /// Whether the file is a batch script of Slurm's.
+    pub(crate) fn is_script(&self) -> bool {
+        self.script.is_some()
+    }
+
+    /// What of a batch script is done otherwise, or not at all: a line for each.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let remarks = self.script.iter().flat_map(|script| &script.remarks);
+        remarks.map(|Remark { line, text }| format!("{}:{line}: {text}", self.name)).collect()
+    }
+
+    /// A script finds what is typed after its name as `$1` and so on.
+    pub(crate) fn script_arguments(&mut self, words: &[String]) {
+        let Some(Content::Text(command)) = self.tree.get("command").map(|command| &command.content) else {
+            return;
+        };
+        let (first, rest) = command.split_once('\n').unwrap_or((command, ""));
+        let quoted: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+        if !first.ends_with("sh") && !first.contains("sh ") {
+            let accepted = format!("only shells are given words; the script is run by `{first}`");
+            return self.complain("--", "command", &quoted.join(" "), &accepted);
+        }
+        let command = format!("{first}\nset -- {}\n{rest}", quoted.join(" "));
+        let place = self.tree.get("command").map_or(Place::Nowhere, |command| command.place.clone());
+        let tree = Tree::text(command, place.clone());
+        self.complaints.extend(merge::insert(&mut self.tree, "command", tree, place).err());
+    }
+
+    /// Where a script runs that names no folder: where one is. One that it names may be below that.
+    pub(crate) fn settle_script(&mut self, here: &Path) {
+        if !self.is_script() || self.has("code") {
+            return;
+        }
+        let named =
+            self.tree.get("working_directory").map(|tree| (tree.as_written().content, tree.place.clone()));
+        let (folder, place) = match named {
+            Some((Content::Text(folder), place)) => (here.join(folder), place),
+            _ => (here.to_owned(), Place::Nowhere),
+        };
+        let tree = Tree::text(folder.display().to_string(), place.clone());
+        self.complaints.extend(merge::insert(&mut self.tree, "working_directory", tree, place).err());
     }
 
     /// `--set key=value`
@@ -145,6 +207,7 @@ impl Draft {
     /// The specification, checked as far as it can be without a server, and the code to upload with it.
     pub(crate) fn finish(&mut self) -> Result<(JobSpec, Code), Failure> {
         let code = self.take_code();
+        self.refuse_whole_array();
         let mut complaints = std::mem::take(&mut self.complaints);
         let spec = match fields::read_spec(&self.tree) {
             Ok(mut spec) => {
@@ -179,6 +242,25 @@ impl Draft {
     /// What the server had to say, at the lines it is about.
     pub(crate) fn refuse_by_server(&self, errors: Vec<FieldError>) -> Failure {
         self.refuse(&fields::place_errors(errors, &self.tree))
+    }
+
+    /// A script of an array does something else for each number, and nothing useful without one.
+    fn refuse_whole_array(&mut self) {
+        const NUMBER: &str = "SLURM_ARRAY_TASK_ID";
+        let Some(range) = self.script.as_ref().and_then(|script| script.array.clone()) else { return };
+        if self.tree.get("env").is_some_and(|env| env.get(NUMBER).is_some()) {
+            return;
+        }
+        let label = format!(
+            "submit each: `for i in 0 1 2; do danlu submit {} --env {NUMBER}=$i; done`",
+            shell_word(&self.name)
+        );
+        self.complaints.push(Complaint {
+            field: String::new(),
+            message: "an array is not submitted as a whole".to_owned(),
+            label: Some(label),
+            place: Place::File(range),
+        });
     }
 
     fn refuse(&self, complaints: &[Complaint]) -> Failure {

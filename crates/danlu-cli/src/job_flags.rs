@@ -6,12 +6,13 @@ use danlu_types::DeviceRequest;
 use crate::failure::{Failure, USAGE};
 use crate::job_file::{Code, Draft};
 use crate::migration::MigrationFlags;
+use crate::output;
 use crate::words::shell_word;
 
 /// Order: the file, then `--set`, then the other flags, then the command after `--`.
 #[derive(Debug, Args)]
 pub(crate) struct JobFlags {
-    /// A job file in YAML or JSON; `-` reads standard input
+    /// A job file in YAML or JSON, or a batch script of Slurm's; `-` reads standard input
     pub(crate) file: Option<String>,
     /// Overrides a field of the job file: `--set devices.count=4`
     #[arg(long, value_name = "KEY=VALUE")]
@@ -69,7 +70,7 @@ pub(crate) struct JobFlags {
     /// Submitting twice with the same key submits once
     #[arg(long = "key", value_name = "IDEMPOTENCY_KEY")]
     pub(crate) key: Option<String>,
-    /// What to run; several words are quoted for the shell
+    /// What to run; several words are quoted for the shell. After a batch script: its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -90,6 +91,12 @@ impl JobFlags {
             draft.set(assignment);
         }
         self.apply(&mut draft);
+        if let Ok(here) = std::env::current_dir() {
+            draft.settle_script(&here);
+        }
+        for remark in draft.remarks() {
+            output::say(output::printable(&remark));
+        }
         Ok(draft)
     }
 
@@ -130,6 +137,9 @@ impl JobFlags {
     fn apply_command(&self, draft: &mut Draft) {
         if self.command.is_empty() {
             return;
+        }
+        if draft.is_script() {
+            return draft.script_arguments(&self.command);
         }
         let command = command_line(&self.command);
         draft.text_flag("--", "command", &command);

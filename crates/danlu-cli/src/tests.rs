@@ -156,6 +156,7 @@ fn tables_line_up() {
             cordoned: Some("new fans".to_owned()),
             topology: Topology::default(),
             simulated: true,
+            foreign: Vec::new(),
         },
         used_cpus: Cpus { milli: 1500 },
         used_memory: Bytes(3 << 29),
@@ -167,6 +168,7 @@ fn tables_line_up() {
             device: device(0, Health::Ok),
             out_of_service: None,
             held_by: Some(held()),
+            foreign: None,
             reading: Some(Reading {
                 utilisation_percent: Some(97),
                 memory_used: Some(Bytes(49_002 << 20)),
@@ -183,6 +185,7 @@ fn tables_line_up() {
                 "3 attempts on it ended with a device error within a day: of job 7".to_owned(),
             ),
             held_by: None,
+            foreign: None,
             reading: None,
         },
         DeviceView {
@@ -190,6 +193,7 @@ fn tables_line_up() {
             device: device(0, Health::Ok),
             out_of_service: None,
             held_by: None,
+            foreign: None,
             reading: Some(Reading { health: Health::Warning, ..Reading::default() }),
         },
     ]);

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use binding::{bind_ranks, processor_list};
 pub use environment::{
-    MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, mpi_hostfile, pod_env, rank_environment,
+    MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, STEPS_FOLDER, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
 pub use identity::{Access, UnixUser};

@@ -1,9 +1,9 @@
 //! What is known of a node beyond what its engine says: that an administrator wants it left alone, that a device of it
 //! keeps failing the jobs it is given to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_types::{AttemptNumber, Health, JobId, Node, NodeName, Reading};
+use danlu_types::{AttemptNumber, Device, Health, JobId, Node, NodeName, Reading};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -105,8 +105,45 @@ pub fn worn_out(
     .collect()
 }
 
-/// The nodes as a newer inventory has them, and the names of those that differ: opened, closed or new. What a node has is
-/// not changed under jobs that run there; one that is missing is closed.
+/// The devices that live attempts hold, by node.
+pub fn devices_held<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeMap<NodeName, BTreeSet<u32>> {
+    let mut held: BTreeMap<NodeName, BTreeSet<u32>> = BTreeMap::new();
+    for worker in jobs.filter_map(Job::active).flat_map(|attempt| &attempt.workers) {
+        held.entry(worker.grant.node.clone()).or_default().extend(&worker.grant.devices);
+    }
+    held
+}
+
+/// Moves what others hold off the devices that jobs of ours hold, to others of the same model. The cluster decides which
+/// device is whose when a job starts, so that ours may have been planned on one that it gave to somebody else, and has
+/// another; how many are left is true only if each counts once.
+pub fn keep_apart(node: &mut Node, ours: &BTreeSet<u32>) {
+    let mut taken = ours.clone();
+    for hold in &node.foreign {
+        taken.extend(&hold.devices);
+    }
+    let mut given: BTreeSet<u32> = ours.clone();
+    for hold in &mut node.foreign {
+        let mut devices = Vec::with_capacity(hold.devices.len());
+        for index in &hold.devices {
+            let is_free = given.insert(*index);
+            let mut alike = || {
+                let wanted = node.devices.iter().find(|device| device.index == *index)?;
+                let same = |device: &&Device| device.kind == wanted.kind && device.model == wanted.model;
+                let mut free = node.devices.iter().rev().filter(same).map(|device| device.index);
+                free.find(|other| taken.insert(*other))
+            };
+            let kept = if is_free { Some(*index) } else { alike() };
+            given.extend(kept);
+            devices.extend(kept);
+        }
+        devices.sort_unstable();
+        hold.devices = devices;
+    }
+}
+
+/// The nodes as a newer inventory has them, and the names of those that differ: opened, closed, new, or held by others.
+/// What a node has is not changed under jobs that run there; one that is missing is closed.
 #[must_use]
 pub fn renewed(nodes: &[Node], inventory: Vec<Node>) -> (Vec<Node>, Vec<NodeName>) {
     let mut found: BTreeMap<NodeName, Node> =
@@ -115,11 +152,13 @@ pub fn renewed(nodes: &[Node], inventory: Vec<Node>) -> (Vec<Node>, Vec<NodeName
     let mut renewed = Vec::with_capacity(nodes.len());
     let mut changed = Vec::new();
     for node in nodes {
-        let cordoned = found.remove(&node.name).map_or_else(missing, |found| found.cordoned);
-        if cordoned != node.cordoned {
+        let (cordoned, foreign) = found
+            .remove(&node.name)
+            .map_or_else(|| (missing(), node.foreign.clone()), |found| (found.cordoned, found.foreign));
+        if cordoned != node.cordoned || foreign != node.foreign {
             changed.push(node.name.clone());
         }
-        renewed.push(Node { cordoned, ..node.clone() });
+        renewed.push(Node { cordoned, foreign, ..node.clone() });
     }
     changed.extend(found.keys().cloned());
     renewed.extend(found.into_values());
@@ -141,7 +180,7 @@ pub fn with_readings(mut nodes: Vec<Node>, readings: &Readings) -> Vec<Node> {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::{Bytes, Cpus, Device, DeviceKind, NodeCapacity, Topology, Wiring};
+    use danlu_types::{Bytes, Cpus, DeviceKind, ForeignHold, NodeCapacity, Topology, Wiring};
 
     use super::*;
 
@@ -166,6 +205,7 @@ mod tests {
             address: "127.0.0.1".to_owned(),
             topology: Topology::default(),
             simulated: false,
+            foreign: Vec::new(),
         };
         let ill = Reading { health: Health::Warning, ..Reading::default() };
         let of_a = BTreeMap::from([(0, Reading::default()), (1, ill)]);
@@ -174,6 +214,49 @@ mod tests {
         let health: Vec<_> = read[0].devices.iter().map(|device| device.health).collect();
         assert_eq!(health, [Health::Ok, Health::Warning, Health::Failed]);
         assert_eq!(read[1], node("b"), "nothing was read of it");
+    }
+
+    #[test]
+    fn what_others_hold_is_counted_beside_ours() {
+        let device = |index| Device {
+            index,
+            kind: DeviceKind::Nvidia,
+            model: if index < 8 { "A100" } else { "V100" }.to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health: Health::Ok,
+            wiring: Wiring::default(),
+        };
+        let hold = |job: &str, devices: &[u32]| ForeignHold {
+            job: job.to_owned(),
+            name: String::new(),
+            user: String::new(),
+            devices: devices.to_vec(),
+            cpus: Cpus::default(),
+            memory: Bytes(0),
+            until: None,
+        };
+        let apart = |foreign: Vec<ForeignHold>, ours: &[u32]| {
+            let mut node = Node {
+                name: NodeName("a".to_owned()),
+                architecture: String::new(),
+                capacity: NodeCapacity { cpus: Cpus::whole(1), memory: Bytes(0) },
+                devices: (0..10).map(device).collect(),
+                labels: BTreeMap::new(),
+                cordoned: None,
+                address: String::new(),
+                topology: Topology::default(),
+                simulated: false,
+                foreign,
+            };
+            keep_apart(&mut node, &ours.iter().copied().collect());
+            node.foreign.into_iter().map(|hold| hold.devices).collect::<Vec<_>>()
+        };
+        assert_eq!(apart(vec![hold("1", &[0, 1]), hold("2", &[2])], &[4, 5]), [vec![0, 1], vec![2]]);
+        assert_eq!(apart(vec![hold("1", &[0, 1]), hold("2", &[2])], &[0, 2]), [vec![1, 7], vec![6]]);
+        assert_eq!(apart(vec![hold("1", &[0, 1, 2, 3, 4, 5])], &[0, 1]), [vec![2, 3, 4, 5, 6, 7]]);
+        assert_eq!(apart(vec![hold("1", &[8, 9])], &[8]), [vec![9]], "another model is no room for it");
+        assert_eq!(apart(vec![hold("1", &[3]), hold("2", &[3])], &[]), [vec![3], vec![7]]);
     }
 
     fn hours(hours: i64) -> Timestamp {
@@ -221,6 +304,7 @@ mod tests {
             address: String::new(),
             topology: danlu_types::Topology::default(),
             simulated: false,
+            foreign: Vec::new(),
         };
         let before = [node("a", None), node("b", Some("drained")), node("c", None), node("d", None)];
         let after = vec![node("e", None), node("d", None), node("b", None), node("a", Some("down"))];

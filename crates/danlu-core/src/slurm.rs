@@ -5,6 +5,7 @@
 //! an answer counts as gone (see [`judge`]).
 
 mod fit;
+mod foreign;
 mod grant;
 mod gres;
 mod hostlist;
@@ -18,12 +19,13 @@ mod settings;
 use danlu_types::AttemptNumber;
 
 pub use fit::fit;
+pub use foreign::{HeldPart, HoldingJob, lay_over, parse_holders};
 pub use grant::{Granted, Place, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
 pub use judge::{Answer, Evidence, Judgement, judge, waiting_sentence};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
-pub use order::{GresNeed, Order, OrderedWorker, batch_script, parts, submission};
+pub use order::{GresNeed, Order, OrderedWorker, batch_script, order_name, order_of_name, parts, submission};
 pub use queue::{
     ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
     parse_submitted,

@@ -67,6 +67,7 @@ pub fn look(machine: Machine) -> Inventory {
         cordoned: None,
         topology: Topology { numa: machine.numa_nodes(), super_pod: ascend.super_pod },
         simulated: false,
+        foreign: Vec::new(),
     };
     Inventory { node, remarks, reader: Reader { machine, nvidia, ascend: ascend.numbers } }
 }

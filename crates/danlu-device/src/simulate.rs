@@ -152,6 +152,7 @@ impl<'a> Group<'a> {
             cordoned: None,
             topology: Topology::default(),
             simulated: true,
+            foreign: Vec::new(),
         }
     }
 
@@ -188,8 +189,9 @@ mod tests {
                 cordoned,
                 topology: _,
                 simulated,
+                foreign,
             } = node;
-            assert_eq!(*cordoned, None);
+            assert_eq!((cordoned, foreign.len()), (&None, 0));
             let NodeCapacity { cpus, memory } = capacity;
             writeln!(
                 text,
@@ -224,6 +226,7 @@ mod tests {
             cordoned: None,
             topology: Topology::default(),
             simulated: false,
+            foreign: Vec::new(),
         };
         parse_with(text, host).map(|nodes| drawn(&nodes)).map_err(|error| error.to_string())
     }

@@ -23,6 +23,7 @@
 
 mod commands;
 mod folders;
+mod holders;
 mod look;
 mod poll;
 mod remote;
@@ -38,7 +39,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
-use danlu_core::slurm::{Slot, SlurmSettings, node, parse_nodes};
+use danlu_core::slurm::{Slot, SlurmSettings, lay_over, node, parse_nodes};
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -83,6 +84,7 @@ pub struct SlurmEngine {
     away: Mutex<Option<Instant>>,
     /// When the launchers of an allocation were last told to look for orders.
     called: Mutex<BTreeMap<u64, Instant>>,
+    holders: Mutex<holders::Holders>,
 }
 
 impl SlurmEngine {
@@ -133,6 +135,7 @@ impl SlurmEngine {
             submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             away: Mutex::default(),
             called: Mutex::default(),
+            holders: Mutex::default(),
         })
     }
 
@@ -148,6 +151,23 @@ impl SlurmEngine {
         })
     }
 
+    /// The nodes on offer, without what anybody holds of them.
+    async fn nodes(&self) -> Result<Vec<Node>, EngineError> {
+        let arguments = ["--oneliner", "show", "node"].map(str::to_owned);
+        let text = self.programs.ask("list Slurm's nodes", "scontrol", &arguments).await?;
+        let partition = self.settings.partition.as_ref();
+        let records = parse_nodes(&text);
+        let ours = records.iter().filter(|it| partition.is_none_or(|name| it.partitions.contains(name)));
+        let mut nodes = Vec::new();
+        // Added to, never replaced: an answer that was cut off is no reason to forget a node.
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        for (node, own) in ours.map(|record| node(record, &self.settings)) {
+            slots.insert(node.name.clone(), own);
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+
     /// Which resource each device of a node is; asks Slurm where the node is not known yet.
     async fn slots_of(&self, node: &NodeName) -> Result<Vec<Slot>, EngineError> {
         let known =
@@ -155,7 +175,7 @@ impl SlurmEngine {
         if let Some(slots) = known(self) {
             return Ok(slots);
         }
-        self.inventory().await?;
+        self.nodes().await?;
         // Not final: the answer may have been cut off. A node that is gone for good is gone from the inventory too.
         known(self).ok_or_else(|| EngineError::Cluster {
             doing: "find a node",
@@ -176,18 +196,9 @@ impl Drop for SlurmEngine {
 #[async_trait]
 impl Engine for SlurmEngine {
     async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
-        let arguments = ["--oneliner", "show", "node"].map(str::to_owned);
-        let text = self.programs.ask("list Slurm's nodes", "scontrol", &arguments).await?;
-        let partition = self.settings.partition.as_ref();
-        let records = parse_nodes(&text);
-        let ours = records.iter().filter(|it| partition.is_none_or(|name| it.partitions.contains(name)));
-        let mut nodes = Vec::new();
-        // Added to, never replaced: an answer that was cut off is no reason to forget a node.
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        for (node, own) in ours.map(|record| node(record, &self.settings)) {
-            slots.insert(node.name.clone(), own);
-            nodes.push(node);
-        }
+        let mut nodes = self.nodes().await?;
+        let jobs = self.jobs_of_others().await;
+        lay_over(&mut nodes, &self.slots.lock().unwrap_or_else(PoisonError::into_inner), &jobs);
         Ok(nodes)
     }
 

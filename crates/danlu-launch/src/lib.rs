@@ -35,6 +35,7 @@ mod shared_memory;
 mod slurm;
 mod spool;
 mod status;
+mod steps;
 mod user;
 mod worker;
 

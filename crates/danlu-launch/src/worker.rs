@@ -21,7 +21,7 @@ use danlu_core::launch::{
 use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
 use danlu_device::process;
-use danlu_types::Rank;
+use danlu_types::{Compat, Rank};
 use jiff::Timestamp;
 use nix::unistd::getpid;
 use tokio::sync::watch;
@@ -41,7 +41,7 @@ use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
 use crate::user::WorkerUser;
-use crate::{binding, folders, gang, secrets, shared_memory};
+use crate::{binding, folders, gang, secrets, shared_memory, steps};
 
 /// How often a status is tried again that the disk had no room for.
 const STATUS_RETRY: Duration = Duration::from_millis(250);
@@ -249,7 +249,14 @@ impl Worker<'_> {
                     *threads = processors.len().to_string();
                 }
             }
-            let start = || surroundings.start_logged(&["-c", &launch.command], &env);
+            let start = || {
+                if launch.options.is_compatible_with(Compat::Slurm) {
+                    let program = steps::rank_program(launch).display().to_string();
+                    surroundings.start_logged(&[&program], &env)
+                } else {
+                    surroundings.start_logged(&["-c", &launch.command], &env)
+                }
+            };
             let child =
                 binding::bound(processors, start).map_err(|source| StartError::Rank { rank, source })?;
             started.push(RankProcess { rank, pid: pid_of(&child) });

@@ -44,13 +44,15 @@ pub enum Overbooked {
     DeviceFailed { node: NodeName, device: u32 },
     #[error("device {device} of node `{node}` is held by job {by}")]
     DeviceHeld { node: NodeName, device: u32, by: JobId },
+    #[error("device {device} of node `{node}` is held by job {by} of the cluster's own")]
+    DeviceForeign { node: NodeName, device: u32, by: String },
     #[error("node `{node}` has fewer than {asked} CPUs free")]
     TooFewCpus { node: NodeName, asked: Cpus },
     #[error("node `{node}` has less than {asked} of memory free")]
     TooLittleMemory { node: NodeName, asked: Bytes },
 }
 
-/// What jobs hold of one node.
+/// What jobs hold of one node; cores and memory with those of others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
     pub cpus: Cpus,
@@ -67,7 +69,11 @@ enum Check {
 
 impl Cluster {
     pub fn new(nodes: &[Node]) -> Self {
-        let used = |node: &Node| Used { devices: vec![Vec::new(); node.devices.len()], ..Used::default() };
+        let used = |node: &Node| Used {
+            milli_cpus: node.foreign.iter().map(|hold| hold.cpus.milli).fold(0, u64::saturating_add),
+            bytes: node.foreign.iter().map(|hold| hold.memory.0).fold(0, u64::saturating_add),
+            devices: vec![Vec::new(); node.devices.len()],
+        };
         Cluster {
             ordinals: nodes.iter().enumerate().map(|(ordinal, node)| (node.name.clone(), ordinal)).collect(),
             used: nodes.iter().map(used).collect(),
@@ -186,21 +192,28 @@ impl Cluster {
             if strict && !self.nodes[node].devices[position].usable() {
                 return Err(Overbooked::DeviceFailed { node: name(), device });
             }
+            let others = self.nodes[node].foreign.iter().find(|hold| hold.devices.contains(&device));
+            if let (true, Some(hold)) = (strict, others) {
+                return Err(Overbooked::DeviceForeign { node: name(), device, by: hold.job.clone() });
+            }
             positions.push(position);
         }
         let capacity = &self.nodes[node].capacity;
         let used = &mut self.used[node];
-        if strict && grant.cpus.milli > 0 && used.milli_cpus + grant.cpus.milli > capacity.cpus.milli {
+        if strict
+            && grant.cpus.milli > 0
+            && used.milli_cpus.saturating_add(grant.cpus.milli) > capacity.cpus.milli
+        {
             return Err(Overbooked::TooFewCpus { node: name(), asked: grant.cpus });
         }
-        if strict && grant.memory.0 > 0 && used.bytes + grant.memory.0 > capacity.memory.0 {
+        if strict && grant.memory.0 > 0 && used.bytes.saturating_add(grant.memory.0) > capacity.memory.0 {
             return Err(Overbooked::TooLittleMemory { node: name(), asked: grant.memory });
         }
         for position in positions {
             used.devices[position].push((job, grant.share));
         }
-        used.milli_cpus += grant.cpus.milli;
-        used.bytes += grant.memory.0;
+        used.milli_cpus = used.milli_cpus.saturating_add(grant.cpus.milli);
+        used.bytes = used.bytes.saturating_add(grant.memory.0);
         Ok(())
     }
 
@@ -247,6 +260,7 @@ pub(crate) fn test_nodes(count: u32) -> Vec<Node> {
         address: String::new(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     };
     (0..count).map(node).collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use danlu_core::Job;
-use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
+use danlu_types::api::{Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply};
 use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobId, JobSpec, Span};
 use jiff::Timestamp;
 
@@ -190,6 +190,9 @@ pub(crate) fn paragraph(explanation: &Explanation, job: &Job, now: Timestamp) ->
     if !explanation.holders.is_empty() {
         sentences.push(holders_sentence(&explanation.holders));
     }
+    if !explanation.foreign.is_empty() {
+        sentences.push(foreign_sentence(&explanation.foreign));
+    }
     if let Some(estimate) = &explanation.estimate {
         sentences.push(estimate_sentence(estimate, now));
     }
@@ -240,6 +243,21 @@ fn holders_sentence(holders: &[Holder]) -> String {
     let more = holders.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("Held by {}{more}", named.join(", "))
+}
+
+fn foreign_sentence(holders: &[ForeignHolder]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = holders
+        .iter()
+        .take(NAMED)
+        .map(|holder| match holder.devices {
+            0 => format!("{} of {}", holder.job, holder.user),
+            devices => format!("{} of {} ({devices})", holder.job, holder.user),
+        })
+        .collect();
+    let more = holders.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("Held outside Danlu by the cluster's jobs {}{more}", named.join(", "))
 }
 
 fn estimate_sentence(estimate: &StartEstimate, now: Timestamp) -> String {

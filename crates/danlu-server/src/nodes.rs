@@ -1,10 +1,13 @@
 //! Nodes as people and the scheduler see them: what the engine offers, with what is known beyond that laid over it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use danlu_core::node::{DeviceFailure, Readings, WITHIN, device_failures, renewed, with_readings, worn_out};
+use danlu_core::node::{
+    DeviceFailure, Readings, WITHIN, device_failures, devices_held, keep_apart, renewed, with_readings,
+    worn_out,
+};
 use danlu_core::transition::{DANLU, RecordKind};
 use danlu_core::{Event, Job, NodeNote, Record, WorkerState};
 use danlu_store::NodeChange;
@@ -102,13 +105,24 @@ impl NodeNotes {
     }
 }
 
+/// Nodes on which what others hold and what these jobs hold are not the same devices.
+pub(crate) fn beside_ours<'a>(mut nodes: Vec<Node>, jobs: impl Iterator<Item = &'a Job>) -> Vec<Node> {
+    let held = devices_held(jobs);
+    let none = BTreeSet::new();
+    for node in nodes.iter_mut().filter(|node| !node.foreign.is_empty()) {
+        let ours = held.get(&node.name).unwrap_or(&none);
+        keep_apart(node, ours);
+    }
+    nodes
+}
+
 impl App {
     pub(crate) fn node_views(&self) -> Vec<NodeView> {
         let pages = self.book.read();
         let view = |node: &Node| NodeView {
             node: node.clone(),
-            used_cpus: Cpus::default(),
-            used_memory: Bytes::default(),
+            used_cpus: Cpus { milli: node.foreign.iter().map(|hold| hold.cpus.milli).sum() },
+            used_memory: Bytes(node.foreign.iter().map(|hold| hold.memory.0).fold(0, u64::saturating_add)),
             held: Vec::new(),
         };
         let mut views: Vec<NodeView> = pages.nodes.iter().map(view).collect();
@@ -119,7 +133,7 @@ impl App {
                 let grant = &worker.grant;
                 let Some(view) = order.get(&grant.node).map(|at| &mut views[*at]) else { continue };
                 view.used_cpus.milli += grant.cpus.milli;
-                view.used_memory.0 += grant.memory.0;
+                view.used_memory.0 = view.used_memory.0.saturating_add(grant.memory.0);
                 view.held.extend(grant.devices.iter().map(|index| HeldDevice {
                     index: *index,
                     count: DeviceCount::from_milli(grant.share.min(WHOLE_DEVICE)).unwrap_or_default(),
@@ -138,11 +152,13 @@ impl App {
         for NodeView { node, held, .. } in self.node_views() {
             let note = notes.get(&node.name);
             for device in node.devices {
+                let foreign = node.foreign.iter().find(|hold| hold.devices.contains(&device.index));
                 let holders = held.iter().filter(|held| held.index == device.index);
                 devices.push(DeviceView {
                     node: node.name.clone(),
                     out_of_service: note.and_then(|note| note.out_of_service.get(&device.index)).cloned(),
                     held_by: holders.max_by_key(|held| held.count).cloned(),
+                    foreign: foreign.cloned(),
                     reading: None,
                     device,
                 });
@@ -199,6 +215,7 @@ impl App {
         };
         // As for readings.
         let _changing = self.nodes.changing.lock().await;
+        let inventory = beside_ours(inventory, self.book.read().active().map(Arc::as_ref));
         for name in self.nodes.renew(inventory) {
             self.book.write().set_nodes(self.nodes.noted());
             tracing::info!("the engine says something new of {name}");

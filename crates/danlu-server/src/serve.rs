@@ -31,7 +31,7 @@ use crate::entrance::door::Door;
 use crate::entrance::{Entrance, Tls, certificate};
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
-use crate::nodes::NodeNotes;
+use crate::nodes::{NodeNotes, beside_ours};
 use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
@@ -194,9 +194,10 @@ pub(crate) async fn open(
     let store = danlu_store::open(&url).await.context("could not open the database")?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
-    let nodes = NodeNotes::new(nodes, store.node_notes().await?);
+    let jobs = store.jobs_live().await?;
+    let nodes = NodeNotes::new(beside_ours(nodes, jobs.iter()), store.node_notes().await?);
     let book = Arc::new(Book::new(nodes.noted()));
-    adopt(&book, store.jobs_live().await?);
+    adopt(&book, jobs);
     let wake = Arc::new(Wake::new());
     let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
     let layout = RunLayout { data: folder.path.clone() };

@@ -127,7 +127,8 @@ fn summary(
         });
         usage.total += 1;
         usage.usable += u32::from(device.usable() && view.out_of_service.is_none());
-        usage.held += held.get(&(&view.node, device.index)).map_or(0.0, |milli| f64::from(*milli) / 1000.0);
+        let own = held.get(&(&view.node, device.index)).map_or(0.0, |milli| f64::from(*milli) / 1000.0);
+        usage.held += if view.foreign.is_some() { 1.0 } else { own };
         busy.extend(view.reading.as_ref().and_then(|reading| reading.utilisation_percent).map(f64::from));
     }
     let devices = models.into_values().map(|(usage, busy)| DeviceUsage {

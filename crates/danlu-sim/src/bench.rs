@@ -306,6 +306,7 @@ fn nodes(count: u32) -> Vec<Node> {
         address: "127.0.0.1".to_owned(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     };
     (0..count).map(node).collect()
 }

@@ -33,7 +33,7 @@ pub use courier::{
     ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,
     TreePut, TreeQuery,
 };
-pub use explanation::{Explanation, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use explanation::{Explanation, ForeignHolder, Holder, Offer, QuotaUse, StartEstimate, Supply};
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,

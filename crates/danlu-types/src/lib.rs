@@ -25,7 +25,7 @@ pub mod workspace;
 pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
 pub use family::Family;
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
-pub use node::{Node, NodeCapacity, Topology};
+pub use node::{ForeignHold, Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
 pub use progress::{Fraction, ProgressView};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -52,4 +53,25 @@ pub struct Node {
     /// True where `danlu up --simulate` made it up.
     #[serde(default)]
     pub simulated: bool,
+    /// What jobs hold of it that the engine runs for others; new jobs are not given any of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<ForeignHold>,
+}
+
+/// What a job that is none of Danlu's holds of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForeignHold {
+    /// The cluster's own number of it.
+    pub job: String,
+    pub name: String,
+    pub user: String,
+    /// By their numbers on the node. How many is certain; which, only as far as the cluster says and no job of Danlu's was
+    /// planned on the same.
+    pub devices: Vec<u32>,
+    pub cpus: Cpus,
+    pub memory: Bytes,
+    /// When its time is over, if it has a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub until: Option<Timestamp>,
 }

@@ -137,3 +137,37 @@ async fn submit_prints_the_number_alone_and_exec_is_binary_clean() {
     assert_eq!(output.status.code(), Some(5));
     assert!(output.stdout == bytes, "{} of {} bytes came back", output.stdout.len(), bytes.len());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_script_of_slurms_is_a_job_file_too() {
+    let server = TestServer::start(DANLU, &["--simulate", "2x8:nvidia:A100"]).await;
+    let data = server.data();
+    let script = server.folder().join("train.sbatch");
+    std::fs::write(
+        &script,
+        "#!/bin/bash\n#SBATCH -J two -p gpu --gres=gpu:a100:8\n#SBATCH -N 2 --ntasks-per-node=2\n\
+         echo \"$SLURM_JOB_NAME with $1 on $SLURM_NNODES nodes\"\nsrun bash -c 'echo \"task $SLURM_PROCID of $SLURM_NTASKS\"'\n",
+    )
+    .unwrap();
+    let script = script.to_str().unwrap();
+    let (code, out, err) = run(&data, &["run", script, "--", "a word"]).await;
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(err.contains("train.sbatch:2: `-p gpu` is not honoured: any node may be taken"), "{err}");
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "[rank 0] task 0 of 4",
+            "[rank 0] two with a word on 2 nodes",
+            "[rank 1] task 1 of 4",
+            "[rank 2] task 2 of 4",
+            "[rank 3] task 3 of 4",
+        ]
+    );
+    let (code, out, err) = run(&data, &["submit", script, "--dry-run"]).await;
+    assert_eq!((code, out.as_str()), (Some(0), "would start now\n"), "{err}");
+    let (code, out, err) = run(&data, &["adopt"]).await;
+    assert_eq!((code, out.as_str()), (Some(0), ""));
+    assert!(err.contains("`danlu devices`") && err.contains("`danlu sweep`"), "{err}");
+}

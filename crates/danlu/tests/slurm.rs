@@ -7,9 +7,10 @@
 )]
 
 use std::path::Path;
+use std::process::Command;
 
 use danlu_testkit::{FakeAscend, SlurmRig, TestServer, eventually, spec};
-use danlu_types::api::JobOutcome;
+use danlu_types::api::{JobOutcome, JobState, StopRequest};
 use danlu_types::{Cpus, Framework, JobSpec, RankTableUse};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
@@ -108,23 +109,121 @@ async fn ranks_on_ascend_get_a_table_of_what_slurm_gave() {
 async fn why_says_what_slurm_waits_for() {
     let Some(rig) = SlurmRig::start() else { return };
     let server = start(&rig).await;
-    let foreign = rig.ask(
-        "sbatch",
-        &["--parsable", "--nodes=4", "--gres=gpu:8", "--output=/dev/null", "--wrap=srun sleep 600"],
-    );
-    eventually("the foreign job to run", || async {
-        let state = rig.ask("squeue", &["--noheader", "--format=%T", &format!("--jobs={}", foreign.trim())]);
-        (state.trim() == "RUNNING").then_some(())
-    })
-    .await;
+    // What others hold, Danlu sees; a partition that starts nothing is for Slurm alone to say.
+    let partition = |state: &str| {
+        let state = format!("State={state}");
+        rig.ask("scontrol", &["update", "PartitionName=main", &state]);
+    };
+    partition("DOWN");
     let id = server.submit(&JobSpec { devices: "nvidia:1".parse().unwrap(), ..spec("true") }).await;
     // At first Slurm has not looked at it.
     eventually("Slurm's reason", || async {
         let why = server.client().job_why(id).await.ok()?.text;
-        (why.contains("waits in Slurm") && (why.contains("Resources") || why.contains("Priority")))
-            .then_some(())
+        (why.contains("waits in Slurm") && why.contains("Partition")).then_some(())
     })
     .await;
-    rig.ask("scancel", &[foreign.trim()]);
+    partition("UP");
     assert_eq!(server.wait_for_end(id).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_others_are_seen_and_nothing_is_placed_on_what_they_hold() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let foreign = rig.ask(
+        "sbatch",
+        &[
+            "--parsable",
+            "--nodelist=n1",
+            "--gres=gpu:6",
+            "--job-name=somebody else's",
+            "--time=60",
+            "--output=/dev/null",
+            "--wrap=sleep 600",
+        ],
+    );
+    let foreign = foreign.trim();
+    eventually("the foreign job to run", || async {
+        let state = rig.ask("squeue", &["--noheader", "--format=%T", &format!("--jobs={foreign}")]);
+        (state.trim() == "RUNNING").then_some(())
+    })
+    .await;
+    let mut server = start(&rig).await;
+    let nodes = server.client().nodes_list().await.unwrap().items;
+    let on_first = &nodes.iter().find(|view| view.node.name.0 == "n1").unwrap().node.foreign;
+    assert_eq!(on_first.len(), 1, "{on_first:?}");
+    assert_eq!((on_first[0].job.as_str(), on_first[0].devices.len()), (foreign, 6));
+    assert_eq!((on_first[0].name.as_str(), on_first[0].user.as_str()), ("somebody else's", "root"));
+    assert!(on_first[0].until.is_some());
+
+    // All three nodes that are free are taken; the fourth job would need what the others hold.
+    let whole = JobSpec { devices: "nvidia:8".parse().unwrap(), ..spec("exec sleep 600") };
+    let mut ours = Vec::new();
+    for _ in 0..3 {
+        let id = server.submit(&whole).await;
+        server.wait_for(id, JobState::Running).await;
+        ours.push(id);
+    }
+    let fourth = server.submit(&whole).await;
+    let why = eventually("the reason", || async {
+        let why = server.client().job_why(fourth).await.ok()?;
+        (why.reason.code == "devices_busy").then_some(why)
+    })
+    .await;
+    assert_eq!((why.foreign[0].job.as_str(), why.foreign[0].devices), (foreign, 6), "{why:?}");
+    assert!(why.text.contains(&format!("the cluster's jobs {foreign} of root (6)")), "{}", why.text);
+    // Two are left of the node, and a job that wants no more runs beside.
+    let two = server.run(&JobSpec { devices: "nvidia:2".parse().unwrap(), ..spec("echo $DANLU_NODE") }).await;
+    assert_eq!(two.outcome, Some(JobOutcome::Succeeded), "{:?}", two.reason);
+    assert!(server.texts(two.id).await.contains(&"n1".to_owned()));
+    // Ours are ours, also for a server that did not start them.
+    server.kill();
+    server.restart().await;
+    let shown =
+        Command::new(DANLU).arg("--data").arg(server.data()).args(["adopt", "--json"]).output().unwrap();
+    let shown: Vec<serde_json::Value> = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert_eq!(
+        (shown[0]["job"].as_str(), shown[0]["nodes"][0]["node"].as_str()),
+        (Some(foreign), Some("n1"))
+    );
+
+    rig.ask("scancel", &[foreign]);
+    server.wait_for(fourth, JobState::Running).await;
+    assert!(
+        server.client().nodes_list().await.unwrap().items.iter().all(|view| view.node.foreign.is_empty())
+    );
+    for id in ours.into_iter().chain([fourth]) {
+        server.client().job_stop(id, &StopRequest::default()).await.unwrap();
+        server.wait_for_end(id).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_script_runs_over_the_nodes_of_a_cluster() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig).await;
+    let script = server.folder().join("train.sbatch");
+    let text = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2 --gres=gpu:a100:8 --time=10\n#SBATCH -o out-%j.txt\n\n\
+                hosts=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | wc -l)\n\
+                srun --gpus-per-task=1 bash -c \"echo task \\$SLURM_PROCID of \\$SLURM_NTASKS, $hosts hosts, on \\$DANLU_NODE\"\n";
+    std::fs::write(&script, text).unwrap();
+    let ran = Command::new(DANLU)
+        .arg("--data")
+        .arg(server.data())
+        .arg("run")
+        .arg(&script)
+        .current_dir(server.folder())
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{out}{err}");
+    assert!(err.contains("train.sbatch:3: `-o out-%j.txt` is not honoured"), "{err}");
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    [rank 0] task 0 of 4, 2 hosts, on n1
+    [rank 1] task 1 of 4, 2 hosts, on n1
+    [rank 2] task 2 of 4, 2 hosts, on n2
+    [rank 3] task 3 of 4, 2 hosts, on n2
+    ");
 }

@@ -1521,7 +1521,7 @@ export interface components {
          * @description A platform whose variables and folders a program expects.
          * @enum {string}
          */
-        Compat: "modelarts" | "dlc" | "apulis";
+        Compat: "modelarts" | "dlc" | "apulis" | "slurm";
         /** @description Why a node is to take nothing new. */
         CordonRequest: {
             /** @description Shown wherever the node is. */
@@ -1625,6 +1625,7 @@ export interface components {
         };
         /** @description A device with its node and holder. */
         DeviceView: components["schemas"]["Device"] & {
+            foreign?: components["schemas"]["ForeignHold"] | null;
             held_by?: components["schemas"]["HeldDevice"] | null;
             node: components["schemas"]["NodeName"];
             /** @description Set while Danlu gives the device to nobody, although the vendor's tool may call it well: why not. */
@@ -1660,6 +1661,8 @@ export interface components {
         /** @description Why a job waits, or what it is doing. */
         Explanation: {
             estimate?: components["schemas"]["StartEstimate"] | null;
+            /** @description Jobs that are none of Danlu's and hold what it needs, largest first; at most a dozen. */
+            foreign?: components["schemas"]["ForeignHolder"][];
             /** @description Who holds what it needs, largest first; at most a dozen. */
             holders?: components["schemas"]["Holder"][];
             /** @description 0 for a dry run. */
@@ -1718,6 +1721,40 @@ export interface components {
             precision: number;
             unknown: number;
             unsupported: number;
+        };
+        /** @description What a job that is none of Danlu's holds of a node. */
+        ForeignHold: {
+            cpus: components["schemas"]["Cpus"];
+            /**
+             * @description By their numbers on the node. How many is certain; which, only as far as the cluster says and no job of Danlu's was
+             *     planned on the same.
+             */
+            devices: number[];
+            /** @description The cluster's own number of it. */
+            job: string;
+            memory: components["schemas"]["Bytes"];
+            name: string;
+            /**
+             * Format: date-time
+             * @description When its time is over, if it has a limit.
+             */
+            until?: string | null;
+            user: string;
+        };
+        /** @description A job that is none of Danlu's and holds what another waits for. */
+        ForeignHolder: {
+            /** Format: int32 */
+            devices: number;
+            /** @description The cluster's own number of it. */
+            job: string;
+            name: string;
+            nodes: components["schemas"]["NodeName"][];
+            /**
+             * Format: date-time
+             * @description When its time is over, if it has a limit.
+             */
+            until?: string | null;
+            user: string;
         };
         /**
          * @description Decides how many ranks there are and which environment they get.
@@ -2184,6 +2221,8 @@ export interface components {
             /** @description Set while nothing new may start here: why not. */
             cordoned?: string | null;
             devices: components["schemas"]["Device"][];
+            /** @description What jobs hold of it that the engine runs for others; new jobs are not given any of that. */
+            foreign?: components["schemas"]["ForeignHold"][];
             /** @description What administrators say of it, for jobs that choose by it; `rack` also keeps gangs together. */
             labels?: {
                 [key: string]: string;
@@ -2296,6 +2335,7 @@ export interface components {
         /** @description One page of a list; pass `next` as `cursor` for the one after it. */
         Page_DeviceView: {
             items: (components["schemas"]["Device"] & {
+                foreign?: components["schemas"]["ForeignHold"] | null;
                 held_by?: components["schemas"]["HeldDevice"] | null;
                 node: components["schemas"]["NodeName"];
                 /** @description Set while Danlu gives the device to nobody, although the vendor's tool may call it well: why not. */

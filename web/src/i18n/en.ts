@@ -385,6 +385,8 @@ export const en = {
     warning: "free, with a warning",
     closed: "closed",
     failed: "out of service",
+    foreign: "Slurm job {{job}} ({{name}}) of {{user}}",
+    until: "until",
   },
   nodes: {
     none: "There are no nodes.",

@@ -382,6 +382,8 @@ export const zh: Words<typeof en> = {
     warning: "空闲（有告警）",
     closed: "已关闭",
     failed: "停用",
+    foreign: "{{user}} 的 Slurm 作业 {{job}}（{{name}}）",
+    until: "直到",
   },
   nodes: {
     none: "没有节点。",

@@ -69,6 +69,7 @@ const LOOKS: Record<DeviceState, { tone: string; shape: ReactNode }> = {
 export function deviceState(device: DeviceView, isCordoned: boolean): DeviceState {
   if (device.out_of_service || device.health === "failed" || device.health === "unknown") return "failed";
   if (device.held_by) return (device.held_by.count ?? 1) < 1 ? "shared" : "held";
+  if (device.foreign) return "held";
   if (isCordoned) return "closed";
   return device.health === "warning" ? "warning" : "free";
 }
@@ -104,6 +105,7 @@ export function DeviceCell({ device, isCordoned }: { device: DeviceView; isCordo
   const lines = [
     `${device.index} · ${device.model} · ${t(`device.${state}`)}`,
     holder ? `${holder.job_name} (${holder.job}) · ${holder.owner}` : "",
+    device.foreign ? t("device.foreign", { ...device.foreign }) : "",
     reading?.utilisation_percent === undefined || reading.utilisation_percent === null
       ? ""
       : `${reading.utilisation_percent} %`,

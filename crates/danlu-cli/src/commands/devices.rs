@@ -102,6 +102,7 @@ fn this_machine() -> Vec<DeviceView> {
         device,
         out_of_service: None,
         held_by: None,
+        foreign: None,
     };
     found.node.devices.into_iter().map(view).collect()
 }
@@ -109,7 +110,7 @@ fn this_machine() -> Vec<DeviceView> {
 /// Held by no job, and used by nobody else either.
 fn is_free(view: &DeviceView) -> bool {
     let used = view.reading.as_ref().is_some_and(|reading| !reading.processes.is_empty());
-    view.held_by.is_none() && view.device.usable() && !used
+    view.held_by.is_none() && view.foreign.is_none() && view.device.usable() && !used
 }
 
 pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
@@ -161,6 +162,10 @@ fn used_by(view: &DeviceView, processes: &[DeviceProcess]) -> String {
             output::printable(&held.job_name),
             held.owner
         ));
+    }
+    if let Some(hold) = &view.foreign {
+        let (name, user) = (output::printable(&hold.name), output::printable(&hold.user));
+        users.push(format!("the cluster's job {} ({name}) of {user}", output::printable(&hold.job)));
     }
     for process in processes {
         let holder = view.held_by.as_ref().map(|held| held.job);

@@ -7,7 +7,9 @@ use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color, Table};
 use danlu_client::Client;
 use danlu_types::api::{DrainView, JobOnNode, NodeView};
+use jiff::Timestamp;
 
+use super::adopt;
 use crate::failure::Failure;
 use crate::{output, table, words};
 
@@ -82,6 +84,7 @@ async fn list(client: &Client, json: bool) -> Result<(), Failure> {
         output::say("the engine offers no nodes");
     } else {
         table::print(&mut nodes_table(&nodes))?;
+        output::lines(adopt::sentences(&adopt::jobs(&nodes), Timestamp::now()))?;
     }
     Ok(())
 }
@@ -146,11 +149,15 @@ pub(crate) fn nodes_table(nodes: &[NodeView]) -> Table {
 /// Devices of which anything is held count as used.
 fn used(node: &NodeView) -> String {
     let mut held: Vec<u32> = node.held.iter().map(|held| held.index).collect();
+    let others = node.node.foreign.iter().flat_map(|hold| &hold.devices);
+    held.extend(others.clone());
     held.sort_unstable();
     held.dedup();
+    let others = others.count();
+    let others = if others == 0 { String::new() } else { format!(", {others} outside Danlu") };
     let broken = node.node.devices.iter().filter(|device| !device.usable()).count();
     let broken = if broken == 0 { String::new() } else { format!(", {broken} broken") };
-    format!("{} of {}{broken}", held.len(), node.node.devices.len())
+    format!("{} of {}{others}{broken}", held.len(), node.node.devices.len())
 }
 
 fn or_dash(parts: &[String], between: &str) -> String {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use super::{LaunchFile, Present, RUN_FOLDER_VARIABLE, RankPlan};
 
-pub use compat::{MODELARTS_FOLDER, pod_env};
+pub use compat::{MODELARTS_FOLDER, STEPS_FOLDER, pod_env};
 pub use framework::{mpi_hostfile, scheduler_environment};
 
 /// Names that say which of several ranks a process is. What a script leaves in the environment for all ranks of a worker

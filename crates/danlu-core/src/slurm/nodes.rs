@@ -192,6 +192,7 @@ pub fn node(record: &NodeRecord, settings: &SlurmSettings) -> (Node, Vec<Slot>) 
         address: record.address.clone(),
         topology: Topology::default(),
         simulated: false,
+        foreign: Vec::new(),
     };
     (node, slots)
 }

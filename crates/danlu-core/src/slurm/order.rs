@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use danlu_types::{Bytes, Cpus, Device, Span, WorkerId};
+use danlu_types::{AttemptNumber, Bytes, Cpus, Device, JobId, Span, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::settings::SlurmSettings;
@@ -49,6 +49,19 @@ pub struct GresNeed {
     pub devices: Vec<Device>,
     /// The node's number of the first device of this resource, which Slurm calls 0.
     pub first: u32,
+}
+
+/// The name of an order. Nothing that was ever submitted anywhere has this `unique`.
+pub fn order_name(job: JobId, attempt: AttemptNumber, part: usize, unique: u64) -> String {
+    format!("danlu-{job}.{attempt}-{part}-{unique:016x}")
+}
+
+/// Which order a name may be that of: its job, attempt and part.
+pub fn order_of_name(name: &str) -> Option<(u64, AttemptNumber, usize)> {
+    let (job, rest) = name.strip_prefix("danlu-")?.split_once('.')?;
+    let (attempt, rest) = rest.split_once('-')?;
+    let (part, _) = rest.split_once('-')?;
+    Some((job.parse().ok()?, AttemptNumber(attempt.parse().ok()?), part.parse().ok()?))
 }
 
 /// Workers, by the nodes they are on, in groups that one submission can ask for: Slurm gives each node of a job the same.
@@ -257,6 +270,16 @@ mod tests {
         7.1.2@n2 7.1.3@n3
         7.1.0@n1 7.1.1@n1
         ");
+    }
+
+    #[test]
+    fn names_of_orders_are_recognised() {
+        let name = order_name(JobId(7), AttemptNumber(2), 1, 0xab);
+        assert_eq!(name, "danlu-7.2-1-00000000000000ab");
+        assert_eq!(order_of_name(&name), Some((7, AttemptNumber(2), 1)));
+        for stranger in ["danlu", "danlu-7", "danlu-x.1-0-ab", "danlu-7.1-../-ab", "train"] {
+            assert_eq!(order_of_name(stranger), None, "{stranger}");
+        }
     }
 
     #[test]

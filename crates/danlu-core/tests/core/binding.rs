@@ -33,6 +33,7 @@ fn launch(cpus: u64, devices: &[u32], spec: JobSpec, numa: bool) -> LaunchFile {
         cordoned: None,
         topology: Topology { numa: if numa { lists.into() } else { [].into() }, super_pod: None },
         simulated: true,
+        foreign: Vec::new(),
     };
     let spec = JobSpec { cpus: Cpus::whole(cpus), framework: Framework::Pytorch, ..spec };
     let grant = Grant {

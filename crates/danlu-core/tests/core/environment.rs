@@ -35,6 +35,7 @@ fn node(name: &str, kind: DeviceKind, model: &str) -> Node {
         cordoned: None,
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 
@@ -241,7 +242,7 @@ fn the_scheduler_of_mindspore_is_nobodys_rank() {
 
 #[test]
 fn other_platforms_names_are_there_when_asked_for() {
-    for compat in [Compat::Modelarts, Compat::Dlc, Compat::Apulis] {
+    for compat in [Compat::Modelarts, Compat::Dlc, Compat::Apulis, Compat::Slurm] {
         let name = format!("compat_{compat:?}").to_lowercase();
         let plain = job(2, Framework::Pytorch, Some(DeviceKind::Ascend), 8);
         let devices: Vec<u32> = (8..16).collect();

@@ -81,6 +81,13 @@ impl Programs {
         Programs { folder: settings.programs.clone(), environment }
     }
 
+    /// The same, for questions whose answers hold times.
+    pub(super) fn in_utc(&self) -> Self {
+        let mut environment = self.environment.clone();
+        environment.push(("TZ".into(), "UTC0".into()));
+        Programs { folder: self.folder.clone(), environment }
+    }
+
     /// A program of Slurm's, to be started. It is looked for here: where `PATH` is both searched and set for the program,
     /// the standard library forks, and copies the server's page tables each time.
     ///

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use danlu_core::launch::LaunchFile;
 use danlu_core::slurm::{
     ALLOCATION_FILE, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT, SCRIPT_FILE,
-    SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, parse_queue, parse_submitted, parts,
-    remote_script, submission,
+    SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_name, parse_queue, parse_submitted,
+    parts, remote_script, submission,
 };
 use danlu_types::{NodeName, WorkerId};
 
@@ -232,10 +232,9 @@ fn write_order(
     folder: &Path,
     scripts: &Scripts,
 ) -> io::Result<Order> {
-    // Nothing that was ever submitted anywhere has this name.
     let unique = RandomState::new().build_hasher().finish();
     let order = Order {
-        name: format!("danlu-{}.{}-{number}-{unique:016x}", first.worker.job, first.worker.attempt),
+        name: order_name(first.worker.job, first.worker.attempt, number, unique),
         workspace: first.workspace.clone(),
         user: first.user.clone(),
         workers,

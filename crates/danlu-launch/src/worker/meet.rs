@@ -12,7 +12,7 @@ use danlu_types::{Compat, DeviceKind, Framework};
 
 use super::Worker;
 use crate::error::{StartError, chain};
-use crate::{compat, folders, interface};
+use crate::{compat, folders, interface, steps};
 
 impl Worker<'_> {
     pub(super) fn meet(&self, workers: Vec<Present>, work: &Path) -> Result<Rendezvous, StartError> {
@@ -34,6 +34,9 @@ impl Worker<'_> {
         }
         if launch.options.is_compatible_with(Compat::Modelarts) {
             compat::modelarts_folders(launch, work, &self.user)?;
+        }
+        if launch.options.is_compatible_with(Compat::Slurm) {
+            steps::lay_down(launch, &self.user)?;
         }
         if launch.options.is_compatible_with(Compat::Apulis)
             && let Some(first) = launch.ranks.first()

@@ -11,4 +11,5 @@ mod output;
 mod platforms;
 mod reports;
 mod sessions;
+mod steps;
 mod watching;

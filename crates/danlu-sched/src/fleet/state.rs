@@ -63,7 +63,7 @@ impl State {
     pub(crate) fn new(layout: &Layout) -> Self {
         let nodes = &layout.nodes;
         let signed = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX).min(1 << 60);
-        State {
+        let mut state = State {
             left: vec![1000; layout.devices],
             milli_cpus: nodes.iter().map(|node| signed(node.capacity.cpus.milli)).collect(),
             bytes: nodes.iter().map(|node| signed(node.capacity.memory.0)).collect(),
@@ -75,7 +75,21 @@ impl State {
             journal: Vec::new(),
             marks: 0,
             first_mark: 0,
+        };
+        for (node, ordinal) in nodes.iter().zip(0..) {
+            for hold in &node.foreign {
+                let position = |index: &u32| layout.position(ordinal as usize, *index);
+                let part = Part {
+                    node: NodeId(ordinal),
+                    devices: hold.devices.iter().filter_map(position).collect(),
+                    share: 1000,
+                    milli_cpus: hold.cpus.milli,
+                    bytes: hold.memory.0,
+                };
+                state.add(layout, &part, -1);
+            }
         }
+        state
     }
 
     pub(crate) fn take(&mut self, layout: &Layout, part: &Part) {

@@ -2,10 +2,11 @@
 //! and what would start it now.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use danlu_core::{Job, Life};
 use danlu_types::JobId;
-use danlu_types::api::{Explanation, Holder, QuotaUse, StartEstimate, Supply};
+use danlu_types::api::{Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply};
 use jiff::Timestamp;
 
 use super::history::Witness;
@@ -32,6 +33,7 @@ impl Scheduler {
             supply: Vec::new(),
             quota: None,
             holders: Vec::new(),
+            foreign: Vec::new(),
             estimate: None,
             offers: Vec::new(),
         };
@@ -65,6 +67,7 @@ impl Scheduler {
         explanation.position = Some(self.position(&waiting));
         explanation.quota = self.quota_use(&waiting, &reason);
         explanation.holders = self.holders_of(&waiting, now);
+        explanation.foreign = self.foreign_holders_of(&waiting);
         if !matches!(reason, WaitReason::NoSuchDevices | WaitReason::BackOff { .. }) {
             explanation.estimate = self.start_estimate(&waiting, now);
         }
@@ -157,6 +160,39 @@ impl Scheduler {
         }
         holders.sort_unstable();
         holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices, now)).collect()
+    }
+
+    /// Jobs of the cluster's own that hold devices which the job would take, most devices first.
+    fn foreign_holders_of(&self, waiting: &Waiting) -> Vec<ForeignHolder> {
+        let shape = self.fleet.shape_of(waiting.class.shape);
+        let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
+        let mut found: BTreeMap<&str, ForeignHolder> = BTreeMap::new();
+        for node in self.fleet.nodes() {
+            for hold in &node.foreign {
+                let of_hold = node.devices.iter().filter(|device| hold.devices.contains(&device.index));
+                let wanted = of_hold.filter(|device| {
+                    shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model))
+                });
+                let devices = u32::try_from(wanted.count()).unwrap_or(u32::MAX);
+                if devices == 0 && !is_cpu_only {
+                    continue;
+                }
+                let holder = found.entry(&hold.job).or_insert_with(|| ForeignHolder {
+                    job: hold.job.clone(),
+                    name: hold.name.clone(),
+                    user: hold.user.clone(),
+                    devices: 0,
+                    nodes: Vec::new(),
+                    until: hold.until,
+                });
+                holder.devices += devices;
+                holder.nodes.push(node.name.clone());
+            }
+        }
+        let mut found: Vec<ForeignHolder> = found.into_values().collect();
+        found.sort_by_key(|holder| Reverse(holder.devices));
+        found.truncate(MOST_HOLDERS);
+        found
     }
 
     /// When a running job should end, if there is anything to tell it by.

@@ -30,6 +30,7 @@ pub(crate) fn node(name: &str, devices: &str) -> Node {
         address: "127.0.0.1".to_owned(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

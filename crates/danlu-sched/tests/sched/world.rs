@@ -45,6 +45,7 @@ pub(crate) fn node(name: &str, devices: &[(u32, DeviceKind, &str)], island: u32)
         cordoned: None,
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

@@ -248,6 +248,7 @@ mod tests {
             address: String::new(),
             topology: Topology::default(),
             simulated: true,
+            foreign: Vec::new(),
         }
     }
 

@@ -118,6 +118,7 @@ fn node(cohort: u32) -> Node {
         address: String::new(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

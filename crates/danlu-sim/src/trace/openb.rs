@@ -152,6 +152,7 @@ fn read_node(row: &Row<'_>) -> Result<Node, TraceError> {
         address: String::new(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     })
 }
 

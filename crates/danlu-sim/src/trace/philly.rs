@@ -136,6 +136,7 @@ fn node(cluster: &str, number: u32) -> Node {
         address: String::new(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus
         cordoned: None,
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

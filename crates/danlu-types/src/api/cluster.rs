@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Bytes, Cpus, Device, DeviceCount, JobId, Node, NodeName, Reading, Workspace};
+use crate::{Bytes, Cpus, Device, DeviceCount, ForeignHold, JobId, Node, NodeName, Reading, Workspace};
 
 /// A node with what is taken of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -39,6 +39,9 @@ pub struct DeviceView {
     /// Whoever holds it, or the largest share of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<HeldDevice>,
+    /// The job that holds it and is none of Danlu's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignHold>,
     /// How it is doing now; absent where its vendor's tools do not answer, and for simulated devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,

@@ -30,6 +30,9 @@ pub struct Explanation {
     /// Who holds what it needs, largest first; at most a dozen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
+    /// Jobs that are none of Danlu's and hold what it needs, largest first; at most a dozen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<ForeignHolder>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<StartEstimate>,
     /// Changes that would start it now; each was planned before it is offered.
@@ -84,6 +87,21 @@ pub struct Holder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expected_end: Option<Timestamp>,
+}
+
+/// A job that is none of Danlu's and holds what another waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForeignHolder {
+    /// The cluster's own number of it.
+    pub job: String,
+    pub name: String,
+    pub user: String,
+    pub devices: u32,
+    pub nodes: Vec<NodeName>,
+    /// When its time is over, if it has a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub until: Option<Timestamp>,
 }
 
 /// When a waiting job should start.

@@ -13,6 +13,8 @@ pub enum Compat {
     Dlc,
     /// `DLWS_*`, `pod.env`, `~/.npu/<job>/`.
     Apulis,
+    /// The command is a batch script: it runs once, in the first rank, with `SLURM_*`, and `srun` in it runs on all.
+    Slurm,
 }
 
 /// Whether the ranks of an Ascend job are given a rank table.

@@ -12,7 +12,7 @@ import { When } from "../../ui/when";
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
   const { t } = useTranslation();
   const [phrase, sentence] = [reasonPhrase(explanation.reason), reasonSentence(explanation.reason)];
-  const { supply = [], holders = [], offers = [], quota, estimate } = explanation;
+  const { supply = [], holders = [], foreign = [], offers = [], quota, estimate } = explanation;
   return (
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
@@ -70,7 +70,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
           })}
         </div>
       ) : null}
-      {holders.length > 0 ? (
+      {holders.length + foreign.length > 0 ? (
         <div>
           <h3>{t("why.holders")}</h3>
           {holders.map((holder) => (
@@ -80,6 +80,15 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
                 {holder.owner} · {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
               </span>
               {holder.expected_end ? <When at={holder.expected_end} /> : null}
+            </div>
+          ))}
+          {foreign.map((holder) => (
+            <div key={`foreign-${holder.job}`} className="row">
+              <span>{t("device.foreign", { job: holder.job, name: holder.name, user: holder.user })}</span>
+              <span className="muted">
+                {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
+              </span>
+              {holder.until ? <When at={holder.until} /> : null}
             </div>
           ))}
         </div>

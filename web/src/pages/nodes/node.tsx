@@ -14,6 +14,7 @@ import { Button, Confirm, TextField } from "../../ui/controls";
 import { DeviceMark, deviceState } from "../../ui/device";
 import { Page } from "../../ui/page";
 import { Table } from "../../ui/table";
+import { When } from "../../ui/when";
 import { models, used } from "./nodes";
 
 export function Node() {
@@ -134,6 +135,22 @@ function NodeActions({ node }: { node: NodeView }) {
   );
 }
 
+/** A job that is none of Danlu's: there is no page of it. */
+function Foreign({ hold }: { hold: NonNullable<DeviceView["foreign"]> }) {
+  const { t } = useTranslation();
+  return (
+    <span>
+      {t("device.foreign", { job: hold.job, name: hold.name, user: hold.user })}
+      {hold.until ? (
+        <>
+          {" · "}
+          {t("device.until")} <When at={hold.until} />
+        </>
+      ) : null}
+    </span>
+  );
+}
+
 function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
   const { t } = useTranslation();
   const restore = useRestore();
@@ -166,6 +183,8 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
               <Link to={paths.job(device.held_by.job)}>
                 {device.held_by.job_name} · {device.held_by.owner}
               </Link>
+            ) : device.foreign ? (
+              <Foreign hold={device.foreign} />
             ) : (
               (device.out_of_service ?? "–")
             ),

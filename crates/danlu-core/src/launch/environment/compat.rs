@@ -13,6 +13,8 @@ use crate::launch::LaunchFile;
 
 /// In the run folder: `$MA_HOME`.
 pub const MODELARTS_FOLDER: &str = "ma-user";
+/// In the run folder: what stands in for Slurm around a batch script.
+pub const STEPS_FOLDER: &str = "slurm";
 
 pub(super) fn names(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
     for platform in &launch.options.compat {
@@ -24,6 +26,7 @@ pub(super) fn names(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rende
                 env.set("RANK", launch.world_worker());
             }
             Compat::Apulis => apulis(env, launch),
+            Compat::Slurm => slurm(env, launch, rendezvous),
         }
     }
 }
@@ -79,6 +82,55 @@ fn apulis(env: &mut Variables, launch: &LaunchFile) {
     env.set("aiframework", framework);
     env.set("VISIBLE_IDS", ids.join(","));
     env.set("NPU_IPS", addresses.join(","));
+}
+
+/// What holds for the whole job; which task one is, the programs in [`STEPS_FOLDER`] say.
+fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
+    let mut hosts: Vec<&str> = rendezvous.workers.iter().map(|worker| worker.address.as_str()).collect();
+    if hosts.is_empty() {
+        hosts.push(&launch.address);
+    }
+    let (nodes, each) = (launch.world_workers(), launch.ranks.len());
+    let cpus = (launch.limits.cpus.milli / 1000).max(1);
+    let devices: Vec<String> = launch.devices.iter().map(|device| device.index.to_string()).collect();
+    let tasks_per_node = if nodes > 1 { format!("{each}(x{nodes})") } else { each.to_string() };
+    for (name, value) in [
+        ("SLURM_JOB_ID", launch.worker.job.to_string()),
+        ("SLURM_JOBID", launch.worker.job.to_string()),
+        ("SLURM_JOB_NAME", launch.job_name.clone()),
+        ("SLURM_JOB_USER", launch.owner.clone()),
+        // Addresses, not names: only those are sure to be found from the other nodes.
+        ("SLURM_JOB_NODELIST", hosts.join(",")),
+        ("SLURM_NODELIST", hosts.join(",")),
+        ("SLURM_JOB_NUM_NODES", nodes.to_string()),
+        ("SLURM_NNODES", nodes.to_string()),
+        ("SLURM_NTASKS", launch.world_size.to_string()),
+        ("SLURM_NPROCS", launch.world_size.to_string()),
+        ("SLURM_NTASKS_PER_NODE", each.to_string()),
+        ("SLURM_TASKS_PER_NODE", tasks_per_node),
+        ("SLURM_CPUS_PER_TASK", (cpus / each.max(1) as u64).max(1).to_string()),
+        ("SLURM_CPUS_ON_NODE", cpus.to_string()),
+        ("SLURMD_NODENAME", launch.node.to_string()),
+        ("SLURM_TMPDIR", launch.folders.run.join("tmp").display().to_string()),
+        ("SLURM_RESTART_COUNT", launch.worker.attempt.0.saturating_sub(1).to_string()),
+        ("SLURM_SUBMIT_DIR", submitted_from(launch)),
+    ] {
+        env.set(name, value);
+    }
+    if !devices.is_empty() {
+        env.set("SLURM_GPUS_ON_NODE", devices.len());
+        env.set("SLURM_JOB_GPUS", devices.join(","));
+    }
+    // Ranks of one worker meet in its own folder, those of several where all of them see it.
+    let own = launch.folders.run.join(STEPS_FOLDER).join("steps");
+    let shared = || launch.folders.output.join(format!(".steps-{}", launch.worker.attempt));
+    env.set("DANLU_STEPS_DIR", if nodes > 1 { shared() } else { own }.display());
+}
+
+fn submitted_from(launch: &LaunchFile) -> String {
+    let own = || launch.folders.run.join("work");
+    let folder = launch.working_directory.clone().filter(|_| launch.folders.code.is_none());
+    folder.unwrap_or_else(own).display().to_string()
 }
 
 /// Apulis' `/pod.env`: what a shell reads to have a worker's variables. Those of one rank are left out, because all ranks

@@ -1,0 +1,70 @@
+//! Batch scripts of Slurm's as job files: what their `#SBATCH` lines ask for, and everything of it that Danlu does
+//! otherwise or not at all.
+//!
+//! Text in, values out. What cannot be honoured becomes a remark, or a complaint where a job that runs without it would
+//! not be the one that was meant; no option is passed over in silence.
+
+mod amounts;
+mod body;
+mod header;
+mod job;
+mod options;
+mod size;
+mod surroundings;
+
+use std::ops::Range;
+
+use super::complaint::{Complaint, Place};
+use super::tree::Tree;
+
+/// A script as a job, before it is checked.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) tree: Tree,
+    pub(super) complaints: Vec<Complaint>,
+    pub(super) remarks: Vec<Remark>,
+    /// Asks for an array; a variable says which of its jobs this one is.
+    pub(super) array: Option<Range<usize>>,
+}
+
+/// What becomes of an option that is not done as written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Remark {
+    pub(crate) line: usize,
+    pub(crate) text: String,
+}
+
+/// By what no YAML begins, or what nobody but Slurm reads.
+pub(super) fn is_script(source: &str) -> bool {
+    source.starts_with("#!") || source.lines().any(|line| line.starts_with("#SBATCH"))
+}
+
+/// `name` is the file's; jobs without a name of their own are called after it.
+pub(super) fn read(name: &str, source: &str) -> Script {
+    let header = header::read(source);
+    let mut script = job::build(&header, name, source);
+    if let Some(at) = source.find("\r\n") {
+        script.complaints.push(Complaint {
+            field: String::new(),
+            message: "lines end as on Windows, which no shell here reads".to_owned(),
+            label: Some("`dos2unix` makes them plain".to_owned()),
+            place: Place::File(at..at),
+        });
+    }
+    if !source.starts_with("#!") {
+        script.complaints.push(Complaint {
+            field: String::new(),
+            message: "a batch script begins with the program that runs it".to_owned(),
+            label: Some("write `#!/bin/bash` before this".to_owned()),
+            place: Place::File(0..source.find('\n').unwrap_or(source.len())),
+        });
+    }
+    script
+}
+
+fn line_of(source: &str, at: usize) -> usize {
+    source.as_bytes()[..at.min(source.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests;

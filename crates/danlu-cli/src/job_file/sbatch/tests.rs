@@ -1,0 +1,113 @@
+//! Scripts as people write them, and what becomes of each: the job, and everything that is said about it.
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use crate::job_file::Draft;
+
+/// The job, what is remarked upon, and what is refused.
+fn told(name: &str, source: &str, flags: impl FnOnce(&mut Draft)) -> String {
+    let mut draft = Draft::read(name, PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
+    flags(&mut draft);
+    let mut text = draft.remarks().join("\n");
+    match draft.finish() {
+        Ok((spec, _)) => {
+            let mut spec = serde_json::to_value(spec).unwrap();
+            let fields = spec.as_object_mut().unwrap();
+            let command = fields.remove("command").unwrap();
+            let same = command.as_str() == Some(source);
+            text += &format!("\n---\n{}\n", serde_json::to_string_pretty(&spec).unwrap());
+            text += &if same {
+                "runs as it is".to_owned()
+            } else {
+                format!("runs\n{}", command.as_str().unwrap())
+            };
+        }
+        Err(failure) => {
+            let mut plain = anstream::StripStream::new(Vec::new());
+            failure.write_to(&mut plain).unwrap();
+            text += &format!("\n---\n{}", String::from_utf8(plain.into_inner()).unwrap());
+        }
+    }
+    text
+}
+
+macro_rules! script {
+    ($name:literal) => {
+        (concat!($name, ".sbatch"), include_str!(concat!("scripts/", $name, ".sbatch")))
+    };
+}
+
+#[test]
+fn scripts_become_jobs_and_nothing_is_passed_over() {
+    for (name, source) in [
+        script!("one_gpu"),
+        script!("torchrun_two_nodes"),
+        script!("srun_two_by_eight"),
+        script!("ascend"),
+        script!("nothing_right"),
+    ] {
+        insta::assert_snapshot!(name, told(name, source, |_| {}));
+    }
+}
+
+#[test]
+fn one_of_an_array_is_a_job() {
+    let (name, source) = script!("wrap_and_array");
+    let all = told(name, source, |_| {});
+    assert!(all.contains("an array is not submitted as a whole"), "{all}");
+    insta::assert_snapshot!(told(name, source, |draft| {
+        draft.pair_flag("--env", "env", "SLURM_ARRAY_TASK_ID=3");
+    }));
+}
+
+#[test]
+fn words_after_a_script_are_its_arguments() {
+    let source = "#!/bin/bash\necho \"$1\"\n";
+    let words = ["it's".to_owned(), "b".to_owned()];
+    let told_of = told("a.sh", source, |draft| draft.script_arguments(&words));
+    assert!(told_of.ends_with("runs\n#!/bin/bash\nset -- 'it'\\''s' b\necho \"$1\"\n"), "{told_of}");
+    let python = told("a.sh", "#!/usr/bin/env python3\nprint(1)\n", |draft| draft.script_arguments(&words));
+    assert!(python.contains("only shells are given words"), "{python}");
+}
+
+#[test]
+fn a_script_runs_where_one_is() {
+    let folder = |source: &str| {
+        let mut draft = Draft::read("a.sh", PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
+        draft.settle_script(std::path::Path::new("/home/ada"));
+        draft.finish().unwrap().0.working_directory.unwrap()
+    };
+    assert_eq!(folder("#!/bin/sh\ntrue\n"), "/home/ada");
+    assert_eq!(folder("#!/bin/sh\n#SBATCH -D project\ntrue\n"), "/home/ada/project");
+    assert_eq!(folder("#!/bin/sh\n#SBATCH --chdir=/data\ntrue\n"), "/data");
+}
+
+#[test]
+fn what_is_no_script_for_slurm_is_none_here() {
+    let bare = told("a.sh", "#SBATCH -N 2\ntrue\n", |_| {});
+    assert!(bare.contains("begins with the program that runs it"), "{bare}");
+    let windows = told("a.sh", "#!/bin/sh\r\ntrue\r\n", |_| {});
+    assert!(windows.contains("as on Windows"), "{windows}");
+    let empty = told("a.sh", "#!/bin/sh\n#SBATCH -N 2\n", |_| {});
+    assert!(empty.contains("the script has no commands"), "{empty}");
+}
+
+proptest! {
+    #[test]
+    fn no_script_is_too_strange(text in "#!/bin/sh\n(#SBATCH [ -~]{0,60}\n){0,6}(.|\n){0,80}") {
+        let _ = told("a.sh", &text, |draft| draft.script_arguments(&["a".to_owned()]));
+    }
+
+    #[test]
+    fn nor_one_that_looks_right(
+        options in proptest::collection::vec(
+            "(--(nodes|ntasks|gres|gpus|mem|time|array|export|signal|constraint|job-name|mem-per-cpu)[= ]|-[NntcGJCaDH])[a-z0-9:,=&@*|'\"\\\\%. -]{0,20}",
+            0..6,
+        ),
+    ) {
+        let header: String = options.iter().map(|option| format!("#SBATCH {option}\n")).collect();
+        let _ = told("a.sh", &format!("#!/bin/sh\n{header}true\n"), |_| {});
+    }
+}

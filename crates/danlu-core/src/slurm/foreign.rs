@@ -1,0 +1,273 @@
+//! `scontrol --details show job`: what jobs hold of nodes, those of other people before all.
+//!
+//! Invariant: what is not understood holds nothing. A job that Danlu overlooks costs a wait in Slurm's queue; one that it
+//! made up would keep devices idle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use danlu_types::{Bytes, Cpus, ForeignHold, Node, NodeName};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use super::gres::{Gres, parse_gres};
+use super::hostlist::expand;
+use super::nodes::Slot;
+use super::queue::JobState;
+
+/// Nobody has as many processors.
+const MOST_CPUS: u64 = 1 << 20;
+
+/// A job that has nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldingJob {
+    pub id: u64,
+    /// As people name it: `4711`, or `4711_3` of an array.
+    pub label: String,
+    pub name: String,
+    pub user: String,
+    pub until: Option<Timestamp>,
+    pub parts: Vec<HeldPart>,
+}
+
+/// What it has of each of some nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldPart {
+    pub nodes: Vec<String>,
+    pub cpus: u64,
+    pub memory: Bytes,
+    pub gres: Vec<Gres>,
+}
+
+/// The jobs of an answer that have nodes. Times are read as UTC: that is the zone the question is to be asked in.
+pub fn parse_holders(text: &str) -> Vec<HoldingJob> {
+    let mut jobs: Vec<HoldingJob> = Vec::new();
+    let mut record: Vec<&str> = Vec::new();
+    // A record begins at the edge; all its other lines are indented.
+    for line in text.lines().chain(["JobId="]) {
+        if line.starts_with("JobId=") {
+            jobs.extend(read_record(&record));
+            record.clear();
+        }
+        record.push(line);
+    }
+    jobs
+}
+
+fn read_record(lines: &[&str]) -> Option<HoldingJob> {
+    let (first, rest) = lines.split_first()?;
+    let number = |name: &str| {
+        let mut words = first.split(' ').take_while(|word| !word.starts_with("JobName="));
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    };
+    let id: u64 = number("JobId")?.parse().ok().filter(|id| *id > 0)?;
+    let label = match (number("ArrayJobId"), number("ArrayTaskId")) {
+        (Some(array), Some(task)) if task.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{array}_{task}")
+        }
+        _ => id.to_string(),
+    };
+    // What users write of their own comes from here on.
+    let said = rest.iter().map(|line| line.trim()).take_while(|line| !line.starts_with("Command="));
+    let said: Vec<&str> = said.collect();
+    let word = |name: &str| {
+        let mut words = said.iter().flat_map(|line| line.split(' '));
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    };
+    if JobState::parse(word("JobState")?) != JobState::Alive {
+        return None;
+    }
+    let user = word("UserId").unwrap_or_default();
+    let parts: Vec<HeldPart> = said.iter().filter_map(|line| read_part(line)).collect();
+    (!parts.is_empty()).then(|| HoldingJob {
+        id,
+        label,
+        name: shown(first.split_once("JobName=").map_or("", |(_, name)| name)),
+        user: shown(user.split('(').next().unwrap_or(user)),
+        until: word("EndTime").and_then(read_time),
+        parts,
+    })
+}
+
+/// `Nodes=n[1-2] CPU_IDs=0-3 Mem=400 GRES=gpu:a100:2(IDX:0-1)`.
+fn read_part(line: &str) -> Option<HeldPart> {
+    let mut words = line.split_whitespace();
+    let nodes = words.next()?.strip_prefix("Nodes=")?;
+    let value =
+        |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let gres = value("GRES").or_else(|| value("GRES_IDX")).map(parse_gres).unwrap_or_default();
+    let megabytes: u64 = value("Mem").and_then(|text| text.parse().ok()).unwrap_or(0);
+    Some(HeldPart {
+        nodes: expand(nodes).filter(|nodes| !nodes.is_empty())?,
+        cpus: value("CPU_IDs").map_or(0, count_ids),
+        memory: Bytes(megabytes.saturating_mul(1 << 20)),
+        gres,
+    })
+}
+
+/// How many numbers a list such as `0-3,8` has.
+fn count_ids(text: &str) -> u64 {
+    let lengths = text.split(',').filter_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first).map(|length| length.saturating_add(1))
+    });
+    lengths.fold(0_u64, u64::saturating_add).min(MOST_CPUS)
+}
+
+/// `Unknown` for jobs without a limit.
+fn read_time(text: &str) -> Option<Timestamp> {
+    let time: DateTime = text.parse().ok()?;
+    time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+}
+
+/// What people chose, made fit for a line.
+fn shown(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(100).collect()
+}
+
+/// Enters into the nodes what the jobs hold of them. `slots` says which of a node's devices is which resource.
+pub fn lay_over(nodes: &mut [Node], slots: &BTreeMap<NodeName, Vec<Slot>>, jobs: &[HoldingJob]) {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for (place, node) in nodes.iter_mut().enumerate() {
+        node.foreign.clear();
+        places.insert(node.name.0.clone(), place);
+    }
+    let none = Vec::new();
+    for job in jobs {
+        for part in &job.parts {
+            for name in &part.nodes {
+                let Some(place) = places.get(name) else { continue };
+                let node = &mut nodes[*place];
+                let devices = devices(node, slots.get(&node.name).unwrap_or(&none), &part.gres);
+                node.foreign.push(ForeignHold {
+                    job: job.label.clone(),
+                    name: job.name.clone(),
+                    user: job.user.clone(),
+                    devices,
+                    cpus: Cpus::whole(part.cpus).min(node.capacity.cpus),
+                    memory: part.memory.min(node.capacity.memory),
+                    until: job.until,
+                });
+            }
+        }
+    }
+}
+
+/// Numbers that Slurm names, where it does; of others as many as it counts, from the end.
+fn devices(node: &Node, slots: &[Slot], gres: &[Gres]) -> Vec<u32> {
+    let mut taken: BTreeSet<u32> =
+        node.foreign.iter().flat_map(|hold| hold.devices.iter().copied()).collect();
+    let mut found = Vec::new();
+    for gres in gres {
+        let of_name = |slot: &&Slot| slot.label.split(':').next() == Some(gres.name.as_str());
+        let numbers = |slot: &Slot| slot.first..slot.first.saturating_add(slot.count);
+        // Slurm counts all resources of a name through, whatever their type.
+        let all: Vec<u32> = slots.iter().filter(of_name).flat_map(numbers).collect();
+        let typed = slots.iter().filter(|slot| gres.model.is_none() || slot.label == gres.label());
+        let typed: Vec<u32> = typed.filter(of_name).flat_map(numbers).collect();
+        let named = gres.indices.iter().filter_map(|index| all.get(usize::try_from(*index).ok()?).copied());
+        let named: Vec<u32> =
+            named.filter(|device| !taken.contains(device)).take(gres.count as usize).collect();
+        let missing = (gres.count as usize).saturating_sub(named.len());
+        let free =
+            typed.into_iter().rev().filter(|device| !taken.contains(device) && !named.contains(device));
+        let chosen: Vec<u32> = free.take(missing).collect();
+        let own: Vec<u32> = named.into_iter().chain(chosen).collect();
+        taken.extend(&own);
+        found.extend(own);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::nodes::{node, parse_nodes};
+    use super::super::settings::SlurmSettings;
+    use super::*;
+
+    const JOBS: &str = include_str!("fixtures/jobs.txt");
+
+    fn cluster() -> (Vec<Node>, BTreeMap<NodeName, Vec<Slot>>) {
+        let text = "NodeName=n1 Arch=x86_64 CPUTot=64 Gres=gpu:a100:8 NodeAddr=n1 RealMemory=100000 State=MIXED\n\
+                    NodeName=n2 Arch=x86_64 CPUTot=64 Gres=gpu:a100:8 NodeAddr=n2 RealMemory=100000 State=MIXED\n\
+                    NodeName=n3 Arch=aarch64 CPUTot=192 Gres=npu:910b:16 NodeAddr=n3 RealMemory=100000 State=MIXED\n\
+                    NodeName=n4 Arch=x86_64 CPUTot=64 Gres=gpu:a100:4,gpu:v100:4 NodeAddr=n4 RealMemory=100000 State=MIXED\n";
+        let both: Vec<_> =
+            parse_nodes(text).iter().map(|record| node(record, &SlurmSettings::default())).collect();
+        let slots = both.iter().map(|(node, slots)| (node.name.clone(), slots.clone())).collect();
+        (both.into_iter().map(|(node, _)| node).collect(), slots)
+    }
+
+    fn laid(text: &str) -> String {
+        let (mut nodes, slots) = cluster();
+        lay_over(&mut nodes, &slots, &parse_holders(text));
+        let mut lines = Vec::new();
+        for node in &nodes {
+            for ForeignHold { job, name, user, devices, cpus, memory, until } in &node.foreign {
+                let until = until.map_or("ever".to_owned(), |until| until.to_string());
+                lines.push(format!(
+                    "{}: {job} `{name}` of {user}: devices {devices:?}, {cpus} cores, {memory}, until {until}",
+                    node.name
+                ));
+            }
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn running_jobs_hold_what_slurm_says_they_do() {
+        insta::assert_snapshot!(laid(JOBS), @r"
+        n1: 4711 `train it` of alice: devices [0, 1, 2, 3, 4, 7], 12 cores, 64Gi, until 2026-11-16T23:10:01Z
+        n1: 4712_3 `sweep` of bob: devices [5], 2 cores, 1Gi, until ever
+        n2: 4712_3 `sweep` of bob: devices [5], 2 cores, 1Gi, until ever
+        n2: 4717 `cores only` of dave: devices [], 64 cores, 90000Mi, until 2026-11-15T23:41:01Z
+        n3: 4715 `counted` of carol: devices [12, 13, 14, 15], 1 cores, 0, until 2026-11-15T23:41:01Z
+        n4: 4716 `second-type` of carol: devices [4, 6], 1 cores, 0, until 2026-11-15T23:41:01Z
+        ");
+    }
+
+    #[test]
+    fn what_users_write_holds_nothing() {
+        let hostile = "JobId=9 JobName=x Nodes=n1 GRES=gpu:a100:8(IDX:0-7)\n   UserId=eve(1) JobState=RUNNING\n   \
+                       NumNodes=1\n   Command=/home/eve/a\n     Nodes=n1 CPU_IDs=0-63 Mem=1 GRES=gpu:a100:8(IDX:0-7)\n   \
+                       Comment=x\n     Nodes=n2 CPU_IDs=0-63 GRES=gpu:8\n";
+        assert_eq!(laid(hostile), "");
+    }
+
+    #[test]
+    fn more_than_a_node_has_is_no_more_than_it_has() {
+        let text = "JobId=9 JobName=x\n   UserId=eve(1) JobState=RUNNING\n     Nodes=n[1-2,9] CPU_IDs=0-99999999999 \
+                    Mem=99999999999999999999 GRES=gpu:a100:4000(IDX:0-4000)\n";
+        insta::assert_snapshot!(laid(text), @r"
+        n1: 9 `x` of eve: devices [0, 1, 2, 3, 4, 5, 6, 7], 64 cores, 0, until ever
+        n2: 9 `x` of eve: devices [0, 1, 2, 3, 4, 5, 6, 7], 64 cores, 0, until ever
+        ");
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_too_strange(text in "(.|\n){0,300}") {
+            let _ = laid(&text);
+        }
+
+        #[test]
+        fn nor_one_that_is_cut_or_has_something_in_it(at in 0_usize..4000, extra in "[ -~\n]{0,40}") {
+            let mut at = at.min(JOBS.len());
+            while !JOBS.is_char_boundary(at) { at -= 1; }
+            let _ = laid(&format!("{}{extra}{}", &JOBS[..at], &JOBS[at..]));
+            let (mut nodes, slots) = cluster();
+            lay_over(&mut nodes, &slots, &parse_holders(&JOBS[..at]));
+            for node in &nodes {
+                let mut all: Vec<u32> = node.foreign.iter().flat_map(|hold| hold.devices.clone()).collect();
+                all.sort_unstable();
+                prop_assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "a device in two hands: {:?}", all);
+                prop_assert!(all.len() <= node.devices.len());
+            }
+        }
+    }
+}

@@ -33,6 +33,7 @@ fn node(name: &str) -> Node {
         address: "127.0.0.1".to_owned(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn read(name: &str, source: &str) -> Script {
 }
 
 fn line_of(source: &str, at: usize) -> usize {
-    source.as_bytes()[..at.min(source.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+    source.as_bytes()[..at.min(source.len())].split(|byte| *byte == b'\n').count()
 }
 
 #[cfg(test)]

@@ -143,6 +143,7 @@ fn node(number: u8) -> Node {
         address: "127.0.0.1".to_owned(),
         topology: Topology::default(),
         simulated: true,
+        foreign: Vec::new(),
     }
 }
 

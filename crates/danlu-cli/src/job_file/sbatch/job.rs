@@ -211,12 +211,13 @@ impl<'a> Builder<'a> {
             }
             Size::default()
         });
-        if asked.nodes.is_none() && size.nodes == 1 && size.tasks_per_node > 1 {
-            if let Some((given, _)) = self.value(Field::Ntasks) {
-                let text =
-                    format!("all {} tasks are on one node; `--nodes` spreads them", size.tasks_per_node);
-                self.remark(given, text);
-            }
+        if asked.nodes.is_none()
+            && size.nodes == 1
+            && size.tasks_per_node > 1
+            && let Some((given, _)) = self.value(Field::Ntasks)
+        {
+            let text = format!("all {} tasks are on one node; `--nodes` spreads them", size.tasks_per_node);
+            self.remark(given, text);
         }
         let place = self.place_of(&[Field::Nodes, Field::Ntasks]);
         self.put_number("workers", size.nodes, place);

@@ -78,7 +78,7 @@ impl Builder<'_> {
             let plain = |letter: char| letter.is_alphanumeric() || "_-.=:/".contains(letter);
             !feature.is_empty() && feature.chars().all(plain)
         };
-        if !features.iter().all(|feature| is_plain(feature)) {
+        if !features.iter().all(is_plain) {
             let text = format!(
                 "`--constraint={value}` is not honoured: labels are joined by `&` only; any node may be taken that has what the job asks for"
             );

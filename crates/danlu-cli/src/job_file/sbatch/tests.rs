@@ -1,5 +1,7 @@
 //! Scripts as people write them, and what becomes of each: the job, and everything that is said about it.
 
+use std::fmt::Write as _;
+
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -17,17 +19,17 @@ fn told(name: &str, source: &str, flags: impl FnOnce(&mut Draft)) -> String {
             let fields = spec.as_object_mut().unwrap();
             let command = fields.remove("command").unwrap();
             let same = command.as_str() == Some(source);
-            text += &format!("\n---\n{}\n", serde_json::to_string_pretty(&spec).unwrap());
-            text += &if same {
-                "runs as it is".to_owned()
+            writeln!(text, "\n---\n{}", serde_json::to_string_pretty(&spec).unwrap()).unwrap();
+            if same {
+                text += "runs as it is";
             } else {
-                format!("runs\n{}", command.as_str().unwrap())
-            };
+                write!(text, "runs\n{}", command.as_str().unwrap()).unwrap();
+            }
         }
         Err(failure) => {
             let mut plain = anstream::StripStream::new(Vec::new());
             failure.write_to(&mut plain).unwrap();
-            text += &format!("\n---\n{}", String::from_utf8(plain.into_inner()).unwrap());
+            write!(text, "\n---\n{}", String::from_utf8(plain.into_inner()).unwrap()).unwrap();
         }
     }
     text
@@ -107,7 +109,8 @@ proptest! {
             0..6,
         ),
     ) {
-        let header: String = options.iter().map(|option| format!("#SBATCH {option}\n")).collect();
+        let header: Vec<String> = options.iter().map(|option| format!("#SBATCH {option}\n")).collect();
+        let header = header.concat();
         let _ = told("a.sh", &format!("#!/bin/sh\n{header}true\n"), |_| {});
     }
 }

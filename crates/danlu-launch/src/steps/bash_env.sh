@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What every bash in a job from a batch script reads first: `srun` is Danlu's, whatever a profile made of PATH.
 case $PATH in
 "$DANLU_RUN_DIR/slurm/bin":*) ;;

@@ -5,6 +5,7 @@ danlu_own='DANLU_RUN_DIR DANLU_WORKER DANLU_RANK DANLU_LOCAL_RANK DANLU_NODE DAN
     SLURMD_NODENAME CUDA_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME HCCL_IF_IP'
 # The script's variables, but for those that say where one is.
 for danlu_name in $danlu_own; do eval "danlu_own_$danlu_name=\${$danlu_name-}"; done
+# shellcheck source=/dev/null # made for each step
 . "$1/environment"
 for danlu_name in $danlu_own; do eval "export $danlu_name=\"\$danlu_own_$danlu_name\""; done
 
@@ -21,6 +22,7 @@ export SLURM_PROCID="$2" SLURM_LOCALID="$3" SLURM_NODEID="$4"
 trap : TERM INT HUP USR1 USR2
 (
     cd "$(cat "$1/folder")" || exit 1
+    # shellcheck source=/dev/null # made for each step
     . "$1/command"
 ) &
 danlu_child=$!

@@ -27,8 +27,10 @@ while [ "$node" -le "$nodes" ]; do
 done
 while read -r _; do :; done
 # First the jobs, so that nothing of them is left; the controller may have been killed, or be another one by now.
-timeout 5 scancel --quiet --me --full --signal=KILL
-timeout 5 scancel --quiet --me
+for job in $(timeout 5 squeue --noheader --format=%A 2>/dev/null); do
+  timeout 5 scancel --quiet --full --signal=KILL "$job"
+  timeout 5 scancel --quiet "$job"
+done
 turns=0
 while [ "$turns" -lt 50 ] && [ -n "$(timeout 5 squeue --noheader --format=%i 2>/dev/null)" ]; do
   sleep 0.1

@@ -164,6 +164,8 @@ impl App {
             let detail = "`nonce` has 16 to 64 letters and digits, and `granted` at most 256 KiB";
             return Err(Problem::new(ProblemCode::BadRequest, detail));
         }
+        // One at a time: who comes second must not write down what it was granted, either.
+        let _turn = self.couriers()?.turn(courier.job.worker_id(courier.attempt, WorkerIndex(0)));
         claim(&folder, request).map_err(|error| unwritable(&error))
     }
 

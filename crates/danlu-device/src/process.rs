@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use danlu_core::launch::ProcessIdentity;
 use danlu_types::{Bytes, DeviceProcess, JobId};
@@ -50,8 +51,9 @@ pub fn with_environment(name: &str, value: &str) -> Vec<i32> {
     let wanted = format!("{name}={value}");
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     let holds = |pid: &i32| {
-        fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
+        environment(*pid).is_some_and(|environment| {
+            environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        })
     };
     all().filter(|pid| *pid != own).filter(holds).filter(|pid| identity(*pid).is_some()).collect()
 }
@@ -73,9 +75,35 @@ pub fn on_device(pid: i32, name: Option<&str>, memory: Option<Bytes>) -> DeviceP
 
 /// The job that the process's environment names: programs of jobs start with it.
 pub fn job_of(pid: i32) -> Option<JobId> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = environment(pid)?;
     let mut entries = environment.split(|byte| *byte == 0);
     entries.find_map(|entry| std::str::from_utf8(entry).ok()?.strip_prefix("DANLU_JOB_ID=")?.parse().ok())
+}
+
+/// What the process was started with; `None` if there is no such process, or it is not ours to look into.
+///
+/// Whoever starts a program is told so when the kernel has put the old one away, which is before it has laid out the
+/// new one's stack. In between a process shows neither arguments nor environment, and is looked at again: to take it
+/// for one without any would let a worker's newest process outlive its worker.
+fn environment(pid: i32) -> Option<Vec<u8>> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    const LOOKS: usize = 100;
+    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).ok();
+    let environment = read("environ")?;
+    if !environment.is_empty() {
+        return Some(environment);
+    }
+    for _ in 0..LOOKS {
+        // Zombies and the kernel's own threads have no program, and never will have arguments.
+        let has_program = fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        let is_laid_out = !has_program || !read("cmdline")?.is_empty();
+        let environment = read("environ")?;
+        if is_laid_out || !environment.is_empty() {
+            return Some(environment);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Some(environment)
 }
 
 /// From its parent on.
@@ -163,12 +191,30 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_found_by_its_environment() {
+    fn a_process_is_found_by_its_environment_from_its_first_moment_on() {
         let mark = format!("of-{}", std::process::id());
+        // One look in about thirty comes before the kernel has laid the process out.
+        for _ in 0..300 {
+            let mut child =
+                Command::new("cat").stdin(Stdio::piped()).env("DANLU_PROBE", &mark).spawn().unwrap();
+            let pid = i32::try_from(child.id()).unwrap();
+            let environment = environment(pid).unwrap();
+            assert!(environment.split(|byte| *byte == 0).any(|entry| entry.ends_with(mark.as_bytes())));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
         let mut child = Command::new("cat").stdin(Stdio::piped()).env("DANLU_PROBE", &mark).spawn().unwrap();
         assert_eq!(with_environment("DANLU_PROBE", &mark), vec![i32::try_from(child.id()).unwrap()]);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(with_environment("DANLU_PROBE", &mark).is_empty());
+    }
+
+    #[test]
+    fn a_process_without_an_environment_has_an_empty_one() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).env_clear().spawn().unwrap();
+        assert_eq!(environment(i32::try_from(child.id()).unwrap()).unwrap(), b"");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

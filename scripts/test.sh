@@ -81,6 +81,22 @@ step_test() {
   DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
     cargo test --workspace --locked --no-fail-fast
 }
+# All tests AGAIN_ROUNDS times on a machine that is busy with something else: what passes by luck does not pass here. Not
+# among the steps that run unasked.
+step_again() {
+  local round processor failures=0
+  busy=()
+  trap 'kill "${busy[@]}"' EXIT
+  for ((processor = 0; processor < $(nproc); processor++)); do
+    (while :; do :; done) &
+    busy+=("$!")
+  done
+  for ((round = 1; round <= ${AGAIN_ROUNDS:-3}; round++)); do
+    say "round $round"
+    step_test || failures=$((failures + 1))
+  done
+  [ "$failures" = 0 ]
+}
 # Other random cases in each of SOAK_ROUNDS rounds, in search of such faults: histories of jobs and clusters, and torn or
 # mutated texts for every parser and the migrator. Not among the steps that run unasked.
 step_soak() {

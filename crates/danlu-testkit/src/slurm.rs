@@ -2,6 +2,7 @@
 //! GPUs and sixteen NPUs that are only names. Gone with the process.
 
 use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::{alive, processes_of, skip};
 const WATCH: &str = include_str!("slurm.sh");
 /// A controller that does not lose nodes because the machine is busy.
 const PATIENT: Duration = Duration::from_mins(5);
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Jobs are told of a fifth of a second after they changed, at the latest.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -257,6 +258,17 @@ impl SlurmRig {
         std::mem::forget(watcher);
     }
 
+    /// The daemons' logs, which are gone with the cluster.
+    fn last_words(&self) -> String {
+        let mut words = String::new();
+        let logs = std::fs::read_dir(self.folder.join("log")).into_iter().flatten().flatten();
+        for log in logs {
+            let text = std::fs::read_to_string(log.path()).unwrap_or_default();
+            let _ = writeln!(words, "{}:\n{text}", log.file_name().display());
+        }
+        words
+    }
+
     fn wait_for_nodes(&self) {
         let all = Self::NODES.to_string();
         let up = || {
@@ -268,8 +280,11 @@ impl SlurmRig {
             let sum: u32 = counts.lines().filter_map(|line| line.trim().parse::<u32>().ok()).sum();
             sum.to_string() == all
         };
-        let log = self.folder.join("log");
-        wait_until(&format!("Slurm's nodes are up (see {})", log.display()), up);
+        let deadline = Instant::now() + PATIENCE;
+        while !up() {
+            assert!(Instant::now() < deadline, "waited in vain for Slurm's nodes:\n{}", self.last_words());
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
@@ -303,15 +318,25 @@ fn gres_conf(folder: &Path) -> String {
     )
 }
 
+/// Ports that nothing listens on, and that the kernel gives to nobody who asks for any port: it would be somebody's by the
+/// time that the daemons are up, on a busy machine.
+fn free_ports(count: usize) -> Vec<u16> {
+    const PORTS: std::ops::Range<u16> = 12_000..32_000;
+    let first = usize::try_from(RandomState::new().build_hasher().finish() % PORTS.len() as u64).unwrap_or(0);
+    // All held at once, so that no two are the same.
+    let candidates = PORTS.cycle().skip(first).take(PORTS.len());
+    let held =
+        candidates.filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok().map(|held| (port, held)));
+    let held: Vec<(u16, TcpListener)> = held.take(count).collect();
+    assert_eq!(held.len(), count, "there are free ports");
+    held.into_iter().map(|(port, _)| port).collect()
+}
+
 fn slurm_conf(folder: &Path, timeout: Duration) -> String {
     let host = nix::unistd::gethostname().expect("a machine has a name").to_string_lossy().into_owned();
     let host = host.split('.').next().unwrap_or_default();
     let (rig, missed) = (folder.display(), timeout.as_secs());
-    // All at once, so that no two are the same.
-    let held: Vec<TcpListener> = (0..=SlurmRig::NODES)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("there are free ports"))
-        .collect();
-    let mut ports = held.iter().map(|it| it.local_addr().expect("it listens").port());
+    let mut ports = free_ports(1 + SlurmRig::NODES as usize).into_iter();
     let controller = ports.next().unwrap_or_default();
     let mut text = format!(
         "ClusterName=danlu\n\

@@ -3,17 +3,18 @@
 //! Only a live [`Attempt`] carries grants, and only [`Life::Active`] carries a live attempt: a job that waits, is held or
 //! has ended cannot hold a device, by construction. The state that people see is derived, never stored.
 
+mod failure;
+
 use std::sync::Arc;
 
 use danlu_types::api::{JobOutcome, JobState};
 use danlu_types::device::WHOLE_DEVICE;
-use danlu_types::{
-    AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, RetryCause, Span, WorkerId, WorkerIndex,
-};
+use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Span, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::transition::DANLU;
+pub use failure::{Exit, Failure, FailureCause};
 
 /// A job: what was asked for, and what has become of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +95,18 @@ pub struct Attempt {
 pub struct Worker {
     pub grant: Grant,
     pub state: WorkerState,
+    /// That it is where its grant says is the word of a cluster that places workers itself. Until that is heard, the grant
+    /// of such a worker is only a plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
+}
+
+/// Which devices of which node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whereabouts {
+    pub node: NodeName,
+    /// Indices of the node's devices, ascending.
+    pub devices: Vec<u32>,
 }
 
 /// What a worker holds of a node while its attempt is live.
@@ -142,55 +155,6 @@ pub enum WorkerExit {
     /// Ended because its launcher was told to end it.
     Stopped,
     Failed(Failure),
-}
-
-/// What made a worker fail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    pub cause: FailureCause,
-    /// The first rank that failed, where one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rank: Option<Rank>,
-    /// How that rank ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<Exit>,
-    /// What a person should know beyond the cause; may be empty.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub detail: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureCause {
-    /// A rank ended with a non-zero code or by a signal of its own.
-    Exit,
-    /// The kernel killed it for using more than its memory.
-    OutOfMemory,
-    /// It ran longer than `max_time`.
-    TimeLimit,
-    /// The launcher could not be started, or could not start the ranks.
-    StartFailed,
-    /// The `setup` script failed.
-    SetupFailed,
-    /// Other workers of the gang did not appear in time.
-    GangTimeout,
-    /// The launcher died; its ranks were ended.
-    LauncherLost,
-    /// The node went away.
-    NodeLost,
-    DeviceError,
-    /// A rank ended for a reason that every further attempt would meet again, such as a missing module.
-    ProgramError,
-    /// It printed nothing and its devices did nothing for longer than `hang_after`.
-    Hang,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Exit {
-    Code(i32),
-    Signal(i32),
 }
 
 /// An attempt that is to end, and why.
@@ -314,6 +278,13 @@ impl Job {
     }
 }
 
+impl Worker {
+    /// As planned, before anything is known of it.
+    pub fn placed(grant: Grant) -> Self {
+        Worker { grant, state: WorkerState::Placed, settled: false }
+    }
+}
+
 impl Attempt {
     pub fn state(&self) -> JobState {
         let all_begun = self.workers.iter().all(|worker| !matches!(worker.state, WorkerState::Placed));
@@ -354,47 +325,6 @@ impl Outcome {
             Outcome::Succeeded => JobOutcome::Succeeded,
             Outcome::Stopped { .. } => JobOutcome::Stopped,
             Outcome::Failed { .. } => JobOutcome::Failed,
-        }
-    }
-}
-
-impl FailureCause {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FailureCause::Exit => "exit",
-            FailureCause::OutOfMemory => "out_of_memory",
-            FailureCause::TimeLimit => "time_limit",
-            FailureCause::StartFailed => "start_failed",
-            FailureCause::SetupFailed => "setup_failed",
-            FailureCause::GangTimeout => "gang_timeout",
-            FailureCause::LauncherLost => "launcher_lost",
-            FailureCause::NodeLost => "node_lost",
-            FailureCause::DeviceError => "device_error",
-            FailureCause::ProgramError => "program_error",
-            FailureCause::Hang => "hang",
-        }
-    }
-
-    /// The word in `retry.on` that covers this cause; a time limit is never worth another attempt, nor is what would only
-    /// happen again. A job that hangs is ended only where its `on_hang` asks for another attempt, so no word is needed.
-    pub fn retry_cause(self) -> Option<RetryCause> {
-        match self {
-            FailureCause::Exit | FailureCause::SetupFailed => Some(RetryCause::Exit),
-            FailureCause::OutOfMemory => Some(RetryCause::OutOfMemory),
-            FailureCause::TimeLimit | FailureCause::ProgramError | FailureCause::Hang => None,
-            FailureCause::StartFailed | FailureCause::GangTimeout => Some(RetryCause::StartFailed),
-            FailureCause::LauncherLost | FailureCause::NodeLost => Some(RetryCause::NodeLost),
-            FailureCause::DeviceError => Some(RetryCause::DeviceError),
-        }
-    }
-}
-
-impl Exit {
-    /// As a shell would say it: 128 + the signal's number.
-    pub fn shell_code(self) -> i32 {
-        match self {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod binding;
 mod environment;
+mod given;
 mod identity;
 mod options;
 mod rank_table;
@@ -25,6 +26,7 @@ pub use environment::{
     MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, STEPS_FOLDER, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
+pub use given::{GIVEN_FILE, Given, GivenPlace};
 pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
@@ -36,9 +38,6 @@ pub const LAUNCH_FILE: &str = "launch.json";
 pub const STOP_FILE: &str = "stop.json";
 /// One [`LauncherStatus`] per line.
 pub const STATUS_FILE: &str = "status.jsonl";
-/// In the run folder where a cluster's own scheduler hands out the devices: those that the worker really got, instead of
-/// those that its launch file plans with. Written on the node, before the launcher reads anything.
-pub const GIVEN_FILE: &str = "given.json";
 /// The launcher's socket for sessions, in the run folder.
 pub const SESSION_SOCKET: &str = "session.sock";
 /// Set for every process of a worker to its run folder, which no other worker on the machine has: by this an engine
@@ -88,6 +87,9 @@ pub struct LaunchFile {
     pub max_time: Option<Span>,
     pub grace: Span,
     pub folders: Folders,
+    /// Nodes that will not do for it; told only to engines that choose nodes themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsuitable: Vec<NodeName>,
     /// Whom its programs run as; the launcher's own user when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UnixUser>,
@@ -350,6 +352,7 @@ pub fn launch_file(
         },
         user: None,
         access: None,
+        unsuitable: Vec::new(),
         secrets: Vec::new(),
     })
 }

@@ -20,12 +20,14 @@ use danlu_types::AttemptNumber;
 
 pub use fit::fit;
 pub use foreign::{HeldPart, HoldingJob, lay_over, parse_holders};
-pub use grant::{Granted, Place, granted};
+pub use grant::{Granted, HeldGres, Place, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
 pub use judge::{Answer, Evidence, Judgement, judge, waiting_sentence};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
-pub use order::{GresNeed, Order, OrderedWorker, batch_script, order_name, order_of_name, parts, submission};
+pub use order::{
+    Delegated, GresNeed, Order, OrderedWorker, batch_script, order_name, order_of_name, parts, submission,
+};
 pub use queue::{
     ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
     parse_submitted,
@@ -34,7 +36,7 @@ pub use remote::{
     CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name,
     remote_script,
 };
-pub use settings::{GresRule, SettingsObjection, SlurmSettings, WorkspaceSettings};
+pub use settings::{GresRule, Placement, SettingsObjection, SlurmSettings, WorkspaceSettings};
 
 /// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has
 /// several where its nodes have unequally many workers.

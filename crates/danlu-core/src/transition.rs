@@ -5,16 +5,16 @@
 //! read it off the new state, so a crash between deciding and acting loses nothing.
 
 mod verdict;
+mod workers;
 
 use danlu_types::{AttemptNumber, JobId, NodeName, Span, WorkerIndex};
 use jiff::Timestamp;
 
 use crate::job::{
-    Attempt, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Verdict, Waiting, Worker, WorkerExit,
-    WorkerState,
+    Attempt, Grant, Job, Life, Outcome, Stop, StopReason, Waiting, Whereabouts, Worker, WorkerExit,
 };
 pub use crate::record::{Record, RecordKind};
-use verdict::{back_off, retries, verdict_of};
+use workers::{on_saved, on_worker_ended, on_worker_moved, on_worker_running};
 
 /// Something that happened to a job, or that somebody wants of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,14 @@ pub enum Event {
     /// The scheduler gives it devices: one grant for each worker.
     Place {
         grants: Vec<Grant>,
+    },
+    /// A worker is where a cluster has put it that places workers itself (`settled`); or, its place having gone to such a
+    /// one, is planned for another.
+    WorkerMoved {
+        attempt: AttemptNumber,
+        worker: WorkerIndex,
+        to: Whereabouts,
+        settled: bool,
     },
     WorkerRunning {
         attempt: AttemptNumber,
@@ -111,6 +119,9 @@ pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
         Event::Preempt { for_job } => on_preempt(job, for_job, at),
         Event::Drain { node, by } => on_drain(job, node, &by, at),
         Event::Place { grants } => on_place(job, grants, at),
+        Event::WorkerMoved { attempt, worker, to, settled } => {
+            on_worker_moved(job, attempt, worker, to, settled)
+        }
         Event::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
         Event::Saved { attempt } => on_saved(job, attempt, at),
         Event::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
@@ -229,8 +240,7 @@ fn on_place(job: &Job, grants: Vec<Grant>, at: Timestamp) -> Step {
             }
             let number = job.next_attempt();
             let message = format!("attempt {number} placed on {}", places(&grants));
-            let workers =
-                grants.into_iter().map(|grant| Worker { grant, state: WorkerState::Placed }).collect();
+            let workers = grants.into_iter().map(Worker::placed).collect();
             let attempt = Attempt { number, placed_at: at, workers, saved_at: None, stop: None };
             let records = vec![record(RecordKind::AttemptPlaced, Some(number), DANLU, message)];
             next(job, Life::Active(attempt), records)
@@ -239,103 +249,6 @@ fn on_place(job: &Job, grants: Vec<Grant>, at: Timestamp) -> Step {
         Life::Held { .. } => Step::Refuse(Refusal::NotQueued { job: job.id }),
         Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
     }
-}
-
-fn on_worker_running(job: &Job, number: AttemptNumber, index: WorkerIndex, at: Timestamp) -> Step {
-    let Some(attempt) = live_attempt(job, number) else { return Step::Ignore };
-    match attempt.workers.get(index.0 as usize).map(|worker| &worker.state) {
-        Some(WorkerState::Placed) => {
-            let mut attempt = attempt.clone();
-            attempt.workers[index.0 as usize].state = WorkerState::Running { since: at };
-            let mut records = Vec::new();
-            if attempt.stop.is_none() && attempt.running_since().is_some() {
-                let message = format!("attempt {number} is running");
-                records.push(record(RecordKind::AttemptRunning, Some(number), DANLU, message));
-            }
-            next(job, Life::Active(attempt), records)
-        }
-        Some(WorkerState::Running { .. } | WorkerState::Ended { .. }) | None => Step::Ignore,
-    }
-}
-
-/// Nothing for the job's history: a program may save every minute.
-fn on_saved(job: &Job, number: AttemptNumber, at: Timestamp) -> Step {
-    match live_attempt(job, number) {
-        Some(attempt) if attempt.saved_at < Some(at) => {
-            next(job, Life::Active(Attempt { saved_at: Some(at), ..attempt.clone() }), Vec::new())
-        }
-        _ => Step::Ignore,
-    }
-}
-
-fn on_worker_ended(
-    job: &Job,
-    number: AttemptNumber,
-    index: WorkerIndex,
-    exit: WorkerExit,
-    at: Timestamp,
-) -> Step {
-    let Some(attempt) = live_attempt(job, number) else { return Step::Ignore };
-    let since = match attempt.workers.get(index.0 as usize).map(|worker| &worker.state) {
-        Some(WorkerState::Placed) => None,
-        Some(WorkerState::Running { since }) => Some(*since),
-        Some(WorkerState::Ended { .. }) | None => return Step::Ignore,
-    };
-    let mut attempt = attempt.clone();
-    let mut records = Vec::new();
-    if attempt.workers.len() > 1 {
-        let message = format!("worker {index} {}", crate::view::exit_sentence(&exit));
-        records.push(record(RecordKind::WorkerEnded, Some(number), DANLU, message));
-    }
-    // Either way the gang cannot go on without this worker: the others must not wait for it until `max_time`.
-    let ends_the_gang = match exit {
-        WorkerExit::Succeeded => None,
-        WorkerExit::Failed(_) => Some(StopReason::WorkerFailed { worker: index }),
-        WorkerExit::Stopped => Some(StopReason::ByUser { who: ADMINISTRATOR.to_owned() }),
-    };
-    if let (None, Some(why)) = (&attempt.stop, ends_the_gang) {
-        attempt.stop = Some(Stop { since: at, why, grace: job.spec.grace });
-    }
-    attempt.workers[index.0 as usize].state = WorkerState::Ended { since, at, exit };
-    if !attempt.has_ended() {
-        return next(job, Life::Active(attempt), records);
-    }
-    let verdict = verdict_of(&attempt);
-    let message = format!("attempt {number} {}", crate::view::verdict_sentence(&verdict));
-    records.push(record(RecordKind::AttemptEnded, Some(number), DANLU, message));
-    on_attempt_ended(job, PastAttempt { attempt, ended_at: at, verdict }, records, at)
-}
-
-fn on_attempt_ended(job: &Job, past: PastAttempt, mut records: Vec<Record>, at: Timestamp) -> Step {
-    let number = past.attempt.number;
-    let verdict = past.verdict.clone();
-    let mut job = job.clone();
-    job.past.push(past);
-    let life = match verdict {
-        Verdict::Succeeded => Life::Ended { at, outcome: Outcome::Succeeded },
-        Verdict::Stopped { who } => Life::Ended { at, outcome: Outcome::Stopped { who } },
-        Verdict::Preempted { for_job } => {
-            Life::Queued { since: at, why: Waiting::Preempted { attempt: number, for_job } }
-        }
-        Verdict::Drained { node } => {
-            Life::Queued { since: at, why: Waiting::Drained { attempt: number, node } }
-        }
-        Verdict::Failed { worker, failure } => {
-            if retries(&job, failure.cause) {
-                let wait = back_off(job.failures());
-                let not_before = at.checked_add(wait).unwrap_or(Timestamp::MAX);
-                Life::Queued { since: at, why: Waiting::Retry { attempt: number, not_before } }
-            } else {
-                Life::Ended { at, outcome: Outcome::Failed { attempt: number, worker, failure } }
-            }
-        }
-    };
-    let (kind, message) = match &life {
-        Life::Ended { outcome, .. } => (RecordKind::JobEnded, crate::view::outcome_sentence(outcome)),
-        _ => (RecordKind::JobQueuedAgain, format!("queued again after attempt {number}")),
-    };
-    records.push(record(kind, None, DANLU, message));
-    next(&job, life, records)
 }
 
 fn live_attempt(job: &Job, number: AttemptNumber) -> Option<&Attempt> {

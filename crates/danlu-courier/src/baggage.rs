@@ -133,11 +133,11 @@ impl From<ClientError> for ForCode {
 }
 
 fn own_worker(order: &Order, details: &str) -> Result<WorkerIndex, CourierError> {
-    let variable = |name| std::env::var(name).ok();
-    let node = variable("SLURMD_NODENAME").unwrap_or_default();
-    let local = variable("SLURM_LOCALID").and_then(|text| text.parse().ok()).unwrap_or_default();
-    let found = granted(order, Place { node: &node, local, visible: None }, details);
-    found.map(|found| found.worker.worker.worker).ok_or(CourierError::NoWorker { node, local })
+    let here = Place::from_environment(|name| std::env::var(name).ok());
+    let found = granted(order, &here, details);
+    found
+        .map(|found| found.worker.worker.worker)
+        .ok_or(CourierError::NoWorker { node: here.node, local: here.local })
 }
 
 /// Lays everything but the code down, with paths of this node. Fails where the folder is there: somebody runs the worker.

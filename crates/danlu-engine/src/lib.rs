@@ -13,7 +13,7 @@ pub mod sim;
 pub mod slurm;
 
 use async_trait::async_trait;
-use danlu_core::job::WorkerExit;
+use danlu_core::job::{Whereabouts, WorkerExit};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::Report;
@@ -35,6 +35,12 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// What it cannot hand out at all is refused.
     fn fit(&self, spec: JobSpec) -> Result<JobSpec, FieldError> {
         Ok(spec)
+    }
+
+    /// Whether workers may be put elsewhere than their launch files say. Such an engine says where they are
+    /// ([`Observation::place`]), and keeps away from nodes that their launch files call unsuitable.
+    fn places_workers(&self) -> bool {
+        false
     }
 
     /// How the devices are doing, for the nodes of which that can be told. Cheap to ask often: an answer may be a few
@@ -77,11 +83,13 @@ pub struct Observation {
     pub seen: Seen,
     /// What a person should know beyond that, in the engine's words: what a worker that is preparing waits for.
     pub remark: Option<String>,
+    /// Where it is, once that is known, with engines that place workers themselves.
+    pub place: Option<Whereabouts>,
 }
 
 impl Observation {
     pub fn new(worker: WorkerId, seen: Seen) -> Self {
-        Observation { worker, seen, remark: None }
+        Observation { worker, seen, remark: None, place: None }
     }
 }
 

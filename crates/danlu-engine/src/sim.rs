@@ -6,6 +6,7 @@
 //! never be is written down when it happens, in [`SimCluster::offences`].
 
 mod ground;
+mod placing;
 mod process;
 mod session;
 mod state;
@@ -14,6 +15,7 @@ mod worker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use danlu_core::job::Whereabouts;
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_types::{JobId, Node, NodeName, Span, WorkerId};
 use jiff::Timestamp;
@@ -50,6 +52,18 @@ pub enum Fault {
 impl SimCluster {
     pub fn new(nodes: Vec<Node>, now: Timestamp) -> Arc<Self> {
         Arc::new(SimCluster { state: Mutex::new(State::new(nodes, now)), hints: Hints::default() })
+    }
+
+    /// One that puts workers where it likes, which is seldom where they were planned to be.
+    pub fn that_places(nodes: Vec<Node>, now: Timestamp) -> Arc<Self> {
+        let cluster = Self::new(nodes, now);
+        cluster.lock().places = true;
+        cluster
+    }
+
+    /// Where a worker that was started is.
+    pub fn whereabouts(&self, worker: WorkerId) -> Option<Whereabouts> {
+        self.lock().whereabouts(worker)
     }
 
     pub fn engine(self: &Arc<Self>) -> SimEngine {
@@ -185,6 +199,10 @@ impl Engine for SimEngine {
         true
     }
 
+    fn places_workers(&self) -> bool {
+        self.cluster.lock().places
+    }
+
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {
         self.cluster.attempt(Call::Launch, Some(launch.worker), |state| state.launch(launch))
     }
@@ -197,7 +215,8 @@ impl Engine for SimEngine {
             };
             let look = |worker| {
                 let remark = state.remark(worker);
-                Observation { remark, ..Observation::new(worker, state.seen(worker)) }
+                let place = state.whereabouts(worker).filter(|_| state.places);
+                Observation { remark, place, ..Observation::new(worker, state.seen(worker)) }
             };
             Ok(these.into_iter().map(look).collect())
         })

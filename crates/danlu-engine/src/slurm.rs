@@ -24,6 +24,7 @@
 mod commands;
 mod folders;
 mod holders;
+mod known;
 mod look;
 mod poll;
 mod remote;
@@ -34,12 +35,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
-use danlu_core::slurm::{Slot, SlurmSettings, lay_over, node, parse_nodes};
+use danlu_core::slurm::{Placement, Slot, SlurmSettings, node, parse_nodes};
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -49,6 +50,7 @@ pub use remote::{CourierOptions, CourierTokens};
 
 use commands::Programs;
 use folders::{Call, Folders};
+use known::KnownNodes;
 use poll::Watch;
 use remote::Remote;
 
@@ -76,8 +78,7 @@ pub struct SlurmEngine {
     watch: Arc<Watch>,
     hints: Arc<Hints>,
     tasks: [JoinHandle<()>; 2],
-    /// Which resource of Slurm's each device is, by node, as the last inventory had it.
-    slots: Mutex<BTreeMap<NodeName, Vec<Slot>>>,
+    known: Arc<KnownNodes>,
     /// One submission at a time for jobs that fall together.
     submitting: [tokio::sync::Mutex<()>; 64],
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
@@ -131,7 +132,7 @@ impl SlurmEngine {
             watch,
             hints,
             tasks: [listener, poller],
-            slots: Mutex::default(),
+            known: Arc::default(),
             submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             away: Mutex::default(),
             called: Mutex::default(),
@@ -158,26 +159,17 @@ impl SlurmEngine {
         let partition = self.settings.partition.as_ref();
         let records = parse_nodes(&text);
         let ours = records.iter().filter(|it| partition.is_none_or(|name| it.partitions.contains(name)));
-        let mut nodes = Vec::new();
-        // Added to, never replaced: an answer that was cut off is no reason to forget a node.
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        for (node, own) in ours.map(|record| node(record, &self.settings)) {
-            slots.insert(node.name.clone(), own);
-            nodes.push(node);
-        }
-        Ok(nodes)
+        Ok(ours.map(|record| self.known.learn(node(record, &self.settings))).collect())
     }
 
     /// Which resource each device of a node is; asks Slurm where the node is not known yet.
     async fn slots_of(&self, node: &NodeName) -> Result<Vec<Slot>, EngineError> {
-        let known =
-            |engine: &Self| engine.slots.lock().unwrap_or_else(PoisonError::into_inner).get(node).cloned();
-        if let Some(slots) = known(self) {
+        if let Some(slots) = self.known.slots(node) {
             return Ok(slots);
         }
         self.nodes().await?;
         // Not final: the answer may have been cut off. A node that is gone for good is gone from the inventory too.
-        known(self).ok_or_else(|| EngineError::Cluster {
+        self.known.slots(node).ok_or_else(|| EngineError::Cluster {
             doing: "find a node",
             program: "scontrol",
             said: format!("nothing of `{node}`"),
@@ -198,8 +190,12 @@ impl Engine for SlurmEngine {
     async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
         let mut nodes = self.nodes().await?;
         let jobs = self.jobs_of_others().await;
-        lay_over(&mut nodes, &self.slots.lock().unwrap_or_else(PoisonError::into_inner), &jobs);
+        self.known.lay_over(&mut nodes, &jobs);
         Ok(nodes)
+    }
+
+    fn places_workers(&self) -> bool {
+        self.settings.placement == Placement::Engine
     }
 
     fn inventory_changes(&self) -> bool {
@@ -230,6 +226,8 @@ impl Engine for SlurmEngine {
             Which::All => None,
             Which::These(these) => Some(these.to_vec()),
         };
+        // Read only where it can be something else than the plan: it is one file more for each worker.
+        let known = self.places_workers().then(|| Arc::clone(&self.known));
         self.blocking(move |folders, watch| {
             let these = match these {
                 Some(these) => these,
@@ -237,7 +235,7 @@ impl Engine for SlurmEngine {
                     .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
             };
             let observe = |worker: WorkerId| {
-                folders.observe(worker, watch).map_err(|source| EngineError::Worker {
+                folders.observe(worker, watch, known.as_deref()).map_err(|source| EngineError::Worker {
                     doing: "look at",
                     worker,
                     source,

@@ -30,6 +30,27 @@ mod conforms {
         } => a_lost_node_is_told_from_a_program_that_fails);
 }
 
+/// What could depend on who chooses the nodes.
+mod conforms_where_slurm_places {
+    use crate::sites::delegating_site;
+
+    danlu_engine::conformance_tests!(match delegating_site() {
+        Some(site) => site,
+        None => return,
+    };
+        a_worker_runs_and_ends,
+        launching_again_runs_nothing_twice,
+        a_gang_starts_together_or_not_at_all,
+        a_failing_worker_is_told_from_those_it_takes_along,
+        a_stop_before_the_start_starts_nothing,
+        a_restarted_server_adopts_what_runs,
+        a_lost_launcher_is_told_and_takes_its_ranks_along,
+        workers_see_their_devices_and_no_others,
+        workers_at_the_same_time_share_no_device,
+        commands_run_inside_a_worker,
+    );
+}
+
 const AT_ONCE: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -193,6 +193,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         },
         user: None,
         access: None,
+        unsuitable: Vec::new(),
         secrets: Vec::new(),
     }
 }

@@ -153,6 +153,7 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
         },
         user: None,
         access: None,
+        unsuitable: Vec::new(),
         secrets: Vec::new(),
     }
 }

@@ -44,7 +44,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use danlu_core::job::WorkerExit;
-use danlu_core::launch::{GIVEN_FILE, LAUNCH_FILE, LaunchFile};
+use danlu_core::launch::{GIVEN_FILE, Given, LAUNCH_FILE, LaunchFile};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_types::{Device, DeviceKind};
@@ -76,7 +76,11 @@ fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, L
     let mut launch: LaunchFile = serde_json::from_slice(&text).map_err(LauncherError::LaunchFileForm)?;
     let confinement = match std::fs::read(GIVEN_FILE) {
         Ok(text) => {
-            launch.devices = serde_json::from_slice(&text).map_err(LauncherError::GivenForm)?;
+            let given: Given = serde_json::from_slice(&text).map_err(LauncherError::GivenForm)?;
+            launch.devices = given.devices;
+            if let Some(place) = given.place {
+                (launch.node, launch.address) = (place.node, place.address);
+            }
             learn_wiring(&mut launch);
             Confinement::Theirs
         }

@@ -9,9 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use danlu_core::launch::{GIVEN_FILE, SESSION_SOCKET};
+use danlu_core::launch::{GIVEN_FILE, Given, GivenPlace, SESSION_SOCKET};
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, encode};
 use danlu_core::slurm::{GRANTED_FILE, ORDER_FILE, Order, Place, granted};
+use danlu_types::NodeName;
 use danlu_types::api::LogStream;
 use jiff::Timestamp;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -45,6 +46,11 @@ enum AllocationError {
     OrderForm { path: PathBuf, source: serde_json::Error },
     #[error("the order has no worker for task {local} on node `{node}`; is this run by Slurm?")]
     NoWorker { node: String, local: usize },
+    #[error(
+        "Slurm has chosen node `{node}` and does not say which of its devices are the job's; give them device files in \
+         gres.conf, or set `placement: danlu`"
+    )]
+    NoNumbers { node: String },
     #[error("cannot prepare the run folder `{}`", path.display())]
     RunFolder { path: PathBuf, source: io::Error },
 }
@@ -67,19 +73,28 @@ fn take_place(folder: &Path) -> Result<PathBuf, AllocationError> {
     let text = fs::read(&path).map_err(|source| AllocationError::Order { path: path.clone(), source })?;
     let order: Order =
         serde_json::from_slice(&text).map_err(|source| AllocationError::OrderForm { path, source })?;
-    let variable = |name| std::env::var(name).ok();
-    let node = variable("SLURMD_NODENAME").unwrap_or_default();
-    let local = variable("SLURM_LOCALID").and_then(|text| text.parse().ok()).unwrap_or_default();
-    let visible = variable("CUDA_VISIBLE_DEVICES");
+    let here = Place::from_environment(|name| std::env::var(name).ok());
     // Without it, the planned devices count.
     let details = fs::read(folder.join(GRANTED_FILE)).unwrap_or_default();
-    let place = Place { node: &node, local, visible: visible.as_deref() };
-    let Some(found) = granted(&order, place, &String::from_utf8_lossy(&details)) else {
-        return Err(AllocationError::NoWorker { node, local });
+    let Some(found) = granted(&order, &here, &String::from_utf8_lossy(&details)) else {
+        return Err(AllocationError::NoWorker { node: here.node, local: here.local });
     };
+    let node = here.node;
+    let place = match &order.delegated {
+        None => None,
+        Some(_) if found.held.len() < found.worker.needs.len() => {
+            return Err(AllocationError::NoNumbers { node });
+        }
+        Some(delegated) => Some(GivenPlace {
+            node: NodeName(node.clone()),
+            address: delegated.addresses.get(&node).unwrap_or(&node).clone(),
+            held: found.held,
+        }),
+    };
+    let given = Given { devices: found.devices, place };
     let run = found.worker.run.clone();
     let prepare = || -> io::Result<()> {
-        write_whole(&run.join(GIVEN_FILE), &serde_json::to_string(&found.devices)?)?;
+        write_whole(&run.join(GIVEN_FILE), &serde_json::to_string(&given)?)?;
         let mut log = OpenOptions::new().create(true).append(true).open(run.join(LAUNCHER_LOG))?;
         let mut line = Vec::new();
         let text = format!("{LAUNCHER_STARTED}{} on {node}", std::process::id());

@@ -1,8 +1,8 @@
 //! What there is, and who holds what of it.
 //!
 //! Invariant: of a device no more than a whole is held, and what is free plus what is held is what there is. [`Cluster::take`]
-//! refuses anything that would break it; [`Cluster::adopt`] bends it only where reality already did (a node that came
-//! back smaller, a device that failed in somebody's hands). Both take all grants of a job or none.
+//! refuses anything that would break it, and takes all grants of a job or none; [`Cluster::adopt`] bends it only where
+//! reality already did (a node that came back smaller, a device that failed in somebody's hands or was given away by others).
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,8 @@ pub struct Usage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
     Everything,
-    OnlyHolders,
+    Holders,
+    Nothing,
 }
 
 impl Cluster {
@@ -84,13 +85,40 @@ impl Cluster {
 
     /// Gives a job what was planned for it, if all of it is there and free.
     pub fn take(&mut self, job: JobId, grants: &[Grant]) -> Result<(), Overbooked> {
-        self.take_all(job, grants, Check::Everything)
+        if self.held.contains_key(&job) {
+            return Err(Overbooked::AlreadyHolds { job });
+        }
+        for (taken, grant) in grants.iter().enumerate() {
+            if let Err(overbooked) = self.take_one(job, grant, Check::Everything) {
+                for grant in &grants[..taken] {
+                    self.give_back_one(job, grant);
+                }
+                return Err(overbooked);
+            }
+        }
+        self.held.insert(job, grants.to_vec());
+        Ok(())
     }
 
-    /// Records what a job is found to hold, as after a restart: what runs, runs, even if its node is gone or its device
-    /// has failed since. Only a device in two jobs' hands is refused.
-    pub fn adopt(&mut self, job: JobId, grants: &[Grant]) -> Result<(), Overbooked> {
-        self.take_all(job, grants, Check::OnlyHolders)
+    /// Records what a job is found to hold, instead of what it held before: what runs, runs, even if its node is gone or its
+    /// device has failed since. Says the first device that is in other hands as well.
+    pub fn adopt(&mut self, job: JobId, grants: &[Grant]) -> Option<Overbooked> {
+        self.give_back(job);
+        let mut shared = None;
+        for grant in grants {
+            if let Err(overbooked) = self.take_one(job, grant, Check::Holders) {
+                shared = shared.or(Some(overbooked));
+                let taken = self.take_one(job, grant, Check::Nothing);
+                debug_assert_eq!(taken, Ok(()), "nothing was to be checked");
+            }
+        }
+        self.held.insert(job, grants.to_vec());
+        shared
+    }
+
+    /// What a job holds.
+    pub fn held(&self, job: JobId) -> &[Grant] {
+        self.held.get(&job).map_or(&[], Vec::as_slice)
     }
 
     /// Takes back everything a job holds; nothing happens if it holds nothing.
@@ -110,7 +138,7 @@ impl Cluster {
         let held = std::mem::take(&mut self.held);
         *self = Cluster::new(nodes);
         for (job, grants) in held {
-            self.adopt(job, &grants).expect("no device had two holders before the inventory changed");
+            self.adopt(job, &grants);
         }
         true
     }
@@ -147,22 +175,6 @@ impl Cluster {
         })
     }
 
-    fn take_all(&mut self, job: JobId, grants: &[Grant], check: Check) -> Result<(), Overbooked> {
-        if self.held.contains_key(&job) {
-            return Err(Overbooked::AlreadyHolds { job });
-        }
-        for (taken, grant) in grants.iter().enumerate() {
-            if let Err(overbooked) = self.take_one(job, grant, check) {
-                for grant in &grants[..taken] {
-                    self.give_back_one(job, grant);
-                }
-                return Err(overbooked);
-            }
-        }
-        self.held.insert(job, grants.to_vec());
-        Ok(())
-    }
-
     /// Takes one grant or changes nothing.
     fn take_one(&mut self, job: JobId, grant: &Grant, check: Check) -> Result<(), Overbooked> {
         let strict = check == Check::Everything;
@@ -186,7 +198,7 @@ impl Cluster {
             let twice = positions.contains(&position).then_some(job);
             let full =
                 (held + grant.share > WHOLE_DEVICE).then(|| holders.first().map(|(by, _)| *by)).flatten();
-            if let Some(by) = full.or(twice) {
+            if let (Check::Everything | Check::Holders, Some(by)) = (check, full.or(twice)) {
                 return Err(Overbooked::DeviceHeld { node: name(), device, by });
             }
             if strict && !self.nodes[node].devices[position].usable() {

@@ -16,12 +16,14 @@
 //!   not even the empty cluster could hold (nodes went away after it was accepted).
 
 mod cluster;
+mod elsewhere;
 mod fleet;
 mod scheduler;
 mod shape;
 mod words;
 
 pub use cluster::{Cluster, Overbooked, Usage};
+pub use elsewhere::{make_way, unsuitable};
 pub use fleet::{
     Board, Fleet, KindSet, Mark, Need, NodeId, Part, Placement, ShapeId, Shortage, Totals, Wish,
 };

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use danlu_types::device::glob_matches;
-use danlu_types::{Bytes, Cpus, DeviceCount, DeviceKind, DeviceRequest, JobSpec};
+use danlu_types::{Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, JobSpec};
 
 /// What a gang asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,6 +54,16 @@ impl DeviceAsk {
     /// Processors only.
     pub fn none() -> Self {
         DeviceAsk { kind: None, models: Vec::new(), count: DeviceCount::default() }
+    }
+
+    /// So many like this one.
+    pub(crate) fn exactly(device: &Device, count: usize) -> Self {
+        let milli = u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(1000);
+        DeviceAsk {
+            kind: Some(device.kind),
+            models: vec![device.model.clone()],
+            count: DeviceCount::from_milli(milli).unwrap_or_default(),
+        }
     }
 
     pub fn of(request: &DeviceRequest) -> Self {

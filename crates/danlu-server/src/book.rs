@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use danlu_core::{Job, Life};
+use danlu_core::{Grant, Job, Life};
 use danlu_sched::Cluster;
 use danlu_types::{JobId, Node};
 
@@ -75,12 +75,17 @@ impl Pages {
     }
 
     /// Files a job under its present state. Devices of a new attempt must have been taken before; those of an attempt
-    /// that is over are given back here.
+    /// that is over are given back here, and those of one whose workers were moved are changed.
     pub(crate) fn file(&mut self, job: Arc<Job>) {
         let id = job.id;
         let was_active = self.active.remove(&id).is_some();
-        if let Life::Active(_) = &job.life {
+        if let Life::Active(attempt) = &job.life {
             self.active.insert(id, job.clone());
+            let held = self.cluster.held(id);
+            if was_active && !attempt.workers.iter().map(|worker| &worker.grant).eq(held) {
+                let grants: Vec<Grant> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
+                self.cluster.adopt(id, &grants);
+            }
         }
         self.changes.jobs.insert(id, job.clone());
         if was_active && job.active().is_none() {

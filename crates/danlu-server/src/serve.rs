@@ -309,7 +309,7 @@ fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
     for job in jobs {
         if let Some(attempt) = job.active() {
             let grants: Vec<_> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
-            if let Err(error) = pages.cluster.adopt(job.id, &grants) {
+            if let Some(error) = pages.cluster.adopt(job.id, &grants) {
                 // The inventory has changed under a running job. It keeps running; its node takes no others until the
                 // job ends or is found lost.
                 tracing::warn!(job.id = %job.id, "job {} holds what this inventory does not offer: {error}", job.id);

@@ -31,14 +31,19 @@ struct Site {
 impl Site {
     /// Where nodes have the program already, or fetch it.
     async fn start(program: Option<&str>) -> Option<Self> {
+        let program = program.map(|program| format!("program: {program}\n")).unwrap_or_default();
+        Self::start_with(&program).await
+    }
+
+    /// With further settings.
+    async fn start_with(settings_of_its_own: &str) -> Option<Self> {
         let rig = SlurmRig::apart()?;
         let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir_in(rig.hidden()).unwrap();
         let relay = Relay::start().await;
         let settings = folder.path().join("slurm.yaml");
         let work = rig.of_node().join(folder.path().file_name().unwrap());
-        let program = program.map(|program| format!("program: {program}\n")).unwrap_or_default();
         let text = format!(
-            "configuration: {}\npoll: 200ms\nshared: false\nserver: {}\nwork: {}\n{program}",
+            "configuration: {}\npoll: 200ms\nshared: false\nserver: {}\nwork: {}\n{settings_of_its_own}",
             rig.configuration().display(),
             relay.address(),
             work.display(),
@@ -315,4 +320,34 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
     site.server.client().job_stop(id, &StopRequest::default()).await.unwrap();
     site.server.wait_for_end(id).await;
     assert_eq!(ask(&site, &own, "GET", "workers/0/news", "").await.status, 409, "it is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn couriers_say_where_slurm_has_put_them() {
+    let settings = format!("program: {DANLU}\nplacement: engine\n");
+    let Some(site) = Site::start_with(&settings).await else { return };
+    let job = JobSpec {
+        workers: 2,
+        devices: "nvidia:8".parse().unwrap(),
+        ranks: Some(danlu_types::RanksPerWorker::PerWorker),
+        ..spec("echo worker $RANK on $DANLU_NODE is on $SLURMD_NODENAME; exec sleep 600")
+    };
+    // Danlu plans with the first nodes, Slurm would rather have the last.
+    for (weight, node) in [40, 30, 20, 10].into_iter().zip(SlurmRig::nodes()) {
+        site.rig.ask("scontrol", &["update", &format!("NodeName={node}"), &format!("Weight={weight}")]);
+    }
+    let id = site.server.submit(&job).await;
+    site.server.wait_for(id, JobState::Running).await;
+    let by_slurm = site.rig.ask("squeue", &["--noheader", "--states=running", "--format=%j|%N"]);
+    let nodes = site.server.client().nodes_list().await.unwrap().items;
+    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == id));
+    let held: Vec<&str> = held.map(|view| view.node.name.0.as_str()).collect();
+    assert_eq!(held, ["n3", "n4"], "{by_slurm}");
+    assert!(by_slurm.lines().any(|line| line.ends_with("|n[3-4]")), "{by_slurm}");
+    for (worker, node) in held.iter().enumerate() {
+        let line = format!("worker {worker} on {node} is on {node}");
+        eventually(&line, || async { site.printed(id).await.contains(&line).then_some(()) }).await;
+    }
+    site.server.client().job_stop(id, &StopRequest::default()).await.unwrap();
+    site.server.wait_for_end(id).await;
 }

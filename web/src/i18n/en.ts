@@ -155,6 +155,7 @@ export const en = {
     attempt_preempted: "preempted",
     attempt_placed: "placed",
     attempt_running: "running",
+    worker_moved: "worker elsewhere",
     worker_ended: "worker ended",
     attempt_ended: "attempt ended",
     job_queued_again: "queued again",

@@ -1,21 +1,37 @@
 //! Which worker one stands in, and which devices Slurm gave it.
 
 use danlu_types::Device;
+use serde::{Deserialize, Serialize};
 
 use super::gres::{Gres, parse_gres};
 use super::hostlist::expand;
 use super::order::{Order, OrderedWorker};
 
 /// Where a process of an allocation finds itself.
-#[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
     /// `SLURMD_NODENAME`.
-    pub node: &'a str,
+    pub node: String,
+    /// `SLURM_NODEID`: its node's number among those of the allocation.
+    pub node_number: usize,
     /// `SLURM_LOCALID`: its number among those of the allocation on this node.
     pub local: usize,
     /// `CUDA_VISIBLE_DEVICES` as Slurm set it. Where a site shuts devices off with cgroups these are the numbers by which
     /// a program sees its own, and the others are not.
-    pub visible: Option<&'a str>,
+    pub visible: Option<String>,
+}
+
+impl Place {
+    /// As Slurm says it in the environment of each process that it starts.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let number = |name| variable(name).and_then(|text| text.parse().ok()).unwrap_or_default();
+        Place {
+            node: variable("SLURMD_NODENAME").unwrap_or_default(),
+            node_number: number("SLURM_NODEID"),
+            local: number("SLURM_LOCALID"),
+            visible: variable("CUDA_VISIBLE_DEVICES"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,17 +39,31 @@ pub struct Granted<'a> {
     pub worker: &'a OrderedWorker,
     /// Its devices, with the numbers by which programs on the node know them.
     pub devices: Vec<Device>,
+    /// The same by Slurm's count, where it has said that.
+    pub held: Vec<HeldGres>,
+}
+
+/// Which of a node's devices of one resource are somebody's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldGres {
+    pub label: String,
+    /// The first of its kind on the node is 0.
+    pub indices: Vec<u32>,
 }
 
 /// `None` where the order has no worker for this place. `details` is what `scontrol --details show job` said.
 ///
 /// Slurm decides which devices of a node a job gets; it hands out numbers only for those with device files. For the
-/// others the planned ones are taken, which are nobody else's among Danlu's jobs.
-pub fn granted<'a>(order: &'a Order, place: Place<'_>, details: &str) -> Option<Granted<'a>> {
-    let here = order.workers_on(place.node);
+/// others the planned ones are taken, which are nobody else's among Danlu's jobs unless Slurm has chosen the node too.
+pub fn granted<'a>(order: &'a Order, place: &Place, details: &str) -> Option<Granted<'a>> {
+    let planned = match order.delegated {
+        None => place.node.as_str(),
+        Some(_) => order.nodes().get(place.node_number).copied()?,
+    };
+    let here = order.workers_on(planned);
     let worker = *here.get(place.local)?;
-    let given = gres_on(details, place.node);
-    let mut devices = Vec::new();
+    let given = gres_on(details, &place.node);
+    let (mut devices, mut held) = (Vec::new(), Vec::new());
     for need in &worker.needs {
         let needed = |other: &&OrderedWorker| -> usize {
             let same = other.needs.iter().filter(|it| it.label == need.label);
@@ -42,17 +72,20 @@ pub fn granted<'a>(order: &'a Order, place: Place<'_>, details: &str) -> Option<
         let before: usize = here[..place.local].iter().map(&needed).sum();
         let on_node: usize = here.iter().map(needed).sum();
         let all_visible =
-            || place.visible.filter(|_| need.label.split(':').next() == Some("gpu")).map(numbers);
+            || place.visible.as_deref().filter(|_| need.label.split(':').next() == Some("gpu")).map(numbers);
         let listed = given.iter().filter(|gres| gres.label() == need.label || gres.name == need.label);
         let listed: Vec<u32> = listed.flat_map(|gres| gres.indices.clone()).collect();
-        let numbers = all_visible().filter(|all| all.len() == on_node).unwrap_or(listed);
-        let own = numbers.get(before..before + need.devices.len());
+        let visible = all_visible().filter(|all| all.len() == on_node);
+        let own = |numbers: &Vec<u32>| numbers.get(before..before + need.devices.len()).map(<[u32]>::to_vec);
+        let by_slurm = own(&listed).or_else(|| visible.as_ref().and_then(own));
+        held.extend(by_slurm.map(|indices| HeldGres { label: need.label.clone(), indices }));
+        let own = own(visible.as_ref().unwrap_or(&listed));
         for (at, device) in need.devices.iter().enumerate() {
-            let index = own.map_or(device.index.saturating_sub(need.first), |own| own[at]);
+            let index = own.as_ref().map_or(device.index.saturating_sub(need.first), |own| own[at]);
             devices.push(Device { index, ..device.clone() });
         }
     }
-    Some(Granted { worker, devices })
+    Some(Granted { worker, devices, held })
 }
 
 /// What the job has on a node: from lines such as `Nodes=n[1-2] CPU_IDs=0-3 Mem=400 GRES=gpu:a100:2(IDX:0-1)`.
@@ -110,16 +143,27 @@ mod tests {
         };
         let workers = (0..6).map(worker).collect();
         let (name, workspace) = ("x".to_owned(), "default".to_owned());
-        Order { name, workspace, user: None, workers, cpus: Cpus::whole(1), memory: None, max_time: None }
+        Order {
+            name,
+            workspace,
+            user: None,
+            workers,
+            delegated: None,
+            cpus: Cpus::whole(1),
+            memory: None,
+            max_time: None,
+        }
     }
 
     fn shown(order: &Order, details: &str, visible: Option<&str>) -> String {
         let mut lines = Vec::new();
-        for node in ["n1", "n2", "n3", "n4"] {
+        for (node_number, node) in ["n1", "n2", "n3", "n4"].into_iter().enumerate() {
             for local in 0..3 {
-                let Some(found) = granted(order, Place { node, local, visible }, details) else { continue };
+                let (node, visible) = (node.to_owned(), visible.map(str::to_owned));
+                let place = Place { node, node_number, local, visible };
+                let Some(found) = granted(order, &place, details) else { continue };
                 let devices: Vec<u32> = found.devices.iter().map(|device| device.index).collect();
-                lines.push(format!("{node}/{local}: {} {devices:?}", found.worker.worker));
+                lines.push(format!("{}/{local}: {} {devices:?}", place.node, found.worker.worker));
             }
         }
         lines.join("\n")
@@ -160,12 +204,33 @@ mod tests {
         assert_eq!(shown(&order, DETAILS, Some("GPU-1,GPU-2,GPU-3,GPU-4")), shown(&order, DETAILS, None));
     }
 
+    #[test]
+    fn where_slurm_chose_the_nodes_their_order_says_who_one_is() {
+        let workers = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[4, 5], 0)]);
+        let order = Order { delegated: Some(super::super::Delegated::default()), ..workers };
+        let place = |node_number, node: &str, local| {
+            let (node, visible) = (node.to_owned(), Some("0,1,2,3".to_owned()));
+            Place { node, node_number, local, visible }
+        };
+        let shown = |place: Place| {
+            let found = granted(&order, &place, DETAILS)?;
+            let devices: Vec<u32> = found.devices.iter().map(|device| device.index).collect();
+            let held: Vec<String> =
+                found.held.iter().map(|held| format!("{} {:?}", held.label, held.indices)).collect();
+            Some(format!("{} sees {devices:?}, holds {}", found.worker.worker, held.join(" ")))
+        };
+        // Planned for n1, n2 and n3.
+        insta::assert_snapshot!(shown(place(0, "n3", 1)).unwrap(), @"7.1.1 sees [2, 3], holds gpu:a100 [4, 5]");
+        insta::assert_snapshot!(shown(place(2, "n1", 0)).unwrap(), @"7.1.4 sees [0, 1], holds gpu:a100 [0, 1]");
+        assert_eq!(shown(place(3, "n1", 0)), None, "there are three");
+    }
+
     proptest! {
         #[test]
         fn no_answer_is_too_strange(details in "(.|\n){0,200}", visible in ".{0,40}", local in 0_usize..4) {
             let order = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[0, 1], 0)]);
-            let place = Place { node: "n1", local, visible: Some(&visible) };
-            if let Some(found) = granted(&order, place, &details) {
+            let place = Place { node: "n1".to_owned(), node_number: 0, local, visible: Some(visible) };
+            if let Some(found) = granted(&order, &place, &details) {
                 prop_assert_eq!(found.devices.len(), 2);
             }
         }

@@ -25,11 +25,25 @@ pub struct Order {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UnixUser>,
     pub workers: Vec<OrderedWorker>,
+    /// Set where Slurm chooses the nodes: those of the workers are only the shape that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Delegated>,
     pub cpus: Cpus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Bytes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Span>,
+}
+
+/// What is to be known of nodes that nobody has chosen yet.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Delegated {
+    /// Nodes that will not do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsuitable: Vec<String>,
+    /// By what address nodes are reached, for those that are not reached by their name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,10 +115,12 @@ impl Order {
         self.workers.iter().filter(|worker| worker.node == node).collect()
     }
 
-    /// Which GPUs are ours Slurm says in the environment; of all else it has to be asked.
+    /// Which GPUs are ours Slurm says in the environment, by numbers that may count only those; of all else it has to be
+    /// asked.
     pub(super) fn asks_what_was_granted(&self) -> bool {
-        let is_gpu = |need: &GresNeed| need.label.split(':').next() == Some("gpu");
-        self.workers.iter().flat_map(|worker| &worker.needs).any(|need| !is_gpu(need))
+        let is_known =
+            |need: &GresNeed| need.label.split(':').next() == Some("gpu") && self.delegated.is_none();
+        self.workers.iter().flat_map(|worker| &worker.needs).any(|need| !is_known(need))
     }
 
     fn workers_per_node(&self) -> usize {
@@ -130,10 +146,16 @@ pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec
         // What `sbatch` itself is given to see, which is little.
         "--export=ALL".to_owned(),
         format!("--nodes={}", nodes.len()),
-        format!("--nodelist={}", nodes.join(",")),
         format!("--ntasks-per-node={per_node}"),
         format!("--cpus-per-task={}", whole_cpus(order.cpus)),
     ];
+    match &order.delegated {
+        None => arguments.push(format!("--nodelist={}", nodes.join(","))),
+        Some(Delegated { unsuitable, .. }) if !unsuitable.is_empty() => {
+            arguments.push(format!("--exclude={}", unsuitable.join(",")));
+        }
+        Some(_) => {}
+    }
     if let Some(memory) = order.memory {
         let megabytes = memory.0.div_ceil(1 << 20).max(1).saturating_mul(per_node as u64);
         arguments.push(format!("--mem={megabytes}M"));
@@ -251,6 +273,7 @@ mod tests {
             workspace: "vision".to_owned(),
             user: None,
             workers,
+            delegated: None,
             cpus,
             memory,
             max_time: Some(Span::from_seconds(90)),
@@ -302,14 +325,31 @@ mod tests {
         --no-requeue
         --export=ALL
         --nodes=2
-        --nodelist=n1,n2
         --ntasks-per-node=2
         --cpus-per-task=3
+        --nodelist=n1,n2
         --mem=6144M
         --gres=gpu:a100:8
         --time=7
         --partition=main
         --reservation=night
+        ");
+    }
+
+    #[test]
+    fn where_slurm_chooses_it_is_told_what_will_not_do() {
+        let delegated = |unsuitable: &[&str]| {
+            let unsuitable = unsuitable.iter().map(|node| (*node).to_owned()).collect();
+            let delegated = Some(Delegated { unsuitable, ..Delegated::default() });
+            let order = Order { delegated, ..order(vec![worker(0, "n1", 2), worker(1, "n2", 2)]) };
+            assert!(order.asks_what_was_granted(), "of which node those numbers are is not known beforehand");
+            let arguments = submission(&order, &SlurmSettings::default(), Path::new("/data"));
+            let of_nodes = arguments.into_iter().filter(|it| it.contains("node") || it.contains("exclude"));
+            of_nodes.collect::<Vec<_>>().join(" ")
+        };
+        insta::assert_snapshot!([delegated(&[]), delegated(&["n3", "n4"])].join("\n"), @r"
+        --nodes=2 --ntasks-per-node=1
+        --nodes=2 --ntasks-per-node=1 --exclude=n3,n4
         ");
     }
 

@@ -141,7 +141,16 @@ mod tests {
         };
         let workers = (0..workers).map(worker).collect();
         let (name, workspace) = ("danlu-7.1-ab".to_owned(), "default".to_owned());
-        Order { name, workspace, user: None, workers, cpus: Cpus::whole(1), memory: None, max_time: None }
+        Order {
+            name,
+            workspace,
+            user: None,
+            workers,
+            delegated: None,
+            cpus: Cpus::whole(1),
+            memory: None,
+            max_time: None,
+        }
     }
 
     fn courier(program: NodeProgram) -> Courier {

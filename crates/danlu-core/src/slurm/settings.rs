@@ -29,6 +29,8 @@ pub struct SlurmSettings {
     pub poll: Span,
     /// Further options for `sbatch`, such as `--reservation=night`.
     pub options: Vec<String>,
+    /// Who says which nodes a job gets.
+    pub placement: Placement,
     /// Whether nodes see the data folder by the same path. If not, a courier on each node carries what workers read and
     /// write to and from the server.
     pub shared: bool,
@@ -51,11 +53,22 @@ impl Default for SlurmSettings {
             configuration: None,
             poll: Span::from_seconds(2),
             options: Vec::new(),
+            placement: Placement::Danlu,
             shared: true,
             server: None,
             work: PathBuf::from("/var/tmp/danlu"),
         }
     }
+}
+
+/// Who says which nodes a job gets. When it starts is Danlu's to say in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Nodes are asked for by name.
+    Danlu,
+    /// Slurm chooses among those that would do: for sites whose topology or policies it knows better.
+    Engine,
 }
 
 /// Settings that contradict each other.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use danlu_core::job::{Failure, Waiting};
+use danlu_core::job::{Failure, Waiting, Whereabouts};
 use danlu_core::{Event, Exit, FailureCause, Grant, Job, Life, Step, StopReason, WorkerExit, apply};
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, WorkerIndex};
 use jiff::{SignedDuration, Timestamp};
@@ -37,6 +37,12 @@ pub(crate) fn failed(cause: FailureCause) -> WorkerExit {
 
 pub(crate) fn running(attempt: u32, worker: u32) -> Event {
     Event::WorkerRunning { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker) }
+}
+
+/// To another node: to stay, or only in plans.
+pub(crate) fn moved(attempt: u32, worker: u32, node: &str, settled: bool) -> Event {
+    let to = Whereabouts { node: NodeName(node.to_owned()), devices: Vec::new() };
+    Event::WorkerMoved { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker), to, settled }
 }
 
 pub(crate) fn ended(attempt: u32, worker: u32, exit: WorkerExit) -> Event {

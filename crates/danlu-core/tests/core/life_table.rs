@@ -7,7 +7,7 @@ use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply};
 use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause};
 
-use crate::builders::{after, at, ended, face, failed, grants, running, stop, submitted};
+use crate::builders::{after, at, ended, face, failed, grants, moved, running, stop, submitted};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/job-life.md");
 
@@ -84,7 +84,9 @@ const WISHES: [(&str, MakeEvent); 8] = [
     ("place", |_| Event::Place { grants: grants(2) }),
 ];
 
-const NEWS: [(&str, MakeEvent); 7] = [
+const NEWS: [(&str, MakeEvent); 9] = [
+    ("worker 1 is elsewhere", |job| moved(attempt(job), 1, "c", true)),
+    ("worker 1 is planned elsewhere", |job| moved(attempt(job), 1, "c", false)),
     ("its work is saved", |job| Event::Saved { attempt: AttemptNumber(attempt(job)) }),
     ("worker 1 runs", |job| running(attempt(job), 1)),
     ("worker 1 succeeded", |job| ended(attempt(job), 1, WorkerExit::Succeeded)),

@@ -10,7 +10,7 @@ use danlu_core::{
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause, Span, WorkerIndex};
 use proptest::prelude::*;
 
-use crate::builders::{at, failed, grants, submitted};
+use crate::builders::{at, failed, grants, moved, submitted};
 
 /// What to try next; which attempt it is about is filled in while walking, so that most news are not stale.
 #[derive(Debug, Clone)]
@@ -22,6 +22,7 @@ enum Try {
     Drain,
     Place { workers_too_few: bool },
     Running { worker: u32, stale: bool },
+    Moved { worker: u32, stale: bool, settled: bool },
     Saved { stale: bool },
     Ended { worker: u32, stale: bool, exit: WorkerExit },
 }
@@ -75,6 +76,8 @@ fn a_try() -> impl Strategy<Value = Try> {
         1 => Just(Try::Drain),
         6 => prop::bool::weighted(0.1).prop_map(|workers_too_few| Try::Place { workers_too_few }),
         6 => (0..4u32, stale()).prop_map(|(worker, stale)| Try::Running { worker, stale }),
+        3 => (0..4u32, stale(), prop::bool::ANY)
+            .prop_map(|(worker, stale, settled)| Try::Moved { worker, stale, settled }),
         2 => stale().prop_map(|stale| Try::Saved { stale }),
         12 => (0..4u32, stale(), an_exit())
             .prop_map(|(worker, stale, exit)| Try::Ended { worker, stale, exit }),
@@ -118,6 +121,7 @@ fn event_of(job: &Job, attempted: Try) -> Event {
         Try::Running { worker, stale } => {
             Event::WorkerRunning { attempt: attempt(stale), worker: WorkerIndex(worker) }
         }
+        Try::Moved { worker, stale, settled } => moved(attempt(stale).0, worker, "z", settled),
         Try::Saved { stale } => Event::Saved { attempt: attempt(stale) },
         Try::Ended { worker, stale, exit } => {
             Event::WorkerEnded { attempt: attempt(stale), worker: WorkerIndex(worker), exit }
@@ -223,7 +227,7 @@ proptest! {
     fn the_same_news_twice_is_ignored(life in a_life(), seconds in -10_000..10_000i64) {
         for taken in &life {
             let again = apply(taken.after(), taken.event.clone(), at(seconds));
-            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. }) {
+            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerMoved { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. }) {
                 prop_assert_eq!(again, Step::Ignore);
             }
         }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply, view};
 use danlu_types::{JobId, JobSpec, Retry, RetryCause};
 
-use crate::builders::{at, ended, face, failed, grants, running, stop, submitted};
+use crate::builders::{at, ended, face, failed, grants, moved, running, stop, submitted};
 
 fn spec(workers: u32) -> JobSpec {
     JobSpec { workers, ..JobSpec::of_command("true") }
@@ -79,6 +79,12 @@ fn name(event: &Event) -> String {
         Event::Preempt { for_job } => format!("preempt for {for_job}"),
         Event::Drain { node, .. } => format!("drain node {node}"),
         Event::Place { grants } => format!("place on {} node(s)", grants.len()),
+        Event::WorkerMoved { attempt, worker, to, settled: true } => {
+            format!("worker {attempt}.{worker} is on {}", to.node)
+        }
+        Event::WorkerMoved { attempt, worker, to, settled: false } => {
+            format!("worker {attempt}.{worker} is planned for {}", to.node)
+        }
         Event::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
         Event::Saved { attempt } => format!("attempt {attempt} has saved its work"),
         Event::WorkerEnded { attempt, worker, exit } => {
@@ -247,6 +253,26 @@ fn a_job_that_never_started_is_stopped_at_once() {
 #[test]
 fn a_gang_is_placed_whole() {
     assert_story!(spec(3), [(1, place(2)), (2, place(3)), (3, place(3))]);
+}
+
+#[test]
+fn a_worker_is_where_the_cluster_put_it_and_stays_there() {
+    assert_story!(
+        spec(2),
+        [
+            (1, place(2)),
+            (2, moved(1, 0, "c", false)),
+            (3, moved(1, 0, "b", true)),
+            (4, moved(1, 0, "c", false)),
+            (5, moved(1, 0, "c", true)),
+            (6, running(1, 1)),
+            (7, moved(1, 1, "d", false)),
+            (8, moved(1, 1, "b", true)),
+            (9, running(1, 0)),
+            (10, ended(1, 0, WorkerExit::Succeeded)),
+            (11, moved(1, 0, "d", true)),
+        ]
+    );
 }
 
 #[test]

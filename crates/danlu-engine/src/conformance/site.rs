@@ -283,6 +283,7 @@ impl Draft {
             },
             user: None,
             access: None,
+            unsuitable: Vec::new(),
             secrets: Vec::new(),
         }
     }

@@ -46,6 +46,8 @@ pub struct Start {
 pub(super) struct State {
     pub(super) now: Timestamp,
     pub(super) nodes: Vec<Node>,
+    /// Whether workers are put elsewhere than they were planned to be.
+    pub(super) places: bool,
     pub(super) away: BTreeSet<NodeName>,
     /// Launched and not released.
     pub(super) workers: BTreeMap<WorkerId, SimWorker>,
@@ -66,6 +68,7 @@ impl State {
         State {
             now,
             nodes,
+            places: false,
             away: BTreeSet::new(),
             workers: BTreeMap::new(),
             released: BTreeSet::new(),

@@ -57,7 +57,7 @@ impl SimWorker {
         }
     }
 
-    fn is_preparing(&self) -> bool {
+    pub(super) fn is_preparing(&self) -> bool {
         matches!(self.phase, Phase::Preparing { .. })
     }
 }
@@ -137,7 +137,7 @@ impl State {
 
     /// What a worker that does not start waits for, where that is a node.
     pub(super) fn remark(&self, worker: WorkerId) -> Option<String> {
-        let found = self.workers.get(&worker).filter(|it| it.is_preparing())?;
+        let found = self.workers.get(&worker).filter(|it| it.is_preparing() && !self.places)?;
         let node = &found.launch.node;
         self.away.contains(node).then(|| format!("waits for its node {node}, which is down"))
     }
@@ -205,9 +205,9 @@ impl State {
                 let missing = self.missing(&found.launch);
                 if found.order.is_some() {
                     self.conclude(worker, WorkerExit::Stopped);
-                } else if missing.is_empty() && self.gang_can_start(worker) {
-                    self.start_gang(worker);
-                } else if !missing.is_empty() && after(*since, found.launch.gang.timeout) <= self.now {
+                } else if missing.is_empty() {
+                    return self.gang_can_start(worker) && self.start_gang(worker);
+                } else if after(*since, found.launch.gang.timeout) <= self.now {
                     let detail = format!("missing: {}", missing.join(", "));
                     let cause = FailureCause::GangTimeout;
                     let failure = Failure { cause, rank: None, exit: None, detail };
@@ -267,19 +267,25 @@ impl State {
         let can = |other: WorkerId| {
             let other = self.workers.get(&other);
             other.is_some_and(|it| {
-                it.is_preparing() && it.order.is_none() && !self.away.contains(&it.launch.node)
+                let is_away = !self.places && self.away.contains(&it.launch.node);
+                it.is_preparing() && it.order.is_none() && !is_away
             })
         };
         gang_of(&found.launch).all(can)
     }
 
-    fn start_gang(&mut self, worker: WorkerId) {
+    /// True once there was room for it.
+    fn start_gang(&mut self, worker: WorkerId) -> bool {
         let Some(gang) = self.workers.get(&worker).map(|it| gang_of(&it.launch).collect::<Vec<_>>()) else {
-            return;
+            return false;
         };
-        for worker in gang {
-            self.start(worker);
+        let has_room = !self.places || self.put_gang(&gang);
+        if has_room {
+            for worker in gang {
+                self.start(worker);
+            }
         }
+        has_room
     }
 
     fn start(&mut self, worker: WorkerId) {

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use danlu_core::job::WorkerExit;
 use danlu_core::launch::{
-    LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout, SECRETS_FILE, SECRETS_FOLDER,
-    STOP_FILE, StopOrder, UnixUser,
+    GIVEN_FILE, Given, GivenPlace, LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout,
+    SECRETS_FILE, SECRETS_FOLDER, STOP_FILE, StopOrder, UnixUser,
 };
 use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, ORDER_FILE, Order, SUBMITTED_FILE};
 use danlu_types::{WorkerId, WorkerIndex};
@@ -101,6 +101,20 @@ impl Folders {
         files::read(&self.run(worker).join(LAUNCH_FILE))
     }
 
+    /// Where the worker is, if that was for Slurm to say and it has.
+    pub(super) fn given_place(&self, worker: WorkerId) -> io::Result<Option<GivenPlace>> {
+        let given: Option<Given> = files::read(&self.run(worker).join(GIVEN_FILE))?;
+        Ok(given.and_then(|given| given.place))
+    }
+
+    /// The worker's node, as planned until it is known.
+    pub(super) fn node(&self, worker: WorkerId) -> io::Result<Option<String>> {
+        if let Some(place) = self.given_place(worker)? {
+            return Ok(Some(place.node.0));
+        }
+        Ok(self.launch_file(worker)?.map(|launch| launch.node.0))
+    }
+
     /// What the launcher last said, if that can be understood and is about this worker.
     pub(super) fn status(&self, worker: WorkerId) -> io::Result<Option<LauncherStatus>> {
         files::read_status(&self.run(worker), worker)
@@ -186,7 +200,7 @@ impl Folders {
         Ok(Some(Reach {
             phase: self.status(worker)?.map(|status| status.phase),
             job,
-            node: self.launch_file(worker)?.map(|launch| launch.node.0),
+            node: self.node(worker)?,
             run: self.run(worker),
             order,
         }))

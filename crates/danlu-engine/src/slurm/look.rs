@@ -13,6 +13,7 @@ use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
 
 use super::folders::{Call, Folders, read_order, submitted};
+use super::known::KnownNodes;
 use super::poll::{Watch, Word};
 use crate::{Observation, Seen, files};
 
@@ -35,9 +36,18 @@ impl Awaited {
 }
 
 impl Folders {
-    pub(super) fn observe(&self, worker: WorkerId, watch: &Watch) -> io::Result<Observation> {
+    /// `known` where Slurm places workers: then it is said where they are.
+    pub(super) fn observe(
+        &self,
+        worker: WorkerId,
+        watch: &Watch,
+        known: Option<&KnownNodes>,
+    ) -> io::Result<Observation> {
         let _guard = self.guard(worker);
         let mut observation = self.look(worker, watch)?;
+        if let (Some(known), true) = (known, observation.seen != Seen::Unknown) {
+            observation.place = self.given_place(worker)?.and_then(|place| known.whereabouts(place));
+        }
         if let Seen::Running { report, .. } = &mut observation.seen {
             *report = files::read(&self.run(worker).join(REPORT_FILE))?.map(Box::new);
         }
@@ -119,9 +129,9 @@ impl Folders {
     fn nodes_lost(&self, worker: WorkerId, away: &[String]) -> io::Result<(String, Vec<String>)> {
         let mut nodes = Vec::new();
         for other in self.gang(worker)? {
-            nodes.extend(self.launch_file(other)?.map(|launch| launch.node.0));
+            nodes.extend(self.node(other)?);
         }
-        let own = self.launch_file(worker)?.map(|launch| launch.node.0).unwrap_or_default();
+        let own = self.node(worker)?.unwrap_or_default();
         let is_alone = nodes.iter().all(|node| *node == own);
         nodes.retain(|node| is_alone || away.contains(node));
         Ok((own, nodes))

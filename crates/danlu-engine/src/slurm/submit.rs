@@ -1,6 +1,6 @@
 //! Submitting an allocation, once; and calling its launchers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use danlu_core::launch::LaunchFile;
 use danlu_core::slurm::{
-    ALLOCATION_FILE, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT, SCRIPT_FILE,
-    SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_name, parse_queue, parse_submitted,
-    parts, remote_script, submission,
+    ALLOCATION_FILE, Delegated, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT,
+    SCRIPT_FILE, SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_name, parse_queue,
+    parse_submitted, parts, remote_script, submission,
 };
 use danlu_types::{NodeName, WorkerId};
 
@@ -20,7 +20,7 @@ use super::SlurmEngine;
 use super::commands::With;
 use super::folders::{Call, Folders, read_order, submitted};
 use super::remote::Remote;
-use crate::{EngineError, files};
+use crate::{Engine as _, EngineError, files};
 
 /// Launchers that were called and have not answered are called again, but not with every look at them.
 const CALL_AGAIN: Duration = Duration::from_secs(5);
@@ -66,8 +66,10 @@ impl SlurmEngine {
             None => Scripts::Shared(self.program.clone()),
             Some(remote) => Scripts::Remote(Arc::clone(remote)),
         };
-        let parts =
-            self.blocking(move |folders, _| folders.orders(&gang, &slots, &scripts).map_err(failed)).await?;
+        let delegated = self.delegated(&gang);
+        let parts = self
+            .blocking(move |folders, _| folders.orders(&gang, &slots, delegated, &scripts).map_err(failed))
+            .await?;
         for part in parts {
             self.refuse_while_away()?;
             let submitted = self.submit_part(&part, worker).await;
@@ -81,6 +83,16 @@ impl SlurmEngine {
             self.blocking(write).await?;
         }
         Ok(())
+    }
+
+    /// What Slurm is told where it chooses the nodes.
+    fn delegated(&self, gang: &[LaunchFile]) -> Option<Delegated> {
+        let unsuitable = gang.iter().flat_map(|launch| &launch.unsuitable);
+        let unsuitable: BTreeSet<String> = unsuitable.map(|node| node.0.clone()).collect();
+        self.places_workers().then(|| Delegated {
+            unsuitable: unsuitable.into_iter().collect(),
+            addresses: self.known.addresses(),
+        })
     }
 
     /// `sbatch` waits long for a controller that is away, and stops wait behind launches.
@@ -196,6 +208,7 @@ impl Folders {
         &self,
         gang: &[LaunchFile],
         slots: &BTreeMap<NodeName, Vec<Slot>>,
+        delegated: Option<Delegated>,
         scripts: &Scripts,
     ) -> io::Result<Vec<Part>> {
         let Some(first) = gang.first() else { return Ok(Vec::new()) };
@@ -203,7 +216,10 @@ impl Folders {
             gang.iter().map(|launch| ordered(launch, slots)).collect();
         let job_folder = self.layout.job_folder(first.worker.job);
         let mut found = Vec::new();
-        for (number, workers) in parts(workers?).into_iter().enumerate() {
+        let parts = parts(workers?);
+        // Several jobs of Slurm's are one gang only where all of them have their places: those are asked for by name.
+        let delegated = delegated.filter(|_| parts.len() == 1);
+        for (number, workers) in parts.into_iter().enumerate() {
             let name = allocation_folder_name(first.worker.attempt, number);
             let folder = job_folder.join(&name);
             files::make_folder(&folder)?;
@@ -211,7 +227,7 @@ impl Folders {
             let is_old = old.is_some();
             let order = match old {
                 Some(order) => order,
-                None => write_order(first, number, workers, &folder, scripts)?,
+                None => write_order(first, number, workers, delegated.clone(), &folder, scripts)?,
             };
             for worker in &order.workers {
                 files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
@@ -229,6 +245,7 @@ fn write_order(
     first: &LaunchFile,
     number: usize,
     workers: Vec<OrderedWorker>,
+    delegated: Option<Delegated>,
     folder: &Path,
     scripts: &Scripts,
 ) -> io::Result<Order> {
@@ -238,6 +255,7 @@ fn write_order(
         workspace: first.workspace.clone(),
         user: first.user.clone(),
         workers,
+        delegated,
         cpus: first.limits.cpus,
         memory: first.limits.memory,
         max_time: first.max_time,

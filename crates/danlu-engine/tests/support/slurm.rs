@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use danlu_core::slurm::SlurmSettings;
+use danlu_core::slurm::{Placement, SlurmSettings};
 use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
 use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
@@ -18,6 +18,11 @@ use crate::support::example;
 
 pub(crate) fn shared_site() -> Option<Site> {
     Some(site_of(SlurmRig::shared()?, None))
+}
+
+/// The same cluster, where Slurm chooses the nodes.
+pub(crate) fn delegating_site() -> Option<Site> {
+    Some(site_with(SlurmRig::shared()?, None, Placement::Engine))
 }
 
 /// On a cluster of its own, whose nodes can be lost.
@@ -34,6 +39,10 @@ pub(crate) fn breakable_site() -> Option<Site> {
 
 /// A data folder of its own; `programs` stand in for Slurm's.
 pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
+    site_with(rig, programs, Placement::Danlu)
+}
+
+fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("it's shared".repeat(10));
     fs::create_dir(&data).unwrap();
@@ -41,6 +50,7 @@ pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
         configuration: Some(rig.configuration()),
         poll: Span { milliseconds: 100 },
         programs,
+        placement,
         ..SlurmSettings::default()
     };
     let inside = data.clone();

@@ -87,6 +87,7 @@ impl Bench {
             },
             user: None,
             access: None,
+            unsuitable: Vec::new(),
             secrets: Vec::new(),
         }
     }

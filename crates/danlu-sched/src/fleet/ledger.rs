@@ -127,6 +127,11 @@ impl Fleet {
         placement.parts.iter().map(grant).collect()
     }
 
+    /// Whether all of it is free.
+    pub(crate) fn has(&self, placement: &Placement) -> bool {
+        placement.parts.iter().all(|part| self.state.has(&self.layout, part))
+    }
+
     /// The other way round. Parts on nodes that are gone are left out, and so are devices that are gone.
     pub fn placement(&self, grants: &[Grant]) -> Placement {
         let part = |grant: &Grant| {

@@ -100,6 +100,17 @@ impl State {
         self.change(layout, part, false);
     }
 
+    /// Whether all of it is left.
+    pub(crate) fn has(&self, layout: &Layout, part: &Part) -> bool {
+        let node = part.node.ordinal();
+        let first = layout.first_device[node];
+        let is_left = |position: &u8| self.left[first + usize::from(*position)] >= i32::from(part.share);
+        let holds = |free: i64, amount: u64| amount == 0 || free >= i64::try_from(amount).unwrap_or(i64::MAX);
+        part.devices.iter().all(is_left)
+            && holds(self.milli_cpus[node], part.milli_cpus)
+            && holds(self.bytes[node], part.bytes)
+    }
+
     fn change(&mut self, layout: &Layout, part: &Part, taken: bool) {
         let node = part.node.ordinal();
         if node >= layout.nodes.len() {

@@ -116,9 +116,10 @@ impl Scheduler {
             grace: stop.grace,
         });
         let grants: Arc<[Grant]> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
-        if let Some(running) = self.running.get(job.id)
-            && running.placed_at == attempt.placed_at
-        {
+        let known = self.running.get(job.id).filter(|running| running.placed_at == attempt.placed_at);
+        let handicap = handicap.or_else(|| known.map(|running| running.handicap));
+        // A cluster that places workers itself may have put them elsewhere.
+        if let Some(running) = known.filter(|running| running.grants == grants) {
             if running.saved_at != attempt.saved_at {
                 let running = Running { saved_at: attempt.saved_at, ..running.clone() };
                 self.running.insert(job.id, running);
@@ -206,7 +207,7 @@ pub(super) fn due(submitted_at: Timestamp, policy: HeadOfLine, handicap: Span) -
 }
 
 /// The node that failed the last attempt, if a node did.
-fn blamed(job: &Job) -> Option<NodeName> {
+pub(crate) fn blamed(job: &Job) -> Option<NodeName> {
     let past = job.past.last()?;
     let Verdict::Failed { worker, failure } = &past.verdict else { return None };
     match failure.cause {

@@ -32,6 +32,7 @@ use danlu_core::{Grant, Job, Life};
 use danlu_types::{JobId, Node, Sharing};
 use jiff::Timestamp;
 
+pub(crate) use filing::blamed;
 pub use history::{Estimate, Witness};
 pub use usage::Resource;
 pub use wait::{ReasonCode, WaitReason};

@@ -102,6 +102,9 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
         return Launched::Later;
     };
+    if app.engine.places_workers() {
+        file.unsuitable = danlu_sched::unsuitable(job, attempt, &nodes);
+    }
     file.env.extend(app.directory.shared_places(&job.spec.workspace));
     file.user = match app.users.of(&job.owner).await {
         Ok(user) => user,

@@ -15,7 +15,7 @@ use danlu_engine::sim::{Call, Fault, SimCluster};
 use danlu_types::account::Registration;
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Retry, RetryCause,
-    Span, Topology, Wiring,
+    Span, Topology, Wiring, WorkerIndex,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -38,16 +38,16 @@ const ENOUGH: usize = 400;
 
 /// A job that somebody submits.
 #[derive(Debug, Clone)]
-struct Wish {
-    workers: u32,
-    devices: u32,
-    seconds: u64,
-    retries: u32,
-    code: i32,
+pub(super) struct Wish {
+    pub(super) workers: u32,
+    pub(super) devices: u32,
+    pub(super) seconds: u64,
+    pub(super) retries: u32,
+    pub(super) code: i32,
 }
 
 #[derive(Debug, Clone)]
-enum Deed {
+pub(super) enum Deed {
     Submit(Wish),
     /// Somebody stops one of the jobs.
     Stop(prop::sample::Index),
@@ -107,11 +107,11 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-struct World {
+pub(super) struct World {
     cluster: Arc<SimCluster>,
     folder: DataFolder,
     options: ServeOptions,
-    app: Arc<App>,
+    pub(super) app: Arc<App>,
     memory: act::Memory,
     jobs: BTreeMap<JobId, Wish>,
     stopped: BTreeSet<JobId>,
@@ -166,10 +166,12 @@ fn options(data: PathBuf) -> ServeOptions {
 }
 
 impl World {
-    async fn new() -> Self {
+    /// The cluster may be one that `places` workers itself.
+    pub(super) async fn new(places: bool) -> Self {
         let kept = tempfile::tempdir().unwrap();
+        let make = if places { SimCluster::that_places } else { SimCluster::new };
         // Not before now: what the server notes by its own clock must not lie in the future.
-        let cluster = SimCluster::new((0..NODES).map(node).collect(), Timestamp::now());
+        let cluster = make((0..NODES).map(node).collect(), Timestamp::now());
         let options = options(kept.path().join("data"));
         let folder = DataFolder::open(&options.data, false).unwrap();
         let app = Arc::new(open(&options, &folder, engine(&cluster), tokens(&folder)).await.unwrap());
@@ -186,7 +188,7 @@ impl World {
         }
     }
 
-    async fn act(&mut self, deed: Deed) {
+    pub(super) async fn act(&mut self, deed: Deed) {
         match deed {
             Deed::Submit(wish) => self.submit(wish).await,
             Deed::Stop(which) => {
@@ -276,10 +278,27 @@ impl World {
             if is_idle && self.cluster.known().is_empty() {
                 return Ok(());
             }
+            self.compare_places()?;
             self.cluster.advance_to_next(Span::from_seconds(1));
         }
         let open: Vec<String> = self.app.book.read().jobs().map(|job| format!("{:?}", job.life)).collect();
         Err(format!("still open: {open:#?}; the engine still knows {:?}", self.cluster.known()))
+    }
+
+    /// Whether those that run are where the book has them, which has been told of all of them.
+    pub(super) fn compare_places(&self) -> Result<(), String> {
+        let pages = self.app.book.read();
+        for job in pages.active() {
+            let Some(attempt) = job.active() else { continue };
+            for (worker, index) in attempt.workers.iter().zip(0..) {
+                let id = job.worker_id(attempt.number, WorkerIndex(index));
+                let (booked, Some(found)) = (&worker.grant, self.cluster.whereabouts(id)) else { continue };
+                if booked.node != found.node || booked.devices != found.devices {
+                    return Err(format!("worker {id} is on {found:?}, and by the book on {booked:?}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn judge(&self) -> Result<(), String> {
@@ -344,13 +363,16 @@ fn engine(cluster: &Arc<SimCluster>) -> Arc<dyn Engine> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_is_lost_and_nothing_is_run_twice(deeds in prop::collection::vec(deed(), 20..120)) {
+    fn nothing_is_lost_and_nothing_is_run_twice(
+        places: bool,
+        deeds in prop::collection::vec(deed(), 20..120),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let judged = runtime.block_on(async {
-            let mut world = World::new().await;
+            let mut world = World::new(places).await;
             for deed in deeds {
                 world.act(deed).await;
             }

@@ -5,6 +5,8 @@
 
 mod act;
 #[cfg(test)]
+mod elsewhere;
+#[cfg(test)]
 mod faults;
 mod observe;
 mod retain;

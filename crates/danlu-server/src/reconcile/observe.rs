@@ -73,6 +73,7 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
             app.reports.take(worker, (**report).clone());
         }
         app.reports.remark(worker, observation.remark.clone());
+        events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
         match judge(app, &observation, Timestamp::now()) {
             Verdict::Nothing => {}
             Verdict::Tell(told) => {
@@ -97,6 +98,17 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
     let durable: Vec<WorkerId> =
         release.into_iter().filter(|(_, index)| results[*index].is_ok()).map(|(worker, _)| worker).collect();
     futures::stream::iter(durable).for_each_concurrent(4, |worker| release_worker(app, worker)).await;
+}
+
+/// That an engine which places workers itself has put this one somewhere. Told before anything else of it: should it have
+/// failed there, that node is to be avoided.
+fn moved(app: &App, observation: &Observation) -> Option<Event> {
+    let WorkerId { job, attempt, worker } = observation.worker;
+    let to = observation.place.as_ref()?;
+    let job = app.book.job(job)?;
+    let live = job.active().filter(|live| live.number == attempt)?;
+    let is_known = live.workers.get(worker.0 as usize)?.settled;
+    (!is_known).then(|| Event::WorkerMoved { attempt, worker, to: to.clone(), settled: true })
 }
 
 fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {

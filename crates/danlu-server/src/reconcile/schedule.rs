@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use danlu_core::Event;
+use danlu_core::job::Whereabouts;
+use danlu_core::{Event, Job};
+use danlu_types::WorkerId;
 use jiff::Timestamp;
 
 use crate::app::App;
@@ -17,6 +19,9 @@ pub(crate) struct Pass {
 
 /// Starts what can be started, and preempts whom that takes.
 pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp) -> Pass {
+    if app.engine.places_workers() {
+        make_way(app, clock()).await;
+    }
     let (now, begin) = (clock(), Instant::now());
     let plan = app.planner.plan(now).await;
     // The plan may have waited for its turn and seen ends that came after `now`: by the record nothing may be given out before
@@ -51,4 +56,19 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
     }
     let until_next = plan.next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
     Pass { planning, until_next }
+}
+
+/// Plans for other places those workers that are only planned, and whose places others were put on.
+async fn make_way(app: &App, now: Timestamp) {
+    let (jobs, nodes) = {
+        let pages = app.book.read();
+        (pages.active().cloned().collect::<Vec<_>>(), pages.nodes.clone())
+    };
+    let moves = danlu_sched::make_way(&nodes, jobs.iter().map(AsRef::<Job>::as_ref));
+    let event = |(id, to): (WorkerId, Whereabouts)| {
+        let event = Event::WorkerMoved { attempt: id.attempt, worker: id.worker, to, settled: false };
+        (id.job, event, now)
+    };
+    // What could not be written is found again by the next pass.
+    app.ledger.apply_all(moves.into_iter().map(event).collect()).await;
 }

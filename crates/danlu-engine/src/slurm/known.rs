@@ -1,0 +1,91 @@
+//! What is remembered of Slurm's nodes between inventories.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use danlu_core::job::Whereabouts;
+use danlu_core::launch::GivenPlace;
+use danlu_core::slurm::{HoldingJob, Slot, lay_over};
+use danlu_types::{Node, NodeName};
+
+/// Added to, never replaced: an answer that was cut off is no reason to forget a node.
+#[derive(Debug, Default)]
+pub(super) struct KnownNodes(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Which resource of Slurm's each device is.
+    slots: BTreeMap<NodeName, Vec<Slot>>,
+    addresses: BTreeMap<NodeName, String>,
+}
+
+impl KnownNodes {
+    pub(super) fn learn(&self, (node, slots): (Node, Vec<Slot>)) -> Node {
+        let mut known = self.lock();
+        known.slots.insert(node.name.clone(), slots);
+        known.addresses.insert(node.name.clone(), node.address.clone());
+        node
+    }
+
+    pub(super) fn slots(&self, node: &NodeName) -> Option<Vec<Slot>> {
+        self.lock().slots.get(node).cloned()
+    }
+
+    /// Of nodes that are not reached by their name.
+    pub(super) fn addresses(&self) -> BTreeMap<String, String> {
+        let known = self.lock();
+        let others = known.addresses.iter().filter(|(name, address)| name.0 != **address);
+        others.map(|(name, address)| (name.0.clone(), address.clone())).collect()
+    }
+
+    pub(super) fn lay_over(&self, nodes: &mut [Node], jobs: &[HoldingJob]) {
+        lay_over(nodes, &self.lock().slots, jobs);
+    }
+
+    /// In Danlu's numbers; `None` for a node or a device that no inventory has had yet.
+    pub(super) fn whereabouts(&self, place: GivenPlace) -> Option<Whereabouts> {
+        let known = self.lock();
+        let slots = known.slots.get(&place.node)?;
+        let mut devices = Vec::new();
+        for held in &place.held {
+            let slot = slots.iter().find(|slot| slot.label == held.label)?;
+            for index in &held.indices {
+                devices.push(Some(slot.first + index).filter(|_| *index < slot.count)?);
+            }
+        }
+        devices.sort_unstable();
+        Some(Whereabouts { node: place.node, devices })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use danlu_core::slurm::HeldGres;
+
+    use super::*;
+
+    #[test]
+    fn devices_have_the_numbers_of_their_own_node() {
+        let known = KnownNodes::default();
+        let node = NodeName("n1".to_owned());
+        let slot = |label: &str, first, count| Slot { label: label.to_owned(), first, count };
+        known.lock().slots.insert(node.clone(), vec![slot("gpu:a100", 0, 8), slot("npu:910b", 8, 16)]);
+        let place = |held: &[(&str, &[u32])]| GivenPlace {
+            node: node.clone(),
+            address: "n1".to_owned(),
+            held: held
+                .iter()
+                .map(|(label, indices)| HeldGres { label: (*label).to_owned(), indices: indices.to_vec() })
+                .collect(),
+        };
+        let devices = |held: &[(&str, &[u32])]| known.whereabouts(place(held)).map(|found| found.devices);
+        assert_eq!(devices(&[("npu:910b", &[3, 15]), ("gpu:a100", &[7])]), Some(vec![7, 11, 23]));
+        assert_eq!(devices(&[]), Some(Vec::new()));
+        assert_eq!(devices(&[("npu:910b", &[16])]), None);
+        assert_eq!(devices(&[("gpu:h100", &[0])]), None);
+    }
+}

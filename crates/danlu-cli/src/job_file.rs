@@ -9,7 +9,6 @@ mod tree;
 
 use std::fs;
 use std::io::{self, Read};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use danlu_types::{FieldError, JobSpec};
@@ -29,6 +28,9 @@ const MOST_FILE_BYTES: u64 = 32 << 20;
 /// Stands in for the digest of a folder that is yet to be packed, so that the rest can be checked first.
 const DIGEST_TO_COME: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
+/// Says which job of an array one is.
+pub(crate) const ARRAY_TASK: &str = "SLURM_ARRAY_TASK_ID";
+
 /// A job as it was asked for, before anything was uploaded.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -45,8 +47,8 @@ pub(crate) struct Draft {
 #[derive(Debug)]
 struct OfScript {
     remarks: Vec<Remark>,
-    /// Where it asks for an array of jobs.
-    array: Option<Range<usize>>,
+    /// The numbers of an array's jobs.
+    array: Vec<u32>,
 }
 
 /// The code that goes with a job.
@@ -115,6 +117,12 @@ impl Draft {
     pub(crate) fn remarks(&self) -> Vec<String> {
         let remarks = self.script.iter().flat_map(|script| &script.remarks);
         remarks.map(|Remark { line, text }| format!("{}:{line}: {text}", self.name)).collect()
+    }
+
+    /// The numbers of the jobs that the file asks for, where it asks for several; none where it was said which one is meant.
+    pub(crate) fn array(&self) -> &[u32] {
+        let is_said = self.tree.get("env").is_some_and(|env| env.get(ARRAY_TASK).is_some());
+        self.script.as_ref().filter(|_| !is_said).map_or(&[], |script| &script.array)
     }
 
     /// A script finds what is typed after its name as `$1` and so on.
@@ -207,7 +215,6 @@ impl Draft {
     /// The specification, checked as far as it can be without a server, and the code to upload with it.
     pub(crate) fn finish(&mut self) -> Result<(JobSpec, Code), Failure> {
         let code = self.take_code();
-        self.refuse_whole_array();
         let mut complaints = std::mem::take(&mut self.complaints);
         let spec = match fields::read_spec(&self.tree) {
             Ok(mut spec) => {
@@ -242,25 +249,6 @@ impl Draft {
     /// What the server had to say, at the lines it is about.
     pub(crate) fn refuse_by_server(&self, errors: Vec<FieldError>) -> Failure {
         self.refuse(&fields::place_errors(errors, &self.tree))
-    }
-
-    /// A script of an array does something else for each number, and nothing useful without one.
-    fn refuse_whole_array(&mut self) {
-        const NUMBER: &str = "SLURM_ARRAY_TASK_ID";
-        let Some(range) = self.script.as_ref().and_then(|script| script.array.clone()) else { return };
-        if self.tree.get("env").is_some_and(|env| env.get(NUMBER).is_some()) {
-            return;
-        }
-        let label = format!(
-            "submit each: `for i in 0 1 2; do danlu submit {} --env {NUMBER}=$i; done`",
-            shell_word(&self.name)
-        );
-        self.complaints.push(Complaint {
-            field: String::new(),
-            message: "an array is not submitted as a whole".to_owned(),
-            label: Some(label),
-            place: Place::File(range),
-        });
     }
 
     fn refuse(&self, complaints: &[Complaint]) -> Failure {

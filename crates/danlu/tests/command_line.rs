@@ -171,3 +171,37 @@ async fn a_batch_script_of_slurms_is_a_job_file_too() {
     assert_eq!((code, out.as_str()), (Some(0), ""));
     assert!(err.contains("`danlu devices`") && err.contains("`danlu sweep`"), "{err}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_is_as_many_jobs() {
+    let server = TestServer::start(DANLU, &["--simulate", "2x8:nvidia:A100"]).await;
+    let data = server.data();
+    let script = server.folder().join("sweep.sbatch");
+    let text = "#!/bin/sh\n#SBATCH --array=1-5:2%1 --gres=gpu:1\n\
+                echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT up to $SLURM_ARRAY_TASK_MAX in $SLURM_ARRAY_JOB_ID\n";
+    std::fs::write(&script, text).unwrap();
+    let script = script.to_str().unwrap();
+    let (code, out, err) = run(&data, &["submit", script, "--key", "once"]).await;
+    assert_eq!((code, out.as_str()), (Some(0), "1\n2\n3\n"), "{err}");
+    assert!(err.contains("sweep.sbatch:2: `%1` is not honoured"), "{err}");
+    for (id, task) in (1..).zip([1, 3, 5]) {
+        server.wait_for_end(JobId(id)).await;
+        assert_eq!(server.texts(JobId(id)).await, [format!("{task} of 3 up to 5 in 1")]);
+    }
+    // Once more submits nothing more.
+    let (_, out, _) = run(&data, &["submit", script, "--key", "once"]).await;
+    assert_eq!(out, "1\n2\n3\n");
+    let label = err.split("array=").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    let label = format!("array={label}");
+    let (_, out, _) = run(&data, &["jobs", "--label", &label, "--count"]).await;
+    assert!(out.contains('3'), "{out}");
+    let (code, _, err) = run(&data, &["submit", script, "--dry-run"]).await;
+    assert_eq!(code, Some(0));
+    assert!(err.contains("an array of 3 jobs, 1 to 5"), "{err}");
+    let (code, _, err) = run(&data, &["run", script]).await;
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("an array is many jobs"), "{err}");
+    let (code, out, err) = run(&data, &["run", script, "--env", "SLURM_ARRAY_TASK_ID=4"]).await;
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("4 of"), "{out}");
+}

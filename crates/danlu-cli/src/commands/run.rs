@@ -30,7 +30,7 @@ pub(crate) async fn run(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: Arguments,
 ) -> Result<ExitCode, Failure> {
-    let (client, job) = submit::submit(client, &arguments.job).await?;
+    let (client, job) = submit::submit_one(client, &arguments.job).await?;
     if arguments.detach {
         output::line(job.id.to_string())?;
         return Ok(ExitCode::SUCCESS);

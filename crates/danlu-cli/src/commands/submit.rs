@@ -1,16 +1,18 @@
 //! `danlu submit`: a job into the queue.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::{Client, ClientError};
 use danlu_types::api::{Explanation, JobView};
+use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
 use crate::explanation::Resubmission;
-use crate::failure::{FAILED, Failure};
-use crate::job_file::Draft;
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::job_file::{ARRAY_TASK, Draft};
 use crate::job_flags::{JobFlags, folder_of};
 use crate::{explanation, output, terminal, upload, words};
 
@@ -36,7 +38,12 @@ pub(crate) async fn run(
     if arguments.dry_run {
         return dry_run(client, &arguments).await;
     }
-    let (_, job) = submit(client, &arguments.job).await?;
+    let prepared = prepare(client, &arguments.job).await?;
+    let array = prepared.draft.array();
+    if !array.is_empty() {
+        return submit_array(&prepared, array, arguments.job.key.as_deref()).await;
+    }
+    let job = prepared.submit(&prepared.spec, arguments.job.key.as_deref()).await?;
     output::line(job.id.to_string())?;
     if output::stderr_is_terminal() {
         for (command, what) in
@@ -49,11 +56,18 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads, checks, uploads and submits; for `run`, too. The server is looked for after the job was found to be good.
-pub(crate) async fn submit(
+/// A job that was found to be good, with its code uploaded.
+struct Prepared {
+    client: Client,
+    draft: Draft,
+    spec: JobSpec,
+}
+
+/// Reads, checks and uploads. The server is looked for after the job was found to be good.
+async fn prepare(
     client: impl FnOnce() -> Result<Client, ClientError>,
     flags: &JobFlags,
-) -> Result<(Client, JobView), Failure> {
+) -> Result<Prepared, Failure> {
     let mut draft = flags.draft()?;
     let (spec, code) = draft.finish()?;
     let mut spec = flags.migration.on_ascend(spec)?;
@@ -62,9 +76,74 @@ pub(crate) async fn submit(
         spec.code = Some(upload::code(&client, folder).await?);
     }
     flags.migration.migrate(&client, &mut spec).await?;
-    let job = client.job_submit(&spec, flags.key.as_deref()).await.map_err(|error| refused(error, &draft))?;
-    output::say(format!("submitted job {} ({})", job.id, job.name));
-    Ok((client, job))
+    Ok(Prepared { client, draft, spec })
+}
+
+impl Prepared {
+    async fn submit(&self, spec: &JobSpec, key: Option<&str>) -> Result<JobView, Failure> {
+        let job = self.client.job_submit(spec, key).await.map_err(|error| refused(error, &self.draft))?;
+        output::say(format!("submitted job {} ({})", job.id, job.name));
+        Ok(job)
+    }
+}
+
+/// For `run`, which follows one job.
+pub(crate) async fn submit_one(
+    client: impl FnOnce() -> Result<Client, ClientError>,
+    flags: &JobFlags,
+) -> Result<(Client, JobView), Failure> {
+    let prepared = prepare(client, flags).await?;
+    if let Some(first) = prepared.draft.array().first() {
+        let file = flags.file.as_deref().map_or("…".to_owned(), words::shell_word);
+        return Err(Failure::new("an array is many jobs, and `danlu run` follows one")
+            .with_code(USAGE)
+            .hint(format!(
+                "`danlu submit {file}` submits all of them, `--env {ARRAY_TASK}={first}` makes it one"
+            )));
+    }
+    let job = prepared.submit(&prepared.spec, flags.key.as_deref()).await?;
+    Ok((prepared.client, job))
+}
+
+/// A job for each number. They are known by a label, and to each other by the number of the first.
+async fn submit_array(prepared: &Prepared, tasks: &[u32], key: Option<&str>) -> Result<ExitCode, Failure> {
+    let name = format!("{:08x}", RandomState::new().build_hasher().finish() >> 32);
+    let mut first = None;
+    for (done, task) in tasks.iter().enumerate() {
+        let mut spec = prepared.spec.clone();
+        spec.labels.insert("array".to_owned(), name.clone());
+        let ends = [tasks.first(), tasks.last()].map(|task| task.copied().unwrap_or_default());
+        for (variable, value) in [
+            (ARRAY_TASK, Some(u64::from(*task))),
+            ("SLURM_ARRAY_TASK_COUNT", Some(tasks.len() as u64)),
+            ("SLURM_ARRAY_TASK_MIN", Some(u64::from(ends[0]))),
+            ("SLURM_ARRAY_TASK_MAX", Some(u64::from(ends[1]))),
+            // The first does not know its own yet; its launcher will.
+            ("SLURM_ARRAY_JOB_ID", first.map(|JobId(first)| first)),
+        ] {
+            if let Some(value) = value {
+                spec.env.insert(variable.to_owned(), value.to_string());
+            }
+        }
+        let key = key.map(|key| format!("{key}.{task}"));
+        let submitted = prepared.client.job_submit(&spec, key.as_deref()).await;
+        let job = submitted.map_err(|error| {
+            let failure = refused(error, &prepared.draft);
+            if done == 0 {
+                failure
+            } else {
+                failure.hint(format!("{done} of {} jobs of the array are submitted", tasks.len()))
+            }
+        })?;
+        first.get_or_insert(job.id);
+        output::line(job.id.to_string())?;
+    }
+    output::say(format!(
+        "submitted {} jobs ({}); `danlu jobs --label array={name}` lists them",
+        tasks.len(),
+        prepared.spec.name
+    ));
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn dry_run(
@@ -77,6 +156,10 @@ async fn dry_run(
     if folder_of(&code).is_some() {
         // Nothing is uploaded for a question, and when a job starts does not depend on what it runs.
         spec.code = None;
+    }
+    if let [first, .., last] = draft.array() {
+        let count = draft.array().len();
+        output::say(format!("an array of {count} jobs, {first} to {last}; this is about one of them"));
     }
     let explanation = client()?.job_dry_run(&spec).await.map_err(|error| refused(error, &draft))?;
     if arguments.json {

@@ -12,8 +12,6 @@ mod options;
 mod size;
 mod surroundings;
 
-use std::ops::Range;
-
 use super::complaint::{Complaint, Place};
 use super::tree::Tree;
 
@@ -23,8 +21,8 @@ pub(super) struct Script {
     pub(super) tree: Tree,
     pub(super) complaints: Vec<Complaint>,
     pub(super) remarks: Vec<Remark>,
-    /// Asks for an array; a variable says which of its jobs this one is.
-    pub(super) array: Option<Range<usize>>,
+    /// The numbers of an array's jobs; a variable says which of them a job is.
+    pub(super) array: Vec<u32>,
 }
 
 /// What becomes of an option that is not done as written.

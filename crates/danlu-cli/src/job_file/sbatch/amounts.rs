@@ -1,5 +1,7 @@
 //! Values of options in Slurm's own notations: times, sizes, counts and devices. `None` is what is none.
 
+use std::collections::BTreeSet;
+
 use danlu_types::{Bytes, DeviceKind, Span};
 
 /// A time limit. The outer `None` is no time; the inner is no limit.
@@ -47,6 +49,43 @@ pub(super) fn size(text: &str) -> Option<Bytes> {
 /// `4`, `2K`.
 pub(super) fn count(text: &str) -> Option<u32> {
     u32::try_from(number(text.trim())?).ok()
+}
+
+/// More than Slurm itself takes where nobody has changed that.
+pub(super) const MOST_OF_AN_ARRAY: usize = 10_000;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Array {
+    /// Ascending, each once.
+    pub(super) tasks: Vec<u32>,
+    pub(super) at_once: Option<u32>,
+}
+
+/// `0-9%2`, `1,3,5-20:5`.
+pub(super) fn array(text: &str) -> Option<Array> {
+    let (ranges, at_once) = match text.trim().split_once('%') {
+        Some((ranges, most)) => (ranges, Some(count(most)?)),
+        None => (text.trim(), None),
+    };
+    let mut tasks = BTreeSet::new();
+    for range in ranges.split(',') {
+        let (range, step) = match range.split_once(':') {
+            Some((range, step)) => (range, count(step).filter(|step| *step > 0)?),
+            None => (range, 1),
+        };
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (count(first)?, count(last)?);
+        if first > last {
+            return None;
+        }
+        for task in (first..=last).step_by(usize::try_from(step).ok()?) {
+            tasks.insert(task);
+            if tasks.len() > MOST_OF_AN_ARRAY {
+                return None;
+            }
+        }
+    }
+    Some(Array { tasks: tasks.into_iter().collect(), at_once })
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -168,6 +207,17 @@ mod tests {
                 Some(Some(span)) => span.to_string(),
             };
             assert_eq!(read, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn arrays_are_read_in_all_of_slurms_forms() {
+        let tasks = |text| array(text).map(|array| (array.tasks, array.at_once));
+        assert_eq!(tasks("3"), Some((vec![3], None)));
+        assert_eq!(tasks("0-3%2"), Some((vec![0, 1, 2, 3], Some(2))));
+        assert_eq!(tasks("7,1-9:4,5"), Some((vec![1, 5, 7, 9], None)));
+        for wrong in ["", "-1", "3-1", "1-9:0", "1,,2", "a", "0-3%", "1-4294967295", "0-10000"] {
+            assert_eq!(tasks(wrong), None, "{wrong}");
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn build(header: &Header, name: &str, source: &str) -> Script {
         tree: Tree::empty_map(Place::Start),
         complaints: header.complaints.clone(),
         remarks: Vec::new(),
-        array: None,
+        array: Vec::new(),
     };
     let mut builder = Builder { source, fields: BTreeMap::new(), wanted: None, script };
     builder.sort_out(header);

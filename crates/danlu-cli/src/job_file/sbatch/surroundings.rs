@@ -65,8 +65,18 @@ impl Builder<'_> {
         if let Some((given, value)) = self.value(Field::Constraint) {
             self.constraint(given, value);
         }
-        if let Some((given, _)) = self.value(Field::Array) {
-            self.script.array = Some(given.place.clone());
+        let accepted = format!(
+            "numbers and ranges, such as `0-9` or `1,3,5-20:5`; at most {} jobs",
+            amounts::MOST_OF_AN_ARRAY
+        );
+        if let Some(array) = self.read(Field::Array, amounts::array, &accepted) {
+            if let (Some(most), Some((given, _))) = (array.at_once, self.value(Field::Array)) {
+                let text = format!(
+                    "`%{most}` is not honoured: as many run at a time as there is room for, within your quota"
+                );
+                self.remark(given, text);
+            }
+            self.script.array = array.tasks;
         }
     }
 

@@ -9,12 +9,16 @@ use proptest::prelude::*;
 use crate::job_file::Draft;
 
 /// The job, what is remarked upon, and what is refused.
+/// A job, with what was said and what is refused.
 fn told(name: &str, source: &str, flags: impl FnOnce(&mut Draft)) -> String {
     let mut draft = Draft::read(name, PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
     flags(&mut draft);
     let mut text = draft.remarks().join("\n");
     match draft.finish() {
         Ok((spec, _)) => {
+            if let [first, .., last] = draft.array() {
+                write!(text, "\n{} jobs, {first} to {last}", draft.array().len()).unwrap();
+            }
             let mut spec = serde_json::to_value(spec).unwrap();
             let fields = spec.as_object_mut().unwrap();
             let command = fields.remove("command").unwrap();
@@ -55,13 +59,16 @@ fn scripts_become_jobs_and_nothing_is_passed_over() {
 }
 
 #[test]
-fn one_of_an_array_is_a_job() {
+fn an_array_is_many_jobs_unless_it_was_said_which() {
     let (name, source) = script!("wrap_and_array");
     let all = told(name, source, |_| {});
-    assert!(all.contains("an array is not submitted as a whole"), "{all}");
-    insta::assert_snapshot!(told(name, source, |draft| {
-        draft.pair_flag("--env", "env", "SLURM_ARRAY_TASK_ID=3");
-    }));
+    assert!(all.contains("\n4 jobs, 1 to 4\n"), "{all}");
+    insta::assert_snapshot!(
+        "one_of_an_array_is_a_job",
+        told(name, source, |draft| {
+            draft.pair_flag("--env", "env", "SLURM_ARRAY_TASK_ID=3");
+        })
+    );
 }
 
 #[test]

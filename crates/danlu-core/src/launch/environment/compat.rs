@@ -117,6 +117,10 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
     ] {
         env.set(name, value);
     }
+    // The first of an array; the others know its number.
+    if launch.env.contains_key("SLURM_ARRAY_TASK_ID") && !launch.env.contains_key("SLURM_ARRAY_JOB_ID") {
+        env.set("SLURM_ARRAY_JOB_ID", launch.worker.job);
+    }
     if !devices.is_empty() {
         env.set("SLURM_GPUS_ON_NODE", devices.len());
         env.set("SLURM_JOB_GPUS", devices.join(","));

@@ -52,10 +52,10 @@ pub const ORDER_FILE: &str = "order.json";
 pub const SUBMITTED_FILE: &str = "submitted";
 /// The engine's: what `sbatch` is given.
 pub const SCRIPT_FILE: &str = "batch.sh";
-/// The allocation's: a folder, made by the first that comes. Whoever finds it runs nothing.
-pub const CLAIM_FOLDER: &str = "claim";
-/// The allocation's, in [`CLAIM_FOLDER`]: the number of the job that came first.
-pub const CLAIM_FILE: &str = "job";
+/// The allocation's: made by the first that comes. Whoever finds it runs nothing.
+pub const CLAIM_FILE: &str = "claim";
+/// The allocation's: the number of the job that came first.
+pub const CLAIMANT_FILE: &str = "claim.job";
 /// The allocation's: `scontrol --details show job` as it was when the job began.
 pub const GRANTED_FILE: &str = "granted";
 /// What the script and `srun` print.

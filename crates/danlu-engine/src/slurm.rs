@@ -12,7 +12,7 @@
 //! | `launch.json` and marker of some workers | the gang is not complete: nothing was submitted |
 //! | `order.json` | its job's name is fixed; it may have been submitted |
 //! | `submitted` | its job's number is known |
-//! | `claim/` | the job has begun: whatever else bears that name runs nothing |
+//! | `claim` | the job has begun: whatever else bears that name runs nothing |
 //!
 //! Invariants:
 //! - An order whose number is not known is looked for by its name before it is submitted (again); and should that look

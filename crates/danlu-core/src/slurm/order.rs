@@ -1,8 +1,8 @@
 //! One allocation: which workers run in it, how it is submitted, and the script that runs first inside it.
 //!
 //! Invariant: however often an order is submitted, its workers start once. The script takes the order for itself before
-//! it starts anything, by making a folder, which only one can; a submission that was thought lost and arrives after all
-//! finds the folder and ends.
+//! it starts anything, by making a file that must not be there yet (`O_EXCL`, by the shell itself), which only one can; a
+//! submission that was thought lost and arrives after all finds it and ends.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use danlu_types::{AttemptNumber, Bytes, Cpus, Device, JobId, Span, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::settings::SlurmSettings;
-use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIM_FOLDER, GRANTED_FILE};
+use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE};
 use crate::launch::UnixUser;
 
 /// What is submitted as one job of Slurm's: workers of one attempt, on nodes that have equally many of them.
@@ -217,8 +217,10 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
          # Written by Danlu: starts the workers of one attempt.\n\
          cd {folder} || exit 70\n\
          # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.\n\
-         mkdir {CLAIM_FOLDER} 2>/dev/null || {{ [ -d {CLAIM_FOLDER} ] && exit 0; exit 71; }}\n\
-         echo \"$SLURM_JOB_ID\" > {CLAIM_FOLDER}/{CLAIM_FILE}\n\
+         set -C\n\
+         {{ true > {CLAIM_FILE}; }} 2>/dev/null || {{ [ -e {CLAIM_FILE} ] && exit 0; exit 71; }}\n\
+         set +C\n\
+         echo \"$SLURM_JOB_ID\" > {CLAIMANT_FILE}\n\
          {ask}{start}\n"
     )
 }
@@ -368,8 +370,10 @@ mod tests {
         # Written by Danlu: starts the workers of one attempt.
         cd '/data/it'\''s here/1.slurm.0' || exit 70
         # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.
-        mkdir claim 2>/dev/null || { [ -d claim ] && exit 0; exit 71; }
-        echo "$SLURM_JOB_ID" > claim/job
+        set -C
+        { true > claim; } 2>/dev/null || { [ -e claim ] && exit 0; exit 71; }
+        set +C
+        echo "$SLURM_JOB_ID" > claim.job
         # Which devices of each node are ours.
         scontrol --details show job "$SLURM_JOB_ID" > granted 2>&1
         exec '/opt/danlu' 'slurm-worker' '/data/it'\''s here/1.slurm.0'

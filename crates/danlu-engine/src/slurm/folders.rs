@@ -10,7 +10,7 @@ use danlu_core::launch::{
     GIVEN_FILE, Given, GivenPlace, LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout,
     SECRETS_FILE, SECRETS_FOLDER, STOP_FILE, StopOrder, UnixUser,
 };
-use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIM_FOLDER, ORDER_FILE, Order, SUBMITTED_FILE};
+use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIMANT_FILE, ORDER_FILE, Order, SUBMITTED_FILE};
 use danlu_types::{WorkerId, WorkerIndex};
 
 use super::look::Awaited;
@@ -141,14 +141,14 @@ impl Folders {
 
     /// The number of the job that runs an allocation, or will: the one that came first counts, if one came.
     pub(super) fn job_of(folder: &Path) -> io::Result<Option<u64>> {
-        match number(&folder.join(CLAIM_FOLDER).join(CLAIM_FILE))? {
+        match number(&folder.join(CLAIMANT_FILE))? {
             Some(claimed) => Ok(Some(claimed)),
             None => number(&folder.join(SUBMITTED_FILE)),
         }
     }
 
     pub(super) fn is_claimed(folder: &Path) -> io::Result<bool> {
-        folder.join(CLAIM_FOLDER).try_exists()
+        folder.join(CLAIM_FILE).try_exists()
     }
 
     /// Writes an order to end a worker. A worker whose gang was not complete is never submitted once one lies there.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use danlu_core::courier::gang_word;
 use danlu_core::job::Attempt;
 use danlu_core::launch::{STOP_FILE, StopOrder};
-use danlu_core::slurm::{CLAIM_FILE, CLAIM_FOLDER, GRANTED_FILE, ORDER_FILE, parse_allocation_name};
+use danlu_core::slurm::{CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE, ORDER_FILE, parse_allocation_name};
 use danlu_core::{Job, WorkerState};
 use danlu_types::api::{ClaimRequest, CourierNews};
 use danlu_types::{AttemptNumber, JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
@@ -40,8 +40,6 @@ pub(crate) const PREFIX: &str = "danlu_courier_";
 const LONGEST_POLL: Duration = Duration::from_secs(20);
 /// News that nobody has told us of are found after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
-/// In the claim's folder: which process of the job came first.
-const NONCE_FILE: &str = "nonce";
 const LONGEST_GRANTED: usize = 256 << 10;
 
 /// What is kept for couriers while the server lives; only where nodes share no disk with it.
@@ -263,31 +261,23 @@ impl App {
     }
 }
 
-/// The first to put its folder in place has the allocation; one that asks again is known by its nonce.
+/// The first to put its file in place has the allocation; one that asks again is known by its nonce, which is in there. The
+/// caller lets in one at a time.
 fn claim(folder: &Path, request: &ClaimRequest) -> io::Result<bool> {
-    let claimed = folder.join(CLAIM_FOLDER);
-    let draft = folder.join(format!(".{CLAIM_FOLDER}-{}", request.nonce));
-    if !claimed.try_exists()? {
-        fs::create_dir_all(&draft)?;
-        fs::write(draft.join(CLAIM_FILE), format!("{}\n", request.job))?;
-        fs::write(draft.join(NONCE_FILE), &request.nonce)?;
-        if !request.granted.is_empty() {
-            fs::write(folder.join(GRANTED_FILE), &request.granted)?;
-        }
-        // Fails where a folder with something in it is there already.
-        match fs::rename(&draft, &claimed) {
-            Ok(()) => return Ok(true),
-            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
-                fs::remove_dir_all(&draft)?;
-            }
-            Err(error) => return Err(error),
-        }
+    let claimed = folder.join(CLAIM_FILE);
+    match fs::read_to_string(&claimed) {
+        Ok(nonce) => return Ok(nonce == request.nonce),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
-    match fs::read_to_string(claimed.join(NONCE_FILE)) {
-        Ok(nonce) => Ok(nonce == request.nonce),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+    if !request.granted.is_empty() {
+        fs::write(folder.join(GRANTED_FILE), &request.granted)?;
     }
+    fs::write(folder.join(CLAIMANT_FILE), format!("{}\n", request.job))?;
+    let draft = folder.join(format!(".{CLAIM_FILE}.draft"));
+    fs::write(&draft, &request.nonce)?;
+    fs::rename(draft, claimed)?;
+    Ok(true)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Problem> {
@@ -319,8 +309,8 @@ mod tests {
         assert!(!claim(folder.path(), &request(18, "b")).unwrap(), "it was submitted twice");
         assert!(!claim(folder.path(), &request(17, "c")).unwrap(), "it is run again");
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-        assert_eq!(read("claim/job"), "17\n");
+        assert_eq!(read("claim.job"), "17\n");
         assert_eq!(read(GRANTED_FILE), "of 17");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no draft is left");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no draft is left");
     }
 }

@@ -334,7 +334,9 @@ impl Pass<'_> {
         for Reserved { job, at, key, kept, withheld, .. } in std::mem::take(&mut self.reserved) {
             self.scheduler.findings.withheld.push((job, withheld));
             if !self.settled.contains(&job) {
-                let grants = self.scheduler.fleet.grants(&kept.placement);
+                let mut grants = self.scheduler.fleet.grants(&kept.placement);
+                // Which worker gets which is decided when it starts; until then the order says nothing, and depends on the past.
+                grants.sort_by(|one, other| (&one.node, &one.devices).cmp(&(&other.node, &other.devices)));
                 self.plan.reservations.push(Reservation { job, at, grants });
             }
             self.scheduler.kept.insert(key, kept);

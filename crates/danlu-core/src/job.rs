@@ -295,6 +295,11 @@ impl Attempt {
         }
     }
 
+    /// What its workers hold, in their order.
+    pub fn grants(&self) -> Vec<&Grant> {
+        self.workers.iter().map(|worker| &worker.grant).collect()
+    }
+
     /// How many devices each worker holds: the same for all, whichever of the job's alternatives it was.
     pub fn devices_per_worker(&self) -> u32 {
         let devices = self.workers.first().map_or(0, |worker| worker.grant.devices.len());

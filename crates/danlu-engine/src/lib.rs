@@ -13,7 +13,7 @@ pub mod sim;
 pub mod slurm;
 
 use async_trait::async_trait;
-use danlu_core::job::{Whereabouts, WorkerExit};
+use danlu_core::job::{Grant, Whereabouts, WorkerExit};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::Report;
@@ -37,9 +37,9 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         Ok(spec)
     }
 
-    /// Whether workers may be put elsewhere than their launch files say. Such an engine says where they are
-    /// ([`Observation::place`]), and keeps away from nodes that their launch files call unsuitable.
-    fn places_workers(&self) -> bool {
+    /// Whether an attempt's workers, for which this was planned, may be put elsewhere. An engine that does so says where they
+    /// are ([`Observation::place`]), and keeps away from nodes that their launch files call unsuitable.
+    fn places(&self, _planned: &[&Grant]) -> bool {
         false
     }
 

@@ -15,7 +15,7 @@ mod worker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use danlu_core::job::Whereabouts;
+use danlu_core::job::{Grant, Whereabouts};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_types::{JobId, Node, NodeName, Span, WorkerId};
 use jiff::Timestamp;
@@ -199,7 +199,7 @@ impl Engine for SimEngine {
         true
     }
 
-    fn places_workers(&self) -> bool {
+    fn places(&self, _planned: &[&Grant]) -> bool {
         self.cluster.lock().places
     }
 

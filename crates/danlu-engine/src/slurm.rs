@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
+use danlu_core::job::Grant;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::slurm::{Placement, Slot, SlurmSettings, node, parse_nodes};
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
@@ -154,12 +155,28 @@ impl SlurmEngine {
 
     /// The nodes on offer, without what anybody holds of them.
     async fn nodes(&self) -> Result<Vec<Node>, EngineError> {
-        let arguments = ["--oneliner", "show", "node"].map(str::to_owned);
+        let arguments = ["--oneliner", "--details", "show", "node"].map(str::to_owned);
         let text = self.programs.ask("list Slurm's nodes", "scontrol", &arguments).await?;
         let partition = self.settings.partition.as_ref();
         let records = parse_nodes(&text);
         let ours = records.iter().filter(|it| partition.is_none_or(|name| it.partitions.contains(name)));
         Ok(ours.map(|record| self.known.learn(node(record, &self.settings))).collect())
+    }
+
+    /// Whether Slurm is to choose the nodes of a gang. It gives each node of a job the same, and several jobs of Slurm's are
+    /// one gang only where all of them have their places; and it must say afterwards which devices it gave. What is not so
+    /// is asked for by name.
+    fn may_place<'a>(&self, places: impl Iterator<Item = (&'a NodeName, &'a [u32])>) -> bool {
+        let mut workers: BTreeMap<&NodeName, u32> = BTreeMap::new();
+        for (node, devices) in places {
+            if self.settings.placement == Placement::Danlu || !self.known.are_numbered(node, devices) {
+                return false;
+            }
+            *workers.entry(node).or_default() += 1;
+        }
+        let mut counts = workers.into_values();
+        let first = counts.next();
+        counts.all(|count| Some(count) == first)
     }
 
     /// Which resource each device of a node is; asks Slurm where the node is not known yet.
@@ -194,8 +211,9 @@ impl Engine for SlurmEngine {
         Ok(nodes)
     }
 
-    fn places_workers(&self) -> bool {
-        self.settings.placement == Placement::Engine
+    fn places(&self, planned: &[&Grant]) -> bool {
+        let places = planned.iter().map(|grant| (&grant.node, grant.devices.as_slice()));
+        self.may_place(places)
     }
 
     fn inventory_changes(&self) -> bool {
@@ -227,7 +245,8 @@ impl Engine for SlurmEngine {
             Which::These(these) => Some(these.to_vec()),
         };
         // Read only where it can be something else than the plan: it is one file more for each worker.
-        let known = self.places_workers().then(|| Arc::clone(&self.known));
+        let is_ours_to_say = self.settings.placement == Placement::Danlu;
+        let known = (!is_ours_to_say).then(|| Arc::clone(&self.known));
         self.blocking(move |folders, watch| {
             let these = match these {
                 Some(these) => these,

@@ -3,8 +3,6 @@
 //! What is free is to be right nevertheless. When a worker turns out to be where another was planned to be, that other one
 //! is planned for somewhere else: otherwise its old place would look free, and more would be started than there is room for.
 
-use std::collections::BTreeMap;
-
 use danlu_core::job::Whereabouts;
 use danlu_core::{Attempt, Grant, Job, WorkerState};
 use danlu_types::{Node, NodeName, WorkerId, WorkerIndex};
@@ -40,12 +38,17 @@ pub fn unsuitable(job: &Job, attempt: &Attempt, nodes: &[Node]) -> Vec<NodeName>
     others.map(|node| node.name.clone()).collect()
 }
 
-/// Where workers that are only planned go whose place is no longer free. Those for whom there is no other stay.
-pub fn make_way<'a>(nodes: &[Node], jobs: impl IntoIterator<Item = &'a Job>) -> Vec<(WorkerId, Whereabouts)> {
+/// Where workers that are only planned go whose place is no longer free. Those for whom there is no other stay, and so do
+/// those of attempts that may not move.
+pub fn make_way<'a>(
+    nodes: &[Node],
+    jobs: impl IntoIterator<Item = &'a Job>,
+    may_move: impl Fn(&Attempt) -> bool,
+) -> Vec<(WorkerId, Whereabouts)> {
     let (mut there, mut planned) = (Vec::new(), Vec::new());
     for job in jobs {
         let Some(attempt) = job.active() else { continue };
-        let is_movable = is_even(attempt);
+        let is_movable = may_move(attempt);
         for (worker, index) in attempt.workers.iter().zip(0..) {
             match worker.state {
                 WorkerState::Placed if !worker.settled && is_movable => {
@@ -80,18 +83,6 @@ pub fn make_way<'a>(nodes: &[Node], jobs: impl IntoIterator<Item = &'a Job>) -> 
         moves.extend(place.map(|place| (job.worker_id(attempt, index), place)));
     }
     moves
-}
-
-/// Whether its nodes have equally many workers. Others are asked for by name (Slurm gives each node of a job the same), and
-/// are where they were planned to be.
-fn is_even(attempt: &Attempt) -> bool {
-    let mut nodes: BTreeMap<&NodeName, u32> = BTreeMap::new();
-    for worker in &attempt.workers {
-        *nodes.entry(&worker.grant.node).or_default() += 1;
-    }
-    let mut counts = nodes.into_values();
-    let first = counts.next();
-    counts.all(|count| Some(count) == first)
 }
 
 /// Takes it, too.
@@ -158,6 +149,10 @@ mod tests {
         applied(job, Event::WorkerMoved { attempt, worker, to, settled: true })
     }
 
+    fn make_way<'a>(nodes: &[Node], jobs: impl IntoIterator<Item = &'a Job>) -> Vec<(WorkerId, Whereabouts)> {
+        super::make_way(nodes, jobs, |_| true)
+    }
+
     fn shown(moves: Vec<(WorkerId, Whereabouts)>) -> String {
         let line =
             |(worker, to): (WorkerId, Whereabouts)| format!("{worker} to {} {:?}", to.node, to.devices);
@@ -194,11 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_that_is_asked_for_by_name_is_not_moved() {
+    fn who_may_not_move_stays() {
         let nodes = test_nodes(4);
-        let uneven = planned(2, vec![grant("n0", 0..2), grant("n0", 2..4), grant("n1", 0..2)]);
+        let fixed = planned(2, vec![grant("n1", 0..2)]);
         let other = settled(&planned(1, vec![grant("n2", 0..8)]), 0, grant("n1", 0..8));
-        assert_eq!(make_way(&nodes, &[uneven, other]), []);
+        let jobs = [fixed, other];
+        assert_eq!(super::make_way(&nodes, &jobs, |_| false), []);
+        assert_eq!(make_way(&nodes, &jobs).len(), 1);
     }
 
     #[test]

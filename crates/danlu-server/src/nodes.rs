@@ -226,13 +226,13 @@ impl App {
 
     /// Takes back what waits in the engine's own queue for a node that it has closed. What runs there, runs on.
     async fn leave_closed_nodes(&self) {
-        if self.engine.places_workers() {
-            // Nothing waits for a certain node: the engine will choose another.
-            return;
-        }
         let closed = self.nodes.closed_by_engine();
         let waits_for = |job: &Job| -> Option<NodeName> {
             let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
+            // An engine that places workers itself chooses another.
+            if self.engine.places(&attempt.grants()) {
+                return None;
+            }
             self.reports.remark_on(job.id, attempt.number)?;
             let waiting = attempt.workers.iter().filter(|worker| worker.state == WorkerState::Placed);
             waiting.map(|worker| &worker.grant.node).find(|node| closed.contains(node)).cloned()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use danlu_client::Client;
-use danlu_testkit::{DEADLINE, TestServer, alive, eventually, processes_of, spec};
+use danlu_testkit::{DEADLINE, TestServer, alive, eventually, eventually_within, processes_of, spec};
 use danlu_types::api::{EventQuery, JobOutcome, JobQuery, JobState, JobView};
 use danlu_types::{JobSpec, RanksPerWorker, Span};
 use nix::sys::signal::{Signal, kill};
@@ -191,11 +191,15 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
         "only {kills_under_way} kills fell into work under way: this proves nothing"
     );
 
-    let jobs = eventually("all jobs to end", || async {
+    let all_end = eventually_within(2 * DEADLINE, "all jobs to end", || async {
         let jobs = all_jobs(server.client()).await?;
         jobs.iter().all(|job| job.state == JobState::Ended).then_some(jobs)
-    })
-    .await;
+    });
+    let Ok(jobs) = tokio::time::timeout(DEADLINE, all_end).await else {
+        let jobs = all_jobs(server.client()).await.unwrap_or_default();
+        let open: Vec<_> = jobs.iter().filter(|job| job.state != JobState::Ended).collect();
+        panic!("{} of {} jobs do not end: {open:#?}\n{}", open.len(), jobs.len(), server.log());
+    };
     assert_eq!(jobs.len(), JOBS);
     assert_no_device_held_twice(&jobs);
     for job in &jobs {

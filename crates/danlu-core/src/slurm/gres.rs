@@ -28,6 +28,12 @@ pub fn parse_gres(text: &str) -> Vec<Gres> {
     split_outside_brackets(text).into_iter().filter_map(parse_one).collect()
 }
 
+/// Of what a node's jobs use, the labels of resources with numbers: `gpu:a100:0(IDX:N/A),npu:910b:3`.
+pub(super) fn numbered(text: &str) -> Vec<String> {
+    let with_numbers = split_outside_brackets(text).into_iter().filter(|part| part.contains("(IDX:"));
+    with_numbers.filter_map(parse_one).map(|gres| gres.label()).collect()
+}
+
 fn parse_one(text: &str) -> Option<Gres> {
     let (plain, inner) = match text.split_once('(') {
         Some((plain, rest)) => (plain, rest.trim_end_matches(')')),
@@ -107,6 +113,14 @@ pub(super) fn split_outside_brackets(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_device_files_has_numbers() {
+        let labels = |text: &str| numbered(text).join(" ");
+        assert_eq!(labels("gpu:a100:0(IDX:N/A),npu:910b:3"), "gpu:a100");
+        assert_eq!(labels("gpu:2(IDX:0,3),shard:a100:1(1/4,0/4)"), "gpu");
+        assert_eq!(labels("npu:910b(CNT:8)"), "");
+    }
     use proptest::prelude::*;
 
     #[test]

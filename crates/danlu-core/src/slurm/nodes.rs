@@ -1,10 +1,10 @@
-//! `scontrol --oneliner show node`: the machines on offer.
+//! `scontrol --oneliner --details show node`: the machines on offer.
 
 use std::collections::BTreeMap;
 
 use danlu_types::{Bytes, Cpus, Device, DeviceKind, Health, Node, NodeCapacity, NodeName, Topology, Wiring};
 
-use super::gres::{Gres, parse_gres};
+use super::gres::{Gres, numbered, parse_gres};
 use super::settings::SlurmSettings;
 
 /// The words before `=` of a node's record that begin a value we read, or end one that may hold blanks.
@@ -63,6 +63,8 @@ pub struct NodeRecord {
     pub cpus: u64,
     pub memory: Bytes,
     pub gres: Vec<Gres>,
+    /// Labels of resources of which Slurm says which of them a job has: those with device files.
+    pub numbered: Vec<String>,
     pub features: Vec<String>,
     pub partitions: Vec<String>,
     /// `IDLE`, `DRAIN`; a star for one that does not answer is written out.
@@ -84,6 +86,8 @@ pub struct Slot {
     pub label: String,
     pub first: u32,
     pub count: u32,
+    /// Whether Slurm says which of them a job has.
+    pub is_numbered: bool,
 }
 
 /// The nodes of an answer; what is no node's record is passed over.
@@ -116,6 +120,7 @@ fn parse_record(line: &str) -> Option<NodeRecord> {
         cpus: number("CPUEfctv").or_else(|| number("CPUTot"))?,
         memory: Bytes(megabytes.saturating_mul(1 << 20)),
         gres: word("Gres").map(parse_gres).unwrap_or_default(),
+        numbered: word("GresUsed").map(numbered).unwrap_or_default(),
         features: list("ActiveFeatures"),
         partitions: list("Partitions"),
         states,
@@ -173,7 +178,9 @@ pub fn node(record: &NodeRecord, settings: &SlurmSettings) -> (Node, Vec<Slot>) 
             health: Health::Ok,
             wiring: Wiring::default(),
         }));
-        slots.push(Slot { label: gres.label(), first, count: gres.count });
+        let (label, count) = (gres.label(), gres.count);
+        let is_numbered = record.numbered.contains(&label);
+        slots.push(Slot { label, first, count, is_numbered });
     }
     let labels = record.features.iter().map(|feature| match feature.split_once('=') {
         Some((key, value)) => (key.to_owned(), value.to_owned()),

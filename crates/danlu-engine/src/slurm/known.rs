@@ -31,6 +31,17 @@ impl KnownNodes {
         self.lock().slots.get(node).cloned()
     }
 
+    /// Whether Slurm will say which of such devices it gave.
+    pub(super) fn are_numbered(&self, node: &NodeName, devices: &[u32]) -> bool {
+        let known = self.lock();
+        let slots = known.slots.get(node).map_or(&[][..], Vec::as_slice);
+        let is_numbered = |index: &u32| {
+            let holds = |slot: &&Slot| (slot.first..slot.first.saturating_add(slot.count)).contains(index);
+            slots.iter().find(holds).is_some_and(|slot| slot.is_numbered)
+        };
+        devices.iter().all(is_numbered)
+    }
+
     /// Of nodes that are not reached by their name.
     pub(super) fn addresses(&self) -> BTreeMap<String, String> {
         let known = self.lock();
@@ -72,7 +83,12 @@ mod tests {
     fn devices_have_the_numbers_of_their_own_node() {
         let known = KnownNodes::default();
         let node = NodeName("n1".to_owned());
-        let slot = |label: &str, first, count| Slot { label: label.to_owned(), first, count };
+        let slot = |label: &str, first, count| Slot {
+            label: label.to_owned(),
+            first,
+            count,
+            is_numbered: first == 0,
+        };
         known.lock().slots.insert(node.clone(), vec![slot("gpu:a100", 0, 8), slot("npu:910b", 8, 16)]);
         let place = |held: &[(&str, &[u32])]| GivenPlace {
             node: node.clone(),
@@ -87,5 +103,7 @@ mod tests {
         assert_eq!(devices(&[]), Some(Vec::new()));
         assert_eq!(devices(&[("npu:910b", &[16])]), None);
         assert_eq!(devices(&[("gpu:h100", &[0])]), None);
+        assert!(known.are_numbered(&node, &[0, 7]) && known.are_numbered(&node, &[]));
+        assert!(!known.are_numbered(&node, &[7, 8]), "the one has device files, the other has none");
     }
 }

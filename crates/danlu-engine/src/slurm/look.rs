@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{LauncherPhase, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
-use danlu_core::slurm::{Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, waiting_sentence};
+use danlu_core::slurm::{
+    ALLOCATION_LOG, Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, waiting_sentence,
+};
 use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
 
@@ -121,7 +124,15 @@ impl Folders {
                 let failure = Failure { cause, rank: None, exit: None, detail: detail.to_owned() };
                 self.conclude(worker, status.as_ref(), WorkerExit::Failed(failure)).map(seen)
             }
-            Judgement::Ended(exit) => self.conclude(worker, status.as_ref(), exit).map(seen),
+            Judgement::Ended(exit) => {
+                let exit = match (exit, &folder) {
+                    (WorkerExit::Failed(failure), Some(folder)) => {
+                        WorkerExit::Failed(with_last_words(failure, folder))
+                    }
+                    (exit, _) => exit,
+                };
+                self.conclude(worker, status.as_ref(), exit).map(seen)
+            }
         }
     }
 
@@ -202,6 +213,23 @@ impl Folders {
         self.awaited.forget(worker);
         files::remove(&marker)?;
         Ok(left)
+    }
+}
+
+/// Who could not even start a launcher has said why in the allocation's log.
+fn with_last_words(failure: Failure, folder: &Path) -> Failure {
+    const LONGEST: usize = 300;
+    if failure.cause != FailureCause::LauncherLost {
+        return failure;
+    }
+    let text = files::read_bytes(&folder.join(ALLOCATION_LOG)).ok().flatten().unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    match text.lines().map(str::trim).rfind(|line| !line.is_empty()) {
+        Some(words) => {
+            let words: String = words.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect();
+            Failure { detail: format!("{}: {words}", failure.detail), ..failure }
+        }
+        None => failure,
     }
 }
 

@@ -20,7 +20,7 @@ use super::SlurmEngine;
 use super::commands::With;
 use super::folders::{Call, Folders, read_order, submitted};
 use super::remote::Remote;
-use crate::{Engine as _, EngineError, files};
+use crate::{EngineError, files};
 
 /// Launchers that were called and have not answered are called again, but not with every look at them.
 const CALL_AGAIN: Duration = Duration::from_secs(5);
@@ -87,9 +87,12 @@ impl SlurmEngine {
 
     /// What Slurm is told where it chooses the nodes.
     fn delegated(&self, gang: &[LaunchFile]) -> Option<Delegated> {
+        let devices: Vec<Vec<u32>> =
+            gang.iter().map(|launch| launch.devices.iter().map(|device| device.index).collect()).collect();
+        let places = gang.iter().zip(&devices).map(|(launch, devices)| (&launch.node, devices.as_slice()));
         let unsuitable = gang.iter().flat_map(|launch| &launch.unsuitable);
         let unsuitable: BTreeSet<String> = unsuitable.map(|node| node.0.clone()).collect();
-        self.places_workers().then(|| Delegated {
+        self.may_place(places).then(|| Delegated {
             unsuitable: unsuitable.into_iter().collect(),
             addresses: self.known.addresses(),
         })
@@ -217,7 +220,6 @@ impl Folders {
         let job_folder = self.layout.job_folder(first.worker.job);
         let mut found = Vec::new();
         let parts = parts(workers?);
-        // Several jobs of Slurm's are one gang only where all of them have their places: those are asked for by name.
         let delegated = delegated.filter(|_| parts.len() == 1);
         for (number, workers) in parts.into_iter().enumerate() {
             let name = allocation_folder_name(first.worker.attempt, number);

@@ -102,7 +102,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
         return Launched::Later;
     };
-    if app.engine.places_workers() {
+    if app.engine.places(&attempt.grants()) {
         file.unsuitable = danlu_sched::unsuitable(job, attempt, &nodes);
     }
     file.env.extend(app.directory.shared_places(&job.spec.workspace));

@@ -1,10 +1,12 @@
 //! Plans, and commits what the plan starts and whom it asks to make room.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use danlu_core::job::Whereabouts;
-use danlu_core::{Event, Job};
+use danlu_core::{Attempt, Event, Job};
 use danlu_types::WorkerId;
+use danlu_types::api::JobState;
 use jiff::Timestamp;
 
 use crate::app::App;
@@ -19,9 +21,7 @@ pub(crate) struct Pass {
 
 /// Starts what can be started, and preempts whom that takes.
 pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp) -> Pass {
-    if app.engine.places_workers() {
-        make_way(app, clock()).await;
-    }
+    make_way(app, clock()).await;
     let (now, begin) = (clock(), Instant::now());
     let plan = app.planner.plan(now).await;
     // The plan may have waited for its turn and seen ends that came after `now`: by the record nothing may be given out before
@@ -60,11 +60,18 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
 
 /// Plans for other places those workers that are only planned, and whose places others were put on.
 async fn make_way(app: &App, now: Timestamp) {
+    let may_move = |attempt: &Attempt| app.engine.places(&attempt.grants());
     let (jobs, nodes) = {
         let pages = app.book.read();
+        let is_moving = |job: &&Arc<Job>| {
+            job.active().is_some_and(|attempt| attempt.state() == JobState::Starting && may_move(attempt))
+        };
+        if !pages.active().any(|job| is_moving(&job)) {
+            return;
+        }
         (pages.active().cloned().collect::<Vec<_>>(), pages.nodes.clone())
     };
-    let moves = danlu_sched::make_way(&nodes, jobs.iter().map(AsRef::<Job>::as_ref));
+    let moves = danlu_sched::make_way(&nodes, jobs.iter().map(AsRef::<Job>::as_ref), may_move);
     let event = |(id, to): (WorkerId, Whereabouts)| {
         let event = Event::WorkerMoved { attempt: id.attempt, worker: id.worker, to, settled: false };
         (id.job, event, now)

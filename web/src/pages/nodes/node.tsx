@@ -7,7 +7,7 @@ import type { DeviceView, NodeView } from "../../api/client";
 import { devices, nodes } from "../../api/queries";
 import { paths } from "../../app/paths";
 import { useObstacle } from "../../app/session";
-import { kindName } from "../../format/amounts";
+import { bytes, bytesOf, kindName } from "../../format/amounts";
 import { Answer, Failure } from "../../ui/answer";
 import { quoted } from "../../ui/command";
 import { Button, Confirm, TextField } from "../../ui/controls";
@@ -200,9 +200,9 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "memory",
           title: t("spec.memory"),
-          width: 100,
+          width: 140,
           end: true,
-          render: (device) => [device.reading?.memory_used, device.memory].filter(Boolean).join(" / "),
+          render: (device) => memoryOf(device),
         },
         {
           key: "heat",
@@ -241,3 +241,10 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
 const withUnit = (value: number | null | undefined, unit: string) =>
   value === null || value === undefined ? "–" : `${value} ${unit}`;
 const percentOf = (value: number | null | undefined) => withUnit(value, "%");
+
+/** Used and there; nothing of what nobody knows, such as the memory of devices that only a cluster's administrator has named. */
+function memoryOf(device: DeviceView): string {
+  const amounts = [device.reading?.memory_used, device.memory].map((text) => bytesOf(text ?? "") ?? 0);
+  const known = amounts.filter((amount, place) => amount > 0 || (place === 0 && device.reading?.memory_used));
+  return known.map(bytes).join(" / ") || "–";
+}

@@ -89,6 +89,16 @@ async fn last_event(client: &Client) -> Option<u64> {
     }
 }
 
+/// What lies in the run folders of a job, and who still runs for it.
+fn traces_of(server: &TestServer, job: &JobView) -> String {
+    let folder = server.data().join(format!("runs/{}", job.id));
+    let script = "for f in $(find . -type f | sort); do echo \"== $f\"; tail -c 600 $f; done; ls -lR; \
+                  for p in /proc/[0-9]*; do case \"$(readlink $p/cwd)\" in \"$PWD\"/*) \
+                  echo \"== $p $(tr '\\0' ' ' < $p/cmdline) $(cat $p/wchan $p/syscall)\" ;; esac; done";
+    let shown = std::process::Command::new("sh").args(["-c", script]).current_dir(folder).output();
+    shown.map_or_else(|error| error.to_string(), |shown| String::from_utf8_lossy(&shown.stdout).into_owned())
+}
+
 /// No two attempts may have held one device at the same time, by the record.
 fn assert_no_device_held_twice(jobs: &[JobView]) {
     let mut spans: BTreeMap<(String, u32), Vec<_>> = BTreeMap::new();
@@ -198,7 +208,8 @@ async fn every_job_is_accounted_for_exactly_once_after_fifty_kills_of_the_server
     let Ok(jobs) = tokio::time::timeout(DEADLINE, all_end).await else {
         let jobs = all_jobs(server.client()).await.unwrap_or_default();
         let open: Vec<_> = jobs.iter().filter(|job| job.state != JobState::Ended).collect();
-        panic!("{} of {} jobs do not end: {open:#?}\n{}", open.len(), jobs.len(), server.log());
+        let left: String = open.iter().map(|job| traces_of(&server, job)).collect();
+        panic!("{} of {} jobs do not end: {open:#?}\n{left}\n{}", open.len(), jobs.len(), server.log());
     };
     assert_eq!(jobs.len(), JOBS);
     assert_no_device_held_twice(&jobs);

@@ -14,6 +14,7 @@ mod nodes;
 mod order;
 mod queue;
 mod remote;
+mod reservations;
 mod settings;
 
 use danlu_types::AttemptNumber;
@@ -36,6 +37,7 @@ pub use remote::{
     CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name,
     remote_script,
 };
+pub use reservations::{Reservation, keep_to_reservations, parse_reservations};
 pub use settings::{GresRule, Placement, SettingsObjection, SlurmSettings, WorkspaceSettings};
 
 /// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has

@@ -41,7 +41,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use danlu_core::job::Grant;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
-use danlu_core::slurm::{Placement, Slot, SlurmSettings, node, parse_nodes};
+use danlu_core::slurm::{
+    Placement, Slot, SlurmSettings, keep_to_reservations, node, parse_nodes, parse_reservations,
+};
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -206,6 +208,11 @@ impl Drop for SlurmEngine {
 impl Engine for SlurmEngine {
     async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
         let mut nodes = self.nodes().await?;
+        let arguments = ["--oneliner", "show", "reservation"].map(str::to_owned);
+        // Where Slurm does not answer, what it last said holds.
+        let answer = self.programs.ask("list Slurm's reservations", "scontrol", &arguments).await.ok();
+        let reservations = self.known.reservations(answer.as_deref().map(parse_reservations));
+        keep_to_reservations(&mut nodes, &reservations, self.settings.reservation());
         let jobs = self.jobs_of_others().await;
         self.known.lay_over(&mut nodes, &jobs);
         Ok(nodes)

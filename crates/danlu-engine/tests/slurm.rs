@@ -70,6 +70,18 @@ async fn nodes_and_their_devices_are_slurms() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_slurm_keeps_for_others_is_closed() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let site = site_of(&rig, None);
+    let reservation = ["ReservationName=night", "StartTime=now", "Duration=60", "Users=root", "Nodes=n[3-4]"];
+    rig.ask("scontrol", &[&["create", "reservation"], &reservation[..]].concat());
+    let nodes = site.engine().inventory().await.unwrap();
+    let closed = nodes.into_iter().filter_map(|node| Some((node.name.0, node.cordoned?)));
+    let kept = "Slurm keeps it for the reservation night".to_owned();
+    assert_eq!(closed.collect::<Vec<_>>(), [("n3".to_owned(), kept.clone()), ("n4".to_owned(), kept)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_over_four_nodes_knows_its_ranks_its_peers_and_its_devices() {
     let Some(site) = shared_site() else { return };
     let engine = site.engine();

@@ -110,6 +110,11 @@ impl SlurmSettings {
         self.workspaces.get(workspace).and_then(|own| own.qos.as_ref()).or(self.qos.as_ref())
     }
 
+    /// The reservation that all jobs are submitted to; several names have commas between them.
+    pub fn reservation(&self) -> Option<&str> {
+        self.options.iter().rev().find_map(|option| option.strip_prefix("--reservation="))
+    }
+
     /// Those of all jobs, then the workspace's own: of one that is given twice, `sbatch` takes the last.
     pub fn options(&self, workspace: &str) -> impl Iterator<Item = &String> {
         let own = self.workspaces.get(workspace).map(|own| &own.options);

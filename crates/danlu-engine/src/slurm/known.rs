@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use danlu_core::job::Whereabouts;
 use danlu_core::launch::GivenPlace;
-use danlu_core::slurm::{HoldingJob, Slot, lay_over};
+use danlu_core::slurm::{HoldingJob, Reservation, Slot, lay_over};
 use danlu_types::{Node, NodeName};
 
 /// Added to, never replaced: an answer that was cut off is no reason to forget a node.
@@ -17,6 +17,7 @@ struct Known {
     /// Which resource of Slurm's each device is.
     slots: BTreeMap<NodeName, Vec<Slot>>,
     addresses: BTreeMap<NodeName, String>,
+    reservations: Vec<Reservation>,
 }
 
 impl KnownNodes {
@@ -29,6 +30,15 @@ impl KnownNodes {
 
     pub(super) fn slots(&self, node: &NodeName) -> Option<Vec<Slot>> {
         self.lock().slots.get(node).cloned()
+    }
+
+    /// Those of the newest answer there was.
+    pub(super) fn reservations(&self, answer: Option<Vec<Reservation>>) -> Vec<Reservation> {
+        let mut known = self.lock();
+        if let Some(answer) = answer {
+            known.reservations = answer;
+        }
+        known.reservations.clone()
     }
 
     /// Whether Slurm will say which of such devices it gave.

@@ -188,8 +188,8 @@ async fn an_array_is_as_many_jobs() {
         server.wait_for_end(JobId(id)).await;
         assert_eq!(server.texts(JobId(id)).await, [format!("{task} of 3 up to 5 in 1")]);
     }
-    // Once more submits nothing more.
-    let (_, out, _) = run(&data, &["submit", script, "--key", "once"]).await;
+    // Once more submits nothing more, and names what was submitted.
+    let (_, out, err) = run(&data, &["submit", script, "--key", "once"]).await;
     assert_eq!(out, "1\n2\n3\n");
     let label = err.split("array=").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
     let label = format!("array={label}");

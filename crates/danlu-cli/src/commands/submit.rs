@@ -1,6 +1,6 @@
 //! `danlu submit`: a job into the queue.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, RandomState};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -38,7 +38,7 @@ pub(crate) async fn run(
     if arguments.dry_run {
         return dry_run(client, &arguments).await;
     }
-    let prepared = prepare(client, &arguments.job).await?;
+    let prepared = prepare(client, &arguments.job, arguments.job.draft()?).await?;
     let array = prepared.draft.array();
     if !array.is_empty() {
         return submit_array(&prepared, array, arguments.job.key.as_deref()).await;
@@ -63,12 +63,12 @@ struct Prepared {
     spec: JobSpec,
 }
 
-/// Reads, checks and uploads. The server is looked for after the job was found to be good.
+/// Checks and uploads. The server is looked for after the job was found to be good.
 async fn prepare(
     client: impl FnOnce() -> Result<Client, ClientError>,
     flags: &JobFlags,
+    mut draft: Draft,
 ) -> Result<Prepared, Failure> {
-    let mut draft = flags.draft()?;
     let (spec, code) = draft.finish()?;
     let mut spec = flags.migration.on_ascend(spec)?;
     let client = client()?;
@@ -92,8 +92,8 @@ pub(crate) async fn submit_one(
     client: impl FnOnce() -> Result<Client, ClientError>,
     flags: &JobFlags,
 ) -> Result<(Client, JobView), Failure> {
-    let prepared = prepare(client, flags).await?;
-    if let Some(first) = prepared.draft.array().first() {
+    let draft = flags.draft()?;
+    if let Some(first) = draft.array().first() {
         let file = flags.file.as_deref().map_or("…".to_owned(), words::shell_word);
         return Err(Failure::new("an array is many jobs, and `danlu run` follows one")
             .with_code(USAGE)
@@ -101,13 +101,19 @@ pub(crate) async fn submit_one(
                 "`danlu submit {file}` submits all of them, `--env {ARRAY_TASK}={first}` makes it one"
             )));
     }
+    let prepared = prepare(client, flags, draft).await?;
     let job = prepared.submit(&prepared.spec, flags.key.as_deref()).await?;
     Ok((prepared.client, job))
 }
 
 /// A job for each number. They are known by a label, and to each other by the number of the first.
 async fn submit_array(prepared: &Prepared, tasks: &[u32], key: Option<&str>) -> Result<ExitCode, Failure> {
-    let name = format!("{:08x}", RandomState::new().build_hasher().finish() >> 32);
+    // With a key the same each time: what is submitted again is what was submitted before.
+    let name = match key {
+        Some(key) => BuildHasherDefault::<DefaultHasher>::default().hash_one(key),
+        None => RandomState::new().hash_one(0),
+    };
+    let name = format!("{:08x}", name >> 32);
     let mut first = None;
     for (done, task) in tasks.iter().enumerate() {
         let mut spec = prepared.spec.clone();

@@ -112,6 +112,8 @@ pub(super) fn split_outside_brackets(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -121,7 +123,6 @@ mod tests {
         assert_eq!(labels("gpu:2(IDX:0,3),shard:a100:1(1/4,0/4)"), "gpu");
         assert_eq!(labels("npu:910b(CNT:8)"), "");
     }
-    use proptest::prelude::*;
 
     #[test]
     fn every_way_of_writing_them_is_read() {

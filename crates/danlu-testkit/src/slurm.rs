@@ -152,17 +152,20 @@ impl SlurmRig {
         let _ = std::fs::remove_file(self.folder.join(format!("run/{}.pid", slurmd(node))));
     }
 
-    /// Power off: the daemon, those who watch over steps, and whatever they started.
+    /// Power off: the daemon, those who watch over steps, and whatever they started. All stand still before the first is killed,
+    /// as a machine without power has no last words: one half of an `srun` that outlives the other has Slurm kill the step.
     pub fn lose_node(&self, node: &str) {
         self.kill_node_daemon(node);
-        wait_until("nothing of the node is left", || {
-            let left = self.processes_on(node);
-            for pid in &left {
-                // Others may have ended it meanwhile.
-                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+        let send = |signal| {
+            let found = self.processes_on(node);
+            for pid in &found {
+                let _ = kill(Pid::from_raw(*pid), signal);
             }
-            left.is_empty()
-        });
+            found
+        };
+        let mut found = send(Signal::SIGSTOP);
+        wait_until("all stands still", || std::mem::replace(&mut found, send(Signal::SIGSTOP)) == found);
+        wait_until("nothing of the node is left", || send(Signal::SIGKILL).is_empty());
     }
 
     /// Starts a node's daemon again, which finds what still runs there. It ends with the cluster.
@@ -298,7 +301,7 @@ fn parent_of(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");

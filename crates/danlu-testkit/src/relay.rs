@@ -46,7 +46,7 @@ impl Relay {
 
     /// Leads to the server at this address, such as `http://127.0.0.1:8765`.
     pub fn lead_to(&self, server: &str) {
-        let target = server.trim_start_matches("http://").to_owned();
+        let target = server.split_once("://").map_or(server, |(_, place)| place).to_owned();
         *self.target.lock().unwrap_or_else(PoisonError::into_inner) = Some(target);
     }
 

@@ -32,25 +32,26 @@ impl Site {
     /// Where nodes have the program already, or fetch it.
     async fn start(program: Option<&str>) -> Option<Self> {
         let program = program.map(|program| format!("program: {program}\n")).unwrap_or_default();
-        Self::start_with(&program).await
+        Self::start_with(&program, &[]).await
     }
 
-    /// With further settings.
-    async fn start_with(settings_of_its_own: &str) -> Option<Self> {
+    /// With further settings and flags.
+    async fn start_with(settings_of_its_own: &str, flags_of_its_own: &[&str]) -> Option<Self> {
         let rig = SlurmRig::apart()?;
         let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir_in(rig.hidden()).unwrap();
         let relay = Relay::start().await;
         let settings = folder.path().join("slurm.yaml");
+        let scheme = if flags_of_its_own.contains(&"--tls") { "https" } else { "http" };
         let work = rig.of_node().join(folder.path().file_name().unwrap());
         let text = format!(
             "configuration: {}\npoll: 200ms\nshared: false\nserver: {}\nwork: {}\n{settings_of_its_own}",
             rig.configuration().display(),
-            relay.address(),
+            relay.address().replace("http", scheme),
             work.display(),
         );
         std::fs::write(&settings, text).unwrap();
         let settings = settings.to_str().unwrap().to_owned();
-        let flags = ["--engine", "slurm", "--slurm", &settings];
+        let flags = [&["--engine", "slurm", "--slurm", &settings], flags_of_its_own].concat();
         let server = TestServer::start_in(DANLU, &flags, folder, &[]).await;
         relay.lead_to(&server.client().address());
         Some(Site { rig, server, relay, work })
@@ -221,6 +222,17 @@ async fn nodes_fetch_the_program_where_they_have_none() {
     assert_eq!(site.printed(id).await, ["ran", "ran"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn couriers_know_a_server_by_its_certificate_that_nobody_vouches_for() {
+    let program = format!("program: {DANLU}\n");
+    let Some(mut site) = Site::start_with(&program, &["--tls"]).await else { return };
+    let id = site.server.submit(&spec("echo ran")).await;
+    site.server.kill();
+    site.restart().await;
+    site.succeeded(id).await;
+    assert_eq!(site.printed(id).await, ["ran"]);
+}
+
 async fn ask(site: &Site, token: &str, method: &str, path: &str, body: &str) -> Answer {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/octet-stream")];
@@ -325,7 +337,7 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn couriers_say_where_slurm_has_put_them() {
     let settings = format!("program: {DANLU}\nplacement: engine\n");
-    let Some(site) = Site::start_with(&settings).await else { return };
+    let Some(site) = Site::start_with(&settings, &[]).await else { return };
     let job = JobSpec {
         workers: 2,
         devices: "nvidia:8".parse().unwrap(),

@@ -198,6 +198,37 @@ test("an owner who is no administrator runs a workspace: members, an invitation,
   await close();
 });
 
+test("an owner lets in who asks for the workspace, and turns others away", async () => {
+  const guest = await openPage(browser, site);
+  for (const name of ["hedy", "nobody"]) {
+    await guest.page.goto("/register");
+    await guest.page.getByLabel("Name").fill(name);
+    await guest.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await guest.page.getByLabel("Workspace").fill("vision");
+    await guest.page.getByRole("button", { name: "Ask" }).click();
+    await guest.page.getByText("An owner of the workspace or an administrator").waitFor();
+  }
+  const { page, faults, close } = await enter("ada");
+  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Members" }).click();
+  const asking = page.getByRole("table", { name: "Asking to be let in" });
+  await asking
+    .getByRole("row", { name: /nobody/ })
+    .getByRole("button", { name: "Turn away" })
+    .click();
+  await page.getByRole("dialog").getByRole("button", { name: "Turn away" }).click();
+  await asking.getByRole("row", { name: /nobody/ }).waitFor({ state: "detached" });
+  await asking.getByRole("button", { name: "Let in hedy" }).click();
+  await page
+    .getByRole("table", { name: "vision" })
+    .getByRole("row", { name: /hedy.*member/ })
+    .waitFor();
+  await page.getByText("Nobody asks.").waitFor();
+  await signIn(guest.page, "hedy");
+  assert.deepEqual([...faults, ...guest.faults], []);
+  await guest.close();
+  await close();
+});
+
 /** RFC 6238 with what every authenticator has: six digits, 30 seconds, SHA-1. */
 function codeAt(secret, step) {
   const bits = [...secret.replaceAll(/[\s=]/g, "")]

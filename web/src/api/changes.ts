@@ -190,6 +190,17 @@ export const useTotpRemove = () =>
     ["whoami"],
   );
 
+/** Lets somebody into a workspace who asks for it, or turns them away. */
+export const useAdmission = () =>
+  useChange(
+    ({ workspace, account, isLetIn }: { workspace: string; account: string; isLetIn: boolean }) => {
+      const params = { path: { name: workspace, account } };
+      const path = "/workspaces/{name}/applicants/{account}";
+      return answer(isLetIn ? api.POST(path, { params }) : api.DELETE(path, { params }));
+    },
+    ["workspaces"],
+  );
+
 export const useInvite = () =>
   useChange(
     ({ workspace, role }: { workspace: string; role: "viewer" | "member" | "owner" }) =>

@@ -176,6 +176,13 @@ export const s3Keys = (name: string) =>
       answer(api.GET("/accounts/{name}/s3_keys", { params: { path: { name } }, signal })),
   });
 
+export const applicants = (name: string) =>
+  queryOptions({
+    queryKey: ["workspaces", name, "applicants"],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/workspaces/{name}/applicants", { params: { path: { name } }, signal })),
+  });
+
 export const invitations = (name: string) =>
   queryOptions({
     queryKey: ["workspaces", name, "invitations"],

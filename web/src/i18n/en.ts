@@ -183,7 +183,11 @@ export const en = {
     register: "Ask for an account",
     ask: "Ask",
     email: "E-mail",
+    workspace: "Workspace",
+    workspaceHint: "If you know which you belong to: its owners can let you in.",
     waiting: "Asked for. An administrator has to approve the account before it can be used.",
+    waitingForOwners:
+      "Asked for. An owner of the workspace or an administrator has to approve the account before it can be used.",
     setPassword: "Set a password",
     link: "Secret of the link",
     newPassword: "New password",
@@ -496,6 +500,14 @@ export const en = {
     nowhere: "You are in no workspace yet. An owner of one or an administrator can add you.",
     removeTitle: "Remove {{name}} from {{workspace}}?",
     removeText: "They no longer see the workspace's jobs and submit none there.",
+  },
+  applicants: {
+    title: "Asking to be let in",
+    none: "Nobody asks. Who registers can name this workspace.",
+    admit: "Let in",
+    turnAway: "Turn away",
+    turnAwayTitle: "Turn {{name}} away?",
+    turnAwayText: "They do not come into this workspace. An administrator may still approve the account.",
   },
   invite: {
     title: "Invitations",

@@ -10,7 +10,7 @@ import { Collection } from "../../ui/collection";
 import { quoted } from "../../ui/command";
 import { Select, SmallSelect, TextField } from "../../ui/controls";
 import { Page } from "../../ui/page";
-import { Invitations, Secrets } from "./belongings";
+import { Applicants, Invitations, Secrets } from "./belongings";
 
 const ROLES = ["viewer", "member", "owner"] as const;
 type Role = (typeof ROLES)[number];
@@ -46,7 +46,12 @@ export function Members() {
       }
     >
       <People key={`people ${workspace}`} workspace={workspace} isOwner={role === "owner"} />
-      {role === "owner" ? <Invitations key={`invitations ${workspace}`} workspace={workspace} /> : null}
+      {role === "owner" ? (
+        <>
+          <Applicants key={`applicants ${workspace}`} workspace={workspace} />
+          <Invitations key={`invitations ${workspace}`} workspace={workspace} />
+        </>
+      ) : null}
       {role === "owner" || role === "member" ? (
         <Secrets key={`secrets ${workspace}`} workspace={workspace} isOwner={role === "owner"} />
       ) : null}

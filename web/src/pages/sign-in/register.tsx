@@ -12,22 +12,26 @@ export function Register() {
   const [name, setName] = useState("");
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
+  const [workspace, setWorkspace] = useState("");
   const [failure, setFailure] = useState<unknown>();
   const [isDone, setDone] = useState(false);
   const [invitation] = useState(() => fragment("link"));
   const register = async () => {
     setFailure(undefined);
     try {
-      await answer(api.POST("/registration", { body: { name, email: email || null, password, invitation } }));
+      const body = { name, email: email || null, password, invitation, workspace: workspace || null };
+      await answer(api.POST("/registration", { body }));
       setDone(true);
     } catch (error) {
       setFailure(error);
     }
   };
+  const waiting = workspace ? "signIn.waitingForOwners" : "signIn.waiting";
+  const done = invitation ? "signIn.welcome" : waiting;
   return (
     <Frame title={t("signIn.register")} onSubmit={() => void register()}>
       {isDone ? (
-        <p role="status">{invitation ? t("signIn.welcome") : t("signIn.waiting")}</p>
+        <p role="status">{t(done)}</p>
       ) : (
         <>
           <TextField label={t("signIn.name")} value={name} onChange={setName} autoComplete="username" />
@@ -40,6 +44,15 @@ export function Register() {
             autoComplete="new-password"
             hint={t("signIn.passwordRule")}
           />
+          {invitation ? null : (
+            <TextField
+              label={t("signIn.workspace")}
+              value={workspace}
+              onChange={setWorkspace}
+              autoComplete="off"
+              hint={t("signIn.workspaceHint")}
+            />
+          )}
         </>
       )}
       {failure ? <Failure error={failure} /> : null}

@@ -44,12 +44,30 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function window() {
-  const opened = await openPage(browser, site);
+async function window(where = site) {
+  const opened = await openPage(browser, where);
   await signIn(opened.page, "ada");
   await opened.page.getByRole("link", { name: "Migrate" }).click();
   return opened;
 }
+
+test("a page that a proxy hands on over plain HTTP migrates and submits too", async () => {
+  const address = site.address.replace("127.0.0.1", "danlu.lab.example");
+  const { page, faults, close } = await window({ ...site, address });
+  assert.equal(await page.evaluate(() => window.isSecureContext), false);
+  await page.getByLabel("Choose a folder").setInputFiles(join(folder, "classifier"));
+  await page.getByRole("button", { name: "Migrate" }).click();
+  await page.getByRole("button", { name: "Submit the migrated copy" }).click();
+  await page.getByRole("textbox", { name: "Command" }).fill("grep -c npu train.py");
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.waitForURL(/\/jobs\/\d+$/);
+  // The browser says that one of our headers means nothing there.
+  assert.deepEqual(
+    faults.filter((fault) => !fault.includes("Cross-Origin-Opener-Policy")),
+    [],
+  );
+  await close();
+});
 
 test("a folder is migrated, looked at, and submitted", async () => {
   const { page, faults, close } = await window();

@@ -112,6 +112,12 @@ export async function fromArchive(file: File): Promise<Project> {
 
 /** `sha256:…`, as snapshots are named. */
 export async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const hash = new Uint8Array(await sha256(bytes));
   return `sha256:${[...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/** A page that did not come over HTTPS or loopback has no `crypto.subtle`: there may be a proxy that speaks plain HTTP. */
+async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer | Uint8Array> {
+  if (window.isSecureContext) return crypto.subtle.digest("SHA-256", bytes);
+  return (await import("@noble/hashes/sha2.js")).sha256(bytes);
 }

@@ -28,6 +28,9 @@ function useSettled<T>(value: T): T {
   return settled;
 }
 
+/** Under which a submission counts once. Not `randomUUID`, which pages that came over plain HTTP do not have. */
+const newKey = (): string => crypto.getRandomValues(new Uint32Array(4)).join("-");
+
 export function Submit() {
   const { t } = useTranslation();
   const me = useMe();
@@ -46,7 +49,7 @@ export function Submit() {
   const [unreadable, setUnreadable] = useState<string>();
   const navigate = useNavigate();
   const submit = useSubmit();
-  const [key, setKey] = useState(() => crypto.randomUUID());
+  const [key, setKey] = useState(() => newKey());
 
   const original = useQuery({ ...jobQuery(like ?? 0), enabled: like !== undefined });
   const offer = query.get("set");
@@ -65,7 +68,7 @@ export function Submit() {
     setDraft(next);
     setText(undefined);
     setUnreadable(undefined);
-    setKey(crypto.randomUUID());
+    setKey(newKey());
   };
   const write = (next: string) => {
     setText(next);
@@ -73,7 +76,7 @@ export function Submit() {
     if ("draft" in result) {
       setDraft(result.draft);
       setUnreadable(undefined);
-      setKey(crypto.randomUUID());
+      setKey(newKey());
     } else setUnreadable(result.error);
   };
   const send = async () => {

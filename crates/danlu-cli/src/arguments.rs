@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, adopt, approve, authenticator, clone, completions, delete, devices, events, exec, files, history,
-    hold, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration,
-    release, run, secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
+    admin, adopt, authenticator, clone, completions, devices, each, events, exec, files, history, jobs, keys,
+    launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration, run, secrets,
+    show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -62,15 +62,15 @@ pub(crate) enum Command {
     /// Ends jobs
     Stop(stop::Arguments),
     /// Keeps queued jobs from starting
-    Hold(hold::Arguments),
+    Hold(each::Arguments),
     /// Lets held jobs start
-    Release(release::Arguments),
+    Release(each::Arguments),
     /// Lets jobs start that ask for more than their workspace gives without approval
-    Approve(approve::Arguments),
+    Approve(each::Arguments),
     /// Submits a job like another one
     Clone(clone::Arguments),
     /// Deletes ended jobs with their logs
-    Delete(delete::Arguments),
+    Delete(each::Arguments),
     /// Says why a job waits, or what it is doing
     Why(why::Arguments),
     /// Shows where workspaces stand with what they were promised: used, borrowed, lent, free

@@ -1,19 +1,17 @@
-//! One file for each command; this one says who runs what.
+//! One file for each command, or for several that are alike; this one says who runs what.
 
 pub(crate) mod admin;
 pub(crate) mod adopt;
-pub(crate) mod approve;
 pub(crate) mod authenticator;
 pub(crate) mod clone;
 pub(crate) mod completions;
-pub(crate) mod delete;
 pub(crate) mod devices;
+pub(crate) mod each;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod files;
 mod follow;
 pub(crate) mod history;
-pub(crate) mod hold;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod launch;
@@ -27,7 +25,6 @@ pub(crate) mod quota;
 pub(crate) mod ranktable;
 pub(crate) mod reference;
 pub(crate) mod registration;
-pub(crate) mod release;
 pub(crate) mod run;
 pub(crate) mod secrets;
 pub(crate) mod show;
@@ -46,6 +43,7 @@ use std::process::ExitCode;
 use danlu_client::Client;
 
 use crate::arguments::{Arguments, Command};
+use crate::commands::each::Deed;
 use crate::failure::Failure;
 use crate::output;
 use crate::runtime::block_on;
@@ -69,11 +67,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Files(arguments) => block_on(files::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
         Command::Stop(arguments) => block_on(stop::run(client()?, arguments)),
-        Command::Hold(arguments) => block_on(hold::run(client()?, arguments)),
-        Command::Release(arguments) => block_on(release::run(client()?, arguments)),
-        Command::Approve(arguments) => block_on(approve::run(client()?, arguments)),
+        Command::Hold(arguments) => block_on(each::run(client()?, Deed::Hold, arguments)),
+        Command::Release(arguments) => block_on(each::run(client()?, Deed::Release, arguments)),
+        Command::Approve(arguments) => block_on(each::run(client()?, Deed::Approve, arguments)),
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
-        Command::Delete(arguments) => block_on(delete::run(client()?, arguments)),
+        Command::Delete(arguments) => block_on(each::run(client()?, Deed::Delete, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Quota(arguments) => block_on(quota::run(client()?, arguments)),
         Command::Workspace(arguments) => block_on(workspace::run(client()?, arguments)),

@@ -110,10 +110,10 @@ fn numbers(text: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::{Bytes, Cpus, DeviceKind, Health, Wiring};
+    use danlu_types::{Bytes, DeviceKind, Health, Wiring};
     use proptest::prelude::*;
 
-    use super::super::order::GresNeed;
+    use super::super::order::{GresNeed, order_of};
     use super::*;
 
     // As Slurm 22.05 says it of a job on three nodes, two of which got the same.
@@ -141,18 +141,7 @@ mod tests {
             run: "/run".into(),
             needs: needs(index),
         };
-        let workers = (0..6).map(worker).collect();
-        let (name, workspace) = ("x".to_owned(), "default".to_owned());
-        Order {
-            name,
-            workspace,
-            user: None,
-            workers,
-            delegated: None,
-            cpus: Cpus::whole(1),
-            memory: None,
-            max_time: None,
-        }
+        order_of((0..6).map(worker).collect())
     }
 
     fn shown(order: &Order, details: &str, visible: Option<&str>) -> String {

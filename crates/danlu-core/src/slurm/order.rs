@@ -242,6 +242,21 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// An order that nothing is special about.
+#[cfg(test)]
+pub(super) fn order_of(workers: Vec<OrderedWorker>) -> Order {
+    Order {
+        name: "danlu-7.1-ab".to_owned(),
+        workspace: "default".to_owned(),
+        user: None,
+        workers,
+        delegated: None,
+        cpus: Cpus::whole(1),
+        memory: None,
+        max_time: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use danlu_types::{DeviceKind, Health, Wiring};
@@ -270,16 +285,8 @@ mod tests {
 
     fn order(workers: Vec<OrderedWorker>) -> Order {
         let (cpus, memory) = (Cpus { milli: 2500 }, Some(Bytes(3 << 30)));
-        Order {
-            name: "danlu-7.1-ab".to_owned(),
-            workspace: "vision".to_owned(),
-            user: None,
-            workers,
-            delegated: None,
-            cpus,
-            memory,
-            max_time: Some(Span::from_seconds(90)),
-        }
+        let (workspace, max_time) = ("vision".to_owned(), Some(Span::from_seconds(90)));
+        Order { workspace, cpus, memory, max_time, ..order_of(workers) }
     }
 
     #[test]

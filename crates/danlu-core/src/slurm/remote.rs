@@ -127,9 +127,7 @@ fn program(courier: &Courier) -> String {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::Cpus;
-
-    use super::super::order::OrderedWorker;
+    use super::super::order::{OrderedWorker, order_of};
     use super::*;
 
     fn order(workers: u32) -> Order {
@@ -139,18 +137,7 @@ mod tests {
             run: format!("/data/runs/7/1.{index}").into(),
             needs: Vec::new(),
         };
-        let workers = (0..workers).map(worker).collect();
-        let (name, workspace) = ("danlu-7.1-ab".to_owned(), "default".to_owned());
-        Order {
-            name,
-            workspace,
-            user: None,
-            workers,
-            delegated: None,
-            cpus: Cpus::whole(1),
-            memory: None,
-            max_time: None,
-        }
+        order_of((0..workers).map(worker).collect())
     }
 
     fn courier(program: NodeProgram) -> Courier {

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use danlu_testkit::{FakeAscend, SlurmRig, TestServer, eventually, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
-use danlu_types::{Cpus, Framework, JobSpec, RankTableUse};
+use danlu_types::{Cpus, Framework, JobSpec, RankTableUse, Span};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -171,8 +171,11 @@ async fn jobs_of_others_are_seen_and_nothing_is_placed_on_what_they_hold() {
     .await;
     assert_eq!((why.foreign[0].job.as_str(), why.foreign[0].devices), (foreign, 6), "{why:?}");
     assert!(why.text.contains(&format!("the cluster's jobs {foreign} of root (6)")), "{}", why.text);
-    // Two are left of the node, and a job that wants no more runs beside.
-    let two = server.run(&JobSpec { devices: "nvidia:2".parse().unwrap(), ..spec("echo $DANLU_NODE") }).await;
+    let latest = why.estimate.and_then(|estimate| estimate.latest);
+    assert_eq!(latest, on_first[0].until, "it starts when their time is over");
+    // Two are left of the node, and a job that wants no more runs beside, if it is short enough.
+    let two = JobSpec { devices: "nvidia:2".parse().unwrap(), ..spec("echo $DANLU_NODE") };
+    let two = server.run(&JobSpec { max_time: Some(Span::from_seconds(600)), ..two }).await;
     assert_eq!(two.outcome, Some(JobOutcome::Succeeded), "{:?}", two.reason);
     assert!(server.texts(two.id).await.contains(&"n1".to_owned()));
     // Ours are ours, also for a server that did not start them.

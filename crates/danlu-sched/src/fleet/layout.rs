@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use danlu_types::{DeviceKind, Node, NodeName};
+use danlu_types::{DeviceKind, ForeignHold, Node, NodeName};
 
 use super::board::Board;
+use super::{NodeId, Part};
 use crate::shape::{DeviceAsk, Shape};
 
 /// Positions on a node are bytes; no machine has as many devices. What lies beyond is never given out.
@@ -35,6 +36,8 @@ pub(crate) struct Layout {
     pub(crate) has_racks: bool,
     /// Number of distinct pairs of model and rack.
     pub(crate) bunches: usize,
+    /// The nodes of which jobs hold something that are none of ours.
+    shared: Vec<NodeId>,
 }
 
 /// A kind and model of device that some node has; its ordinal is the order of the names, so that it does not depend on
@@ -82,10 +85,14 @@ impl Layout {
             racks: 0,
             has_racks: nodes.iter().any(|node| node.labels.contains_key("rack")),
             bunches: 0,
+            shared: Vec::new(),
         };
         let mut racks = BTreeMap::new();
         let mut bunches = BTreeMap::new();
         for (ordinal, node) in nodes.iter().enumerate() {
+            if !node.foreign.is_empty() {
+                layout.shared.push(NodeId::new(ordinal));
+            }
             let known =
                 node.labels.get("rack").map(|name| *racks.entry(name.clone()).or_insert(layout.racks));
             let rack = known.unwrap_or(layout.racks);
@@ -103,6 +110,23 @@ impl Layout {
         }
         layout.model_of = layout.slots.iter().map(|slot| slot.model.unwrap_or(layout.models.len())).collect();
         layout
+    }
+
+    /// What jobs hold that are none of ours.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = (&ForeignHold, Part)> {
+        self.shared.iter().flat_map(move |node| {
+            self.nodes[node.ordinal()].foreign.iter().map(move |hold| {
+                let position = |index: &u32| self.position(node.ordinal(), *index);
+                let part = Part {
+                    node: *node,
+                    devices: hold.devices.iter().filter_map(position).collect(),
+                    share: 1000,
+                    milli_cpus: hold.cpus.milli,
+                    bytes: hold.memory.0,
+                };
+                (hold, part)
+            })
+        })
     }
 
     fn add_slots(&mut self, ordinal: usize, node: &Node) {

@@ -19,7 +19,7 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use danlu_types::{DeviceKind, Node};
+use danlu_types::{DeviceKind, ForeignHold, Node};
 
 pub use self::board::{Board, Need};
 pub use self::gang::KindSet;
@@ -139,6 +139,11 @@ impl Fleet {
 
     pub fn nodes(&self) -> &[Node] {
         &self.layout.nodes
+    }
+
+    /// What jobs hold that are none of ours.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = (&ForeignHold, Part)> {
+        self.layout.foreign()
     }
 
     pub fn shape_of(&self, id: ShapeId) -> &Shape {

@@ -76,18 +76,8 @@ impl State {
             marks: 0,
             first_mark: 0,
         };
-        for (node, ordinal) in nodes.iter().zip(0..) {
-            for hold in &node.foreign {
-                let position = |index: &u32| layout.position(ordinal as usize, *index);
-                let part = Part {
-                    node: NodeId(ordinal),
-                    devices: hold.devices.iter().filter_map(position).collect(),
-                    share: 1000,
-                    milli_cpus: hold.cpus.milli,
-                    bytes: hold.memory.0,
-                };
-                state.add(layout, &part, -1);
-            }
+        for (_, part) in layout.foreign() {
+            state.add(layout, &part, -1);
         }
         state
     }

@@ -2,7 +2,7 @@
 //! and what would start it now.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::{Job, Life};
 use danlu_types::JobId;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::history::Witness;
 use super::pass::Pass;
 use super::queue::Waiting;
-use super::running::{Ends, after};
+use super::running::{Ends, after, foreign_end};
 use super::why::amount;
 use super::{Scheduler, WaitReason};
 use crate::fleet::{NodeId, Part};
@@ -227,13 +227,19 @@ impl Scheduler {
             let ended = latest.ended.iter().filter_map(|job| self.running.get(*job));
             ended.filter(|running| running.estimate.witness == witness).count()
         };
+        let others: BTreeSet<&str> = self
+            .fleet
+            .foreign()
+            .filter(|(hold, _)| hold.until.is_some_and(|until| foreign_end(until, now) <= latest.at))
+            .map(|(hold, _)| hold.job.as_str())
+            .collect();
         let is_guess = waits_for(Witness::Guess) > 0;
         let queue_time = after(latest.at, self.time_for_those_ahead(waiting));
         Some(StartEstimate {
             earliest: earliest.at,
             latest: (!is_guess).then_some(queue_time.max(earliest.at)),
             rests_on: words::rests_on(
-                waits_for(Witness::TimeLimit),
+                waits_for(Witness::TimeLimit) + others.len(),
                 waits_for(Witness::SameName) + waits_for(Witness::SameSize),
                 waits_for(Witness::Guess),
             ),

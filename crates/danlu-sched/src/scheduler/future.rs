@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use danlu_types::ForeignHold;
 use jiff::Timestamp;
 
 use super::Scheduler;
 use super::reserve::Promise;
+use super::running::foreign_end;
 use crate::fleet::{Fleet, NodeId, Part, Placement};
 
 #[derive(Debug)]
@@ -17,9 +19,15 @@ pub(super) struct Future {
     lacking: BTreeMap<NodeId, Vec<(usize, usize)>>,
     /// When which promise begins or ends, the latest first.
     events: Vec<(Timestamp, usize, Event)>,
+    departures: Departures,
+    /// How many of them have happened.
+    departed: usize,
     /// What was done to the accounts.
     done: Vec<(usize, Event)>,
 }
+
+/// When jobs that are none of ours should end, and what they hold of a node; the soonest first.
+pub(super) type Departures = Arc<[(Timestamp, Placement)]>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -37,7 +45,7 @@ struct Pending {
 }
 
 impl Future {
-    pub(super) fn new(promises: Vec<Arc<Promise>>) -> Self {
+    pub(super) fn new(promises: Vec<Arc<Promise>>, departures: Departures) -> Self {
         let mut events: Vec<(Timestamp, usize, Event)> = Vec::new();
         for (at, promise) in promises.iter().enumerate() {
             events.extend(promise.from.map(|from| (from, at, Event::Begin)));
@@ -58,16 +66,26 @@ impl Future {
                 lacking.entry(lack.node).or_default().push((at, which));
             }
         }
-        Future { promises, lacking, events, done: Vec::new() }
+        Future { promises, lacking, events, departures, departed: 0, done: Vec::new() }
     }
 
     /// When something happens next.
     pub(super) fn next(&self) -> Option<Timestamp> {
-        self.events.last().map(|(at, _, _)| *at)
+        let event = self.events.last().map(|(at, _, _)| *at);
+        event.into_iter().chain(self.next_departure()).min()
+    }
+
+    fn next_departure(&self) -> Option<Timestamp> {
+        self.departures.get(self.departed).map(|(at, _)| *at)
     }
 
     /// Lets it happen.
     pub(super) fn step(&mut self, scheduler: &mut Scheduler) {
+        let next = self.next();
+        if next.is_some() && self.next_departure() == next {
+            self.depart(&mut scheduler.fleet);
+            return;
+        }
         let Some((_, at, event)) = self.events.pop() else { return };
         let pending = &mut self.promises[at];
         match event {
@@ -82,6 +100,16 @@ impl Future {
             }
         }
         self.done.push((at, event));
+    }
+
+    /// Frees what those hold that end next.
+    fn depart(&mut self, fleet: &mut Fleet) {
+        let (departures, next) = (Arc::clone(&self.departures), self.next_departure());
+        for (_, freed) in departures[self.departed..].iter().take_while(|(at, _)| Some(*at) == next) {
+            self.departed += 1;
+            fleet.give_back(freed);
+            self.collect(fleet, Some(freed));
+        }
     }
 
     /// Gives promises what they lack of what has become free; where that is known, only there.
@@ -107,6 +135,15 @@ impl Future {
             }
         }
     }
+}
+
+pub(super) fn departures(fleet: &Fleet, now: Timestamp) -> Departures {
+    let departure = |(hold, part): (&ForeignHold, Part)| {
+        Some((foreign_end(hold.until?, now), Placement { alternative: 0, kind: None, parts: vec![part] }))
+    };
+    let mut departures: Vec<_> = fleet.foreign().filter_map(departure).collect();
+    departures.sort_by_key(|(end, _)| *end);
+    departures.into()
 }
 
 /// Gives those who lack something of one node what is free there.

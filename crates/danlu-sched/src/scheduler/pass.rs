@@ -4,6 +4,7 @@
 //! start heads its line; what that means for those behind it is the workspace's policy. Everything a pass does to the
 //! books (places taken, quotas used) is undone at its end.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use jiff::Timestamp;
 
 use super::accounts::{AccountId, OverQuota, Right, Share};
 use super::allow::Refusal;
+use super::future::Departures;
 use super::line::{Candidate, Line, Rooms};
 use super::preempt::Searches;
 use super::queue::{Class, Place, Pools};
@@ -49,6 +51,8 @@ pub(super) struct Pass<'s> {
     blocked: BTreeMap<Alike, (Verdict, u64)>,
     /// Where there was room when the sweep began.
     pub(super) rooms: Rooms,
+    /// Once somebody has asked.
+    pub(super) departures: OnceCell<Departures>,
 }
 
 /// What those have in common who differ in length only: their workspace, as what they may start, which lines they may head,
@@ -119,6 +123,7 @@ impl<'s> Pass<'s> {
             searches: Searches::default(),
             blocked: BTreeMap::new(),
             rooms: Rooms::default(),
+            departures: OnceCell::new(),
         }
     }
 

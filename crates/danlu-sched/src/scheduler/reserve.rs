@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::accounts::AccountId;
 use super::allow::{Refusal, exceeds, narrowed};
 use super::firm::FirmThen;
-use super::future::Future;
+use super::future::{Future, departures};
 use super::pass::{Entry, Pass};
 use super::queue::{Class, Place, Pools, Waiting};
 use super::running::SHORTEST;
@@ -201,7 +201,8 @@ impl Pass<'_> {
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
     pub(super) fn opening(&mut self, class: &Class, mut ends: Ends) -> Option<Opening> {
         let mark = self.scheduler.fleet.mark();
-        let mut future = Future::new(self.promises());
+        let departures = self.departures.get_or_init(|| departures(&self.scheduler.fleet, self.now));
+        let mut future = Future::new(self.promises(), Arc::clone(departures));
         for victim in self.victims.clone() {
             self.let_go(victim);
             future.collect(&mut self.scheduler.fleet, None);

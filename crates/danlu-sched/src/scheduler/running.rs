@@ -95,15 +95,8 @@ impl Running {
     }
 
     fn end_if_it_takes(&self, span: Span, now: Timestamp) -> Timestamp {
-        let ahead = |from: Timestamp, span: Span| {
-            let mut span = span.max(SHORTEST);
-            while span.milliseconds <= milliseconds(from, now) {
-                span.milliseconds = span.milliseconds.saturating_mul(2);
-            }
-            after(from, span)
-        };
-        let end = ahead(self.placed_at, span);
-        let stops = self.stopping.map(|stopping| ahead(stopping.since, stopping.grace));
+        let end = ahead(self.placed_at, span, now);
+        let stops = self.stopping.map(|stopping| ahead(stopping.since, stopping.grace, now));
         let limit = self.latest_end.filter(|limit| *limit > now);
         stops.into_iter().chain(limit).fold(end, Timestamp::min)
     }
@@ -249,6 +242,20 @@ impl Ends {
             Ends::Given(ends) => ends.find(|(_, job)| !besides.contains(job)),
         }
     }
+}
+
+/// When something ends that should take so long; as often as it did not, it is given as long again.
+fn ahead(from: Timestamp, span: Span, now: Timestamp) -> Timestamp {
+    let mut span = span.max(SHORTEST);
+    while span.milliseconds <= milliseconds(from, now) {
+        span.milliseconds = span.milliseconds.saturating_mul(2);
+    }
+    after(from, span)
+}
+
+/// When a job that is none of ours should end, going by its time limit.
+pub(crate) fn foreign_end(until: Timestamp, now: Timestamp) -> Timestamp {
+    if until > now { until } else { ahead(until, SHORTEST, now) }
 }
 
 pub(crate) fn after(start: Timestamp, span: Span) -> Timestamp {

@@ -3,12 +3,13 @@
 use danlu_core::Job;
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_types::{
-    Amounts, Cpus, DeviceCount, DeviceKind, DeviceRequest, HeadOfLine, Health, JobId, JobSpec, Node, Sharing,
-    Span, Workspace,
+    Amounts, Cpus, DeviceCount, DeviceKind, DeviceRequest, ForeignHold, HeadOfLine, Health, JobId, JobSpec,
+    Node, Sharing, Span, Workspace,
 };
+use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use crate::world::{World, node};
+use crate::world::{World, foreign, node, start_of_time};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
@@ -50,7 +51,7 @@ impl Case {
 impl Step {
     /// Lets it happen; nobody's length is remembered, so that estimates are limits.
     pub(crate) fn take(&self, world: &mut World) {
-        world.now += jiff::SignedDuration::from_secs(self.seconds);
+        world.now += SignedDuration::from_secs(self.seconds);
         let active: Vec<Job> = world.jobs.values().filter(|job| job.active().is_some()).cloned().collect();
         let is_stopping = |job: &Job| job.active().is_some_and(|attempt| attempt.stop.is_some());
         let running: Vec<JobId> = active.iter().filter(|job| !is_stopping(job)).map(|job| job.id).collect();
@@ -86,6 +87,13 @@ impl Step {
             }
             _ => {}
         }
+        // At times others outlive their limits.
+        if !matches!(self.happening, Happening::Nothing) {
+            let is_over = |hold: &ForeignHold| hold.until.is_some_and(|until| until <= world.now);
+            for node in &mut world.nodes {
+                node.foreign.retain(|hold| !is_over(hold));
+            }
+        }
         world.refresh();
         for (owner, spec) in &self.jobs {
             let id = world.next_id();
@@ -99,6 +107,21 @@ pub(crate) fn a_case(preempts: bool) -> impl Strategy<Value = Case> {
     let nodes = prop::collection::vec(a_node(preempts), 1..4).prop_map(named);
     let steps = prop::collection::vec(a_step(preempts), 1..7);
     (nodes, a_sharing(preempts), steps).prop_map(|(nodes, sharing, steps)| Case { nodes, sharing, steps })
+}
+
+/// On a cluster that others use as well.
+pub(crate) fn a_shared_case(preempts: bool) -> impl Strategy<Value = Case> {
+    let until = prop::option::weighted(0.8, prop::sample::select(vec![1, 60, 600, 3600, 4000, 10_000]));
+    let hold = prop::option::of((1..4u32, 0..4u64, until));
+    (a_case(preempts), prop::collection::vec(hold, 3)).prop_map(|(mut case, holds)| {
+        for (node, hold) in case.nodes.iter_mut().zip(holds) {
+            node.foreign.extend(hold.map(|(devices, cpus, until)| {
+                let until = until.map(|seconds| start_of_time() + SignedDuration::from_secs(seconds));
+                foreign(devices.min(u32::try_from(node.devices.len()).unwrap()), cpus, until)
+            }));
+        }
+        case
+    })
 }
 
 /// Many who wait and are alike but for their lengths and priorities, so that one finds out what holds for others.

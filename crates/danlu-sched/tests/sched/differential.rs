@@ -3,7 +3,7 @@
 use danlu_sched::Scheduler;
 use proptest::prelude::*;
 
-use crate::cases::{Case, a_case};
+use crate::cases::{Case, a_case, a_shared_case};
 use crate::reference::{Said, reference_plan};
 
 /// Plays a case, and compares every plan on the way.
@@ -32,6 +32,13 @@ proptest! {
 
     #[test]
     fn the_scheduler_says_what_the_slow_and_obvious_one_says_of_quotas_and_placement(case in a_case(false)) {
+        play(case)?;
+    }
+
+    #[test]
+    fn the_scheduler_says_what_the_slow_and_obvious_one_says_beside_jobs_of_others(
+        case in prop_oneof![a_shared_case(false), a_shared_case(true)],
+    ) {
         play(case)?;
     }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! node a 8 ascend:910B3 islands 4 cpus 64 memory 512Gi arch x86_64 rack r1 label zone=east
+//! foreign a 2 until 2h                     (a job of the cluster's own has two of its devices) · gone a
 //! workspace red guaranteed ascend=8,cpus=64 limit ascend=16 per-user ascend=4 policy strict
 //! lending off · minimum-run 5m
 //! job 1 workspace red owner ada workers 2 devices ascend:910B*:8 priority 9 preemptible yes max-time 1h
@@ -9,7 +10,7 @@
 //! plan [at 40s]                            (and do what it says)
 //! end 1 · stopped 1 · fail 1 node_lost · hold 2 · release 2
 //! break a:3 · mend a:3 · lose b · cordon a · uncordon a
-//! why 2 · offers 2 · check devices ascend:16
+//! why 2 · when 2 · offers 2 · check devices ascend:16
 //! ```
 //!
 //! Every command may end in `at TIME`, counted from the start of the fixture; the clock stays there.
@@ -24,7 +25,7 @@ use danlu_types::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use crate::world::{World, node, start_of_time};
+use crate::world::{World, foreign, node, start_of_time};
 
 /// Runs a fixture and gives its transcript.
 pub(crate) fn transcript(fixture: &str) -> String {
@@ -81,6 +82,14 @@ impl Run {
         match words[..] {
             ["node", name, ref rest @ ..] => self.world.nodes.push(read_node(name, rest)),
             ["lose", name] => self.world.nodes.retain(|node| node.name.0 != name),
+            ["foreign", name, devices, ref rest @ ..] => {
+                let until = match rest {
+                    ["until", time] => Some(start_of_time() + span(time)),
+                    _ => None,
+                };
+                self.node(name).foreign.push(foreign(devices.parse().unwrap(), 0, until));
+            }
+            ["gone", name] => self.node(name).foreign.clear(),
             ["break", device] => self.set_health(device, Health::Failed),
             ["mend", device] => self.set_health(device, Health::Ok),
             ["cordon", name] => self.node(name).cordoned = Some("maintenance".to_owned()),
@@ -106,6 +115,7 @@ impl Run {
             ["fail", id, cause] => self.world.fail(job(id), 0, cause_of(cause)),
             ["plan"] => self.plan(),
             ["why", id] => self.why(job(id)),
+            ["when", id] => self.when(job(id)),
             ["offers", id] => self.offers(job(id)),
             ["check", ref rest @ ..] => match self.world.scheduler.check(&read_spec(rest).1) {
                 Ok(()) => self.out.push_str("    accepted\n"),
@@ -114,6 +124,17 @@ impl Run {
             _ => panic!("not a command: {line}"),
         }
         self.world.refresh();
+    }
+
+    fn when(&mut self, job: JobId) {
+        let explanation = self.world.scheduler.explain(&self.world.jobs[&job], self.world.now);
+        let Some(estimate) = explanation.estimate else {
+            writeln!(self.out, "    nobody knows when").unwrap();
+            return;
+        };
+        let latest = estimate.latest.map_or_else(|| "?".to_owned(), since_start);
+        let earliest = since_start(estimate.earliest);
+        writeln!(self.out, "    between {earliest} and {latest}, going by {}", estimate.rests_on).unwrap();
     }
 
     fn offers(&mut self, job: JobId) {

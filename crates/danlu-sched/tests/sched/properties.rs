@@ -10,7 +10,7 @@ use danlu_types::{Amounts, JobId, Node};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use crate::cases::{Case, a_case, a_case_of_boards, a_crowd};
+use crate::cases::{Case, a_case, a_case_of_boards, a_crowd, a_shared_case};
 use crate::world::World;
 
 /// Plays a case; `look` sees the world before each plan is carried out, and after.
@@ -64,7 +64,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn never_over_capacity_and_no_device_held_beyond_a_whole(case in prop_oneof![a_case(false), a_case(true)]) {
+    fn never_over_capacity_and_no_device_held_beyond_a_whole(
+        case in prop_oneof![a_case(false), a_case(true), a_shared_case(false)],
+    ) {
         play(&case, |before, plan, after| {
             // The ledger that the server verifies plans with, filled with what is held.
             let mut cluster = Cluster::new(&before.nodes);
@@ -241,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn planning_twice_gives_the_same_plan(case in prop_oneof![a_case(false), a_case(true)]) {
+    fn planning_twice_gives_the_same_plan(case in prop_oneof![a_case(false), a_case(true), a_shared_case(true)]) {
         let mut world = case.world();
         world.scheduler = world.scheduler.that_expects_nothing();
         for step in &case.steps {
@@ -257,7 +259,7 @@ proptest! {
 
     #[test]
     fn a_pass_that_follows_others_says_what_a_new_scheduler_says_that_remembers_nothing(
-        case in prop_oneof![a_case(false), a_case(true), a_crowd(), a_crowd()]
+        case in prop_oneof![a_case(false), a_case(true), a_crowd(), a_crowd(), a_shared_case(false), a_shared_case(true)]
     ) {
         let mut world = case.world();
         world.scheduler = world.scheduler.that_expects_nothing();

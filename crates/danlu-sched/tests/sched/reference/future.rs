@@ -2,6 +2,7 @@
 
 use danlu_core::Job;
 use danlu_sched::{Part, Shape};
+use danlu_types::{ForeignHold, Node};
 use jiff::{SignedDuration, Timestamp};
 
 use super::quota::{FirmUse, Use, narrowed};
@@ -46,6 +47,9 @@ impl Pass<'_> {
             events.push((hold.until, position, Event::End));
         }
         events.sort_unstable();
+        let holds = self.nodes.iter().flat_map(|node| &node.foreign);
+        let mut departures: Vec<Timestamp> = holds.filter_map(|hold| self.foreign_end(hold)).collect();
+        departures.sort_unstable();
         loop {
             then.collect();
             let shape = then.within_quota(job, &Shape::of(&job.spec));
@@ -57,6 +61,16 @@ impl Pass<'_> {
                 let mut firm = self.firm_at(at);
                 firm.push((job.id, own));
                 return Some((at, parts, std::array::from_fn(spare), firm));
+            }
+            let end = ends.first().map(|(end, _)| *end);
+            if let Some(&next) = departures.first()
+                && end.is_none_or(|end| next < end)
+                && events.first().is_none_or(|(event, _, _)| next <= *event)
+            {
+                departures.retain(|departure| *departure != next);
+                at = at.max(next);
+                then.others_left = Some(next);
+                continue;
             }
             match (events.first().copied(), ends.first().copied()) {
                 (Some((next, position, event)), end) if end.is_none_or(|(end, _)| next < end) => {
@@ -99,18 +113,39 @@ impl Pass<'_> {
 
     /// A job that outlives its estimate is given as long again.
     pub(super) fn expected_end(&self, job: &Job) -> Timestamp {
-        let ahead = |from: Timestamp, mut span: SignedDuration| {
-            span = span.max(SignedDuration::from_secs(1));
-            while from + span <= self.now {
-                span *= 2;
-            }
-            from + span
-        };
+        let ahead = |from, span| self.ahead(from, span);
         let attempt = job.active().unwrap();
         let end = ahead(attempt.placed_at, estimate(job));
         let limit = job.spec.max_time.map(|limit| attempt.placed_at + duration(limit));
         let stop = attempt.stop.as_ref().map(|stop| ahead(stop.since, duration(stop.grace)));
         stop.into_iter().chain(limit.filter(|limit| *limit > self.now)).fold(end, Timestamp::min)
+    }
+}
+
+impl Pass<'_> {
+    /// Without what those of others held that have ended.
+    pub(super) fn nodes_then(&self) -> Vec<Node> {
+        let mut nodes = self.nodes.to_vec();
+        let is_here =
+            |hold: &ForeignHold| self.foreign_end(hold).is_none_or(|end| Some(end) > self.others_left);
+        for node in &mut nodes {
+            node.foreign.retain(is_here);
+        }
+        nodes
+    }
+
+    /// When a job of somebody else's should end, if it has a limit.
+    fn foreign_end(&self, hold: &ForeignHold) -> Option<Timestamp> {
+        let until = hold.until?;
+        Some(if until > self.now { until } else { self.ahead(until, SignedDuration::ZERO) })
+    }
+
+    fn ahead(&self, from: Timestamp, span: SignedDuration) -> Timestamp {
+        let mut span = span.max(SignedDuration::from_secs(1));
+        while from + span <= self.now {
+            span *= 2;
+        }
+        from + span
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn reference_plan(
         jobs,
         now,
         gone: BTreeSet::new(),
+        others_left: None,
         holds: Vec::new(),
         lifted: BTreeSet::new(),
         victims: BTreeSet::new(),
@@ -69,6 +70,8 @@ struct Pass<'a> {
     now: Timestamp,
     /// Running jobs that are taken to have ended.
     gone: BTreeSet<JobId>,
+    /// By when those of others are taken to have ended that should have.
+    others_left: Option<Timestamp>,
     /// What starts now, what others are stopped for, and what is kept for heads, in the order in which it came up.
     holds: Vec<Hold>,
     /// Heads that keep nothing for the moment.
@@ -304,7 +307,7 @@ impl<'a> Pass<'a> {
 
     /// What is left of the nodes by those who hold, and will hold, something of them.
     fn fleet(&self) -> Fleet {
-        let mut fleet = Fleet::new(self.nodes);
+        let mut fleet = Fleet::new(&self.nodes_then());
         fleet.expect_nothing();
         for (job, parts) in self.running() {
             if !self.gone.contains(&job.id) {

@@ -21,6 +21,42 @@ fn backfill_keeps_a_start_time_and_lets_those_pass_who_do_not_delay_it() {
 }
 
 #[test]
+fn backfill_counts_on_the_ends_of_jobs_that_are_none_of_ours() {
+    assert_transcript!(
+        "
+        node a 8 nvidia:A100
+        foreign a 6 until 2h
+        job 1 devices nvidia:8 max-time 1h
+        # Ends before theirs does.
+        job 2 devices nvidia:1 max-time 1h
+        # Would still run then.
+        job 3 devices nvidia:1 max-time 4h
+        plan
+        when 1
+        end 2 at 1h
+        # One that outlives its time is given as long again.
+        plan at 2h30m
+        gone a
+        plan at 2h30m
+        "
+    );
+}
+
+#[test]
+fn nobody_waits_for_jobs_of_others_that_have_no_limit() {
+    assert_transcript!(
+        "
+        node a 8 nvidia:A100
+        foreign a 6
+        job 1 devices nvidia:8 max-time 1h
+        job 2 devices nvidia:1 max-time 4h
+        plan
+        when 1
+        "
+    );
+}
+
+#[test]
 fn backfill_lets_long_jobs_use_what_the_head_does_not_need() {
     assert_transcript!(
         "

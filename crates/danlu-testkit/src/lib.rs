@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Long enough for the busiest machine; only a broken build waits for it.
-pub const DEADLINE: Duration = Duration::from_mins(1);
+pub const DEADLINE: Duration = Duration::from_mins(3);
 
 /// Asks again and again until there is an answer.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, ask: impl FnMut() -> F) -> T {

@@ -21,7 +21,7 @@ use super::program::{Place, Program};
 use crate::{Engine, Seen, Which};
 
 /// How long anything may take on a busy machine before a test gives up on it.
-const DEADLINE: Duration = Duration::from_mins(1);
+const DEADLINE: Duration = Duration::from_mins(3);
 /// Where a cluster's nodes count their Ascend devices from.
 const FIRST_ASCEND: u32 = 8;
 

@@ -23,7 +23,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// Nothing here takes this long; what does is broken.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Built by cargo together with the tests: two folders up from the test program.
 pub(crate) fn launcher_program() -> PathBuf {

@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::CourierError;
 use crate::insist::{Refusal, insist, insist_if_there};
+use crate::leftovers::{self, keep};
 use crate::way::Way;
 
 /// How often code that does not match its digest is fetched again.
@@ -27,6 +28,8 @@ pub(crate) struct Baggage {
     pub(crate) folder: PathBuf,
     pub(crate) launch: LaunchFile,
     pub(crate) order: Order,
+    /// Keep the folder, and the program that sessions join by.
+    _kept: [Option<File>; 2],
 }
 
 /// What could not be brought; nothing where nobody waits for it any more.
@@ -62,7 +65,10 @@ impl Baggage {
         let folder = courier_folder(&way.work, &order.name, worker);
         let failed = |source| CourierError::Folder { path: folder.clone(), source };
         let (launch, order) = lay_down(way, &folder, launch, order, &details, secrets).map_err(failed)?;
-        let baggage = Baggage { folder, launch, order };
+        let program = std::env::current_exe();
+        let kept = [keep(&folder).ok(), program.and_then(|program| keep(&program)).ok()];
+        leftovers::clear(&way.work);
+        let baggage = Baggage { folder, launch, order, _kept: kept };
         baggage.bring_code(way).await?;
         Ok(baggage)
     }

@@ -15,6 +15,7 @@ mod baggage;
 mod carry;
 mod error;
 mod insist;
+mod leftovers;
 mod mirror;
 mod news;
 mod note;

@@ -1,9 +1,11 @@
 //! A Slurm cluster on this machine, for the tests of one process: munge, a controller and some nodes, each with eight
 //! GPUs and sixteen NPUs that are only names. Gone with the process.
 
+mod configuration;
+
+use std::cmp::Reverse;
 use std::fmt::Write;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::TcpListener;
+use std::iter::successors;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -14,6 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::Pid;
 
+use self::configuration::{gres_conf, slurm_conf};
 use crate::{alive, processes_of, skip};
 
 /// Starts everything, and ends it when its input does: however we end, the kernel closes that.
@@ -153,11 +156,13 @@ impl SlurmRig {
     }
 
     /// Power off: the daemon, those who watch over steps, and whatever they started. All stand still before the first is killed,
-    /// as a machine without power has no last words: one half of an `srun` that outlives the other has Slurm kill the step.
+    /// as a machine without power has no last words: an `srun` that outlives another process has Slurm kill its step. Children
+    /// go first, for the kernel wakes those that stand still when whoever they answer to is gone.
     pub fn lose_node(&self, node: &str) {
         self.kill_node_daemon(node);
         let send = |signal| {
-            let found = self.processes_on(node);
+            let mut found = self.processes_on(node);
+            found.sort_by_cached_key(|pid| Reverse(successors(Some(*pid), |pid| parent_of(*pid)).count()));
             for pid in &found {
                 let _ = kill(Pid::from_raw(*pid), signal);
             }
@@ -307,93 +312,4 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(PAUSE);
     }
-}
-
-fn gres_conf(folder: &Path) -> String {
-    let dev = folder.join("dev");
-    let dev = dev.display();
-    format!(
-        "NodeName=n[1-{}] Name=gpu Type=a100 File={dev}/gpu[0-{}]\nNodeName=n[1-{}] Name=npu Type=910b File={dev}/npu[0-{}]\n",
-        SlurmRig::NODES,
-        SlurmRig::GPUS - 1,
-        SlurmRig::NODES,
-        SlurmRig::NPUS - 1,
-    )
-}
-
-/// Ports that nothing listens on, and that the kernel gives to nobody who asks for any port: it would be somebody's by the
-/// time that the daemons are up, on a busy machine.
-fn free_ports(count: usize) -> Vec<u16> {
-    const PORTS: std::ops::Range<u16> = 12_000..32_000;
-    let first = usize::try_from(RandomState::new().build_hasher().finish() % PORTS.len() as u64).unwrap_or(0);
-    // All held at once, so that no two are the same.
-    let candidates = PORTS.cycle().skip(first).take(PORTS.len());
-    let held =
-        candidates.filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok().map(|held| (port, held)));
-    let held: Vec<(u16, TcpListener)> = held.take(count).collect();
-    assert_eq!(held.len(), count, "there are free ports");
-    held.into_iter().map(|(port, _)| port).collect()
-}
-
-fn slurm_conf(folder: &Path, timeout: Duration) -> String {
-    let host = nix::unistd::gethostname().expect("a machine has a name").to_string_lossy().into_owned();
-    let host = host.split('.').next().unwrap_or_default();
-    let (rig, missed) = (folder.display(), timeout.as_secs());
-    let mut ports = free_ports(1 + SlurmRig::NODES as usize).into_iter();
-    let controller = ports.next().unwrap_or_default();
-    let mut text = format!(
-        "ClusterName=danlu\n\
-         SlurmctldHost={host}(127.0.0.1)\n\
-         SlurmctldPort={controller}\n\
-         # Loopback only.\n\
-         CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n\
-         SlurmUser=root\n\
-         SlurmdUser=root\n\
-         AuthType=auth/munge\n\
-         AuthInfo=socket={rig}/run/munge.socket\n\
-         CredType=cred/munge\n\
-         SlurmctldPidFile={rig}/run/slurmctld.pid\n\
-         SlurmdPidFile={rig}/run/slurmd-%n.pid\n\
-         SlurmctldLogFile={rig}/log/slurmctld.log\n\
-         SlurmdLogFile={rig}/log/slurmd-%n.log\n\
-         StateSaveLocation={rig}/state\n\
-         SlurmdSpoolDir={rig}/spool/%n\n\
-         ReturnToService=2\n\
-         MailProg=/bin/true\n\
-         ProctrackType=proctrack/linuxproc\n\
-         TaskPlugin=task/none\n\
-         JobAcctGatherType=jobacct_gather/none\n\
-         AccountingStorageType=accounting_storage/none\n\
-         JobCompType=jobcomp/none\n\
-         MpiDefault=none\n\
-         SwitchType=switch/none\n\
-         SelectType=select/cons_tres\n\
-         SelectTypeParameters=CR_CPU_Memory\n\
-         SchedulerType=sched/backfill\n\
-         SchedulerParameters=default_queue_depth=2000,sched_min_interval=0,batch_sched_delay=0,sched_max_job_start=0,bf_continue,bf_interval=5\n\
-         GresTypes=gpu,npu\n\
-         # Nodes claim more than the machine has.\n\
-         SlurmdParameters=config_overrides\n\
-         MinJobAge=30\n\
-         MessageTimeout=60\n\
-         SlurmctldTimeout=300\n\
-         SlurmdTimeout={missed}\n\
-         InactiveLimit=0\n\
-         KillWait=2\n\
-         SlurmctldDebug=error\n\
-         SlurmdDebug=error\n"
-    );
-    let (gpus, npus) = (SlurmRig::GPUS, SlurmRig::NPUS);
-    for (node, port) in SlurmRig::nodes().zip(ports) {
-        let _ = writeln!(
-            text,
-            "NodeName={node} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=512000 Gres=gpu:a100:{gpus},npu:910b:{npus} State=UNKNOWN"
-        );
-    }
-    let nodes = SlurmRig::NODES;
-    let _ = writeln!(
-        text,
-        "PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP DefMemPerCPU=100"
-    );
-    text
 }

@@ -275,3 +275,25 @@ async fn of_forty_jobs_those_on_a_drained_node_run_on_and_none_comes_after() {
         assert!(!here.contains(&job.id) || job.attempts.len() == 1, "{told}");
     }
 }
+
+/// Whoever kills all that a step has started kills ranks and launchers alike, in no particular order: what ranks died of is
+/// then not what the job failed of.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_slurm_kills_is_not_the_programs_fault() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let forty = Forty::begin(&rig).await;
+    let jobs = forty.views().await;
+    let gangs = jobs.iter().filter(|job| job.state == JobState::Running && job.spec.workers > 1);
+    for gang in gangs {
+        let submitted = forty.server.data().join(format!("runs/{}/1.slurm.0/submitted", gang.id));
+        let number = std::fs::read_to_string(submitted).unwrap();
+        rig.ask("scancel", &["--signal=KILL", &format!("{}.0", number.trim())]);
+        let job = eventually("the attempt to end", || async {
+            let job = forty.server.job(gang.id).await;
+            job.attempts[0].ended_at.is_some().then_some(job)
+        })
+        .await;
+        assert_eq!(job.attempts[0].reason.code, "launcher_lost", "{job:#?}");
+    }
+    forty.end().await;
+}

@@ -134,11 +134,12 @@ impl Worker<'_> {
 
     async fn reap(&mut self, course: &mut Course, pids: &[i32]) -> bool {
         let census = self.children.reap();
-        let was_told = |(_, exit): &(i32, Exit)| *exit == Exit::Signal(Signal::SIGTERM as i32);
-        // A cluster's scheduler ends all processes at once; ranks that die before we have heard of it did not fail.
+        let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| Exit::Signal(signal as i32));
+        // A cluster's scheduler ends all processes at once; ranks that die before we have heard of it did not fail. Of a
+        // kill we do not hear: we are gone before we could say anything, and the cluster is asked why.
         if self.confinement == Confinement::Theirs
             && course.why().is_none()
-            && census.ended.iter().any(was_told)
+            && census.ended.iter().any(|(_, exit)| ends.contains(exit))
             && self.signals.is_told_within(TOGETHER).await
         {
             let grace = self.order().unwrap_or(self.launch.grace.to_duration());

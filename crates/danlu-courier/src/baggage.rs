@@ -28,7 +28,7 @@ pub(crate) struct Baggage {
     pub(crate) folder: PathBuf,
     pub(crate) launch: LaunchFile,
     pub(crate) order: Order,
-    /// Keep the folder, and the program that sessions join by.
+    /// Keep the folder, and the program that sessions join by, where that was fetched.
     _kept: [Option<File>; 2],
 }
 
@@ -65,8 +65,9 @@ impl Baggage {
         let folder = courier_folder(&way.work, &order.name, worker);
         let failed = |source| CourierError::Folder { path: folder.clone(), source };
         let (launch, order) = lay_down(way, &folder, launch, order, &details, secrets).map_err(failed)?;
-        let program = std::env::current_exe();
-        let kept = [keep(&folder).ok(), program.and_then(|program| keep(&program)).ok()];
+        // One that was not fetched is not ours to remove, and may lie on a network disk, where locks are slow or none.
+        let fetched = std::env::current_exe().ok().filter(|program| program.starts_with(&way.work));
+        let kept = [keep(&folder).ok(), fetched.and_then(|program| keep(&program).ok())];
         leftovers::clear(&way.work);
         let baggage = Baggage { folder, launch, order, _kept: kept };
         baggage.bring_code(way).await?;

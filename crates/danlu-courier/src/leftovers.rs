@@ -28,7 +28,10 @@ pub(crate) fn clear(work: &Path) {
             continue;
         }
         if is_file(&entry) {
-            remove_if_left_over(&entry.path());
+            // A job that runs on may still have something to say.
+            if !entry.path().with_extension("").exists() {
+                remove_if_left_over(&entry.path());
+            }
         } else if is_folder(&entry) {
             let workers = entries(&entry.path()).filter(is_folder).map(|worker| worker.path());
             if workers.filter(|worker| remove_if_left_over(worker)).count() > 0 {
@@ -108,7 +111,7 @@ mod tests {
         let (long, short) = (KEPT + Duration::from_mins(1), KEPT / 2);
         let gone = [
             folder_of_a_worker(work, OLD, long),
-            file(work.join(format!("{OLD}.log")), long),
+            file(work.join("danlu-6.1-0-00000000000000ab.log"), long),
             file(work.join("bin/danlu-0a"), long),
         ];
         let held = folder_of_a_worker(work, "danlu-8.1-0-00000000000000ab", long);
@@ -117,6 +120,7 @@ mod tests {
         let written = folder_of_a_worker(work, "danlu-9.1-0-00000000000000ab", long);
         age(&written.join("run/launch.json"), short);
         let stays = [
+            file(work.join("danlu-8.1-0-00000000000000ab.log"), long),
             held,
             program,
             written,

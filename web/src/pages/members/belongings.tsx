@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { useAdmission, useDisinvite, useInvite, useSecretDelete, useSecretSet } from "../../api/changes";
 import { applicants, invitations, secrets } from "../../api/queries";
 import { paths } from "../../app/paths";
+import { Failure } from "../../ui/answer";
 import { Collection, Once } from "../../ui/collection";
 import { Button, TextField } from "../../ui/controls";
 import { When } from "../../ui/when";
@@ -15,45 +16,48 @@ export function Applicants({ workspace }: { workspace: string }) {
   const list = useQuery(applicants(workspace));
   const decide = useAdmission();
   return (
-    <Collection
-      title={t("applicants.title")}
-      narrow
-      list={list}
-      rowKey={(one) => one.account}
-      empty={t("applicants.none")}
-      columns={[
-        { key: "account", title: t("admin.account"), render: (one) => one.account },
-        { key: "email", title: t("signIn.email"), render: (one) => one.email },
-        {
-          key: "since",
-          title: t("profile.since"),
-          width: 150,
-          render: (one) => <When at={one.created_at} />,
-        },
-        {
-          key: "admit",
-          title: <span className="visually-hidden">{t("applicants.admit")}</span>,
-          width: 110,
-          render: (one) => (
-            <Button
-              small
-              kind="primary"
-              busy={decide.isPending}
-              label={`${t("applicants.admit")} ${one.account}`}
-              onClick={() => decide.mutate({ workspace, account: one.account, isLetIn: true })}
-            >
-              {t("applicants.admit")}
-            </Button>
-          ),
-        },
-      ]}
-      remove={{
-        action: t("applicants.turnAway"),
-        title: (one) => t("applicants.turnAwayTitle", { name: one.account }),
-        text: t("applicants.turnAwayText"),
-        onRemove: (one) => decide.mutateAsync({ workspace, account: one.account, isLetIn: false }),
-      }}
-    />
+    <>
+      {decide.error ? <Failure error={decide.error} /> : null}
+      <Collection
+        title={t("applicants.title")}
+        narrow
+        list={list}
+        rowKey={(one) => one.account}
+        empty={t("applicants.none")}
+        columns={[
+          { key: "account", title: t("admin.account"), render: (one) => one.account },
+          { key: "email", title: t("signIn.email"), render: (one) => one.email },
+          {
+            key: "since",
+            title: t("profile.since"),
+            width: 150,
+            render: (one) => <When at={one.created_at} />,
+          },
+          {
+            key: "admit",
+            title: <span className="visually-hidden">{t("applicants.admit")}</span>,
+            width: 110,
+            render: (one) => (
+              <Button
+                small
+                kind="primary"
+                busy={decide.isPending}
+                label={`${t("applicants.admit")} ${one.account}`}
+                onClick={() => decide.mutate({ workspace, account: one.account, isLetIn: true })}
+              >
+                {t("applicants.admit")}
+              </Button>
+            ),
+          },
+        ]}
+        remove={{
+          action: t("applicants.turnAway"),
+          title: (one) => t("applicants.turnAwayTitle", { name: one.account }),
+          text: t("applicants.turnAwayText"),
+          onRemove: (one) => decide.mutateAsync({ workspace, account: one.account, isLetIn: false }),
+        }}
+      />
+    </>
   );
 }
 

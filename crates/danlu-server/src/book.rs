@@ -98,6 +98,17 @@ impl Pages {
         }
     }
 
+    /// Files a job as it was found to be, whatever was filed and taken for it before.
+    pub(crate) fn replace(&mut self, job: Arc<Job>) {
+        self.cluster.give_back(job.id);
+        self.active.remove(&job.id);
+        if let Some(attempt) = job.active() {
+            let grants: Vec<Grant> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
+            self.cluster.adopt(job.id, &grants);
+        }
+        self.file(job);
+    }
+
     /// Has the scheduler look at a job again, which is not as it thought.
     pub(crate) fn mention(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get(&id) {

@@ -1,24 +1,33 @@
 //! The one writer: every change of a job goes through here, is decided by the core, made durable, and then shown.
 //!
 //! Changes that arrive while a commit is under way wait for it and then share the next one, so a thousand clients cost a
-//! few commits. A change is answered only when it is durable. If the store fails, nothing has happened: the book still
-//! shows the old state, and whoever asked is told to try again.
+//! few commits. Nothing is answered before what it follows from is durable ([`draft`]). If the store fails, nothing has
+//! happened: the book still shows the old state, and whoever asked is told to try again.
 
-use std::collections::HashMap;
+mod draft;
+#[cfg(test)]
+mod model;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use danlu_core::transition::submission_record;
-use danlu_core::{Event, Grant, Job, Record, Refusal, Step, apply};
-use danlu_store::{Batch, Committed, Insert, Store, StoreError, Update};
+use danlu_core::{Event, Grant, Job, Refusal};
+use danlu_store::{Insert, Store, StoreError};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::book::Book;
 use crate::wake::Wake;
+use draft::{Draft, Settled};
 
 /// More changes than this wait for the next commit, which bounds how long the first of them waits.
 const MOST_PER_COMMIT: usize = 1024;
+
+/// How soon the store is asked for what it may have written.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What became of a wish.
 #[derive(Debug, Clone)]
@@ -72,7 +81,7 @@ impl Ledger {
     /// Starts the writer. It ends when the last handle is dropped.
     pub(crate) fn spawn(store: Arc<dyn Store>, book: Arc<Book>, wake: Arc<Wake>, last_id: JobId) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        tokio::spawn(Writer { store, book, wake, last_id }.run(inbox));
+        tokio::spawn(Writer { store, book, wake, last_id, doubtful: BTreeSet::new() }.run(inbox));
         Ledger { commands }
     }
 
@@ -134,61 +143,23 @@ struct Writer {
     book: Arc<Book>,
     wake: Arc<Wake>,
     last_id: JobId,
-}
-
-/// A batch in the making: the newest value of each job that it changes.
-#[derive(Default)]
-struct Draft {
-    inserts: Vec<(Insert, Reply)>,
-    updates: HashMap<JobId, Changed>,
-    /// Devices taken for placements of this batch, to be given back if it fails.
-    taken: Vec<JobId>,
-}
-
-struct Changed {
-    update: Update,
-    replies: Vec<(Reply, Answer)>,
-}
-
-impl Draft {
-    fn is_empty(&self) -> bool {
-        self.inserts.is_empty() && self.updates.is_empty()
-    }
-
-    /// Each change by itself.
-    fn split(self) -> Vec<Draft> {
-        let inserts =
-            self.inserts.into_iter().map(|insert| Draft { inserts: vec![insert], ..Draft::default() });
-        let updates = self.updates.into_iter().map(|(id, changed)| Draft {
-            updates: HashMap::from([(id, changed)]),
-            taken: self.taken.iter().copied().filter(|taken| *taken == id).collect(),
-            ..Draft::default()
-        });
-        inserts.chain(updates).collect()
-    }
-
-    fn note(&mut self, before: &Job, next: Job, records: Vec<Record>, at: Timestamp, reply: Reply) {
-        let done = Answer::Done(Arc::new(next.clone()));
-        let changed = self.updates.entry(next.id).or_insert_with(|| Changed {
-            update: Update {
-                job: before.clone(),
-                seen_generation: before.generation,
-                at,
-                records: Vec::new(),
-            },
-            replies: Vec::new(),
-        });
-        changed.update.job = next;
-        changed.update.at = at;
-        changed.update.records.extend(records);
-        changed.replies.push((reply, done));
-    }
+    /// Jobs that may be otherwise in the store than in the book, until the store can be asked.
+    doubtful: BTreeSet<JobId>,
 }
 
 impl Writer {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         let mut commands = Vec::new();
-        while inbox.recv_many(&mut commands, MOST_PER_COMMIT).await > 0 {
+        loop {
+            tokio::select! {
+                received = inbox.recv_many(&mut commands, MOST_PER_COMMIT) => {
+                    if received == 0 {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep(ASK_AGAIN), if !self.doubtful.is_empty() => {}
+            }
+            self.resolve_doubts().await;
             let mut draft = Draft::default();
             for command in commands.drain(..) {
                 match command {
@@ -196,7 +167,10 @@ impl Writer {
                         self.on_submit(&mut draft, *submission, at, reply);
                     }
                     Command::Apply { id, event, at, reply } => {
-                        self.on_event(&mut draft, id, event, at, reply);
+                        // A plan is checked against the newest state before it is committed: devices are taken here, or
+                        // not at all.
+                        let take = |grants: &[Grant]| self.book.write().cluster.take(id, grants).is_ok();
+                        draft.apply(id, self.book.job(id), event, at, reply, take);
                     }
                 }
             }
@@ -204,7 +178,7 @@ impl Writer {
         }
     }
 
-    fn on_submit(&mut self, draft: &mut Draft, submission: Submission, at: Timestamp, reply: Reply) {
+    fn on_submit(&mut self, draft: &mut Draft<Reply>, submission: Submission, at: Timestamp, reply: Reply) {
         let Submission { spec, owner, key, approval } = submission;
         self.last_id = JobId(self.last_id.0 + 1);
         let mut job = Job::submitted(self.last_id, owner, Arc::new(spec), at);
@@ -212,121 +186,79 @@ impl Writer {
             job = job.waiting_for_approval(why);
         }
         let records = vec![submission_record(&job)];
-        draft.inserts.push((Insert { job, submission_key: key, at, records }, reply));
+        draft.insert(Insert { job, submission_key: key, at, records }, reply);
     }
 
-    fn on_event(&self, draft: &mut Draft, id: JobId, event: Event, at: Timestamp, reply: Reply) {
-        let known = draft.updates.get(&id).map(|changed| Arc::new(changed.update.job.clone()));
-        let Some(job) = known.or_else(|| self.book.job(id)) else {
-            answer(reply, Answer::NoSuchJob);
-            return;
-        };
-        let grants = match &event {
-            Event::Place { grants } => Some(grants.clone()),
-            _ => None,
-        };
-        match apply(&job, event, at) {
-            Step::Ignore => answer(reply, Answer::Unchanged(job)),
-            Step::Refuse(refusal) => answer(reply, Answer::Refused(refusal)),
-            Step::Next { job: next, records } => {
-                if let Some(grants) = grants
-                    && !self.take(draft, id, &grants)
-                {
-                    answer(reply, Answer::Overbooked);
-                    return;
+    /// Reads what was written after all, though the store could not say so.
+    async fn resolve_doubts(&mut self) {
+        for id in std::mem::take(&mut self.doubtful) {
+            match self.store.job_fetch(id).await {
+                Ok(Some(job)) if self.book.job(id).is_none_or(|known| known.generation < job.generation) => {
+                    tracing::info!(job.id = %id, "a change of job {id} was written after all");
+                    self.take_over(Arc::new(job));
                 }
-                draft.note(&job, *next, records, at, reply);
+                Ok(_) => {}
+                Err(_) => drop(self.doubtful.insert(id)),
             }
         }
     }
 
-    /// A plan is checked against the newest state before it is committed: devices are taken here, or not at all.
-    fn take(&self, draft: &mut Draft, id: JobId, grants: &[Grant]) -> bool {
-        let taken = self.book.write().cluster.take(id, grants).is_ok();
-        if taken {
-            draft.taken.push(id);
-        }
-        taken
+    /// Takes a job as the store has it, whatever the book said.
+    fn take_over(&self, job: Arc<Job>) {
+        self.book.write().replace(job.clone());
+        self.wake.jobs_changed(&[job]);
     }
 
-    async fn commit(&self, draft: Draft) {
-        if draft.is_empty() {
-            return;
-        }
-        let batch = Batch {
-            inserts: draft.inserts.iter().map(|(insert, _)| insert.clone()).collect(),
-            updates: draft.updates.values().map(|changed| changed.update.clone()).collect(),
-        };
-        match self.store.commit(batch).await {
-            Ok(committed) => self.on_commit(draft, committed).await,
+    async fn commit(&mut self, draft: Draft<Reply>) {
+        match self.store.commit(draft.batch()).await {
+            Ok(committed) => self.settle(draft.committed(&committed)).await,
             // One change that the database will never take must not keep the others from being written.
-            Err(StoreError::Refused { .. }) if draft.inserts.len() + draft.updates.len() > 1 => {
+            Err(StoreError::Refused { .. }) if draft.len() > 1 => {
                 for alone in draft.split() {
-                    Box::pin(self.commit(alone)).await;
+                    match self.store.commit(alone.batch()).await {
+                        Ok(committed) => self.settle(alone.committed(&committed)).await,
+                        Err(error) => self.on_failed_commit(alone, error).await,
+                    }
                 }
             }
-            Err(error) => self.on_failed_commit(draft, Arc::new(error)),
+            Err(error) => self.on_failed_commit(draft, error).await,
         }
     }
 
-    async fn on_commit(&self, draft: Draft, committed: Committed) {
-        let mut changed_jobs = Vec::new();
-        let mut answers = Vec::new();
-        for (insert, reply) in draft.inserts {
-            let duplicate = committed.duplicates.iter().find(|(unused, _)| *unused == insert.job.id);
-            if let Some((_, existing)) = duplicate {
-                answers.push((reply, Ok(Answer::SubmittedBefore(*existing))));
-            } else {
-                let job = Arc::new(insert.job);
-                answers.push((reply, Ok(Answer::Done(job.clone()))));
-                changed_jobs.push(job);
-            }
-        }
-        for (id, changed) in draft.updates {
-            let stale = committed.stale.contains(&id);
-            for (reply, done) in changed.replies {
-                answers.push((reply, if stale { Err(LedgerError::Stale) } else { Ok(done) }));
-            }
-            if stale {
-                tracing::warn!(job.id = %id, "job {id} was changed by another server; reloading it");
-                changed_jobs.extend(self.store.job_fetch(id).await.ok().flatten().map(Arc::new));
-            } else {
-                changed_jobs.push(Arc::new(changed.update.job));
-            }
-        }
+    async fn on_failed_commit(&mut self, draft: Draft<Reply>, error: StoreError) {
+        tracing::error!(
+            error = %crate::error_chain(&error),
+            "could not write {} changes to the store; they will be tried again",
+            draft.len()
+        );
+        self.settle(draft.failed(&Arc::new(error))).await;
+    }
+
+    /// Shows what has become durable, then tells whoever asked.
+    async fn settle(&mut self, settled: Settled<Reply>) {
+        let Settled { answers, changed, stale, give_back, doubtful } = settled;
         {
             let mut pages = self.book.write();
-            for job in &changed_jobs {
+            for id in give_back {
+                pages.cluster.give_back(id);
+            }
+            for job in &changed {
                 pages.file(job.clone());
+            }
+        }
+        self.doubtful.extend(doubtful);
+        for id in stale {
+            tracing::warn!(job.id = %id, "job {id} is not as it was in the store; reading it again");
+            match self.store.job_fetch(id).await {
+                Ok(Some(job)) => self.take_over(Arc::new(job)),
+                Ok(None) => {}
+                Err(_) => drop(self.doubtful.insert(id)),
             }
         }
         for (reply, result) in answers {
             // Whoever asked may have gone away; the change stands.
             let _ = reply.send(result);
         }
-        self.wake.jobs_changed(&changed_jobs);
+        self.wake.jobs_changed(&changed);
     }
-
-    fn on_failed_commit(&self, draft: Draft, error: Arc<StoreError>) {
-        tracing::error!(
-            error = %crate::error_chain(&*error),
-            "could not write {} changes to the store; they will be tried again",
-            draft.inserts.len() + draft.updates.len()
-        );
-        {
-            let mut pages = self.book.write();
-            for id in draft.taken {
-                pages.cluster.give_back(id);
-            }
-        }
-        let replies = draft.inserts.into_iter().map(|(_, reply)| reply);
-        let more = draft.updates.into_values().flat_map(|changed| changed.replies).map(|(reply, _)| reply);
-        for reply in replies.chain(more) {
-            let _ = reply.send(Err(LedgerError::Store(error.clone())));
-        }
-    }
-}
-
-fn answer(reply: Reply, answer: Answer) {
-    let _ = reply.send(Ok(answer));
 }

@@ -41,6 +41,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What nothing can be done about but to try again, in the words of whoever stands before a store.
+    pub fn unavailable(doing: &'static str, error: std::io::Error) -> Self {
+        StoreError::Unavailable { doing, source: sqlx::Error::Io(error) }
+    }
+
     pub(crate) fn of(doing: &'static str, source: sqlx::Error) -> Self {
         let is_final = match &source {
             sqlx::Error::Encode(_) => true,

@@ -8,7 +8,7 @@ mod act;
 mod elsewhere;
 #[cfg(test)]
 mod faults;
-mod observe;
+pub(crate) mod observe;
 mod retain;
 mod schedule;
 

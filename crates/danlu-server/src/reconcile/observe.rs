@@ -2,22 +2,24 @@
 //!
 //! Also reaps: a worker whose end is durable is released, and one that no live attempt knows is ended first.
 
+use std::collections::HashSet;
+
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::StopOrder;
-use danlu_core::{Event, WorkerState};
+use danlu_core::{Event, Job, WorkerState};
 use danlu_engine::{Observation, Seen, Which};
 use danlu_types::{JobId, Span, WorkerId};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
-use crate::ledger::Answer;
+use crate::ledger::{Answer, LedgerError};
 
 const SAVED_ENOUGH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What is to be done about one observation.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Nothing,
     Tell(Vec<(Event, Timestamp)>),
     /// Its end is known: let go of what it held outside its folder.
@@ -27,13 +29,15 @@ enum Verdict {
 }
 
 pub(crate) async fn reconcile_some(app: &App, workers: &[WorkerId]) {
+    let running: HashSet<WorkerId> = workers.iter().copied().filter(|worker| runs(app, *worker)).collect();
     match app.engine.observe(Which::These(workers)).await {
-        Ok(observations) => reconcile(app, observations).await,
+        Ok(observations) => reconcile(app, without_old_news(observations, &running)).await,
         Err(error) => tracing::warn!("could not look at workers: {}", crate::error_chain(&error)),
     }
 }
 
 pub(crate) async fn reconcile_all(app: &App) {
+    let running = running(app);
     let mut observations = match app.engine.observe(Which::All).await {
         Ok(observations) => observations,
         Err(error) => {
@@ -41,27 +45,44 @@ pub(crate) async fn reconcile_all(app: &App) {
             return;
         }
     };
-    observations.extend(missing(app, &observations));
-    reconcile(app, observations).await;
+    let seen: HashSet<WorkerId> = observations.iter().map(|observation| observation.worker).collect();
+    let missing = running.difference(&seen).map(|worker| Observation::new(*worker, Seen::Unknown));
+    observations.extend(missing);
+    reconcile(app, without_old_news(observations, &running)).await;
     app.reports.keep(|job| app.book.job(job).is_some_and(|job| job.active().is_some()));
 }
 
-/// Workers that run by the book and of which the engine knows nothing.
-fn missing(app: &App, observations: &[Observation]) -> Vec<Observation> {
-    let seen: std::collections::HashSet<WorkerId> =
-        observations.iter().map(|observation| observation.worker).collect();
+/// Without workers that the engine did not know, unless they ran by the book *before* it was asked: one that was launched
+/// and said so while the engine looked around is not lost.
+pub(crate) fn without_old_news(
+    mut observations: Vec<Observation>,
+    running_before: &HashSet<WorkerId>,
+) -> Vec<Observation> {
+    observations.retain(|seen| seen.seen != Seen::Unknown || running_before.contains(&seen.worker));
+    observations
+}
+
+/// The workers that run by the book.
+fn running(app: &App) -> HashSet<WorkerId> {
     let pages = app.book.read();
-    let mut missing = Vec::new();
+    let mut running = HashSet::new();
     for job in pages.active() {
         let Some(attempt) = job.active() else { continue };
         for (worker, index) in attempt.workers.iter().zip(0..) {
-            let id = job.worker_id(attempt.number, danlu_types::WorkerIndex(index));
-            if matches!(worker.state, WorkerState::Running { .. }) && !seen.contains(&id) {
-                missing.push(Observation::new(id, Seen::Unknown));
+            if matches!(worker.state, WorkerState::Running { .. }) {
+                running.insert(job.worker_id(attempt.number, danlu_types::WorkerIndex(index)));
             }
         }
     }
-    missing
+    running
+}
+
+fn runs(app: &App, worker: WorkerId) -> bool {
+    let job = app.book.job(worker.job);
+    let attempt = job.as_ref().and_then(|job| job.active()).filter(|live| live.number == worker.attempt);
+    let state =
+        attempt.and_then(|live| live.workers.get(worker.worker.0 as usize)).map(|worker| &worker.state);
+    matches!(state, Some(WorkerState::Running { .. }))
 }
 
 async fn reconcile(app: &App, observations: Vec<Observation>) {
@@ -74,7 +95,7 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         }
         app.reports.remark(worker, observation.remark.clone());
         events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
-        match judge(app, &observation, Timestamp::now()) {
+        match judge(app.book.job(worker.job).as_deref(), &observation, Timestamp::now()) {
             Verdict::Nothing => {}
             Verdict::Tell(told) => {
                 if matches!(observation.seen, Seen::Ended { .. }) {
@@ -95,8 +116,11 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         app.take_out_worn_devices().await;
     }
     // Only what is durable may be forgotten by the engine.
-    let durable: Vec<WorkerId> =
-        release.into_iter().filter(|(_, index)| results[*index].is_ok()).map(|(worker, _)| worker).collect();
+    let durable: Vec<WorkerId> = release
+        .into_iter()
+        .filter(|(_, index)| is_durable(&results[*index]))
+        .map(|(worker, _)| worker)
+        .collect();
     futures::stream::iter(durable).for_each_concurrent(4, |worker| release_worker(app, worker)).await;
 }
 
@@ -111,10 +135,16 @@ fn moved(app: &App, observation: &Observation) -> Option<Event> {
     (!is_known).then(|| Event::WorkerMoved { attempt, worker, to: to.clone(), settled: true })
 }
 
-fn judge(app: &App, observation: &Observation, now: Timestamp) -> Verdict {
-    let WorkerId { job, attempt, worker } = observation.worker;
-    let job = app.book.job(job);
-    let live = job.as_ref().and_then(|job| job.active()).filter(|live| live.number == attempt);
+/// Whether the job's end of this worker is written down. Where the ledger had anything else to say, the next look finds what
+/// is to be done about the worker.
+pub(crate) fn is_durable(told: &Result<Answer, LedgerError>) -> bool {
+    matches!(told, Ok(Answer::Done(_) | Answer::Unchanged(_)))
+}
+
+/// `job` as it is durable, if it has not ended.
+pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp) -> Verdict {
+    let WorkerId { attempt, worker, .. } = observation.worker;
+    let live = job.and_then(Job::active).filter(|live| live.number == attempt);
     let Some(state) = live.and_then(|live| live.workers.get(worker.0 as usize)).map(|worker| &worker.state)
     else {
         return match observation.seen {

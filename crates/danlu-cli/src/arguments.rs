@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, adopt, authenticator, clone, completions, devices, each, events, exec, files, history, jobs, keys,
-    launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration, run, secrets,
-    show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
+    admin, adopt, authenticator, clone, completions, devices, doctor, each, events, exec, files, history,
+    jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration, run,
+    secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -132,6 +132,10 @@ pub(crate) enum Command {
     Keys(keys::Arguments),
     /// Runs accounts and workspaces, and reads what was done by whom
     Admin(admin::Arguments),
+    /// Checks whether the server can do all of its work, and what this machine lacks
+    ///
+    /// Exits with 1 if the server has a problem.
+    Doctor(doctor::Arguments),
     /// Prints the versions of this program and of the server
     Version(version::Arguments),
     /// Prints a completion script for a shell

@@ -6,6 +6,7 @@ pub(crate) mod authenticator;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod devices;
+pub(crate) mod doctor;
 pub(crate) mod each;
 pub(crate) mod events;
 pub(crate) mod exec;
@@ -97,6 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Events(arguments) => block_on(events::run(client()?, arguments)),
         Command::History(arguments) => block_on(history::run(client()?, arguments)),
         Command::Sim(arguments) => sim::run(arguments),
+        Command::Doctor(arguments) => block_on(doctor::run(client(), arguments)),
         Command::Version(arguments) => block_on(version::run(client(), arguments)),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Openapi => output::line(danlu_server::openapi_json()).map(|()| ExitCode::SUCCESS),

@@ -218,6 +218,12 @@ impl Client {
         self.probe("healthz").await
     }
 
+    /// What the server says of itself, ready or not.
+    pub async fn readiness_report(&self) -> Result<HealthView, ClientError> {
+        let request = self.http.get(format!("{}/readyz", self.address())).timeout(ANSWER_TIMEOUT);
+        read_json(request.send().await.map_err(|source| self.unreachable(source))?).await
+    }
+
     pub async fn readiness(&self) -> Result<HealthView, ClientError> {
         self.probe("readyz").await
     }

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use danlu_core::launch::ProcessIdentity;
@@ -19,6 +20,13 @@ pub fn identity(pid: i32) -> Option<ProcessIdentity> {
 
 pub fn is_alive(process: ProcessIdentity) -> bool {
     identity(process.pid) == Some(process)
+}
+
+/// Whether the process has this very file as its standard input; not if nobody may tell.
+pub fn has_as_standard_input(pid: i32, file: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    let opened = identity(Path::new(&format!("/proc/{pid}/fd/0")));
+    opened.is_some() && opened == identity(file)
 }
 
 /// Every live process that descends from `pid`, without `pid` itself.

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use danlu_core::launch::{LauncherStatus, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, STATUS_FILE};
 use danlu_types::WorkerId;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use serde::de::DeserializeOwned;
 
 /// A status with the most ranks there can be stays far below; more is not ours.
@@ -30,7 +32,8 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// Puts a file in place in one step: a reader sees the old one or the new one. Callers see to it that there is one
-/// writer at a time.
+/// writer at a time. A folder that stands in its place is put aside: programs of the job can make one, and must not keep an
+/// order from being written.
 pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = folder.join(format!(".{name}.draft"));
     let written = OpenOptions::new()
@@ -40,7 +43,13 @@ pub(crate) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()>
         .mode(0o600)
         .open(&draft)
         .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&draft, folder.join(name)));
+        .and_then(|()| match fs::rename(&draft, folder.join(name)) {
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                fs::rename(folder.join(name), folder.join(format!("{name}.in-the-way")))?;
+                fs::rename(&draft, folder.join(name))
+            }
+            done => done,
+        });
     if written.is_err() {
         // On a full disk the half that was written is in the way of others.
         let _ = fs::remove_file(&draft);
@@ -69,17 +78,30 @@ pub(crate) fn live_workers(layout: &RunLayout) -> io::Result<Vec<WorkerId>> {
     };
     let mut live = Vec::new();
     for entry in entries {
-        live.extend(entry?.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
+        let entry = entry?;
+        // A folder is nobody's marker, whatever its name.
+        if entry.file_type().is_ok_and(|kind| !kind.is_dir()) {
+            live.extend(entry.file_name().to_str().and_then(|name| name.parse::<WorkerId>().ok()));
+        }
     }
     live.sort_unstable();
     Ok(live)
 }
 
-/// Reads a small file; `None` where there is none.
+/// Reads a small file; `None` where there is none. A folder, a link or a pipe in its place is as good as none: programs of
+/// the job can put one there, and it is neither followed nor waited for.
 pub(crate) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) if file.metadata()?.is_file() => file,
+        Ok(_) => return Ok(None),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        // A link, and a socket.
+        Err(error)
+            if [Some(Errno::ELOOP as i32), Some(Errno::ENXIO as i32)].contains(&error.raw_os_error()) =>
+        {
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -147,8 +169,37 @@ mod tests {
     #[test]
     fn a_failed_replacement_leaves_no_draft() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("stop.json")).unwrap();
+        for name in ["stop.json", "stop.json.in-the-way"] {
+            fs::create_dir_all(folder.path().join(name).join("full")).unwrap();
+        }
         replace(folder.path(), "stop.json", b"[]").unwrap_err();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_file_is_neither_read_nor_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("status.jsonl");
+        fs::create_dir(&path).unwrap();
+        assert_eq!(read_bytes(&path).unwrap(), None);
+        replace(folder.path(), "status.jsonl", b"[1]").unwrap();
+        assert_eq!(read_bytes(&path).unwrap(), Some(b"[1]".to_vec()));
+        let others = ["loop", "pipe", "socket"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink("loop", &others[0]).unwrap();
+        nix::unistd::mkfifo(&others[1], nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(&others[2]).unwrap();
+        for other in others {
+            assert_eq!(read_bytes(&other).unwrap(), None, "{}", other.display());
+        }
+    }
+
+    #[test]
+    fn a_folder_is_no_marker() {
+        let data = tempfile::tempdir().unwrap();
+        let layout = RunLayout { data: data.path().to_owned() };
+        fs::create_dir_all(layout.live_folder().join("7.1.0")).unwrap();
+        fs::write(layout.live_folder().join("8.1.0"), "").unwrap();
+        let live: Vec<String> = live_workers(&layout).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(live, ["8.1.0"]);
     }
 }

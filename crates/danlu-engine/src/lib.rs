@@ -52,7 +52,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Starts a worker's launcher. A worker that was launched before is left alone.
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError>;
 
-    /// What is known of the given workers, or of all that were launched and not released.
+    /// What is known of the given workers, or of all that were launched and not released. One that cannot be looked at is
+    /// [`Seen::Unreadable`] and keeps nobody from seeing the others.
     async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError>;
 
     /// Tells a worker's launcher to end it. A worker that is gone already is no error.
@@ -91,12 +92,21 @@ impl Observation {
     pub fn new(worker: WorkerId, seen: Seen) -> Self {
         Observation { worker, seen, remark: None, place: None }
     }
+
+    /// Of a worker at which one cannot look: it alone is not seen, and the others are.
+    pub(crate) fn unreadable(worker: WorkerId, error: &std::io::Error) -> Self {
+        Observation::new(worker, Seen::Unreadable { error: error.to_string() })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// Never launched here, or released.
     Unknown,
+    /// What is known of it cannot be read now. Nothing follows from that.
+    Unreadable {
+        error: String,
+    },
     Preparing,
     Running {
         since: Timestamp,

@@ -185,11 +185,11 @@ impl Engine for LocalEngine {
                 None => files::live_workers(&workers.layout)
                     .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
             };
-            let observe = |worker: WorkerId| {
-                let failed = |source| EngineError::Worker { doing: "look at", worker, source };
-                workers.observe(worker).map(|seen| Observation::new(worker, seen)).map_err(failed)
+            let observe = |worker: WorkerId| match workers.observe(worker) {
+                Ok(seen) => Observation::new(worker, seen),
+                Err(error) => Observation::unreadable(worker, &error),
             };
-            these.into_iter().map(observe).collect()
+            Ok(these.into_iter().map(observe).collect())
         })
         .await
     }

@@ -261,13 +261,10 @@ impl Engine for SlurmEngine {
                     .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
             };
             let observe = |worker: WorkerId| {
-                folders.observe(worker, watch, known.as_deref()).map_err(|source| EngineError::Worker {
-                    doing: "look at",
-                    worker,
-                    source,
-                })
+                let seen = folders.observe(worker, watch, known.as_deref());
+                seen.unwrap_or_else(|error| Observation::unreadable(worker, &error))
             };
-            these.into_iter().map(observe).collect()
+            Ok(these.into_iter().map(observe).collect())
         })
         .await
     }

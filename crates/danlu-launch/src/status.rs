@@ -3,12 +3,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
 use danlu_core::launch::{LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE};
 use danlu_types::WorkerId;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use tokio::time::sleep;
 
 use crate::journal::Journal;
@@ -39,7 +42,7 @@ impl<'a> Status<'a> {
     pub(crate) fn write(&self, phase: &LauncherPhase) -> io::Result<()> {
         let status = LauncherStatus { worker: self.worker, launcher: self.launcher, phase: phase.clone() };
         let line = status.to_line().map_err(io::Error::other)?;
-        OpenOptions::new().append(true).create(true).open(STATUS_FILE)?.write_all(&line)
+        open_for_append()?.write_all(&line)
     }
 
     /// Adds a line however long it takes: nobody else knows what became of the worker. Gives up only when the run
@@ -77,4 +80,20 @@ impl<'a> Status<'a> {
         let short = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
         socket.send_to(id.as_bytes(), short).map(drop)
     }
+}
+
+/// A folder, a link or a pipe in the place of the file is put aside: the job's programs can make one, and would keep the
+/// launcher from saying how the worker ended.
+fn open_for_append() -> io::Result<File> {
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let open = || OpenOptions::new().append(true).create(true).custom_flags(flags).open(STATUS_FILE);
+    let in_the_way = [Errno::EISDIR, Errno::ELOOP, Errno::ENXIO].map(|errno| Some(errno as i32));
+    match open() {
+        Ok(file) if file.metadata()?.is_file() => return Ok(file),
+        Ok(_) => {}
+        Err(error) if in_the_way.contains(&error.raw_os_error()) => {}
+        Err(error) => return Err(error),
+    }
+    std::fs::rename(STATUS_FILE, format!("{STATUS_FILE}.in-the-way"))?;
+    open()
 }

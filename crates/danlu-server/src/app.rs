@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::courier::Couriers;
+use crate::health::Health;
 use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
@@ -58,6 +59,8 @@ pub(crate) struct App {
     /// Only where nodes share no disk with the server.
     pub(crate) couriers: Option<Couriers>,
     pub(crate) secrets: SecretTable,
+    /// What keeps the server from doing all of its work now.
+    pub(crate) health: Health,
 }
 
 impl App {

@@ -12,7 +12,7 @@ use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_engine::slurm::{CourierOptions, SlurmEngine, SlurmOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
-use danlu_store::{Claim, StoreError};
+use danlu_store::{Claim, Store, StoreError};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use danlu_types::fingerprint::Fingerprint;
@@ -30,6 +30,7 @@ use crate::courier::Couriers;
 use crate::entrance::door::Door;
 use crate::entrance::{Entrance, Tls, certificate};
 use crate::folder::DataFolder;
+use crate::health::Health;
 use crate::ledger::Ledger;
 use crate::nodes::{NodeNotes, beside_ours};
 use crate::oidc::Oidc;
@@ -68,6 +69,8 @@ pub struct ServeOptions {
     pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
+    /// What this data folder or database was copied from is not used any more.
+    pub restored: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -138,9 +141,10 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();
+        let store = app.store.clone();
         async move {
             // The claim outlives the last write, so it comes back from here.
-            let _ = hand_back.send(wait_for_end(claim).await);
+            let _ = hand_back.send(wait_for_end(claim, &*store).await);
             tracing::info!("shutting down; jobs keep running and are found again by the next `danlu up`");
             stop.cancel();
         }
@@ -158,7 +162,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
 }
 
 /// Waits for a signal, or for another server to take the database, which only a database that was away for a while allows.
-async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreError>) {
+async fn wait_for_end(mut claim: Option<Claim>, store: &dyn Store) -> (Option<Claim>, Option<StoreError>) {
     let lost = async {
         match &mut claim {
             Some(claim) => claim.lost().await,
@@ -168,6 +172,7 @@ async fn wait_for_end(mut claim: Option<Claim>) -> (Option<Claim>, Option<StoreE
     let lost = tokio::select! {
         () = wait_for_signal() => None,
         error = lost => Some(error),
+        () = store.deposed() => Some(StoreError::Deposed),
     };
     (claim, lost)
 }
@@ -192,6 +197,9 @@ pub(crate) async fn open(
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
     let store = danlu_store::open(&url).await.context("could not open the database")?;
+    let identity =
+        crate::identity::settle(&folder.path, store.identity().await?.as_deref(), options.restored)?;
+    store.lead(&identity).await.context("could not take the database")?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let jobs = store.jobs_live().await?;
@@ -199,7 +207,8 @@ pub(crate) async fn open(
     let book = Arc::new(Book::new(nodes.noted()));
     adopt(&book, jobs);
     let wake = Arc::new(Wake::new());
-    let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), store.job_last_id().await?);
+    let last_id = store.job_last_id().await?.max(crate::identity::largest_number(&folder.path));
+    let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), last_id);
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
@@ -255,6 +264,7 @@ pub(crate) async fn open(
         attempts,
         couriers,
         secrets,
+        health: Health::default(),
     })
 }
 

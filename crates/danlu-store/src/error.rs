@@ -35,6 +35,9 @@ pub enum StoreError {
     TooNew { found: i64, known: i64 },
     #[error("another `danlu up` is using this database")]
     InUse,
+    /// Nothing was changed, and nothing will be by this store.
+    #[error("another `danlu up` has taken over this database")]
+    Deposed,
     /// `given` is the part before the first colon only: the rest may hold a password.
     #[error("`{given}` names no database; give `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/NAME`")]
     UnknownDatabase { given: String },

@@ -36,6 +36,16 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Inserts are written before updates, so a batch may do both to one job.
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError>;
 
+    /// The data folder that this database belongs to, if it belongs to one.
+    async fn identity(&self) -> Result<Option<String>, StoreError>;
+
+    /// Takes the lead: from now on whatever another store writes to this database fails with [`StoreError::Deposed`], if it
+    /// has had the lead before. The database belongs to the data folder of this name.
+    async fn lead(&self, identity: &str) -> Result<(), StoreError>;
+
+    /// Returns once this store has found that it has lost the lead.
+    async fn deposed(&self);
+
     async fn job_fetch(&self, id: JobId) -> Result<Option<Job>, StoreError>;
 
     /// Jobs that have not ended, in order of id: what a starting server needs to know.

@@ -1,7 +1,8 @@
 //! PostgreSQL: for those who have one already.
 //!
-//! Every commit locks the one row of `counters` first. So commits come one after the other whoever makes them, event
-//! numbers follow the order of commits, and a reader that has seen number `n` can never miss a smaller one.
+//! Every write locks the one row of `counters` first. So writes come one after the other whoever makes them, event
+//! numbers follow the order of commits, a reader that has seen number `n` can never miss a smaller one, and a server that
+//! has lost the lead finds another's epoch there before it has written anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(crate) use portable::migrate;
 type Db = sqlx::Postgres;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters FOR UPDATE";
+const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number, epoch FROM counters FOR UPDATE";
 /// Two may open an empty database at once. The number is arbitrary, and ours.
 const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(4926107313)";
 const MIGRATIONS: &[&str] = &[
@@ -28,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0002_code.sql"),
     include_str!("../migrations/postgres/0003_nodes.sql"),
     include_str!("../migrations/postgres/0004_people.sql"),
+    include_str!("../migrations/postgres/0005_identity.sql"),
 ];
 
 const CONNECTIONS: u32 = 8;
@@ -58,5 +60,5 @@ pub(crate) async fn open(url: &str, up_to: i64) -> Result<Arc<dyn Store>, StoreE
         .await
         .map_err(|error| StoreError::of("connect to the database", error))?;
     migrate(&pool, up_to).await?;
-    Ok(Arc::new(portable::SqlStore { writer: pool.clone(), readers: pool }))
+    Ok(Arc::new(portable::SqlStore::new(pool.clone(), pool)))
 }

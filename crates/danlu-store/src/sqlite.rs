@@ -28,13 +28,14 @@ type Db = sqlx::Sqlite;
 /// Takes the right to write at once: a transaction that begins by reading could be refused it later.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 /// There is one writer, so there is nothing more to lock.
-const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number FROM counters";
+const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number, epoch FROM counters";
 const LOCK_SCHEMA: &str = "SELECT 1";
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0001_jobs.sql"),
     include_str!("../migrations/sqlite/0002_code.sql"),
     include_str!("../migrations/sqlite/0003_nodes.sql"),
     include_str!("../migrations/sqlite/0004_people.sql"),
+    include_str!("../migrations/sqlite/0005_identity.sql"),
 ];
 
 const READERS: u32 = 4;
@@ -71,7 +72,7 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
         .map_err(|error| StoreError::of("open the database", error))?;
     migrate(&writer, up_to).await?;
     let readers = pool().max_connections(READERS).connect_lazy_with(options.read_only(true));
-    Ok(Arc::new(portable::SqlStore { writer, readers }))
+    Ok(Arc::new(portable::SqlStore::new(writer, readers)))
 }
 
 /// Connects, which makes a new file use the log. Two who do that at once do not wait for each other whatever their

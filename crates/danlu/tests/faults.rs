@@ -77,6 +77,61 @@ fn test_folder() -> TempDir {
     tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap()
 }
 
+/// What lies where the files of one worker should be is that worker's trouble alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_worker_that_cannot_be_looked_at_keeps_nobody_from_ending() {
+    let mut server = TestServer::start(DANLU, &[]).await;
+    let go = server.folder().join("go");
+    let program = format!("while ! [ -e {} ]; do sleep 0.02; done", go.display());
+    let mut jobs = Vec::new();
+    for _ in 0..4 {
+        jobs.push(server.submit(&spec(&program)).await);
+    }
+    for job in &jobs {
+        server.wait_for(*job, JobState::Running).await;
+    }
+    let data = server.data();
+    let run = |job: danlu_types::JobId| data.join(format!("runs/{job}/1.0"));
+    // A folder in place of a file, and a run folder that leads nowhere; a folder among the markers that is nobody's.
+    std::fs::remove_file(run(jobs[0]).join("status.jsonl")).unwrap();
+    std::fs::create_dir(run(jobs[0]).join("status.jsonl")).unwrap();
+    let aside = server.folder().join("aside");
+    std::fs::rename(run(jobs[1]), &aside).unwrap();
+    std::os::unix::fs::symlink("1.0", run(jobs[1])).unwrap();
+    std::fs::create_dir(server.data().join("live/77.1.0")).unwrap();
+    server.kill();
+    server.restart().await;
+
+    let told = eventually("the server to tell", || async {
+        let health = server.client().readiness().await.ok()?;
+        (health.status == "degraded").then_some(health)
+    })
+    .await;
+    assert_eq!(told.problems.len(), 1, "{:?}", told.problems);
+    assert!(told.problems[0].contains(&format!("danlu stop {}", jobs[1])), "{:?}", told.problems);
+
+    let doctor = Command::new(DANLU).arg("--data").arg(server.data()).arg("doctor").output().unwrap();
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    assert!(!doctor.status.success() && said.contains("degraded"), "{said}");
+    assert!(said.contains(&format!("`danlu stop {}`", jobs[1])), "{said}");
+
+    // The one whose status is lost can be stopped all the same.
+    server.client().job_stop(jobs[0], &danlu_types::api::StopRequest::default()).await.unwrap();
+    assert_eq!(server.wait_for_end(jobs[0]).await.outcome, Some(JobOutcome::Stopped));
+    std::fs::write(&go, "").unwrap();
+    for job in &jobs[2..] {
+        let job = server.wait_for_end(*job).await;
+        assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
+    }
+    // Repaired, it ends as it did.
+    std::fs::remove_file(run(jobs[1])).unwrap();
+    std::fs::rename(&aside, run(jobs[1])).unwrap();
+    let job = server.wait_for_end(jobs[1]).await;
+    assert_eq!((job.outcome, job.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", job.reason);
+    let health = server.client().readiness().await.unwrap();
+    assert_eq!(health.status, "ok", "{:?}", health.problems);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_clearly_and_loses_nothing() {
     let folder = test_folder();

@@ -75,6 +75,10 @@ pub(crate) struct Arguments {
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
+    /// Starts on a restored back-up: a data folder that is a copy, or a database of another data folder, is refused without
+    /// this. Only where the original is not used any more: its jobs would run a second time
+    #[arg(long)]
+    restored: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,6 +116,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         oidc,
         unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
+        restored: arguments.restored,
     };
     block_on_many_threads(async {
         danlu_server::serve(options, tell_first_sign_in)

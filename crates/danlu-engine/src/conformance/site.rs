@@ -203,7 +203,7 @@ impl Site {
     pub async fn until_running(&self, engine: &dyn Engine, worker: WorkerId) {
         self.until("the worker runs", async || match self.seen(engine, worker).await {
             Seen::Running { .. } => Some(()),
-            Seen::Unknown | Seen::Preparing => None,
+            Seen::Unknown | Seen::Preparing | Seen::Unreadable { .. } => None,
             ended @ Seen::Ended { .. } => panic!("expected worker {worker} to run, found {ended:?}"),
         })
         .await;

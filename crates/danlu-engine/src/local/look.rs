@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
@@ -59,8 +60,11 @@ impl Workers {
         }
         // Read again: the launcher may have come up while the order was written.
         match self.status(worker)? {
-            Some(status) => kill_launcher(status.launcher, Signal::SIGTERM),
-            None => Ok(()),
+            Some(status) => kill_launcher(&run, status.launcher, Signal::SIGTERM),
+            None => match self.noted_launcher(worker) {
+                Some(launcher) => kill_launcher(&run, launcher, Signal::SIGTERM),
+                None => Ok(()),
+            },
         }
     }
 
@@ -75,7 +79,9 @@ impl Workers {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
         }
         match self.status(worker)? {
-            Some(status) => kill_launcher(status.launcher, Signal::SIGKILL)?,
+            Some(status) => {
+                kill_launcher(&self.layout.run_folder(worker), status.launcher, Signal::SIGKILL)?;
+            }
             // Never came up, so it has not taken them.
             None => self.forget_secrets(worker)?,
         }
@@ -176,6 +182,14 @@ impl Workers {
         }
     }
 
+    /// The launcher by the note of its start, for when its status was lost.
+    fn noted_launcher(&self, worker: WorkerId) -> Option<ProcessIdentity> {
+        let log = files::read_bytes(&self.layout.run_folder(worker).join(LAUNCHER_LOG)).ok().flatten()?;
+        let (_, _, text) = decode(log.split(|byte| *byte == b'\n').next()?)?;
+        let pid = std::str::from_utf8(text).ok()?.strip_prefix(LAUNCHER_STARTED)?;
+        process::identity(pid.parse().ok()?)
+    }
+
     /// Why a launcher died before its first status: usually the last line it printed.
     fn last_words(&self, worker: WorkerId) -> String {
         let log = fs::read(self.layout.run_folder(worker).join(LAUNCHER_LOG)).unwrap_or_default();
@@ -204,11 +218,17 @@ fn last_word(status: Option<&LauncherStatus>) -> Seen {
     }
 }
 
-/// Sends a signal to a launcher that lives; one that is gone is no error. Its number could be another process's only
-/// if it died and the kernel went once around all numbers between the look and the signal.
-fn kill_launcher(launcher: ProcessIdentity, signal: Signal) -> io::Result<()> {
-    // Status files lie where the job's programs can write: never a process group, never everybody.
-    if launcher.pid <= 1 || !process::is_alive(launcher) {
+/// Sends a signal to the launcher of this very run folder, if it lives; one that is gone is no error. Its number could be
+/// another process's only if it died and the kernel went once around all numbers between the look and the signal.
+///
+/// What a status says is not enough: it lies where the job's programs can write, and the one in a *copy* of a data folder
+/// names a launcher that works for the original. Its own is known by the lock that it has as its standard input.
+fn kill_launcher(run: &Path, launcher: ProcessIdentity, signal: Signal) -> io::Result<()> {
+    // Never a process group, never everybody.
+    if launcher.pid <= 1
+        || !process::is_alive(launcher)
+        || !process::has_as_standard_input(launcher.pid, &run.join(LAUNCHER_LOG))
+    {
         return Ok(());
     }
     match kill(Pid::from_raw(launcher.pid), signal) {

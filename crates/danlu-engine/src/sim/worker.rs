@@ -118,7 +118,7 @@ impl State {
     pub(super) fn reach(&self, worker: WorkerId) -> Result<(), EngineError> {
         match self.seen(worker) {
             Seen::Running { .. } => Ok(()),
-            Seen::Unknown | Seen::Preparing | Seen::Ended { .. } => {
+            Seen::Unknown | Seen::Unreadable { .. } | Seen::Preparing | Seen::Ended { .. } => {
                 Err(EngineError::NotReachable { worker, why: "it does not run" })
             }
         }

@@ -193,11 +193,15 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
     }
     let data = &context.app.layout.data;
     problems.extend(crate::folder::read_only(data).or_else(|| crate::folder::lack_of_room(data)));
-    if problems.is_empty() {
-        return (StatusCode::OK, health().await);
-    }
-    let view = HealthView { status: "not ready".to_owned(), version: version(), problems };
-    (StatusCode::SERVICE_UNAVAILABLE, Json(view))
+    let is_ready = problems.is_empty();
+    problems.extend(context.app.health.problems());
+    // One worker that cannot be looked at is for a person to see to, and no reason to send requests elsewhere.
+    let (code, status) = match (is_ready, problems.is_empty()) {
+        (true, true) => (StatusCode::OK, "ok"),
+        (true, false) => (StatusCode::OK, "degraded"),
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+    };
+    (code, Json(HealthView { status: status.to_owned(), version: version(), problems }))
 }
 
 fn version() -> String {

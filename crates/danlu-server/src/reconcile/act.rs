@@ -174,8 +174,8 @@ async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
             app.ledger.apply(worker.job, event).await.is_ok()
         }
         Seen::Ended { .. } => true,
-        // Until it runs it may not hear us: say it again at the next pass.
-        Seen::Preparing => {
+        // Until it runs, or can be looked at, it may not hear us: say it again at the next pass.
+        Seen::Preparing | Seen::Unreadable { .. } => {
             let _ = send(app, worker, grace).await;
             false
         }

@@ -162,6 +162,7 @@ fn options(data: PathBuf) -> ServeOptions {
         oidc: None,
         unix_users: None,
         keep_ended: None,
+        restored: false,
     }
 }
 

@@ -13,6 +13,7 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
+use crate::health::Subject;
 use crate::ledger::{Answer, LedgerError};
 
 const SAVED_ENOUGH: SignedDuration = SignedDuration::from_secs(5);
@@ -32,19 +33,24 @@ pub(crate) async fn reconcile_some(app: &App, workers: &[WorkerId]) {
     let running: HashSet<WorkerId> = workers.iter().copied().filter(|worker| runs(app, *worker)).collect();
     match app.engine.observe(Which::These(workers)).await {
         Ok(observations) => reconcile(app, without_old_news(observations, &running)).await,
-        Err(error) => tracing::warn!("could not look at workers: {}", crate::error_chain(&error)),
+        // The look at all workers is a moment away, and says so if it fails too.
+        Err(error) => tracing::debug!("could not look at workers: {}", crate::error_chain(&error)),
     }
 }
 
 pub(crate) async fn reconcile_all(app: &App) {
     let running = running(app);
-    let mut observations = match app.engine.observe(Which::All).await {
-        Ok(observations) => observations,
-        Err(error) => {
-            tracing::warn!("could not look at workers: {}", crate::error_chain(&error));
-            return;
-        }
-    };
+    let observed = app.engine.observe(Which::All).await;
+    let trouble = observed
+        .as_ref()
+        .err()
+        .map(|error| format!("could not look at workers: {}", crate::error_chain(error)));
+    app.health.note(Subject::Workers, trouble);
+    let Ok(mut observations) = observed else { return };
+    app.health.note_workers(observations.iter().filter_map(|observation| match &observation.seen {
+        Seen::Unreadable { error } => Some((observation.worker, error.as_str())),
+        _ => None,
+    }));
     let seen: HashSet<WorkerId> = observations.iter().map(|observation| observation.worker).collect();
     let missing = running.difference(&seen).map(|worker| Observation::new(*worker, Seen::Unknown));
     observations.extend(missing);
@@ -148,7 +154,7 @@ pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp
     let Some(state) = live.and_then(|live| live.workers.get(worker.0 as usize)).map(|worker| &worker.state)
     else {
         return match observation.seen {
-            Seen::Unknown => Verdict::Nothing,
+            Seen::Unknown | Seen::Unreadable { .. } => Verdict::Nothing,
             Seen::Ended { .. } => Verdict::Release,
             Seen::Preparing | Seen::Running { .. } => Verdict::Kill,
         };
@@ -181,7 +187,7 @@ pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp
                 now,
             )])
         }
-        (Seen::Running { .. } | Seen::Preparing, _)
+        (Seen::Running { .. } | Seen::Preparing | Seen::Unreadable { .. }, _)
         | (Seen::Unknown, WorkerState::Placed | WorkerState::Ended { .. }) => Verdict::Nothing,
     }
 }

@@ -10,7 +10,7 @@ use danlu_types::JobId;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Row as _, query};
 
-use super::{Connection, Db, LOCK_COUNTERS, push_placeholder};
+use super::{Connection, Counters, Db, push_placeholder};
 use crate::row::{self, JobRow, number, text};
 use crate::{Batch, Committed, Insert, NodeChange};
 
@@ -24,13 +24,12 @@ struct EventRow<'a> {
 }
 
 /// Writes the batch; the caller's transaction makes it whole.
-pub(super) async fn write(connection: &mut Connection, batch: &Batch) -> Result<Committed, sqlx::Error> {
-    // First of all, because on PostgreSQL this is what makes writers wait for each other: everything below sees what
-    // the writer before us has committed.
-    let counters = query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
-    let job_last_id: i64 = counters.try_get(0)?;
-    let event_last_number: i64 = counters.try_get(1)?;
-
+pub(super) async fn write(
+    connection: &mut Connection,
+    counters: Counters,
+    batch: &Batch,
+) -> Result<Committed, sqlx::Error> {
+    let Counters { job_last_id, event_last_number, .. } = counters;
     let mut committed = Committed::default();
     let mut events = Vec::new();
 
@@ -65,9 +64,11 @@ pub(super) async fn write(connection: &mut Connection, batch: &Batch) -> Result<
 }
 
 /// Replaces what is known of a node. A note that says nothing leaves no row.
-pub(super) async fn write_note(connection: &mut Connection, change: &NodeChange) -> Result<(), sqlx::Error> {
-    let counters = query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
-    let event_last_number: i64 = counters.try_get(1)?;
+pub(super) async fn write_note(
+    connection: &mut Connection,
+    counters: Counters,
+    change: &NodeChange,
+) -> Result<(), sqlx::Error> {
     query("DELETE FROM node_notes WHERE node = $1")
         .bind(&*text(&change.node.0))
         .execute(&mut *connection)
@@ -81,7 +82,7 @@ pub(super) async fn write_note(connection: &mut Connection, change: &NodeChange)
     }
     let at = change.at.as_microsecond();
     let events: Vec<_> = change.records.iter().map(|record| EventRow { job: None, at, record }).collect();
-    let number = insert_events(connection, &events, event_last_number).await?;
+    let number = insert_events(connection, &events, counters.event_last_number).await?;
     query("UPDATE counters SET event_last_number = $1").bind(number).execute(connection).await?;
     Ok(())
 }
@@ -101,6 +102,20 @@ pub(super) async fn delete(connection: &mut Connection, ids: &[JobId]) -> Result
         deleted += statement.execute(&mut *connection).await?.rows_affected();
     }
     Ok(deleted)
+}
+
+/// Begins an epoch, and says whose database this is from now on.
+pub(super) async fn lead(
+    connection: &mut Connection,
+    identity: &str,
+    epoch: i64,
+) -> Result<i64, sqlx::Error> {
+    query("UPDATE counters SET identity = $1, epoch = $2")
+        .bind(identity.to_owned())
+        .bind(epoch)
+        .execute(connection)
+        .await?;
+    Ok(epoch)
 }
 
 /// Writes without changing anything.

@@ -14,13 +14,15 @@ mod people;
 mod read;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote};
 use danlu_types::api::{AuditEntry, EventView, JobCounts};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
-use sqlx::{Connection as _, Pool};
+use sqlx::{Connection as _, Pool, Row as _, query};
+use tokio::sync::watch;
 
 use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, push_placeholder};
 use crate::{
@@ -35,8 +37,54 @@ type Row = <Db as sqlx::Database>::Row;
 
 #[derive(Debug)]
 pub(super) struct SqlStore {
-    pub(super) writer: Pool<Db>,
-    pub(super) readers: Pool<Db>,
+    writer: Pool<Db>,
+    readers: Pool<Db>,
+    /// Of the lead that was taken through this store; 0 where none was, and then nothing is compared with it.
+    epoch: AtomicI64,
+    /// Turns true when a write finds another epoch.
+    is_deposed: watch::Sender<bool>,
+}
+
+/// The one row of `counters`, locked until the end of the transaction.
+struct Counters {
+    job_last_id: i64,
+    event_last_number: i64,
+    epoch: i64,
+}
+
+impl SqlStore {
+    pub(super) fn new(writer: Pool<Db>, readers: Pool<Db>) -> Self {
+        SqlStore { writer, readers, epoch: AtomicI64::new(0), is_deposed: watch::Sender::new(false) }
+    }
+
+    /// Runs `work` in a transaction of its own that locks the counters before anything else, unless another server has
+    /// taken the lead. Everything that is written is written here.
+    async fn write<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&mut Connection, Counters) -> Result<T, sqlx::Error>,
+    ) -> Result<T, StoreError> {
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        let done = in_transaction(&self.writer, async |connection| {
+            let row = query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
+            let counters = Counters {
+                job_last_id: row.try_get(0)?,
+                event_last_number: row.try_get(1)?,
+                epoch: row.try_get(2)?,
+            };
+            if epoch != 0 && counters.epoch != epoch {
+                return Ok(None);
+            }
+            work(connection, counters).await.map(Some)
+        });
+        match done.await.map_err(|error| StoreError::of(doing, error))? {
+            Some(value) => Ok(value),
+            None => {
+                self.is_deposed.send_replace(true);
+                Err(StoreError::Deposed)
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -45,9 +93,31 @@ impl Store for SqlStore {
         if batch.inserts.is_empty() && batch.updates.is_empty() {
             return Ok(Committed::default());
         }
-        in_transaction(&self.writer, async |connection| commit::write(connection, &batch).await)
-            .await
-            .map_err(|error| StoreError::of("write to the database", error))
+        self.write("write to the database", async |connection, counters| {
+            commit::write(connection, counters, &batch).await
+        })
+        .await
+    }
+
+    async fn identity(&self) -> Result<Option<String>, StoreError> {
+        read::identity(&self.readers).await
+    }
+
+    async fn lead(&self, identity: &str) -> Result<(), StoreError> {
+        // Whoever asks for the lead does not have it yet.
+        self.epoch.store(0, Ordering::SeqCst);
+        let epoch = self
+            .write("take the lead", async |connection, counters| {
+                commit::lead(connection, identity, counters.epoch + 1).await
+            })
+            .await?;
+        self.epoch.store(epoch, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn deposed(&self) {
+        // The sender is ours, so it is there.
+        let _ = self.is_deposed.subscribe().wait_for(|is_deposed| *is_deposed).await;
     }
 
     async fn job_fetch(&self, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -79,9 +149,7 @@ impl Store for SqlStore {
     }
 
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError> {
-        in_transaction(&self.writer, async |connection| commit::delete(connection, ids).await)
-            .await
-            .map_err(|error| StoreError::of("delete jobs", error))
+        self.write("delete jobs", async |connection, _| commit::delete(connection, ids).await).await
     }
 
     async fn codes_named(&self) -> Result<HashSet<String>, StoreError> {
@@ -93,9 +161,10 @@ impl Store for SqlStore {
     }
 
     async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError> {
-        in_transaction(&self.writer, async |connection| commit::write_note(connection, change).await)
-            .await
-            .map_err(|error| StoreError::of("write what is known of a node", error))
+        self.write("write what is known of a node", async |connection, counters| {
+            commit::write_note(connection, counters, change).await
+        })
+        .await
     }
 
     async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError> {
@@ -103,9 +172,8 @@ impl Store for SqlStore {
     }
 
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
-        in_transaction(&self.writer, async |connection| people::change(connection, change).await)
+        self.write("write to the accounts", async |connection, _| people::change(connection, change).await)
             .await
-            .map_err(|error| StoreError::of("write to the accounts", error))
     }
 
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
@@ -122,9 +190,7 @@ impl Store for SqlStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         read::job_last_id(&self.readers).await?;
-        in_transaction(&self.writer, async |connection| commit::touch(connection).await)
-            .await
-            .map_err(|error| StoreError::of("write to the database", error))
+        self.write("write to the database", async |connection, _| commit::touch(connection).await).await
     }
 
     async fn close(&self) {

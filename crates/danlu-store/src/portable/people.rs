@@ -4,7 +4,7 @@ use danlu_core::audit::{FIRST_SEAL, seal};
 use danlu_types::api::AuditEntry;
 use sqlx::{Pool, QueryBuilder, query, query_as, query_scalar};
 
-use super::{Connection, Db, LOCK_COUNTERS};
+use super::{Connection, Db};
 use crate::row::{self, number, text};
 use crate::{AuditFilter, DirectoryChange, DirectoryRow, StoreError};
 
@@ -16,12 +16,11 @@ pub(super) async fn directory(pool: &Pool<Db>) -> Result<Vec<DirectoryRow>, Stor
     Ok(rows.into_iter().map(|(kind, key, value)| DirectoryRow { kind, key, value: Some(value) }).collect())
 }
 
+/// Writers wait for each other at the counters: each entry is sealed over the one before.
 pub(super) async fn change(
     connection: &mut Connection,
     change: &DirectoryChange,
 ) -> Result<AuditEntry, sqlx::Error> {
-    // Writers wait for each other here: each entry is sealed over the one before.
-    query(LOCK_COUNTERS).fetch_one(&mut *connection).await?;
     for DirectoryRow { kind, key, value } in &change.rows {
         query("DELETE FROM directory WHERE kind = $1 AND key = $2")
             .bind(&*text(kind))

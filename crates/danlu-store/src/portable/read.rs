@@ -67,6 +67,13 @@ pub(super) async fn jobs_count(pool: &Pool<Db>, filter: &JobFilter) -> Result<Jo
     Ok(counts)
 }
 
+pub(super) async fn identity(pool: &Pool<Db>) -> Result<Option<String>, StoreError> {
+    query_scalar("SELECT identity FROM counters")
+        .fetch_one(pool)
+        .await
+        .map_err(|error| StoreError::of("read whose database this is", error))
+}
+
 pub(super) async fn job_last_id(pool: &Pool<Db>) -> Result<JobId, StoreError> {
     let id: i64 = query_scalar("SELECT job_last_id FROM counters")
         .fetch_one(pool)

@@ -5,8 +5,10 @@ use std::process::{Command, Stdio};
 
 use danlu_store::{StoreError, claim};
 use danlu_testkit::eventually;
+use danlu_types::JobId;
 
 use crate::database::Database;
+use crate::jobs::{inserts, job};
 
 pub(crate) async fn a_database_has_one_server_at_a_time(database: &Database) {
     let first = claim(&database.url).await.unwrap();
@@ -14,6 +16,28 @@ pub(crate) async fn a_database_has_one_server_at_a_time(database: &Database) {
     assert!(matches!(second, Err(StoreError::InUse)), "{second:?}");
     drop(first);
     claim(&database.url).await.unwrap();
+}
+
+pub(crate) async fn who_has_lost_the_lead_writes_nothing(database: &Database) {
+    let (first, second) = (database.open().await, database.open().await);
+    assert_eq!(first.identity().await.unwrap(), None);
+    first.lead("folder").await.unwrap();
+    first.commit(inserts([&job(1)])).await.unwrap();
+    second.lead("folder").await.unwrap();
+    assert_eq!(first.identity().await.unwrap().as_deref(), Some("folder"));
+
+    let writes = [
+        first.commit(inserts([&job(2)])).await.map(drop),
+        first.jobs_delete(&[JobId(1)]).await.map(drop),
+        first.check().await,
+    ];
+    for write in writes {
+        assert!(matches!(write, Err(StoreError::Deposed)), "{write:?}");
+    }
+    first.deposed().await;
+    second.commit(inserts([&job(3)])).await.unwrap();
+    let ids: Vec<u64> = first.jobs_live().await.unwrap().iter().map(|job| job.id.0).collect();
+    assert_eq!(ids, [1, 3], "what was refused is not there; who has lost the lead may still read");
 }
 
 /// Set in the claimer's process: the database to claim.

@@ -62,7 +62,8 @@ conformance! {
         fifty_committers_at_once_lose_nothing;
     claims:
         a_database_has_one_server_at_a_time,
-        a_claim_ends_with_its_process;
+        a_claim_ends_with_its_process,
+        who_has_lost_the_lead_writes_nothing;
     crash:
         an_impossible_row_leaves_nothing_of_its_batch,
         a_refused_key_leaves_nothing_of_its_batch,

@@ -100,5 +100,5 @@ pub(crate) async fn a_newer_database_is_refused(database: &Database) {
     database.open().await.close().await;
     database.execute("INSERT INTO schema_version (version) VALUES (7001)").await.unwrap();
     let refused = danlu_store::open(&database.url).await;
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, known: 4 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 7001, .. })), "{refused:?}");
 }

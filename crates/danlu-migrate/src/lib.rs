@@ -6,12 +6,14 @@
 //! is below it, and the Python parser is in no other.
 
 mod accept;
+mod aware;
 mod checker;
 mod depth;
 mod devices;
 mod edit;
 mod facts;
 mod finding;
+mod guards;
 mod hooks;
 mod layout;
 mod options;
@@ -90,8 +92,7 @@ pub(crate) fn migrate_in_mode(
         Ok(parsed) => parsed,
         Err(error) => return accept::syntax_error(&source, &error),
     };
-    let mut checker =
-        Checker::new(&source.text, source.skipped, parsed.syntax(), facts, options, &module.package);
+    let mut checker = Checker::new(&source.text, source.skipped, &parsed, facts, options, &module.package);
     checker.is_main = module.is_main;
     checker.check();
     let (edits, mut findings) = (std::mem::take(&mut checker.edits), std::mem::take(&mut checker.findings));

@@ -48,11 +48,6 @@ pub(crate) const RULE: Rule = Rule {
 /// The rules of a portable copy.
 pub const RULES: &[&Rule] = &[&RULE];
 
-/// Whether code names both kinds, so that it chooses between them already.
-pub(crate) fn names_both(text: &str) -> bool {
-    crate::walk::mentions_npu(text) && (text.contains("cuda") || text.contains("CUDA"))
-}
-
 fn change(checker: &mut Checker<'_>, grade: Grade, range: TextRange, new: impl Into<String>, message: &str) {
     checker.replace_with_npu(&RULE, grade, range, new, message);
 }

@@ -61,6 +61,7 @@ impl Rule {
 pub(crate) mod advice;
 pub(crate) mod backends;
 pub(crate) mod configuration;
+pub(crate) mod cuda_guard;
 pub(crate) mod cuda_method;
 pub(crate) mod cuda_only;
 pub(crate) mod data_parallel;
@@ -101,6 +102,7 @@ pub const RULES: &[&Rule] = &[
     &modelarts::RULE,
     &torch_npu_import::RULE,
     &npu_aware::RULE,
+    &cuda_guard::RULE,
     &python2::RULE,
     &backends::RULE,
     &data_parallel::RULE,

@@ -53,6 +53,8 @@ pub struct Module {
     pub package: String,
     /// The entry script of `--distributed`.
     pub is_main: bool,
+    /// The file beside it that does the same for NPUs: `npu_accelerator.py` for `cuda_accelerator.py`.
+    pub npu_twin: Option<String>,
 }
 
 /// What became of a file: nothing but a proposal until somebody applies it.
@@ -124,6 +126,9 @@ pub(crate) fn migrate_project_python(
     facts: &ProjectFacts,
     options: &Options,
 ) -> Outcome {
+    if let Some(twin) = module.npu_twin.as_ref().filter(|_| options.portable.is_none()) {
+        return Outcome { edits: Vec::new(), findings: vec![rules::npu_aware::has_twin(twin)] };
+    }
     if text::is_about_torch(bytes) || module.is_main || options.modelarts {
         return migrate_python(bytes, module, facts, options);
     }

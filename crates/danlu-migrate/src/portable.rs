@@ -217,7 +217,7 @@ fn spell(checker: &mut Checker<'_>, text: &Text<'_>, grade: Grade, new: &str) {
 }
 
 /// The literal around a text and its quotes, if it has no prefix.
-fn plain_literal(source: &str, text: TextRange) -> Option<(TextRange, &str)> {
+pub(crate) fn plain_literal(source: &str, text: TextRange) -> Option<(TextRange, &str)> {
     let (start, end) = (text.start().to_usize(), text.end().to_usize());
     let before = &source[..start];
     let quote = before.chars().last().filter(|quote| matches!(quote, '"' | '\''))?;

@@ -20,7 +20,7 @@ pub use self::files::{FileKind, SourceFile};
 pub use self::reports::{PLATFORM_REPORTS, REPORT_NAMES, REPORTS, write_reports};
 use crate::edit::{self, Lines};
 use crate::finding::{Finding, Kind};
-use crate::rules::Grade;
+use crate::rules::{Grade, cuda_source};
 use crate::{Edit, Module, Options, Outcome, Portable, ProjectFacts, text};
 
 #[derive(Debug, Error)]
@@ -231,7 +231,9 @@ fn one(
     report.lines = memchr::memchr_iter(b'\n', &bytes).count()
         + usize::from(!bytes.is_empty() && !bytes.ends_with(b"\n"));
     if file.kind == FileKind::Cuda {
-        report.operators = text::operators(&bytes);
+        let (findings, operators) = cuda_source::look(&file.path, &bytes);
+        report.findings = notes(&bytes, findings);
+        report.operators = operators;
         return (report, write::copy(&path, &file.path, destination));
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| propose(file.kind, &bytes, &file.module, facts, options)))
@@ -366,5 +368,5 @@ pub(crate) fn module_of(path: &str, is_package: impl Fn(&str) -> bool) -> Module
         (_, true) => stem.to_owned(),
         (_, false) => format!("{package}.{stem}"),
     };
-    Module { name, package, is_main: false }
+    Module { name, package, is_main: false, npu_twin: None }
 }

@@ -64,6 +64,7 @@ pub(crate) mod configuration;
 pub(crate) mod cuda_guard;
 pub(crate) mod cuda_method;
 pub(crate) mod cuda_only;
+pub(crate) mod cuda_source;
 pub(crate) mod data_parallel;
 pub(crate) mod device_index;
 pub(crate) mod device_string;
@@ -107,6 +108,7 @@ pub const RULES: &[&Rule] = &[
     &backends::RULE,
     &data_parallel::RULE,
     &cuda_only::RULE,
+    &cuda_source::RULE,
     &frameworks::RULE,
     &unsupported_api::RULE,
     &advice::RULE,

@@ -90,9 +90,7 @@ impl<'a> Checker<'a> {
 
     fn on_text(&mut self, value: &'a str, range: TextRange, shape: Shape) {
         // Escapes move what stands where; a string with some never spells a device.
-        if self.source[range] != *value
-            || !(mentions(value) || self.options.portable.is_some() && names_npu(value))
-        {
+        if self.source[range] != *value || !(mentions(value) || self.concerns_npus() && names_npu(value)) {
             return;
         }
         let text = Text { value, range, shape };
@@ -101,6 +99,11 @@ impl<'a> Checker<'a> {
                 hook(checker, rule, &text);
             }
         });
+    }
+
+    /// Whether texts that name NPUs are shown as well.
+    fn concerns_npus(&self) -> bool {
+        self.options.portable.is_some() || self.options.distributed.is_some()
     }
 
     fn on_literal(&mut self, literal: &'a StringLiteral, shape: Shape) {

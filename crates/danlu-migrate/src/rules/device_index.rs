@@ -2,6 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
+use crate::finding::Kind;
 use crate::hooks::Hooks;
 use crate::scope::Binding;
 use ruff_python_ast::{Expr, ExprCall};
@@ -71,9 +72,19 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
         checker.replace_with_npu(rule, Grade::Safe, argument.range(), "\"npu\"", message);
         return;
     }
-    let Some(grade) = number(checker, argument) else { return };
+    let Some(grade) = number(checker, argument) else {
+        // From 2.3 on torch takes a number for the accelerator that there is.
+        let is_taken_for_cuda = crate::support::number(checker.options.torch.name()) < Some(2_003_000);
+        if is_taken_for_cuda && may_be_number(checker, argument) && !checker.is_aware() {
+            let message = "a number here means a CUDA device before torch 2.3; where it is one, write `f\"npu:{number}\"`";
+            checker.report(rule, Kind::NeedsPerson, argument.range(), checker.text(argument), message);
+        }
+        return;
+    };
     let written = checker.text(argument);
-    let new = if argument.is_number_literal_expr() {
+    let new = if written == "0" && super::distributed::has_rank(checker, argument.start()) {
+        "f\"npu:{LOCAL_RANK}\"".to_owned()
+    } else if argument.is_number_literal_expr() {
         format!("\"npu:{written}\"")
     } else {
         format!("f\"npu:{{{written}}}\"")
@@ -108,9 +119,24 @@ pub(crate) fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<
     match expression {
         Expr::NumberLiteral(literal) => literal.value.is_int().then_some(Grade::Safe),
         Expr::Name(name) => always_a_number(checker, name.id.as_str()).then_some(Grade::Likely),
-        Expr::Attribute(attribute) => (attribute.attr.as_str() == "local_rank").then_some(Grade::Likely),
+        Expr::Attribute(attribute) => {
+            let name = attribute.attr.as_str();
+            let is_option =
+                checker.facts.number_options.get(name) == Some(&true) && !checker.facts.stored.contains(name);
+            (name == "local_rank" || is_option).then_some(Grade::Likely)
+        }
         _ => None,
     }
+}
+
+/// `args.gpu`, which is a number where it was given, and may be nothing or something else.
+fn may_be_number<'a>(checker: &Checker<'a>, argument: &'a Expr) -> bool {
+    matches!(argument, Expr::Attribute(attribute) if checker.facts.number_options.contains_key(attribute.attr.as_str())
+        && names_card(attribute.attr.as_str()))
+}
+
+fn names_card(name: &str) -> bool {
+    name.split('_').any(|part| matches!(part, "gpu" | "gpus" | "cuda" | "device" | "rank" | "card"))
 }
 
 /// What one binding says of its name.

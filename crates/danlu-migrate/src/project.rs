@@ -318,6 +318,9 @@ fn notes(bytes: &[u8], findings: Vec<Finding>) -> Vec<Note> {
 /// Deeply nested code needs a deep stack; the pages that nobody touches cost nothing.
 const STACK_BYTES: usize = 256 << 20;
 
+/// More cores wait for the disk, and the addresses of their stacks would not fit into what a server allows.
+const MOST_THREADS: usize = 16;
+
 /// Results in the order of the files, whoever was done first; nothing if it was given up.
 fn on_all_cores<T: Send>(
     files: &[SourceFile],
@@ -326,8 +329,8 @@ fn on_all_cores<T: Send>(
 ) -> Option<Vec<T>> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(files.len()));
-    let threads =
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(files.len().max(1));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = cores.min(MOST_THREADS).min(files.len().max(1));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let worker = || {

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# migrate.sh [FOLDER]: migrates the newest source distributions of public projects, checks every output, measures speed
-# beside `ast.parse` in the same run. FOLDER keeps sources and outputs [default: a new one]. Needs the internet.
+# migrate.sh [FOLDER [PACKAGE[==VERSION]...]]: migrates the source distributions of public projects, checks every output, measures
+# speed beside `ast.parse` in the same run. FOLDER keeps sources and outputs [default: a new one]; projects that are in FOLDER/in
+# already are taken as they are. Needs the internet otherwise. MEASURE names a built `measure`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder="${1:-$(mktemp -d)}"
-packages=(timm accelerate pytorch-lightning transformers ultralytics effdet openai-whisper mmcv torchvision)
+shift || true
+packages=("$@")
+[ $# -gt 0 ] || packages=(timm accelerate pytorch-lightning transformers ultralytics effdet openai-whisper mmcv torchvision)
 
-cargo build --release --locked --package danlu-migrate --example measure
-measure="${CARGO_TARGET_DIR:-target}/release/examples/measure"
+measure="${MEASURE:-${CARGO_TARGET_DIR:-target}/release/examples/measure}"
+[ -n "${MEASURE:-}" ] || cargo build --release --locked --package danlu-migrate --example measure
 [ -d "$folder/in" ] || python3 bench/migrate_corpus.py fetch "$folder/in" "${packages[@]}"
 rm -rf "$folder/out" "$folder/again"
 mkdir -p "$folder/out" "$folder/again"

@@ -1,7 +1,7 @@
 """Source distributions to migrate, and what has to hold of the outputs.
 
-    migrate_corpus.py fetch OUT PACKAGE...   newest source distributions, unpacked, from the index that pip uses
-    migrate_corpus.py check IN OUT           every output compiles, modes stay, files without CUDA are the same; time of ast.parse
+    migrate_corpus.py fetch OUT PACKAGE[==VERSION]...   source distributions, or wheels where there are none, unpacked, from the index that pip uses
+    migrate_corpus.py check IN OUT                        every output compiles, modes stay, files without CUDA are the same; time of ast.parse
 """
 import ast
 import html
@@ -14,24 +14,52 @@ import tarfile
 import time
 import urllib.parse
 import urllib.request
+import zipfile
 
 
 def fetch(out, *packages):
     configured = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False)
     index = configured.stdout.strip() or "https://pypi.org/simple"
+    failed = []
     for package in packages:
-        page = f"{index.rstrip('/')}/{package}/"
-        with urllib.request.urlopen(page, timeout=60) as answer:
-            links = re.findall(r'href="([^"]+\.tar\.gz)[#"]', answer.read().decode())
-        link = html.unescape(max(links, key=released))
-        with urllib.request.urlopen(urllib.parse.urljoin(page, link), timeout=300) as answer:
-            archive = tarfile.open(fileobj=io.BytesIO(answer.read()))
-        archive.extractall(out, filter="data")
-        print(link.rsplit("/", 1)[-1])
+        name, _, version = package.partition("==")
+        if (pathlib.Path(out) / name).exists():
+            continue
+        try:
+            print(fetch_one(index, name, version, pathlib.Path(out) / name), flush=True)
+        except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile) as error:
+            failed.append(f"{package}: {error}")
+    for failure in failed:
+        print(failure, file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+def fetch_one(index, name, version, out):
+    """The source distribution of a version (the newest where none is named), or a wheel where there is none."""
+    page = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
+    with urllib.request.urlopen(page, timeout=60) as answer:
+        links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', answer.read().decode())]
+    links = [link for link in links if not version or f"-{version}" in file_of(link)]
+    sources = [link for link in links if file_of(link).endswith((".tar.gz", ".zip"))]
+    wheels = [link for link in links if file_of(link).endswith(".whl")]
+    if not sources and not wheels:
+        raise ValueError("has no file to unpack")
+    link = max(sources or wheels, key=released)
+    with urllib.request.urlopen(urllib.parse.urljoin(page, link), timeout=600) as answer:
+        content = io.BytesIO(answer.read())
+    if file_of(link).endswith(".tar.gz"):
+        tarfile.open(fileobj=content).extractall(out, filter="data")
+    else:
+        zipfile.ZipFile(content).extractall(out)
+    return file_of(link)
+
+
+def file_of(link):
+    return link.split("#")[0].rsplit("/", 1)[-1]
 
 
 def released(link):
-    version = re.search(r"-(\d[\w.]*)\.tar\.gz", link)
+    version = re.search(r"-(\d[\w.]*?)(?:\.tar\.gz|\.zip|-)", file_of(link))
     version = version.group(1) if version else "0"
     return not re.search(r"(a|b|rc|dev)\d", version), [int(number) for number in re.findall(r"\d+", version)]
 

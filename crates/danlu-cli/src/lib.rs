@@ -23,6 +23,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+pub use danlu_server::migrate_snapshot;
+
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     match arguments::Arguments::try_parse() {

@@ -58,8 +58,7 @@ pub(crate) fn check(
     let source = source::read(&after).map_err(|error| Refusal::of(format!("after the change {error}")))?;
     let parsed = crate::parse(&source.text, mode)
         .map_err(|error| Refusal::of(format!("the change would not parse ({})", error.error)))?;
-    let changed =
-        Checker::new(&source.text, source.skipped, parsed.syntax(), facts, options, &module.package);
+    let changed = Checker::new(&source.text, source.skipped, &parsed, facts, options, &module.package);
     if checker.has_star_import() {
         return Ok(());
     }

@@ -7,13 +7,16 @@ use std::collections::HashSet;
 
 use ruff_python_ast::visitor::source_order::SourceOrderVisitor as _;
 use ruff_python_ast::{AnyNodeRef, ModModule, Stmt, StmtFunctionDef};
+use ruff_python_parser::Parsed;
 use ruff_text_size::{Ranged, TextLen as _, TextRange, TextSize};
 
 use crate::Options;
+use crate::aware::NpuPlaces;
 use crate::devices::DeviceUse;
 use crate::edit::Edit;
 use crate::facts::ProjectFacts;
 use crate::finding::{Finding, Kind};
+use crate::guards;
 use crate::portable;
 use crate::rules::{Grade, RULES, Rule};
 use crate::scope::{ScopeKind, Scopes};
@@ -41,6 +44,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) rules: &'static [&'static Rule],
     /// Nothing is shown to rules: only names are looked at.
     pub(crate) is_dry: bool,
+    /// Where the code names NPUs.
+    pub(crate) npu_places: NpuPlaces,
     /// The statement around that chooses between devices already.
     pub(crate) aware: Option<TextRange>,
     /// Whether something in it would have been changed.
@@ -53,13 +58,15 @@ impl<'a> Checker<'a> {
     pub(crate) fn new(
         source: &'a str,
         skipped: usize,
-        module: &'a ModModule,
+        parsed: &'a Parsed<ModModule>,
         facts: &'a ProjectFacts,
         options: &'a Options,
         package: &str,
     ) -> Self {
+        let module = parsed.syntax();
         Checker {
             source,
+            npu_places: NpuPlaces::of(source, parsed.tokens()),
             options,
             facts,
             scopes: Scopes::new(facts, package),
@@ -85,6 +92,7 @@ impl<'a> Checker<'a> {
     /// Walks with all rules.
     pub(crate) fn check(&mut self) {
         self.walk();
+        guards::close(self);
         for rule in self.rules {
             if let Some(hook) = rule.hooks.end {
                 hook(self, rule);
@@ -165,6 +173,17 @@ impl<'a> Checker<'a> {
             subject: subject.into(),
             message: message.into(),
         });
+    }
+
+    /// A place of the file as one of the text without its mark.
+    pub(crate) fn offset(&self, place: usize) -> usize {
+        place - self.skipped
+    }
+
+    /// Takes the changes in a range back.
+    pub(crate) fn withdraw(&mut self, range: TextRange) {
+        let (start, end) = (range.start().to_usize() + self.skipped, range.end().to_usize() + self.skipped);
+        self.edits.retain(|edit| !(start..end).contains(&edit.start));
     }
 
     /// Where the first change begins so far, or the end of the file.

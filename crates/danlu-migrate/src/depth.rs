@@ -28,6 +28,7 @@ fn nests_deeper(text: &str, mode: Mode, limit: usize) -> bool {
                 run = outer.pop().unwrap_or_default();
             }
             TokenKind::Comma => depth -= std::mem::take(&mut run),
+            TokenKind::Semi if outer.is_empty() => (run, depth, lambdas) = (0, 0, 0),
             TokenKind::Newline => {
                 outer.clear();
                 (run, depth, lambdas) = (0, 0, 0);
@@ -57,6 +58,7 @@ mod tests {
         let deeper = |text: &str| nests_deeper(text, Mode::Module, 30);
         assert!(!deeper(&"x = f(1, [2, 3], {4: 5})\n".repeat(100)));
         assert!(!deeper(&format!("x = [{}]\n", "(1, 2), ".repeat(100))));
+        assert!(!deeper(&"x = 1; ".repeat(100)));
         assert!(deeper(&format!("x = {}\n", "[".repeat(40))));
         assert!(deeper(&format!("x = a{}\n", ".b".repeat(40))));
         assert!(deeper(&format!("x = a{}\n", "()".repeat(40))));

@@ -3,7 +3,7 @@
 //! One walk without scopes. It collects names, not values, so a name that is a device in one function counts as one in
 //! the whole file; strings that are given to it still have to spell a device to be changed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
 use ruff_python_ast::{Arguments, Expr, ExprCall, ModModule, Stmt};
@@ -20,6 +20,10 @@ pub(crate) struct DeviceUse<'a> {
     /// Function, position without `self`, and parameter.
     pub(crate) parameters: Vec<(&'a str, usize, &'a str)>,
     pub(crate) own_definitions: HashSet<&'a str>,
+    /// Options that hold numbers (`add_argument("--gpu", type=int)`), and whether they always do.
+    pub(crate) number_options: HashMap<String, bool>,
+    /// Attributes that something is stored in.
+    pub(crate) stored: HashSet<&'a str>,
 }
 
 impl<'a> DeviceUse<'a> {
@@ -52,6 +56,64 @@ impl<'a> DeviceUse<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn note_stored(&mut self, target: &'a Expr) {
+        if let Expr::Attribute(attribute) = target {
+            self.stored.insert(attribute.attr.as_str());
+            if attribute.attr.as_str() == "is_cuda" {
+                self.own_definitions.insert(attribute.attr.as_str());
+            }
+        }
+    }
+
+    /// `is_cuda = False` in a class.
+    fn note_class_attribute(&mut self, statement: &'a Stmt) {
+        let targets = match statement {
+            Stmt::Assign(assign) => assign.targets.as_slice(),
+            Stmt::AnnAssign(assign) => std::slice::from_ref(&*assign.target),
+            _ => return,
+        };
+        for target in targets {
+            if let Expr::Name(name) = target
+                && name.id.as_str() == "is_cuda"
+            {
+                self.own_definitions.insert(name.id.as_str());
+            }
+        }
+    }
+
+    /// `parser.add_argument("--gpu", type=int, default=0)`
+    fn note_option(&mut self, call: &'a ExprCall) {
+        if !matches!(&*call.func, Expr::Attribute(attribute) if attribute.attr.as_str() == "add_argument") {
+            return;
+        }
+        let text = |expression: &'a Expr| match expression {
+            Expr::StringLiteral(text) => Some(text.value.to_str()),
+            _ => None,
+        };
+        let value = |name: &str| call.arguments.find_keyword(name).map(|keyword| &keyword.value);
+        let flags = || call.arguments.args.iter().filter_map(text);
+        let name = value("dest")
+            .and_then(text)
+            .or_else(|| flags().find(|flag| flag.starts_with("--")))
+            .or_else(|| flags().next());
+        let Some(name) = name else { return };
+        let name = name.trim_start_matches('-').replace('-', "_");
+        if name == "is_cuda" {
+            self.own_definitions.insert("is_cuda");
+        }
+        let is_int = matches!(value("type"), Some(Expr::Name(kind)) if kind.id.as_str() == "int");
+        let is_many = value("nargs").is_some() || value("action").is_some();
+        // Without a default it may be missing, and so no number.
+        let is_always = matches!(value("default"), Some(Expr::NumberLiteral(_)))
+            || matches!(value("required"), Some(Expr::BooleanLiteral(literal)) if literal.value);
+        if is_int && !is_many {
+            self.number_options.entry(name).and_modify(|always| *always &= is_always).or_insert(is_always);
+        } else {
+            // Another option of this name holds something else.
+            self.number_options.insert(name, false);
         }
     }
 
@@ -92,8 +154,12 @@ pub(crate) fn is_device_keyword(name: &str) -> bool {
 
 impl<'a> SourceOrderVisitor<'a> for DeviceUse<'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
-        if let Expr::Call(ExprCall { func, arguments, .. }) = expression {
+        if let Expr::Call(call @ ExprCall { func, arguments, .. }) = expression {
             self.note_arguments(func, arguments);
+            self.note_option(call);
+            let keywords = arguments.keywords.iter().filter_map(|keyword| keyword.arg.as_deref());
+            // `Namespace(is_cuda=True)`
+            self.own_definitions.extend(keywords.filter(|name| *name == "is_cuda"));
         }
         source_order::walk_expr(self, expression);
     }
@@ -122,6 +188,9 @@ impl<'a> SourceOrderVisitor<'a> for DeviceUse<'a> {
             Stmt::ClassDef(class) => {
                 // A class is called by its name, with the parameters of its constructor.
                 let first = self.parameters.len();
+                for statement in &class.body {
+                    self.note_class_attribute(statement);
+                }
                 source_order::walk_stmt(self, statement);
                 for parameter in &mut self.parameters[first..] {
                     if parameter.0 == "__init__" {
@@ -130,13 +199,11 @@ impl<'a> SourceOrderVisitor<'a> for DeviceUse<'a> {
                 }
             }
             Stmt::Assign(assign) => {
-                for target in &assign.targets {
-                    if let Expr::Attribute(attribute) = target
-                        && attribute.attr.as_str() == "is_cuda"
-                    {
-                        self.own_definitions.insert(attribute.attr.as_str());
-                    }
-                }
+                assign.targets.iter().for_each(|target| self.note_stored(target));
+                source_order::walk_stmt(self, statement);
+            }
+            Stmt::AnnAssign(assign) => {
+                self.note_stored(&assign.target);
                 source_order::walk_stmt(self, statement);
             }
             _ => source_order::walk_stmt(self, statement),

@@ -19,6 +19,10 @@ pub struct ProjectFacts {
     pub(crate) device_names: HashSet<String>,
     /// Functions of the project and those of their parameters that are devices, by position and name.
     pub(crate) device_parameters: HashMap<String, Vec<(usize, String)>>,
+    /// Options of the command line that hold numbers, and whether they always do.
+    pub(crate) number_options: HashMap<String, bool>,
+    /// Attributes that something is stored in.
+    pub(crate) stored: HashSet<String>,
 }
 
 impl ProjectFacts {
@@ -27,6 +31,10 @@ impl ProjectFacts {
             self.exports.entry(module).or_default().extend(names);
         }
         self.own_definitions.extend(other.own_definitions);
+        for (option, always) in other.number_options {
+            self.number_options.entry(option).and_modify(|known| *known &= always).or_insert(always);
+        }
+        self.stored.extend(other.stored);
         self.device_names.extend(other.device_names);
         for (function, mut parameters) in other.device_parameters {
             let known = self.device_parameters.entry(function).or_default();
@@ -74,6 +82,8 @@ pub(crate) fn gather(module: &ModModule, module_name: &str, package: &str) -> Pr
     }
     let uses = DeviceUse::of(module);
     facts.own_definitions = uses.own_definitions.iter().map(|name| (*name).to_owned()).collect();
+    facts.number_options = uses.number_options;
+    facts.stored = uses.stored.iter().map(|name| (*name).to_owned()).collect();
     facts.device_names = uses.attributes.iter().map(|name| (*name).to_owned()).collect();
     for (function, index, parameter) in uses.parameters {
         facts.device_parameters.entry(function.to_owned()).or_default().push((index, parameter.to_owned()));

@@ -6,12 +6,14 @@
 //! is below it, and the Python parser is in no other.
 
 mod accept;
+mod aware;
 mod checker;
 mod depth;
 mod devices;
 mod edit;
 mod facts;
 mod finding;
+mod guards;
 mod hooks;
 mod layout;
 mod options;
@@ -51,6 +53,8 @@ pub struct Module {
     pub package: String,
     /// The entry script of `--distributed`.
     pub is_main: bool,
+    /// The file beside it that does the same for NPUs: `npu_accelerator.py` for `cuda_accelerator.py`.
+    pub npu_twin: Option<String>,
 }
 
 /// What became of a file: nothing but a proposal until somebody applies it.
@@ -90,8 +94,7 @@ pub(crate) fn migrate_in_mode(
         Ok(parsed) => parsed,
         Err(error) => return accept::syntax_error(&source, &error),
     };
-    let mut checker =
-        Checker::new(&source.text, source.skipped, parsed.syntax(), facts, options, &module.package);
+    let mut checker = Checker::new(&source.text, source.skipped, &parsed, facts, options, &module.package);
     checker.is_main = module.is_main;
     checker.check();
     let (edits, mut findings) = (std::mem::take(&mut checker.edits), std::mem::take(&mut checker.findings));
@@ -123,6 +126,9 @@ pub(crate) fn migrate_project_python(
     facts: &ProjectFacts,
     options: &Options,
 ) -> Outcome {
+    if let Some(twin) = module.npu_twin.as_ref().filter(|_| options.portable.is_none()) {
+        return Outcome { edits: Vec::new(), findings: vec![rules::npu_aware::has_twin(twin)] };
+    }
     if text::is_about_torch(bytes) || module.is_main || options.modelarts {
         return migrate_python(bytes, module, facts, options);
     }

@@ -48,11 +48,6 @@ pub(crate) const RULE: Rule = Rule {
 /// The rules of a portable copy.
 pub const RULES: &[&Rule] = &[&RULE];
 
-/// Whether code names both kinds, so that it chooses between them already.
-pub(crate) fn names_both(text: &str) -> bool {
-    crate::walk::mentions_npu(text) && (text.contains("cuda") || text.contains("CUDA"))
-}
-
 fn change(checker: &mut Checker<'_>, grade: Grade, range: TextRange, new: impl Into<String>, message: &str) {
     checker.replace_with_npu(&RULE, grade, range, new, message);
 }
@@ -222,7 +217,7 @@ fn spell(checker: &mut Checker<'_>, text: &Text<'_>, grade: Grade, new: &str) {
 }
 
 /// The literal around a text and its quotes, if it has no prefix.
-fn plain_literal(source: &str, text: TextRange) -> Option<(TextRange, &str)> {
+pub(crate) fn plain_literal(source: &str, text: TextRange) -> Option<(TextRange, &str)> {
     let (start, end) = (text.start().to_usize(), text.end().to_usize());
     let before = &source[..start];
     let quote = before.chars().last().filter(|quote| matches!(quote, '"' | '\''))?;

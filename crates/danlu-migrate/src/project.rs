@@ -20,7 +20,7 @@ pub use self::files::{FileKind, SourceFile};
 pub use self::reports::{PLATFORM_REPORTS, REPORT_NAMES, REPORTS, write_reports};
 use crate::edit::{self, Lines};
 use crate::finding::{Finding, Kind};
-use crate::rules::Grade;
+use crate::rules::{Grade, cuda_source};
 use crate::{Edit, Module, Options, Outcome, Portable, ProjectFacts, text};
 
 #[derive(Debug, Error)]
@@ -231,7 +231,9 @@ fn one(
     report.lines = memchr::memchr_iter(b'\n', &bytes).count()
         + usize::from(!bytes.is_empty() && !bytes.ends_with(b"\n"));
     if file.kind == FileKind::Cuda {
-        report.operators = text::operators(&bytes);
+        let (findings, operators) = cuda_source::look(&file.path, &bytes);
+        report.findings = notes(&bytes, findings);
+        report.operators = operators;
         return (report, write::copy(&path, &file.path, destination));
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| propose(file.kind, &bytes, &file.module, facts, options)))
@@ -316,6 +318,9 @@ fn notes(bytes: &[u8], findings: Vec<Finding>) -> Vec<Note> {
 /// Deeply nested code needs a deep stack; the pages that nobody touches cost nothing.
 const STACK_BYTES: usize = 256 << 20;
 
+/// More cores wait for the disk, and the addresses of their stacks would not fit into what a server allows.
+const MOST_THREADS: usize = 16;
+
 /// Results in the order of the files, whoever was done first; nothing if it was given up.
 fn on_all_cores<T: Send>(
     files: &[SourceFile],
@@ -324,8 +329,8 @@ fn on_all_cores<T: Send>(
 ) -> Option<Vec<T>> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(files.len()));
-    let threads =
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(files.len().max(1));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = cores.min(MOST_THREADS).min(files.len().max(1));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let worker = || {
@@ -366,5 +371,5 @@ pub(crate) fn module_of(path: &str, is_package: impl Fn(&str) -> bool) -> Module
         (_, true) => stem.to_owned(),
         (_, false) => format!("{package}.{stem}"),
     };
-    Module { name, package, is_main: false }
+    Module { name, package, is_main: false, npu_twin: None }
 }

@@ -109,6 +109,9 @@ impl<'a> Checker<'a> {
                         .map_or(Role::Unclear, |call| self.role_of_argument(call, index));
                 }
                 AnyNodeRef::ExprCompare(comparison) => return self.role_of_operand(comparison, child),
+                AnyNodeRef::ExprDict(dictionary) if dictionary.items.len() > MOST_NEIGHBOURS => {
+                    return Role::Unclear;
+                }
                 AnyNodeRef::ExprDict(dictionary) => {
                     for item in &dictionary.items {
                         if item.value.range().contains_range(child) {
@@ -346,7 +349,13 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// Lists and tables of devices are short; what is longer is data, and would be read once for each of its texts.
+const MOST_NEIGHBOURS: usize = 100;
+
 fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
+    if elements.len() > MOST_NEIGHBOURS {
+        return Some(Role::Unclear);
+    }
     let mut has_neighbour = false;
     for element in elements.iter().filter(|element| !element.range().contains_range(child)) {
         if let Expr::StringLiteral(text) = element {

@@ -61,8 +61,10 @@ impl Rule {
 pub(crate) mod advice;
 pub(crate) mod backends;
 pub(crate) mod configuration;
+pub(crate) mod cuda_guard;
 pub(crate) mod cuda_method;
 pub(crate) mod cuda_only;
+pub(crate) mod cuda_source;
 pub(crate) mod data_parallel;
 pub(crate) mod device_index;
 pub(crate) mod device_string;
@@ -101,10 +103,12 @@ pub const RULES: &[&Rule] = &[
     &modelarts::RULE,
     &torch_npu_import::RULE,
     &npu_aware::RULE,
+    &cuda_guard::RULE,
     &python2::RULE,
     &backends::RULE,
     &data_parallel::RULE,
     &cuda_only::RULE,
+    &cuda_source::RULE,
     &frameworks::RULE,
     &unsupported_api::RULE,
     &advice::RULE,

@@ -68,6 +68,33 @@ pub(crate) fn is_in(path: &str, prefix: &str) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// What one lookup may cost: names can be bound in circles, and each of them many times.
+#[derive(Debug)]
+struct Steps {
+    deep: usize,
+    bindings: usize,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Steps { deep: 6, bindings: 200 }
+    }
+}
+
+impl Steps {
+    fn deeper(&mut self, look: impl FnOnce(&mut Self) -> Option<Path>) -> Option<Path> {
+        self.deep = self.deep.checked_sub(1)?;
+        let found = look(self);
+        self.deep += 1;
+        found
+    }
+
+    fn count(&mut self) -> Option<()> {
+        self.bindings = self.bindings.checked_sub(1)?;
+        Some(())
+    }
+}
+
 impl<'a> Scopes<'a> {
     pub(crate) fn new(facts: &'a ProjectFacts, package: &str) -> Self {
         Scopes { stack: Vec::new(), facts, package: package.to_owned(), has_star_import: false }
@@ -123,27 +150,27 @@ impl<'a> Scopes<'a> {
 
     /// The path that an expression stands for.
     pub(crate) fn path(&self, expression: &'a Expr) -> Option<Path> {
-        self.path_within(expression, 6)
+        self.path_within(expression, &mut Steps::default())
     }
 
-    fn path_within(&self, expression: &'a Expr, depth: usize) -> Option<Path> {
-        let depth = depth.checked_sub(1)?;
-        match expression {
-            Expr::Name(name) => self.path_of_name(name.id.as_str(), depth),
-            Expr::Attribute(attribute) => {
-                // Chains of attributes are as deep as their text; only aliases count as steps.
-                let path = self.path_within(&attribute.value, depth + 1)?;
-                Some(self.facts.follow(join(path, attribute.attr.as_str())))
-            }
-            Expr::Call(call) => self.path_of_call(call, depth),
-            Expr::Named(named) => self.path_within(&named.value, depth),
-            _ => None,
+    fn path_within(&self, expression: &'a Expr, steps: &mut Steps) -> Option<Path> {
+        // Chains of attributes are as deep as their text; only aliases count as steps.
+        if let Expr::Attribute(attribute) = expression {
+            let path = self.path_within(&attribute.value, steps)?;
+            return Some(self.facts.follow(join(path, attribute.attr.as_str())));
         }
+        steps.deeper(|steps| match expression {
+            Expr::Name(name) => self.path_of_name(name.id.as_str(), steps),
+            Expr::Call(call) => self.path_of_call(call, steps),
+            Expr::Named(named) => self.path_within(&named.value, steps),
+            _ => None,
+        })
     }
 
-    fn path_of_name(&self, name: &str, depth: usize) -> Option<Path> {
+    fn path_of_name(&self, name: &str, steps: &mut Steps) -> Option<Path> {
         let mut found: Option<String> = None;
         for binding in self.bindings(name)? {
+            steps.count()?;
             let full = match binding {
                 Binding::Path(full) => full.clone(),
                 Binding::Value(value @ (Expr::Attribute(_) | Expr::Name(_) | Expr::Call(_))) => {
@@ -151,7 +178,7 @@ impl<'a> Scopes<'a> {
                     if matches!(value, Expr::Name(other) if other.id.as_str() == name) {
                         return None;
                     }
-                    self.path_within(value, depth)?.full
+                    self.path_within(value, steps)?.full
                 }
                 Binding::Nothing => continue,
                 Binding::Value(_) | Binding::Parameter(_) | Binding::Opaque => return None,
@@ -168,11 +195,11 @@ impl<'a> Scopes<'a> {
 
     /// The path that a call stands for.
     pub(crate) fn path_of(&self, call: &'a ExprCall) -> Option<Path> {
-        self.path_of_call(call, 6)
+        self.path_of_call(call, &mut Steps::default())
     }
 
     /// `getattr(torch, "cuda")` and `importlib.import_module("torch.cuda")` name a path as well.
-    fn path_of_call(&self, call: &'a ExprCall, depth: usize) -> Option<Path> {
+    fn path_of_call(&self, call: &'a ExprCall, steps: &mut Steps) -> Option<Path> {
         let text = |index: usize| match call.arguments.args.get(index) {
             Some(Expr::StringLiteral(literal)) => Some(literal.value.to_str()),
             _ => None,
@@ -183,12 +210,12 @@ impl<'a> Scopes<'a> {
         };
         let full = match named {
             Some("getattr") => {
-                let owner = self.path_within(call.arguments.args.first()?, depth)?;
+                let owner = self.path_within(call.arguments.args.first()?, steps)?;
                 format!("{}.{}", owner.full, text(1)?)
             }
             Some("__import__") => text(0)?.split('.').next()?.to_owned(),
             Some(_) => return None,
-            None => match self.path_within(&call.func, depth)?.full.as_str() {
+            None => match self.path_within(&call.func, steps)?.full.as_str() {
                 "importlib.import_module" => text(0)?.to_owned(),
                 _ => return None,
             },

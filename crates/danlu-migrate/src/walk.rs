@@ -10,7 +10,6 @@ use ruff_text_size::{Ranged as _, TextRange};
 use crate::checker::Checker;
 use crate::finding::Kind;
 use crate::hooks::{Method, Reference, Shape, Text};
-use crate::portable;
 use crate::rules::Rule;
 use crate::scope::ScopeKind;
 
@@ -91,9 +90,7 @@ impl<'a> Checker<'a> {
 
     fn on_text(&mut self, value: &'a str, range: TextRange, shape: Shape) {
         // Escapes move what stands where; a string with some never spells a device.
-        if self.source[range] != *value
-            || !(mentions(value) || self.options.portable.is_some() && names_npu(value))
-        {
+        if self.source[range] != *value || !(mentions(value) || self.concerns_npus() && names_npu(value)) {
             return;
         }
         let text = Text { value, range, shape };
@@ -102,6 +99,11 @@ impl<'a> Checker<'a> {
                 hook(checker, rule, &text);
             }
         });
+    }
+
+    /// Whether texts that name NPUs are shown as well.
+    fn concerns_npus(&self) -> bool {
+        self.options.portable.is_some() || self.options.distributed.is_some()
     }
 
     fn on_literal(&mut self, literal: &'a StringLiteral, shape: Shape) {
@@ -177,7 +179,7 @@ impl<'a> Checker<'a> {
         let starts = self.aware.is_none()
             && !self.scopes.is_inside_function()
             && !matches!(statement, Stmt::ClassDef(_) | Stmt::Import(_) | Stmt::ImportFrom(_))
-            && self.knows_npus(self.text(statement));
+            && self.knows_npus(statement.range());
         if starts {
             self.aware = Some(statement.range());
             self.aware_of_edits = false;
@@ -185,8 +187,10 @@ impl<'a> Checker<'a> {
         starts
     }
 
-    fn knows_npus(&self, text: &str) -> bool {
-        if self.options.portable.is_some() { portable::names_both(text) } else { mentions_npu(text) }
+    fn knows_npus(&self, range: TextRange) -> bool {
+        // Portable code changes what names either kind, so only what names both chooses between them.
+        let names_cuda = |text: &str| text.contains("cuda") || text.contains("CUDA");
+        self.npu_places.any_in(range) && (self.options.portable.is_none() || names_cuda(&self.source[range]))
     }
 
     fn end_awareness(&mut self) {
@@ -287,15 +291,4 @@ fn mentions(text: &str) -> bool {
 /// The same of code for NPUs.
 fn names_npu(text: &str) -> bool {
     text.contains("npu") || text.contains("hccl") || text.contains("ASCEND")
-}
-
-/// Whether code, not a comment, has the word: `torch_npu`, `is_npu_available`, `"npu"`, but not `input`.
-pub(crate) fn mentions_npu(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let is_letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
-    let is_word = |at: usize| {
-        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        !is_letter(at.checked_sub(1)) && !is_letter(Some(at + 3)) && !text[line..at].contains('#')
-    };
-    [b"npu".as_slice(), b"NPU"].iter().any(|word| memchr::memmem::find_iter(bytes, word).any(is_word))
 }

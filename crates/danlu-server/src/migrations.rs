@@ -1,53 +1,45 @@
 //! Code from CUDA to Ascend NPU, from snapshot to snapshot: for the console, and for jobs whose code is migrated on its way.
 //!
 //! Nothing in a snapshot is run. One migration at a time, within bounds of size and time: it is the same machine that runs
-//! the cluster. The same code and options give the same snapshot, so the reports inside of it hold no time.
+//! the cluster. The same code and options give the same snapshot, so the reports inside of it hold no time. Sources are read in a
+//! process of their own ([`child`]): whatever one of them does to the migrator, it does to that process.
 
+mod child;
 mod view;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use danlu_migrate::project::{self, Destination, ProjectError, REPORT_NAMES};
+use danlu_migrate::project::{self, REPORT_NAMES};
 use danlu_migrate::{Distributed, Options, TorchVersion, versions};
 use danlu_objects::{Bounds, CodeStore, ObjectsError};
 use danlu_types::api::{MigrationRequest, MigrationView};
 use danlu_types::{FieldError, Problem, ProblemCode};
 
+use self::child::ChildError;
+pub use self::child::migrate_snapshot;
 use crate::app::{App, no_snapshot};
 
 const BOUNDS: Bounds = Bounds { bytes: 512 << 20, entries: 50_000 };
-const LONGEST: Duration = Duration::from_mins(1);
 /// How long one waits for the one before.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LARGEST_REPORT: u64 = 256 << 20;
 /// The title of the page, which cannot know what its reader calls the project.
 const TITLE: &str = "Migration to Ascend NPU";
 
-/// Set when nobody waits for the answer any more.
-struct GivenUp(Arc<AtomicBool>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 enum MigrationError {
     #[error(transparent)]
     Snapshot(#[from] ObjectsError),
     #[error(transparent)]
-    Project(#[from] ProjectError),
+    Child(#[from] ChildError),
     #[error("cannot make the archive of the migrated copy")]
     Archive(#[from] std::io::Error),
 }
 
 impl App {
     pub(crate) async fn migrate(&self, request: MigrationRequest) -> Result<MigrationView, Problem> {
-        let options = options(&request)?;
+        options(&request)?;
         if !self.code.has(&request.code) {
             return Err(no_snapshot(&request.code));
         }
@@ -57,24 +49,19 @@ impl App {
             return Err(Problem::new(ProblemCode::TooManyRequests, detail)
                 .with_hint("try again in a minute, or use `danlu migrate`, which needs no server"));
         };
-        let given_up = Arc::new(AtomicBool::new(false));
-        let _when_dropped = GivenUp(given_up.clone());
+        // Held until the work has ended. Whoever waits no more ends the process with its future.
+        let migrated = self.migrate_alone(&request).await;
+        drop(turn);
+        migrated.map_err(|error| problem(&error))
+    }
+
+    async fn migrate_alone(&self, request: &MigrationRequest) -> Result<MigrationView, MigrationError> {
+        let (code, digest) = (self.code.clone(), request.code.clone());
+        let workshop = blocking(move || unpacked(&code, &digest)).await?;
+        let mut view = child::migrate(workshop.path(), request, child::LIMITS).await?;
         let code = self.code.clone();
-        let began = Instant::now();
-        let work = move || {
-            // Held until the work has ended, even if nobody waits for it any more.
-            let _turn = turn;
-            let goes_on = || !given_up.load(Ordering::Relaxed) && began.elapsed() < LONGEST;
-            migrate(&code, &request.code, &options, &goes_on)
-        };
-        match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(view)) => Ok(view),
-            Ok(Err(error)) => Err(problem(&error)),
-            Err(error) => {
-                tracing::error!("migrating code failed: {error}");
-                Err(Problem::new(ProblemCode::Internal, "the migration failed; the server's log says more"))
-            }
-        }
+        view.code = blocking(move || packed(&code, workshop.path())).await?;
+        Ok(view)
     }
 
     /// A report of a migrated snapshot, by its name.
@@ -120,43 +107,49 @@ fn options(request: &MigrationRequest) -> Result<Options, Problem> {
     Ok(Options { torch, distributed, modelarts, similar, ..Options::default() })
 }
 
-fn migrate(
-    code: &CodeStore,
-    digest: &str,
-    options: &Options,
-    goes_on: &(dyn Fn() -> bool + Sync),
-) -> Result<MigrationView, MigrationError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, MigrationError> + Send + 'static,
+) -> Result<T, MigrationError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(MigrationError::Archive(std::io::Error::other(error))))
+}
+
+/// A folder with the snapshot in it, where [`child`] looks for it.
+fn unpacked(code: &CodeStore, digest: &str) -> Result<tempfile::TempDir, MigrationError> {
     let workshop = code.workshop()?;
-    let (before, after) = (workshop.path().join("before"), workshop.path().join("after"));
-    danlu_objects::unpack_within(danlu_objects::open(&code.path(digest)?)?, &before, BOUNDS)?;
-    let report =
-        project::migrate_while(&before, &Destination::Folder(after.clone()), options, true, goes_on)?;
-    let reports =
-        project::write_reports(&after.join(project::PLATFORM_REPORTS), &report, options, TITLE, None)?;
-    let archive = workshop.path().join("archive");
-    let packed = danlu_objects::pack_all(&after, std::io::BufWriter::new(std::fs::File::create(&archive)?))?;
+    danlu_objects::unpack_within(
+        danlu_objects::open(&code.path(digest)?)?,
+        &workshop.path().join(child::BEFORE),
+        BOUNDS,
+    )?;
+    Ok(workshop)
+}
+
+/// Stores what the child made as a snapshot, and gives its digest.
+fn packed(code: &CodeStore, workshop: &Path) -> Result<String, MigrationError> {
+    let archive = workshop.join("archive");
+    let out = std::io::BufWriter::new(std::fs::File::create(&archive)?);
+    let packed = danlu_objects::pack_all(&workshop.join(child::AFTER), out)?;
     code.put(&packed.digest, std::fs::File::open(&archive)?)?;
-    // What is not there any more is shown without its text.
-    let text = |root: &Path, path: &str| {
-        let bytes = std::fs::read(root.join(path)).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    let texts = |path: &str| (text(&before, path), text(&after, path));
-    Ok(view::of(packed.digest, &report, reports, texts))
+    Ok(packed.digest)
 }
 
 fn problem(error: &MigrationError) -> Problem {
     let detail = crate::error_chain(error);
     match error {
-        MigrationError::Project(ProjectError::NoMain { .. }) => {
+        MigrationError::Child(ChildError::NoMain(_)) => {
             Problem::invalid_fields(vec![FieldError::new("distributed.main", detail)])
                 .with_hint("name the entry script relative to the snapshot, such as `tools/train.py`")
         }
-        MigrationError::Project(ProjectError::GivenUp) => Problem::new(
-            ProblemCode::InvalidFields,
-            format!("this takes longer than {} seconds", LONGEST.as_secs()),
-        )
-        .with_hint("use `danlu migrate`, which takes as long as it needs"),
+        MigrationError::Child(ChildError::Timeout(_)) => Problem::new(ProblemCode::InvalidFields, detail)
+            .with_hint("use `danlu migrate`, which takes as long as it needs"),
+        MigrationError::Child(ChildError::Crashed { .. }) => {
+            tracing::warn!("could not migrate code: {detail}");
+            Problem::invalid_fields(vec![FieldError::new("code", detail)]).with_hint(
+                "leave files that are not yours out with `.danluignore`, or find the file with `danlu migrate --check`, \
+                 and report it",
+            )
+        }
         MigrationError::Snapshot(ObjectsError::Bomb { .. } | ObjectsError::Hostile { .. }) => {
             Problem::new(ProblemCode::InvalidFields, detail).with_hint(
                 "leave data out with `.danluignore`, or use `danlu migrate`, which has no such bound",
@@ -165,7 +158,7 @@ fn problem(error: &MigrationError) -> Problem {
         MigrationError::Snapshot(ObjectsError::Damaged(_)) => {
             Problem::invalid_fields(vec![FieldError::new("code", detail)])
         }
-        MigrationError::Snapshot(_) | MigrationError::Project(_) | MigrationError::Archive(_) => {
+        MigrationError::Snapshot(_) | MigrationError::Child(_) | MigrationError::Archive(_) => {
             tracing::warn!("could not migrate code: {detail}");
             Problem::new(ProblemCode::Unavailable, "the migrated copy could not be made")
                 .with_hint("the server's log says why; the disk of its data folder may be full")

@@ -1,4 +1,4 @@
-//! The one binary: the command line, and the launcher that the engine puts around each worker.
+//! The one binary: the command line, the launcher that the engine puts around each worker, and the process of a migration.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         (Some("slurm-claim"), Some(server)) => danlu_courier::claim(server, arguments),
         (Some("slurm-courier"), Some(server)) => danlu_courier::run(server, arguments),
         (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
+        (Some("migrate-snapshot"), Some(folder)) => danlu_cli::migrate_snapshot(Path::new(&folder)),
         _ => danlu_cli::main(),
     }
 }

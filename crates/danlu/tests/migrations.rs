@@ -121,6 +121,78 @@ async fn what_cannot_be_migrated_is_refused_by_the_field_that_is_wrong() {
     assert!(done.reports.contains(&"run_distributed_npu.sh".to_owned()), "{:?}", done.reports);
 }
 
+/// The process that migrates for the server with this data folder, once there is one.
+async fn migrator_of(data: &Path) -> nix::unistd::Pid {
+    let data = data.as_os_str().as_encoded_bytes();
+    loop {
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(id) = entry.file_name().to_string_lossy().parse() else { continue };
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let has = |word: &[u8]| command.windows(word.len()).any(|window| window == word);
+            if has(b"migrate-snapshot") && has(data) {
+                return nix::unistd::Pid::from_raw(id);
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migrator_that_crashes_costs_its_request_only() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let folder = tempfile::tempdir().unwrap();
+    // Enough to be at work when it is looked for, and names in a circle, which once took the server with them.
+    for number in 0..400 {
+        let text = "x = torch.ones(3).cuda()\n".repeat(500);
+        std::fs::write(folder.path().join(format!("f{number}.py")), format!("import torch\n{text}")).unwrap();
+    }
+    std::fs::write(folder.path().join("circle.py"), "import torch\ni = 0\ni = i + 1\nx.to(i)\n").unwrap();
+    let request =
+        MigrationRequest { code: uploaded(&server, folder.path()).await, ..MigrationRequest::default() };
+    let client = server.client();
+    let asked = client.code_migrate(&request);
+    let killed = async {
+        let migrator = migrator_of(&server.data()).await;
+        nix::sys::signal::kill(migrator, nix::sys::signal::Signal::SIGKILL).unwrap();
+    };
+    let (answer, ()) = tokio::join!(asked, killed);
+    match answer {
+        Err(ClientError::Problem(problem)) => {
+            assert_eq!(problem.errors[0].field, "code", "{problem:?}");
+            assert!(problem.errors[0].message.contains("SIGKILL"), "{problem:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let left: Vec<_> = std::fs::read_dir(server.data().join("code")).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "nothing but the snapshot is left: {left:?}");
+    let done = server.client().code_migrate(&request).await.unwrap();
+    assert_eq!(done.summary.files, 401);
+    assert_eq!(done.summary.findings.broken, 0);
+}
+
+#[test]
+fn a_migrator_keeps_to_its_limits() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("before")).unwrap();
+    std::fs::write(folder.path().join("before/a.py"), "import torch\nx = y.cuda()\n").unwrap();
+    let migrate = |memory: u64, file: u64| {
+        let limits = serde_json::json!({ "seconds": 60, "memory_bytes": memory, "file_bytes": file });
+        let order = serde_json::json!({ "request": { "code": "" }, "limits": limits });
+        std::fs::write(folder.path().join("order.json"), order.to_string()).unwrap();
+        let _ = std::fs::remove_file(folder.path().join("answer.json"));
+        let ended = Command::new(DANLU)
+            .arg("migrate-snapshot")
+            .arg(folder.path())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        ended.success() && folder.path().join("answer.json").exists()
+    };
+    assert!(migrate(8 << 30, 1 << 20), "within its limits");
+    assert!(!migrate(8 << 30, 100), "more written than allowed");
+    assert!(!migrate(200 << 20, 1 << 20), "more memory than allowed");
+}
+
 async fn danlu(data: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(DANLU);
     command.arg("--data").arg(data).args(arguments).stdin(Stdio::null());

@@ -56,10 +56,23 @@ pub(super) fn list(root: &Path) -> Result<Tree, ProjectError> {
     let packages: HashSet<&str> =
         tree.files.iter().filter_map(|file| file.path.strip_suffix("/__init__.py")).collect();
     let packages: HashSet<String> = packages.into_iter().map(str::to_owned).collect();
+    let paths: HashSet<String> = tree.files.iter().map(|file| file.path.clone()).collect();
     for file in tree.files.iter_mut().filter(|file| file.kind == FileKind::Python) {
         file.module = module_of(&file.path, |folder| packages.contains(folder));
+        file.module.npu_twin = npu_twin(&file.path, |path| paths.contains(path));
     }
     Ok(tree)
+}
+
+/// The file of the same name for NPUs: `npu_ops.py` beside `cuda_ops.py`, `npu/ops.py` beside `cuda/ops.py`.
+fn npu_twin(path: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    path.match_indices("cuda").find_map(|(at, word)| {
+        let (before, after) = (&path[..at], &path[at + word.len()..]);
+        let is_word = !is_letter(before.chars().next_back()) && !is_letter(after.chars().next());
+        let twin = format!("{before}npu{after}");
+        (is_word && exists(&twin)).then_some(twin)
+    })
 }
 
 fn walk(root: &Path, folder: &str, tree: &mut Tree) -> Result<(), ProjectError> {

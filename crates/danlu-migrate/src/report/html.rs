@@ -50,7 +50,8 @@ fn section(page: &mut String, file: &FileReport) {
         *page += "</ul>";
     }
     if !file.diff.is_empty() {
-        *page += "<table class=\"diff\">";
+        // Widths of a fixed layout are those of the columns: the first row may span all of them.
+        *page += "<table class=\"diff\"><colgroup><col class=\"number\"><col><col class=\"number\"><col></colgroup>";
         side_by_side(page, &file.diff);
         *page += "</table>";
     }
@@ -127,7 +128,7 @@ fn escaped(text: &str) -> String {
 const HEAD: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><style>\
 body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:110em}table{border-collapse:collapse}\
 td,th{padding:.1em .8em;text-align:left;vertical-align:top}.diff{width:100%;table-layout:fixed}\
-.diff td:nth-child(odd){width:3em;color:#888;text-align:right}.diff pre{margin:0;white-space:pre-wrap;font-size:12px}\
+.diff .number{width:4em}.diff td{overflow-wrap:anywhere}.diff td:nth-child(odd){color:#888;text-align:right}.diff pre{margin:0;white-space:pre-wrap;font-size:12px}\
 .removed{background:#fdd}.added{background:#dfd}.gap{color:#888;text-align:center!important}\
 li.broken,li.unsupported{color:#a00}li.needs-a-person{color:#850}\
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8bf}.removed{background:#522}.added{background:#252}\

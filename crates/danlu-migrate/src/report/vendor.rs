@@ -16,7 +16,7 @@ pub fn vendor_files(report: &Report, launcher: bool) -> Vec<VendorFile> {
     let of = |kind: Kind| {
         let rows = report.files.iter().flat_map(move |file| {
             let notes = file.findings.iter().filter(move |note| note.kind == kind);
-            notes.map(move |note| row_of(file, note, kind))
+            notes.map(move |note| row_of(file, note))
         });
         rows.collect::<Vec<_>>()
     };
@@ -49,14 +49,10 @@ fn changes(report: &Report) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn row_of(file: &FileReport, note: &Note, kind: Kind) -> Vec<String> {
-    let mut row =
-        vec![file.path.clone(), note.start_line.to_string(), note.end_line.to_string(), note.subject.clone()];
-    // The vendor's rows of unknown calls have no tips, under the same header.
-    if kind != Kind::Unknown {
-        row.push(if note.message.is_empty() { "NA".to_owned() } else { note.message.clone() });
-    }
-    row
+fn row_of(file: &FileReport, note: &Note) -> Vec<String> {
+    let tips = if note.message.is_empty() { "NA".to_owned() } else { note.message.clone() };
+    let (start, end) = (note.start_line.to_string(), note.end_line.to_string());
+    vec![file.path.clone(), start, end, note.subject.clone(), tips]
 }
 
 fn operators(report: &Report) -> Vec<Vec<String>> {

@@ -2,6 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
+use crate::finding::Kind;
 use crate::hooks::Hooks;
 use crate::scope::Binding;
 use ruff_python_ast::{Expr, ExprCall};
@@ -71,9 +72,19 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
         checker.replace_with_npu(rule, Grade::Safe, argument.range(), "\"npu\"", message);
         return;
     }
-    let Some(grade) = number(checker, argument) else { return };
+    let Some(grade) = number(checker, argument) else {
+        // From 2.3 on torch takes a number for the accelerator that there is.
+        let is_taken_for_cuda = crate::support::number(checker.options.torch.name()) < Some(2_003_000);
+        if is_taken_for_cuda && may_be_number(checker, argument) && !checker.is_aware() {
+            let message = "a number here means a CUDA device before torch 2.3; where it is one, write `f\"npu:{number}\"`";
+            checker.report(rule, Kind::NeedsPerson, argument.range(), checker.text(argument), message);
+        }
+        return;
+    };
     let written = checker.text(argument);
-    let new = if argument.is_number_literal_expr() {
+    let new = if written == "0" && super::distributed::has_rank(checker, argument.start()) {
+        "f\"npu:{LOCAL_RANK}\"".to_owned()
+    } else if argument.is_number_literal_expr() {
         format!("\"npu:{written}\"")
     } else {
         format!("f\"npu:{{{written}}}\"")
@@ -107,42 +118,101 @@ fn is_torch<'a>(checker: &Checker<'a>, call: &'a ExprCall) -> bool {
 pub(crate) fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<Grade> {
     match expression {
         Expr::NumberLiteral(literal) => literal.value.is_int().then_some(Grade::Safe),
-        Expr::Name(name) => match checker.scopes.bindings(name.id.as_str())? {
-            [] => None,
-            bindings => {
-                let all = bindings.iter().all(|binding| is_number_binding(checker, binding));
-                all.then_some(Grade::Likely)
-            }
-        },
+        Expr::Name(name) => always_a_number(checker, name.id.as_str()).then_some(Grade::Likely),
         Expr::Attribute(attribute) => {
-            matches!(attribute.attr.as_str(), "local_rank").then_some(Grade::Likely)
+            let name = attribute.attr.as_str();
+            let is_option =
+                checker.facts.number_options.get(name) == Some(&true) && !checker.facts.stored.contains(name);
+            (name == "local_rank" || is_option).then_some(Grade::Likely)
         }
         _ => None,
     }
 }
 
-fn is_number_binding<'a>(checker: &Checker<'a>, binding: &Binding<'a>) -> bool {
-    match binding {
-        Binding::Value(Expr::NumberLiteral(literal)) => literal.value.is_int(),
-        Binding::Value(Expr::Call(call)) => match &*call.func {
-            Expr::Name(name) => matches!(name.id.as_str(), "int" | "get_rank" | "get_local_rank"),
-            Expr::Attribute(attribute) => {
-                matches!(
-                    attribute.attr.as_str(),
-                    "get_rank" | "get_local_rank" | "current_device" | "device_count"
-                )
+/// `args.gpu`, which is a number where it was given, and may be nothing or something else.
+fn may_be_number<'a>(checker: &Checker<'a>, argument: &'a Expr) -> bool {
+    matches!(argument, Expr::Attribute(attribute) if checker.facts.number_options.contains_key(attribute.attr.as_str())
+        && names_card(attribute.attr.as_str()))
+}
+
+fn names_card(name: &str) -> bool {
+    name.split('_').any(|part| matches!(part, "gpu" | "gpus" | "cuda" | "device" | "rank" | "card"))
+}
+
+/// What one binding says of its name.
+enum Evidence<'a> {
+    Number,
+    /// A number if this name is one: `rank % 8`.
+    If(&'a str),
+    Other,
+}
+
+/// Bindings that are looked at for one name. A program may bind names in circles (`i = i + 1`) or thousands of times.
+const MOST_BINDINGS: usize = 200;
+
+/// Whether all bindings of a name, and of the names that these are computed from, are numbers, and one is so by itself.
+fn always_a_number<'a>(checker: &Checker<'a>, name: &'a str) -> bool {
+    let (mut names, mut next) = (vec![name], 0);
+    let (mut looked_at, mut has_number) = (0, false);
+    while let Some(name) = names.get(next) {
+        next += 1;
+        let Some(bindings) = checker.scopes.bindings(name).filter(|bindings| !bindings.is_empty()) else {
+            return false;
+        };
+        looked_at += bindings.len();
+        if looked_at > MOST_BINDINGS {
+            return false;
+        }
+        for binding in bindings {
+            match evidence(checker, binding) {
+                Evidence::Number => has_number = true,
+                Evidence::If(other) if names.contains(&other) => {}
+                Evidence::If(other) => names.push(other),
+                Evidence::Other => return false,
             }
-            _ => false,
-        },
-        Binding::Value(Expr::Attribute(attribute)) => attribute.attr.as_str() == "local_rank",
-        Binding::Value(Expr::BinOp(operation)) => {
-            // `rank % torch.cuda.device_count()`
-            number(checker, &operation.left).is_some() && !operation.left.is_string_literal_expr()
+        }
+    }
+    has_number
+}
+
+fn evidence<'a>(checker: &Checker<'a>, binding: &Binding<'a>) -> Evidence<'a> {
+    let is_number = match binding {
+        Binding::Value(value) => {
+            // `rank % torch.cuda.device_count()`; an operation leans to the left, so this is as long as its text.
+            let mut value = *value;
+            while let Expr::BinOp(operation) = value {
+                value = &operation.left;
+            }
+            if let Expr::Name(name) = value {
+                return Evidence::If(name.id.as_str());
+            }
+            match value {
+                Expr::NumberLiteral(literal) => literal.value.is_int(),
+                Expr::Call(call) => gives_number(checker, call),
+                Expr::Attribute(attribute) => attribute.attr.as_str() == "local_rank",
+                _ => false,
+            }
         }
         Binding::Parameter(parameter) => match &parameter.parameter.annotation {
             Some(annotation) => matches!(&**annotation, Expr::Name(name) if name.id.as_str() == "int"),
             None => matches!(parameter.parameter.name.as_str(), "rank" | "local_rank"),
         },
-        _ => false,
+        Binding::Path(_) | Binding::Nothing | Binding::Opaque => false,
+    };
+    if is_number { Evidence::Number } else { Evidence::Other }
+}
+
+fn gives_number<'a>(checker: &Checker<'a>, call: &'a ExprCall) -> bool {
+    match &*call.func {
+        Expr::Name(name) if matches!(name.id.as_str(), "int" | "get_rank" | "get_local_rank") => true,
+        Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "get_rank" | "get_local_rank") => {
+            true
+        }
+        // Other accelerators have functions of the same names.
+        callee => checker.scopes.path(callee).is_some_and(|path| {
+            let owner = ["torch.cuda", "torch.npu", "torch_npu.npu"].iter().find(|owner| path.is_in(owner));
+            owner
+                .is_some_and(|owner| matches!(&path.full[owner.len()..], ".current_device" | ".device_count"))
+        }),
     }
 }

@@ -4,7 +4,7 @@ use super::{Grade, Rule};
 use crate::checker::Checker;
 use crate::finding::Kind;
 use crate::hooks::{Hooks, Reference, Shape, Text};
-use ruff_python_ast::{AnyNodeRef, StmtImportFrom};
+use ruff_python_ast::{AnyNodeRef, Expr, StmtImportFrom};
 use ruff_text_size::Ranged as _;
 
 pub(crate) const RULE: Rule = Rule {
@@ -40,9 +40,47 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
     if text.value == "NCCL" && !is_backend(checker) {
         return;
     }
-    let grade = if text.value == "NCCL" { Grade::Likely } else { Grade::Safe };
+    if is_of_one_library(checker) {
+        return;
+    }
+    let is_key = match checker.ancestors.last() {
+        Some(AnyNodeRef::ExprDict(dictionary)) => dictionary
+            .items
+            .iter()
+            .any(|item| item.key.as_ref().is_some_and(|key| key.range().contains_range(text.range)))
+            .then_some(dictionary),
+        _ => None,
+    };
+    if let Some(dictionary) = is_key
+        && !is_table_of_backends(checker, dictionary)
+    {
+        if !checker.is_aware() {
+            let message = "a key; if somebody asks for it by the name of the backend, write \"hccl\"";
+            checker.report(rule, Kind::NeedsPerson, text.range, text.value, message);
+        }
+        return;
+    }
+    let grade = if text.value == "NCCL" || is_key.is_some() { Grade::Likely } else { Grade::Safe };
     let message = format!("replace string \"{}\" with \"{new}\"", text.value);
     checker.replace_with_npu(rule, grade, text.range, new, message);
+}
+
+/// Whether the keys beside it are backends, or what it is kept in is called so.
+fn is_table_of_backends(checker: &Checker<'_>, dictionary: &ruff_python_ast::ExprDict) -> bool {
+    let is_backend = |item: &ruff_python_ast::DictItem| matches!(&item.key, Some(Expr::StringLiteral(key)) if matches!(key.value.to_str(), "gloo" | "mpi" | "ucc" | "xccl"));
+    dictionary.items.iter().take(100).any(is_backend)
+        || matches!(checker.ancestors.iter().rev().nth(1), Some(AnyNodeRef::StmtAssign(assign))
+            if assign.targets.iter().any(|target| checker.text(target).to_ascii_lowercase().contains("backend")))
+}
+
+/// `NCCL_BACKEND = "nccl"` where there is an `HCCL_BACKEND` as well.
+fn is_of_one_library(checker: &Checker<'_>) -> bool {
+    let Some(AnyNodeRef::StmtAssign(assign)) = checker.ancestors.last() else { return false };
+    assign.targets.iter().any(|target| {
+        let name = checker.text(target);
+        let other = name.replace("NCCL", "HCCL").replace("nccl", "hccl");
+        other != name && checker.source.contains(&other)
+    })
 }
 
 /// Whether what a text is given to, or compared with, is called a backend.

@@ -11,7 +11,9 @@ pub(crate) const RULE: Rule = Rule {
     name: "unsupported-api",
     grade: Grade::NeedsPerson,
     what: "Looks every call, base class and decorator of PyTorch up in the vendor's lists for the version given with `-v`. \
-           Those that are listed as unsupported go to `unsupported_api.csv`, those that no list names to `unknown_api.csv`.",
+           Those that are listed as unsupported go to `unsupported_api.csv`, those that no list names to `unknown_api.csv`, if they \
+           compute on the device: layers, functions, compiled operators. What is PyTorch's frame around them (`nn.Parameter`, `Size`, \
+           loaders, optimisers, hooks) is the same everywhere.",
     why: "A call without a kernel for NPUs fails when it is reached, or runs on the host and is slow.",
     before: "torch.cuda.get_device_capability()\n",
     after: "torch.cuda.get_device_capability()\n",
@@ -41,9 +43,92 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
             let message = format!("torch_npu for torch {} does not support it", version.name());
             checker.report(rule, Kind::Unsupported, range, full, message);
         }
+        Support::Unlisted if !needs_kernel(full) => {}
         Support::Unlisted => {
             let message = format!("no list for torch {} names it", version.name());
             checker.report(rule, Kind::Unknown, range, full, message);
+        }
+    }
+}
+
+/// Modules whose functions compute.
+const COMPUTING: &[&str] = &[
+    "torch",
+    "torch.nn.functional",
+    "torch.linalg",
+    "torch.fft",
+    "torch.special",
+    "torch.sparse",
+    "torch.nested",
+    "torch.nn.attention.flex_attention",
+];
+/// What of `torch.nn` holds other layers.
+const FRAME: &[&str] = &[
+    "Module",
+    "ModuleList",
+    "ModuleDict",
+    "Sequential",
+    "Parameter",
+    "ParameterList",
+    "ParameterDict",
+    "Buffer",
+    "Identity",
+];
+/// Beginnings of functions of `torch` itself that ask or set something.
+const ASKING: &[&str] = &[
+    "set_",
+    "get_",
+    "is_",
+    "has_",
+    "use_",
+    "are_",
+    "_",
+    "compile",
+    "device",
+    "load",
+    "inference_mode",
+    "typename",
+];
+
+/// Whether a call that no list names would run on the device, so that it matters whether there is a kernel for it.
+fn needs_kernel(path: &str) -> bool {
+    let Some((module, name)) = path.rsplit_once('.') else { return false };
+    let is_class = name.starts_with(|c: char| c.is_ascii_uppercase());
+    match module {
+        "torch.nn" => is_class && !FRAME.contains(&name),
+        "torch" => !is_class && !ASKING.iter().any(|word| name.starts_with(word)),
+        _ => {
+            !is_class && COMPUTING.contains(&module)
+                || ["torch.cuda", "torch.ops", "torch.classes"]
+                    .iter()
+                    .any(|owner| crate::scope::is_in(module, owner))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needs_kernel;
+
+    #[test]
+    fn the_frame_around_layers_and_functions_needs_no_kernel() {
+        for name in [
+            "torch.nn.Parameter",
+            "torch.Size",
+            "torch.__version__.split",
+            "torch.utils.data.DataLoader",
+            "torch.xpu.synchronize",
+        ] {
+            assert!(!needs_kernel(name), "{name}");
+        }
+        for name in [
+            "torch.nn.NewLayer",
+            "torch.new_function",
+            "torch.ops.mine.scan",
+            "torch.cuda.new",
+            "torch.nn.functional.new",
+        ] {
+            assert!(needs_kernel(name), "{name}");
         }
     }
 }

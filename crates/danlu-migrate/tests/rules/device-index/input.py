@@ -37,3 +37,9 @@ def spawned(args):
 
 x.to(torch.cuda.current_device())
 torch.ones(1, device=torch.cuda.current_device())
+
+parser.add_argument("--gpu", type=int, default=0)
+x.to(args.gpu)
+torch.zeros(3, device=args.gpu)
+parser.add_argument("--maybe-gpu", type=int)
+x.to(args.maybe_gpu)

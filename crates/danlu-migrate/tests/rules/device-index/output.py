@@ -38,3 +38,9 @@ def spawned(args):
 
 x.to("npu")
 torch.ones(1, device="npu")
+
+parser.add_argument("--gpu", type=int, default=0)
+x.to(f"npu:{args.gpu}")
+torch.zeros(3, device=f"npu:{args.gpu}")
+parser.add_argument("--maybe-gpu", type=int)
+x.to(args.maybe_gpu)

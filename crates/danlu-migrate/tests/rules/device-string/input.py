@@ -68,3 +68,7 @@ def pick_device():
 
 class Kind:
     CUDA = "cuda"
+
+CALCULATE_DEVICE = "gpu:0"
+torch.cuda.set_device(CALCULATE_DEVICE)
+DEFAULTS = {"default": "$torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"}

@@ -69,3 +69,7 @@ def pick_device():
 
 class Kind:
     CUDA = "cuda"
+
+CALCULATE_DEVICE = "npu:0"
+torch.npu.set_device(CALCULATE_DEVICE)
+DEFAULTS = {"default": "$torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"}

@@ -21,5 +21,19 @@ def main():
     print(f"loss {loss.item():.8f}")
 
 
+CALCULATE_DEVICE = "gpu:0"
+
+
+def place(x):
+    torch.cuda.set_device(CALCULATE_DEVICE)
+    torch.cuda.set_device(0)
+    x.cuda(0).to(0)
+    return x.to("cuda:0"), x.to("cuda:1")
+
+
+def place_on_npu(x):
+    return x.to("npu:0")
+
+
 if __name__ == "__main__":
     main()

@@ -26,6 +26,20 @@ def main():
     print(f"loss {loss.item():.8f}")
 
 
+CALCULATE_DEVICE = f"npu:{LOCAL_RANK}"
+
+
+def place(x):
+    torch.npu.set_device(CALCULATE_DEVICE)
+    torch.npu.set_device(LOCAL_RANK)
+    x.npu(LOCAL_RANK).to(f"npu:{LOCAL_RANK}")
+    return x.to(f"npu:{LOCAL_RANK}"), x.to("npu:1")
+
+
+def place_on_npu(x):
+    return x.to(f"npu:{LOCAL_RANK}")
+
+
 if __name__ == "__main__":
     torch_npu.npu.set_device(LOCAL_RANK)
     torch.distributed.init_process_group(backend="hccl")

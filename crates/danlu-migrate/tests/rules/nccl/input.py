@@ -19,3 +19,8 @@ print("nccl failed", "NCCL error")
 table = {"NCCL": 1}
 name = "NCCL"
 DEFAULT_BACKEND = "NCCL"
+
+descriptions = {"nccl": "NCCL library"}
+makers = {"gloo": 1, "nccl": 2}
+NCCL_BACKEND = "nccl"
+HCCL_BACKEND = "hccl"

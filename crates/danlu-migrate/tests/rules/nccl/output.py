@@ -21,3 +21,8 @@ print("nccl failed", "NCCL error")
 table = {"NCCL": 1}
 name = "NCCL"
 DEFAULT_BACKEND = "HCCL"
+
+descriptions = {"nccl": "NCCL library"}
+makers = {"gloo": 1, "hccl": 2}
+NCCL_BACKEND = "nccl"
+HCCL_BACKEND = "hccl"

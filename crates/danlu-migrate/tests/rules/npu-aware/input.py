@@ -21,3 +21,8 @@ if torch.cuda.is_available():
     kind = "cuda"
 elif hasattr(torch, "npu"):
     kind = "npu"
+
+
+def options(parser):
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--backend", help="\"hccl\" for Ascend NPU")

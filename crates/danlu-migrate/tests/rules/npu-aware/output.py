@@ -22,3 +22,8 @@ if torch.cuda.is_available():
     kind = "cuda"
 elif hasattr(torch, "npu"):
     kind = "npu"
+
+
+def options(parser):
+    parser.add_argument("--device", default="npu")
+    parser.add_argument("--backend", help="\"hccl\" for Ascend NPU")

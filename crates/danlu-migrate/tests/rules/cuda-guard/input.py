@@ -1,0 +1,67 @@
+import os
+
+import torch
+from glob import glob
+
+HAS_TRITON = True
+
+if torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 8:
+    torch.set_float32_matmul_precision("high")
+
+capability = torch.cuda.get_device_capability() if torch.cuda.is_available() else None
+uses_kernels = os.getenv("KERNELS") == "1" and torch.cuda.is_available() and torch.cuda.get_arch_list()
+
+
+def describe():
+    if torch.cuda.is_available():
+        if torch.version.cuda is None:
+            return "ROCm " + torch.version.hip
+        return torch.version.cuda
+    return "none"
+
+
+def sources(folder):
+    found = glob(folder + "/*.cpp")
+    if torch.cuda.is_available():
+        found += glob(folder + "/*.cu")
+    return found
+
+
+def supported(rows):
+    return HAS_TRITON and rows.device.type == "cuda" and rows.dim() == 2
+
+
+def check():
+    available = torch.cuda.is_available()
+    if not available:
+        raise ValueError("needs CUDA")
+    return torch.cuda.get_device_capability()
+
+
+def check_cuda(x):
+    if x.device.type != "cuda":
+        raise ValueError("must be on a CUDA device")
+
+
+def kernel(x):
+    if x.is_cuda:
+        from flash_attn import flash_attn_func
+
+        return flash_attn_func(x.cuda())
+    return x
+
+
+# What further conditions, handlers and functions hold need not run.
+def train(model, profile):
+    if not torch.cuda.is_available():
+        raise RuntimeError("no device")
+    if torch.cuda.is_available():
+        model.cuda()
+        if profile:
+            torch.cuda.nvtx.range_push("step")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        import triton
+    except ImportError:
+        triton = None
+    return model.to(device)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use danlu_core::transition::submission_record;
 use danlu_core::{Event, Grant, Job, Record, Refusal, Step, apply};
-use danlu_store::{Batch, Committed, Insert, Store, StoreError, Update};
+use danlu_store::{Batch, Committed, Insert, Store, StoreError, SubmissionKey, Update};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -57,7 +57,7 @@ enum Command {
 struct Submission {
     spec: JobSpec,
     owner: String,
-    key: Option<String>,
+    key: Option<SubmissionKey>,
     /// Why somebody has to approve it first.
     approval: Option<String>,
 }
@@ -80,7 +80,7 @@ impl Ledger {
         &self,
         spec: JobSpec,
         owner: String,
-        key: Option<String>,
+        key: Option<SubmissionKey>,
         approval: Option<String>,
     ) -> Result<Answer, LedgerError> {
         let at = Timestamp::now();

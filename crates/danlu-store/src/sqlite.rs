@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0002_code.sql"),
     include_str!("../migrations/sqlite/0003_nodes.sql"),
     include_str!("../migrations/sqlite/0004_people.sql"),
+    include_str!("../migrations/sqlite/0008_submission_digest.sql"),
 ];
 
 const READERS: u32 = 4;

@@ -30,19 +30,29 @@ export async function startSite(prepare = () => []) {
   const data = join(folder, "data");
   mkdirSync(data);
   const flags = ["--data", data, "--simulate", SIMULATED, "--registration", "open", ...(prepare(data) ?? [])];
-  const server = spawn(binary, ["up", "--listen", "127.0.0.1:0", ...flags], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, RUST_LOG: "warn" },
-  });
   let said = "";
-  server.stdout.on("data", (text) => (said += text));
-  server.stderr.on("data", (text) => (said += text));
-  const address = await eventually("the server", async () => {
-    const file = JSON.parse(readFileSync(join(data, "server.json"), "utf8"));
-    return (await fetch(`${file.address}/readyz`)).ok ? file.address : undefined;
-  }).catch((error) => {
-    throw new Error(`${error.message}; it said: ${said}`);
-  });
+  let server;
+  const start = async (listen) => {
+    server = spawn(binary, ["up", "--listen", listen, ...flags], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, RUST_LOG: "warn" },
+    });
+    const { pid } = server;
+    server.stdout.on("data", (text) => (said += text));
+    server.stderr.on("data", (text) => (said += text));
+    return eventually("the server", async () => {
+      const file = JSON.parse(readFileSync(join(data, "server.json"), "utf8"));
+      return file.pid === pid && (await fetch(`${file.address}/readyz`)).ok ? file.address : undefined;
+    }).catch((error) => {
+      throw new Error(`${error.message}; it said: ${said}`);
+    });
+  };
+  const end = async () => {
+    const over = new Promise((resolve) => server.on("exit", resolve));
+    server.kill("SIGTERM");
+    await over;
+  };
+  const address = await start("127.0.0.1:0");
   const token = readFileSync(join(data, "token"), "utf8").trim();
 
   const ask = async (method, path, body) => {
@@ -60,6 +70,9 @@ export async function startSite(prepare = () => []) {
     data,
     ask,
     said: () => said,
+    /** Ends the server and leaves its data; `comeBack` starts it at the same address. */
+    goAway: end,
+    comeBack: () => start(new URL(address).host),
     /** A job, as the API shows it, once it is as wanted. */
     jobWhen: (id, wanted) =>
       eventually(`job ${id}`, async () => {
@@ -83,8 +96,7 @@ export async function startSite(prepare = () => []) {
         const left = await ask("GET", "/jobs/counts?state=held,queued,starting,running,stopping");
         return Object.keys(left.by_state).length === 0 ? true : undefined;
       });
-      server.kill("SIGTERM");
-      await new Promise((resolve) => server.on("exit", resolve));
+      await end();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -8,7 +8,7 @@ use danlu_client::ProfileName;
 use crate::commands::{
     admin, adopt, authenticator, clone, completions, devices, doctor, each, events, exec, files, history,
     jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration, run,
-    secrets, show, sim, stop, submit, sweep, tokens, up, version, why, workspace,
+    secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     /// Runs a command inside a worker of a running job
     Exec(exec::Arguments),
     /// Ends jobs
-    Stop(stop::Arguments),
+    Stop(each::StopArguments),
     /// Keeps queued jobs from starting
     Hold(each::Arguments),
     /// Lets held jobs start

@@ -30,7 +30,6 @@ pub(crate) mod run;
 pub(crate) mod secrets;
 pub(crate) mod show;
 pub(crate) mod sim;
-pub(crate) mod stop;
 pub(crate) mod submit;
 pub(crate) mod sweep;
 pub(crate) mod tokens;
@@ -67,7 +66,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Metrics(arguments) => block_on(metrics::run(client()?, arguments)),
         Command::Files(arguments) => block_on(files::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
-        Command::Stop(arguments) => block_on(stop::run(client()?, arguments)),
+        Command::Stop(arguments) => block_on(each::stop(client()?, arguments)),
         Command::Hold(arguments) => block_on(each::run(client()?, Deed::Hold, arguments)),
         Command::Release(arguments) => block_on(each::run(client()?, Deed::Release, arguments)),
         Command::Approve(arguments) => block_on(each::run(client()?, Deed::Approve, arguments)),
@@ -83,7 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Authenticator(arguments) => block_on(authenticator::run(client()?, arguments)),
         Command::Keys(arguments) => block_on(keys::run(client()?, arguments)),
         Command::Login(arguments) => block_on(login::login(data, client, profile.clone(), arguments)),
-        Command::Logout => block_on(login::logout(client, profile.clone())),
+        Command::Logout => block_on(login::logout(profile.clone())),
         Command::Profiles(arguments) => profiles::run(&arguments),
         Command::Whoami(arguments) => block_on(login::whoami(client()?, arguments)),
         Command::Password(arguments) => block_on(login::password(client, arguments)),

@@ -43,6 +43,10 @@ impl Failure {
         Failure { code: FAILED, text: Text::Rendered(text), hint: None }
     }
 
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     pub(crate) fn with_code(mut self, code: u8) -> Self {
         self.code = code;
         self

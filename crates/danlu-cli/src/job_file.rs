@@ -2,6 +2,7 @@
 
 mod complaint;
 mod fields;
+mod foreign;
 mod merge;
 mod near;
 mod sbatch;
@@ -15,6 +16,7 @@ use danlu_types::{FieldError, JobSpec};
 
 pub(crate) use complaint::{Complaint, Place, render};
 pub(crate) use fields::{explain, place_errors};
+use foreign::Foreign;
 pub(crate) use sbatch::Remark;
 use tree::Tree;
 pub(crate) use tree::{Content, read as read_tree};
@@ -78,7 +80,16 @@ impl Draft {
             "-" => ("standard input".to_owned(), PathBuf::from(".")),
             _ => (path.to_owned(), Path::new(path).parent().map_or(PathBuf::from("."), Path::to_owned)),
         };
-        let cannot = |error| Failure::new(format!("cannot read the job file `{path}`")).caused_by(&error);
+        let cannot = |error: io::Error| {
+            let failure = Failure::new(format!("cannot read the job file `{path}`")).caused_by(&error);
+            match error.kind() {
+                io::ErrorKind::NotFound => failure.hint(format!(
+                    "if it is a command, write `--` before it: `danlu run -- {}`",
+                    shell_word(path)
+                )),
+                _ => failure,
+            }
+        };
         let mut bytes = Vec::new();
         let reader: Box<dyn Read> = match path {
             "-" => Box::new(io::stdin()),
@@ -103,8 +114,23 @@ impl Draft {
             let script = Some(OfScript { remarks, array });
             return Ok(Draft { name: name.to_owned(), source, folder, tree, complaints, script });
         }
-        let tree = tree::read(&source)
-            .map_err(|complaint| Failure::rendered(complaint::render(&[complaint], name, &source)))?;
+        let foreign = |foreign: Foreign| {
+            Failure::new(format!("`{name}` looks like {}", foreign.what)).hint(foreign.hint)
+        };
+        let tree = match tree::read(&source) {
+            // A list of assignments, or a program, may happen to be a text in YAML.
+            Ok(tree) if matches!(tree.content, Content::Map(_)) => match foreign::by_fields(&tree) {
+                Some(found) => return Err(foreign(found)),
+                None => tree,
+            },
+            other => match (foreign::by_text(name, &source), other) {
+                (Some(found), _) => return Err(foreign(found)),
+                (None, Ok(tree)) => tree,
+                (None, Err(complaint)) => {
+                    return Err(Failure::rendered(complaint::render(&[complaint], name, &source)));
+                }
+            },
+        };
         Ok(Draft { name: name.to_owned(), source, folder, tree, complaints: Vec::new(), script: None })
     }
 

@@ -100,6 +100,11 @@ impl JobFlags {
         Ok(draft)
     }
 
+    /// Whether the command was typed, rather than read from a file.
+    pub(crate) fn has_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+
     fn apply(&self, draft: &mut Draft) {
         for (flag, key, value) in [
             ("--workers", "workers", &self.workers),

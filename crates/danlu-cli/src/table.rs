@@ -7,6 +7,10 @@ use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
 use crate::failure::Failure;
 use crate::output;
 
+/// Between two columns.
+pub(crate) const GAP: usize = 2;
+const GAP_CELLS: u16 = 2;
+
 pub(crate) fn new<const N: usize>(header: [&str; N]) -> Table {
     of_columns(&header)
 }
@@ -18,7 +22,7 @@ pub(crate) fn of_columns(header: &[&str]) -> Table {
     let cell = |name: &&str| Cell::new(name.to_uppercase()).add_attribute(Attribute::Bold);
     table.set_header(header.iter().map(cell));
     for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+        column.set_padding((0, GAP_CELLS));
     }
     table
 }

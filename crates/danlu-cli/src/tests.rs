@@ -144,7 +144,7 @@ fn tables_line_up() {
     odd.state = JobState::Running;
     odd.reason = reason("running", "running");
     odd.started_at = Some(at(60));
-    let jobs = jobs::jobs_table(&[queued_job(), failed_job(), odd], at(3_700));
+    let jobs = jobs::jobs_table(&[queued_job(), failed_job(), odd], None, at(3_700));
     let nodes = nodes::nodes_table(&[NodeView {
         node: Node {
             name: NodeName("node-0".to_owned()),

@@ -58,17 +58,27 @@ pub(crate) fn device_label(kind: DeviceKind, model: &str) -> String {
     format!("{} {model}", kind.label())
 }
 
-/// From submission to the first start, or until now, or until it ended without one.
+/// From submission to the first start, or until it ended without one. Of a job that waits, for how long it has waited now:
+/// it may have run before, and been preempted.
 pub(crate) fn waited(job: &JobView, now: Timestamp) -> String {
-    between(job.submitted_at, job.started_at.or(job.ended_at).unwrap_or(now))
+    match (is_waiting(job), job.attempts.last().and_then(|attempt| attempt.ended_at)) {
+        (true, Some(since)) => between(since, now),
+        (true, None) => between(job.submitted_at, now),
+        (false, _) => between(job.submitted_at, job.started_at.or(job.ended_at).unwrap_or(now)),
+    }
 }
 
-/// From the first start to the end, or until now.
+/// From the first start to the end, or until now, or until it had to wait again.
 pub(crate) fn ran(job: &JobView, now: Timestamp) -> String {
+    let last = job.attempts.last().and_then(|attempt| attempt.ended_at);
     match job.started_at {
-        Some(start) => between(start, job.ended_at.unwrap_or(now)),
+        Some(start) => between(start, job.ended_at.or(last.filter(|_| is_waiting(job))).unwrap_or(now)),
         None => "–".to_owned(),
     }
+}
+
+fn is_waiting(job: &JobView) -> bool {
+    matches!(job.state, JobState::Queued | JobState::Held)
 }
 
 /// `45s`, `3m 5s`, `2h 10m`, `3d 4h`: the two largest units.

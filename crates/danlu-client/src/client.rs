@@ -63,6 +63,11 @@ impl Client {
         self.address.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether it is this token that it speaks with.
+    pub fn uses(&self, token: &str) -> bool {
+        self.token == token
+    }
+
     pub(crate) fn token(&self) -> &str {
         &self.token
     }

@@ -53,15 +53,19 @@ pub fn data_folder(given: Option<&Path>) -> PathBuf {
 }
 
 impl Client {
-    /// A client of the server that `$DANLU_SERVER` and `$DANLU_TOKEN` name, that the data folder was said to be of, where
-    /// this person signed in (as `$DANLU_PROFILE`, if it is said), or that runs with the usual data folder: the first of these that there is.
+    /// A client of the server whose data folder was given, that `$DANLU_SERVER` and `$DANLU_TOKEN` name, where this person
+    /// signed in as `$DANLU_PROFILE`, that `$DANLU_DATA` is of, where this person signed in otherwise, or that runs with the
+    /// usual data folder: the first of these that there is. Who has signed in at the server of `$DANLU_DATA` is who signed
+    /// in, and not whoever owns the folder.
     pub fn discover(data: Option<&Path>) -> Result<Client, ClientError> {
-        let nothing_said = data.is_none() && ["DANLU_DATA", "DANLU_SERVER"].map(variable) == [None, None];
-        if nothing_said {
+        if data.is_none() && variable("DANLU_SERVER").is_none() {
             if let Some(name) = variable("DANLU_PROFILE") {
                 return Self::of_profile(&name.parse()?);
             }
-            if let Some(profile) = Profile::read(&ProfileName::default())? {
+            let folder = variable("DANLU_DATA").map(PathBuf::from);
+            if let Some(profile) = Profile::read(&ProfileName::default())?
+                && folder.is_none_or(|folder| profile.is_of(&folder))
+            {
                 return Ok(profile.client());
             }
         }

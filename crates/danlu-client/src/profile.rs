@@ -5,14 +5,14 @@ use std::fmt;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use danlu_types::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 use crate::discover::variable;
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, ServerFile};
 
 const LONGEST_NAME: usize = 63;
 
@@ -53,6 +53,10 @@ pub struct Profile {
     /// Of the server's certificate, where nobody else vouches for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
+    /// The data folder by which the server was found, where it was found so: the server is then looked for there again,
+    /// and `$DANLU_DATA` that names the same folder means the same server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
 }
 
 impl Profile {
@@ -116,8 +120,25 @@ impl Profile {
 
     pub(crate) fn client(&self) -> Client {
         let token = variable("DANLU_TOKEN").unwrap_or_else(|| self.token.clone());
-        Client::trusting(&self.address, token.trim(), self.fingerprint)
+        match self.data.as_deref().map(|data| (data, ServerFile::read(data))) {
+            // It may have been started again, on another port.
+            Some((data, Ok(file))) => {
+                Client::trusting(&file.address, token.trim(), file.fingerprint.or(self.fingerprint))
+                    .found_in(data.to_owned())
+            }
+            _ => Client::trusting(&self.address, token.trim(), self.fingerprint),
+        }
     }
+
+    /// Whether somebody signed in at the server of this data folder.
+    pub(crate) fn is_of(&self, data: &Path) -> bool {
+        let same_folder = self.data.as_ref().is_some_and(|own| real(own) == real(data));
+        same_folder || ServerFile::read(data).is_ok_and(|file| file.address == self.address)
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 impl Client {

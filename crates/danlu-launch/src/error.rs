@@ -38,7 +38,7 @@ pub(crate) enum StartError {
     Folder { path: PathBuf, source: io::Error },
     #[error("cannot write `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("the working directory `{}` is not a folder of this machine", .0.display())]
+    #[error("the working directory `{}` is not a folder of this machine; `code: .` in the job file, or `--code .`, takes the files along", .0.display())]
     WorkingDirectory(PathBuf),
     #[error("the checkpoint `{}` is not a path below the working directory", .0.display())]
     CheckpointPath(PathBuf),

@@ -9,10 +9,12 @@ use danlu_core::{Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
-use danlu_store::{Store, StoreError};
+use danlu_store::{Store, StoreError, SubmissionKey};
 use danlu_types::api::{Explanation, JobState, JobView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
+use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use crate::attempts::AttemptTokens;
 use crate::book::Book;
@@ -103,18 +105,30 @@ impl App {
         spec: JobSpec,
         key: Option<String>,
     ) -> Result<Arc<Job>, Problem> {
+        // Of the job as it was sent: what a workspace adds to it may be another thing at the second try.
+        let key = key.map(|key| submission_key(asker, &key, &spec));
         let (spec, approval) = self.check(asker, spec)?;
         // Taken now, it could not start, and nobody would be told why.
         if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
         self.users.of(&asker.name()).await.map_err(user_problem)?;
-        // Keys are their senders' own: what another has used says nothing about this one.
-        let key = key.map(|key| format!("{} {key}", asker.name()));
-        match self.ledger.submit(spec, asker.name(), key, approval).await {
-            Ok(Answer::SubmittedBefore(id)) => self.job_for(asker, id, Action::SeeJob).await,
+        match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
+            Ok(Answer::SubmittedBefore(id)) => {
+                let job = self.job_for(asker, id, Action::SeeJob).await?;
+                match key {
+                    Some(key) if self.differs(&key).await? => Err(key_reused(&job)),
+                    _ => Ok(job),
+                }
+            }
             other => done(other),
         }
+    }
+
+    /// Whether something else was submitted with this key before.
+    async fn differs(&self, key: &SubmissionKey) -> Result<bool, Problem> {
+        let before = self.store.submission_digest(&key.key).await.map_err(store_problem)?;
+        Ok(before.is_some_and(|digest| digest != key.digest))
     }
 
     /// What would happen to a job if it were submitted now.
@@ -138,8 +152,10 @@ impl App {
         }
         let relation = self.directory.to_workspace(&asker.person, &spec.workspace);
         let nowhere = || {
-            let message =
-                format!("`{}` has no workspace `{}` to submit to", asker.person.name, spec.workspace);
+            let message = format!(
+                "cannot be `{}`: there is no such workspace, or `{}` is not a member of it",
+                spec.workspace, asker.person.name
+            );
             Problem::invalid_fields(vec![FieldError::new("workspace", message)])
                 .with_hint("`danlu whoami` lists yours; an owner of the workspace can put you into it")
         };
@@ -249,6 +265,23 @@ impl App {
         });
         Ok(explanation)
     }
+}
+
+/// Keys are their senders' own: what another has used says nothing about this one.
+fn submission_key(asker: &Asker, key: &str, spec: &JobSpec) -> SubmissionKey {
+    let body = serde_json::to_vec(spec).expect("a job is plain values");
+    SubmissionKey {
+        key: format!("{} {key}", asker.name()),
+        digest: BASE64URL_NOPAD.encode(&Sha256::digest(body)),
+    }
+}
+
+fn key_reused(job: &Job) -> Problem {
+    let detail =
+        format!("the key was used before, for job {} (`{}`), with other contents", job.id, job.spec.name);
+    Problem::new(ProblemCode::KeyReused, detail).with_hint(
+        "nothing was submitted; give every new job a key of its own, and repeat one only to ask again",
+    )
 }
 
 pub(crate) fn no_snapshot(digest: &str) -> Problem {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use danlu_core::transition::submission_record;
 use danlu_core::{Event, Grant, Job, Refusal};
-use danlu_store::{Insert, Store, StoreError};
+use danlu_store::{Insert, Store, StoreError, SubmissionKey};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -66,7 +66,7 @@ enum Command {
 struct Submission {
     spec: JobSpec,
     owner: String,
-    key: Option<String>,
+    key: Option<SubmissionKey>,
     /// Why somebody has to approve it first.
     approval: Option<String>,
 }
@@ -89,7 +89,7 @@ impl Ledger {
         &self,
         spec: JobSpec,
         owner: String,
-        key: Option<String>,
+        key: Option<SubmissionKey>,
         approval: Option<String>,
     ) -> Result<Answer, LedgerError> {
         let at = Timestamp::now();

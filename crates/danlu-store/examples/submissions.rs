@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use danlu_core::transition::RecordKind;
 use danlu_core::{Job, Record};
-use danlu_store::{Batch, Insert, Store};
+use danlu_store::{Batch, Insert, Store, SubmissionKey};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -117,7 +117,7 @@ fn submission(id: u64) -> Insert {
     };
     Insert {
         job: Job::submitted(JobId(id), "ada".to_owned(), spec, at),
-        submission_key: Some(format!("submission {at} {id}")),
+        submission_key: Some(SubmissionKey { key: format!("submission {at} {id}"), digest: String::new() }),
         at,
         records: vec![record],
     }

@@ -90,6 +90,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// The id of the job that was submitted with this key, if one was and has not been forgotten.
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError>;
+    /// The digest of what was first submitted with the key; `None` where nothing was, or before digests were kept.
+    async fn submission_digest(&self, key: &str) -> Result<Option<String>, StoreError>;
 
     /// One page of history, oldest first. Numbers grow in the order in which batches were committed: whoever has read
     /// up to `n` and asks for what comes after `n` misses nothing, whoever writes at the same time.
@@ -113,9 +115,17 @@ pub struct Batch {
 pub struct Insert {
     pub job: Job,
     /// A client's own name for this submission: a second one with the same key is the same submission.
-    pub submission_key: Option<String>,
+    pub submission_key: Option<SubmissionKey>,
     pub at: Timestamp,
     pub records: Vec<Record>,
+}
+
+/// See [`Insert::submission_key`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmissionKey {
+    pub key: String,
+    /// Of what was submitted, so that the same key with something else is noticed.
+    pub digest: String,
 }
 
 /// A job after one or more transitions.

@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0003_nodes.sql"),
     include_str!("../migrations/postgres/0004_people.sql"),
     include_str!("../migrations/postgres/0005_identity.sql"),
+    include_str!("../migrations/postgres/0008_submission_digest.sql"),
 ];
 
 const CONNECTIONS: u32 = 8;

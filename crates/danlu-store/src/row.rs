@@ -67,8 +67,8 @@ pub(crate) fn job(
     spec: &str,
     life: &str,
 ) -> Result<Job, serde_json::Error> {
-    let spec = Arc::new(serde_json::from_str(spec)?);
-    let LifeColumn { submitted_at, life, past } = serde_json::from_str(life)?;
+    let spec = Arc::new(danlu_types::from_stored_json(spec)?);
+    let LifeColumn { submitted_at, life, past } = danlu_types::from_stored_json(life)?;
     Ok(Job {
         id,
         owner,

@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0003_nodes.sql"),
     include_str!("../migrations/sqlite/0004_people.sql"),
     include_str!("../migrations/sqlite/0005_identity.sql"),
+    include_str!("../migrations/sqlite/0008_submission_digest.sql"),
 ];
 
 const READERS: u32 = 4;

@@ -20,6 +20,7 @@ pub mod reading;
 pub mod sample;
 pub mod session;
 pub mod spec;
+mod stored;
 pub mod workspace;
 
 pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
@@ -34,4 +35,5 @@ pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
     SecretForm, SecretUse,
 };
+pub use stored::from_stored_json;
 pub use workspace::{Amounts, HeadOfLine, IdlePolicy, Sharing, Workspace};

@@ -21,6 +21,8 @@ pub enum ProblemCode {
     NotFound,
     /// The thing is in a state in which this cannot be done to it.
     WrongState,
+    /// The idempotency key was used before, with another body.
+    KeyReused,
     TooLarge,
     /// The request took too long to arrive.
     TooSlow,
@@ -42,7 +44,7 @@ impl ProblemCode {
             ProblemCode::NotFound => 404,
             ProblemCode::MethodNotAllowed => 405,
             ProblemCode::TooSlow => 408,
-            ProblemCode::WrongState => 409,
+            ProblemCode::WrongState | ProblemCode::KeyReused => 409,
             ProblemCode::TooLarge => 413,
             ProblemCode::UnsupportedMediaType => 415,
             ProblemCode::InvalidFields | ProblemCode::CannotEverRun => 422,
@@ -62,6 +64,7 @@ impl ProblemCode {
             ProblemCode::Forbidden => "this is not allowed",
             ProblemCode::NotFound => "no such thing",
             ProblemCode::WrongState => "not possible in this state",
+            ProblemCode::KeyReused => "this key was used for something else",
             ProblemCode::TooLarge => "the request is too large",
             ProblemCode::TooSlow => "the request took too long to arrive",
             ProblemCode::TooManyRequests => "too many tries",

@@ -1,6 +1,7 @@
 //! Amounts as people write them: `256Gi`, `0.5`, `24h`.
 //!
-//! Each type keeps one exact integer and prints the shortest text that reads back as the same value.
+//! Each type keeps one exact integer and prints the shortest text that reads back as the same value. Sizes and times need
+//! a unit: whoever writes `memory: 64` means gibibytes as often as not, and never bytes. Zero needs none.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
-/// An amount of memory in bytes: `512Mi`, `256Gi`, `1.5Gi`, `2G`, or a plain number of bytes.
+/// An amount of memory in bytes: `512Mi`, `256Gi`, `1.5Gi`, `2GB`, `100B`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -20,21 +21,26 @@ pub struct Cpus {
     pub milli: u64,
 }
 
-/// A length of time in milliseconds: `90s`, `30m`, `24h`, `1d12h`, `250ms`, or a plain number of seconds.
+/// A length of time in milliseconds: `90s`, `30m`, `24h`, `1d12h`, `250ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
     pub milliseconds: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not {what}; write {accepted}")]
-pub struct ParseQuantityError {
-    text: String,
-    what: &'static str,
-    accepted: &'static str,
+pub enum ParseQuantityError {
+    #[error("`{text}` is not {what}; write {accepted}")]
+    Unreadable { text: String, what: &'static str, accepted: &'static str },
+    #[error("`{number}` has no unit; write {}", with_units(.number, .units))]
+    NoUnit { number: String, units: &'static [&'static str] },
 }
 
-const BYTE_UNITS: [(&str, u64); 12] = [
+/// "`64Gi` or `64Mi`"
+fn with_units(number: &str, units: &[&str]) -> String {
+    units.iter().map(|unit| format!("`{number}{unit}`")).collect::<Vec<_>>().join(" or ")
+}
+
+const BYTE_UNITS: [(&str, u64); 14] = [
     ("Ti", 1 << 40),
     ("Gi", 1 << 30),
     ("Mi", 1 << 20),
@@ -47,6 +53,21 @@ const BYTE_UNITS: [(&str, u64); 12] = [
     ("TB", 1_000_000_000_000),
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("kB", 1_000),
+];
+
+/// What sizes are printed in, the first that makes the number smallest: `64Gi`, `64GB`, `1536Mi`.
+const SHOWN_UNITS: [(&str, u64); 9] = [
+    ("Ti", 1 << 40),
+    ("Gi", 1 << 30),
+    ("Mi", 1 << 20),
+    ("Ki", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("B", 1),
 ];
 
 /// No job needs more than an exbibyte, and a ceiling far below `u64::MAX` keeps every later sum from wrapping.
@@ -58,6 +79,15 @@ const LONGEST_MILLISECONDS: u64 = 10 * 366 * 24 * 3_600_000;
 
 impl Bytes {
     pub const ACCEPTED: &str = "an amount with a unit, such as `512Mi`, `64Gi` or `1.5Gi`";
+
+    /// Older versions wrote what is no multiple of 1024 as digits alone, into files that are still read (launch files,
+    /// orders of Slurm jobs that wait). From a mebibyte up they can mean nothing but bytes.
+    fn from_wire(text: &str) -> Result<Self, ParseQuantityError> {
+        match text.parse::<u64>() {
+            Ok(bytes) if (1 << 20..=MOST_BYTES).contains(&bytes) => Ok(Bytes(bytes)),
+            _ => text.parse(),
+        }
+    }
 }
 
 impl Cpus {
@@ -66,6 +96,10 @@ impl Cpus {
     pub const fn whole(cores: u64) -> Self {
         Cpus { milli: cores * 1000 }
     }
+
+    fn from_wire(text: &str) -> Result<Self, ParseQuantityError> {
+        text.parse()
+    }
 }
 
 impl Span {
@@ -73,6 +107,10 @@ impl Span {
 
     pub const fn from_seconds(seconds: u64) -> Self {
         Span { milliseconds: seconds * 1000 }
+    }
+
+    fn from_wire(text: &str) -> Result<Self, ParseQuantityError> {
+        text.parse()
     }
 
     pub const fn to_duration(self) -> Duration {
@@ -104,9 +142,11 @@ impl FromStr for Bytes {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let trimmed = text.trim();
+        refuse_bare(trimmed, &["Gi", "Mi"])?;
         let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(split);
         let unit = match unit {
+            // Only zero comes here without a unit.
             "" | "B" => Some(1),
             "GiB" | "MiB" | "KiB" | "TiB" => find_unit(&unit[..2]),
             other => find_unit(other),
@@ -114,7 +154,7 @@ impl FromStr for Bytes {
         unit.and_then(|unit| scaled(number.trim(), unit))
             .filter(|bytes| *bytes <= MOST_BYTES)
             .map(Bytes)
-            .ok_or_else(|| ParseQuantityError {
+            .ok_or_else(|| ParseQuantityError::Unreadable {
                 text: shorten(text),
                 what: "an amount of memory",
                 accepted: Bytes::ACCEPTED,
@@ -136,7 +176,7 @@ impl FromStr for Cpus {
             None => scaled(trimmed, 1000),
         };
         milli.filter(|milli| *milli <= MOST_MILLI_CPUS).map(|milli| Cpus { milli }).ok_or_else(|| {
-            ParseQuantityError {
+            ParseQuantityError::Unreadable {
                 text: shorten(text),
                 what: "a number of processor cores",
                 accepted: Cpus::ACCEPTED,
@@ -149,10 +189,11 @@ impl FromStr for Span {
     type Err = ParseQuantityError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        refuse_bare(text.trim(), &["h", "m", "s"])?;
         read_span(text.trim())
             .filter(|milliseconds| *milliseconds <= LONGEST_MILLISECONDS)
             .map(|milliseconds| Span { milliseconds })
-            .ok_or_else(|| ParseQuantityError {
+            .ok_or_else(|| ParseQuantityError::Unreadable {
                 text: shorten(text),
                 what: "a length of time",
                 accepted: Span::ACCEPTED,
@@ -160,12 +201,20 @@ impl FromStr for Span {
     }
 }
 
+/// A number by itself, unless it is zero, with the units that it may have been meant with.
+fn refuse_bare(text: &str, units: &'static [&'static str]) -> Result<(), ParseQuantityError> {
+    match scaled(text, 1000) {
+        Some(number) if number > 0 => Err(ParseQuantityError::NoUnit { number: text.to_owned(), units }),
+        _ => Ok(()),
+    }
+}
+
 fn read_span(mut rest: &str) -> Option<u64> {
     if rest.is_empty() {
         return None;
     }
-    if rest.bytes().all(|byte| byte.is_ascii_digit()) {
-        return scaled(rest, 1000);
+    if rest.bytes().all(|byte| byte == b'0') {
+        return Some(0);
     }
     let mut total = 0u64;
     while !rest.is_empty() {
@@ -197,10 +246,13 @@ fn shorten(text: &str) -> String {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = BYTE_UNITS[..4].iter().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
-        match unit {
-            Some((name, size)) => write!(f, "{}{name}", self.0 / size),
-            None => write!(f, "{}", self.0),
+        if self.0 == 0 {
+            return f.write_str("0");
+        }
+        let whole = SHOWN_UNITS.iter().filter(|(_, size)| self.0.is_multiple_of(*size));
+        match whole.map(|(name, size)| (self.0 / size, name)).min_by_key(|(number, _)| *number) {
+            Some((number, name)) => write!(f, "{number}{name}"),
+            None => write!(f, "{}B", self.0),
         }
     }
 }
@@ -233,7 +285,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Quantities are strings in JSON and YAML; plain numbers are read too, because people write `cpus: 8`.
+/// Quantities are strings in JSON and YAML; plain numbers are read as their text, because people write `cpus: 8`.
 macro_rules! text_or_number {
     ($($name:ident => $example:literal),*) => {$(
         impl Serialize for $name {
@@ -251,7 +303,7 @@ macro_rules! text_or_number {
                         f.write_str($name::ACCEPTED)
                     }
                     fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
-                        text.parse().map_err(E::custom)
+                        $name::from_wire(text).map_err(E::custom)
                     }
                     fn visit_u64<E: de::Error>(self, number: u64) -> Result<$name, E> {
                         number.to_string().parse().map_err(E::custom)
@@ -294,11 +346,12 @@ mod tests {
         assert_eq!("1.5Gi".parse(), Ok(Bytes(3 << 29)));
         assert_eq!("64GiB".parse(), Ok(Bytes(64 << 30)));
         assert_eq!("2G".parse(), Ok(Bytes(2_000_000_000)));
+        assert_eq!("500kB".parse(), Ok(Bytes(500_000)));
+        assert_eq!("100B".parse(), Ok(Bytes(100)));
         assert_eq!("0.5".parse(), Ok(Cpus { milli: 500 }));
         assert_eq!("500m".parse(), Ok(Cpus { milli: 500 }));
         assert_eq!("96".parse(), Ok(Cpus::whole(96)));
         assert_eq!("1d12h".parse(), Ok(Span::from_seconds(36 * 3600)));
-        assert_eq!("90".parse(), Ok(Span::from_seconds(90)));
         assert_eq!("250ms".parse(), Ok(Span { milliseconds: 250 }));
     }
 
@@ -316,6 +369,44 @@ mod tests {
         }
         let error = "lots".parse::<Bytes>().unwrap_err().to_string();
         insta::assert_snapshot!(error, @"`lots` is not an amount of memory; write an amount with a unit, such as `512Mi`, `64Gi` or `1.5Gi`");
+    }
+
+    #[test]
+    fn sizes_and_times_without_a_unit_are_refused_with_one() {
+        let told = |error: Option<ParseQuantityError>| error.unwrap().to_string();
+        let memory = told("64".parse::<Bytes>().err());
+        insta::assert_snapshot!(memory, @"`64` has no unit; write `64Gi` or `64Mi`");
+        let time = told("24".parse::<Span>().err());
+        insta::assert_snapshot!(time, @"`24` has no unit; write `24h` or `24m` or `24s`");
+        let number = serde_json::from_str::<Bytes>("1.5").unwrap_err().to_string();
+        insta::assert_snapshot!(number, @"`1.5` has no unit; write `1.5Gi` or `1.5Mi` at line 1 column 3");
+        assert!("68719476736".parse::<Bytes>().is_err());
+        assert_eq!(
+            serde_json::from_str::<Bytes>("\"1000000000\"").unwrap(),
+            Bytes(1_000_000_000),
+            "as stored"
+        );
+        for text in ["65536", "68719476736", "\"64\"", "\"65536\""] {
+            assert!(serde_json::from_str::<Bytes>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<Span>(text).is_err(), "{text}");
+        }
+        assert_eq!(serde_json::from_str::<Bytes>("0").unwrap(), Bytes(0));
+        assert_eq!(serde_json::from_str::<Span>("0").unwrap(), Span::default());
+    }
+
+    #[test]
+    fn sizes_are_shown_in_the_unit_that_suits_them() {
+        for (bytes, shown) in [
+            (64 << 30, "64Gi"),
+            (64_000_000_000, "64GB"),
+            (1_000_000_000, "1GB"),
+            (3 << 29, "1536Mi"),
+            (1_500_000_000, "1500MB"),
+            (64, "64B"),
+            (0, "0"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), shown);
+        }
     }
 
     proptest! {

@@ -29,8 +29,14 @@ export function Shell() {
   if (me.error instanceof Refusal && me.error.status === 401) {
     return <Navigate to={paths.signIn()} state={{ from: location.pathname + location.search }} replace />;
   }
-  if (me.isError) return <Failure error={me.error} again={me.refetch} />;
-  if (!me.data) return <Loading />;
+  if (!me.data) {
+    return (
+      <>
+        {me.isError ? <Failure error={me.error} again={me.refetch} /> : <Loading />}
+        <Following />
+      </>
+    );
+  }
   return (
     <>
       <a className="skip" href="#content">
@@ -42,8 +48,22 @@ export function Shell() {
           <Outlet />
         </Suspense>
       </div>
+      {me.isError ? <Away again={() => void client.invalidateQueries()} /> : null}
       <Following />
     </>
+  );
+}
+
+/** Over the page, which stays as it is: what is shown may be old, and what was typed is still there. */
+function Away({ again }: { again: () => void }) {
+  const { t } = useTranslation();
+  return (
+    <div className="banner bad away" role="status">
+      <p>{t("common.away")}</p>
+      <Button small onClick={again}>
+        {t("common.again")}
+      </Button>
+    </div>
   );
 }
 

@@ -1,5 +1,6 @@
 export const en = {
   common: {
+    away: "The server does not answer. What is shown may be old; it is renewed as soon as the server is back.",
     loading: "loading…",
     stale: "This may be old: the server did not answer the last question.",
     again: "Try again",
@@ -45,6 +46,7 @@ export const en = {
     succeeded: "Succeeded",
     failed: "Failed",
     stopped: "Stopped",
+    approval: "Waits for approval",
   },
   step: {
     submitted: "Submitted",
@@ -101,7 +103,7 @@ export const en = {
     user_limit: "its owner uses {{used}} of at most {{limit}} {{resource}} in {{workspace}}",
     guaranteed_to_others: "what is free of {{resource}} is guaranteed to other workspaces",
     keeps_away: "keeps away from {{node}}, which failed it, until {{until}}",
-    preempting: "jobs that must make room for it: {{jobs}}",
+    preempting: "{{jobs}} running jobs have to make room for it",
     back_off: "the last attempt failed; the next is made at {{until}}",
     no_such_devices: "no node here could give {{asked}}, even if idle",
     preempted: "gave its devices to job {{job}}",
@@ -139,6 +141,7 @@ export const en = {
     forbidden: "This is not allowed.",
     not_found: "There is no such thing.",
     wrong_state: "Not possible in this state.",
+    key_reused: "This key was used before, for another job.",
     too_large: "This is too large.",
     too_slow: "The request took too long to arrive.",
     too_many_requests: "Too many tries; wait a little.",
@@ -273,7 +276,9 @@ export const en = {
   why: {
     title: "Why it waits",
     position: "Place in the queue:",
-    starts: "Should start",
+    starts: "Should start in",
+    startsEarliest: "Starts at the earliest in",
+    basis: "(going by {{basis}})",
     supply: "{{free}} of {{total}} free, at most {{most}} on one node",
     reserved: "kept for jobs before it",
     quota: "{{workspace}} uses {{used}} of {{resource}}; guaranteed {{guaranteed}}, at most {{limit}}.",
@@ -296,6 +301,7 @@ export const en = {
     searchAction: "Search",
     errors: "Errors",
     times: "Times",
+    reports: "Reports",
     toStart: "To the start",
     toEnd: "To the end",
     following: "Following",

@@ -5,6 +5,7 @@ type Words<T> = { [K in keyof T]: T[K] extends string ? string : Words<T[K]> };
 
 export const zh: Words<typeof en> = {
   common: {
+    away: "服务器没有响应，当前显示的内容可能不是最新；恢复后会自动更新。",
     loading: "加载中…",
     stale: "内容可能已过时：服务器未回应上一次请求。",
     again: "重试",
@@ -50,6 +51,7 @@ export const zh: Words<typeof en> = {
     succeeded: "成功",
     failed: "失败",
     stopped: "已停止",
+    approval: "待审批",
   },
   step: { submitted: "提交", queued: "排队", starting: "启动", running: "运行", ended: "结束" },
   reason: {
@@ -136,6 +138,7 @@ export const zh: Words<typeof en> = {
     forbidden: "没有权限。",
     not_found: "不存在。",
     wrong_state: "当前状态下无法执行。",
+    key_reused: "该幂等键已用于另一个任务。",
     too_large: "内容过大。",
     too_slow: "请求到达过慢。",
     too_many_requests: "尝试次数过多，请稍候。",
@@ -269,7 +272,9 @@ export const zh: Words<typeof en> = {
   why: {
     title: "等待原因",
     position: "排队位置：",
-    starts: "预计开始",
+    starts: "预计还需",
+    startsEarliest: "最早还需",
+    basis: "（依据：{{basis}}）",
     supply: "共 {{total}}，空闲 {{free}}，单节点最多 {{most}}",
     reserved: "为前面的任务预留",
     quota: "{{workspace}} 已用 {{resource}} {{used}}；保障 {{guaranteed}}，上限 {{limit}}。",
@@ -292,6 +297,7 @@ export const zh: Words<typeof en> = {
     searchAction: "搜索",
     errors: "错误",
     times: "时间",
+    reports: "程序上报",
     toStart: "到开头",
     toEnd: "到末尾",
     following: "跟随中",

@@ -57,8 +57,8 @@ function styled(before: Omit<Span, "text">, codes: number[]): Omit<Span, "text">
   return style;
 }
 
-/** Whether a program says this to Danlu and not to people. */
-export const isReport = (line: string): boolean => line.startsWith("::danlu ");
+/** Whether a program says this to Danlu and not to people. One that Danlu does not understand is for its writer to see. */
+export const isReport = (line: string): boolean => /^::danlu (progress|checkpoint|metric)\b/.test(line);
 
 /** Without any escapes. */
 export const plain = (line: string): string => overwritten(line).replace(ESCAPE, "");

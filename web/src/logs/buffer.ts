@@ -18,6 +18,12 @@ export class LogBuffer {
   /** Where a next page begins, when the end is not held. */
   next: string | undefined;
   private marks: Mark[] = [];
+  private readonly keeps: (line: LogLine) => boolean;
+
+  /** Lines that are not kept are as if they were not there. */
+  constructor(keeps: (line: LogLine) => boolean = () => true) {
+    this.keeps = keeps;
+  }
 
   /** Where earlier lines are; none at the beginning. */
   get before(): string | undefined {
@@ -29,7 +35,7 @@ export class LogBuffer {
   }
 
   open(page: LogLines) {
-    this.lines = page.items;
+    this.lines = page.items.filter(this.keeps);
     this.marks = [{ index: 0, cursor: page.before ?? undefined }];
     this.next = page.next ?? undefined;
     this.end = this.isAtEnd ? page.end : undefined;
@@ -38,8 +44,9 @@ export class LogBuffer {
 
   /** Returns how many lines came before those that were there. */
   prepend(page: LogLines): number {
-    const count = page.items.length;
-    this.lines = page.items.concat(this.lines);
+    const earlier = page.items.filter(this.keeps);
+    const count = earlier.length;
+    this.lines = earlier.concat(this.lines);
     this.marks = [
       { index: 0, cursor: page.before ?? undefined },
       ...this.marks.map((mark) => ({ ...mark, index: mark.index + count })),
@@ -52,7 +59,7 @@ export class LogBuffer {
   /** A next page. Returns how many lines were let go at the beginning. */
   append(page: LogLines): number {
     this.marks.push({ index: this.lines.length, cursor: this.next });
-    this.lines = this.lines.concat(page.items);
+    this.lines = this.lines.concat(page.items.filter(this.keeps));
     this.next = page.next ?? undefined;
     this.end = this.isAtEnd ? page.end : undefined;
     return this.dropBeginning();
@@ -62,7 +69,7 @@ export class LogBuffer {
   follow(lines: LogLine[], end: string): number {
     // A follower's cursor begins with the attempt that it began with.
     this.marks.push({ index: this.lines.length, cursor: this.end?.replace(/^\d+!/, "") });
-    for (const line of lines) this.lines.push(line);
+    for (const line of lines) if (this.keeps(line)) this.lines.push(line);
     this.end = end;
     return this.dropBeginning();
   }

@@ -1,5 +1,5 @@
 /** Lines as they scroll. All have one height, so a place in the list is a number, and nothing jumps when lines come above. */
-import { memo, useLayoutEffect, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { LogLine } from "../api/client";
 import { clock } from "../format/time";
@@ -46,6 +46,20 @@ export function LogView({ log, showsTimes, isFollowing, onFollowing, marked }: P
     }
     setView({ top: element.scrollTop, height: element.clientHeight });
   });
+
+  // What opens above makes the box smaller: whoever is at the end stays there.
+  const follows = useRef(isFollowing);
+  follows.current = isFollowing;
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const observer = new ResizeObserver(() => {
+      if (follows.current) element.scrollTop = element.scrollHeight;
+      setView({ top: element.scrollTop, height: element.clientHeight });
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
 
   const onScroll = () => {
     const element = box.current;

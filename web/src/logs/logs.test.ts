@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { LogLine, LogLines } from "../api/client";
-import { plain, spans } from "./ansi";
+import { isReport, plain, spans } from "./ansi";
 import { LogBuffer, MOST_LINES } from "./buffer";
-import { byRank } from "./search";
+import { byRank, ERRORS } from "./search";
 
 const line = (number: number, rank = 0): LogLine => ({
   attempt: 1,
@@ -88,4 +88,39 @@ test("hits are counted by rank, most first", () => {
     [0, 1],
     [1, 1],
   ]);
+});
+
+test("errors are found as Python, CUDA, NCCL and CANN print them", () => {
+  // The server reads it; flags stand in the pattern there.
+  const pattern = new RegExp(ERRORS.replace("(?i)", ""), "i");
+  for (const text of [
+    "Traceback (most recent call last):",
+    "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB",
+    "FileNotFoundError: [Errno 2] No such file",
+    "torch.cuda.OutOfMemoryError: oh",
+    "mypackage.errors.MyException: no",
+    "node3:17:42 [0] NCCL WARN Call to connect failed",
+    "EI0006: Getting socket times out.",
+    "[ERROR] HCCL(…): hccl comm init fail",
+    "Segmentation fault (core dumped)",
+    "error: unknown option",
+  ]) {
+    expect(pattern.test(text), text).toBe(true);
+  }
+  for (const text of ["epoch 3 loss 0.1", "checked for errors, found none", "EIO0006", "skilled"]) {
+    expect(pattern.test(text), text).toBe(false);
+  }
+});
+
+test("reports are no lines of the log, and do not shift those that are", () => {
+  expect(
+    ["::danlu progress 0.5", "::danlu metric loss=1", "::danlu nonsense", "danlu"].map(isReport),
+  ).toEqual([true, true, false, false]);
+  const buffer = new LogBuffer((each) => each.number % 2 === 0);
+  buffer.open(page(10, 20, 20));
+  expect(buffer.lines.map((each) => each.number)).toEqual([10, 12, 14, 16, 18]);
+  expect(buffer.prepend(page(0, 10, 20))).toBe(5);
+  buffer.follow([line(20), line(21), line(22)], "1!23");
+  expect(buffer.lines.at(-1)?.number).toBe(22);
+  expect(buffer.lines.length).toBe(12);
 });

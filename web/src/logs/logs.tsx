@@ -26,7 +26,8 @@ export function Logs({ job }: { job: JobView }) {
   const [text, setText] = useState(search);
   const [showsTimes, setShowsTimes] = useState(true);
   const [isFollowing, setFollowing] = useState(line === undefined);
-  const log = useLog({ id: job.id, attempt, rank, line });
+  const [showsReports, setShowsReports] = useState(false);
+  const log = useLog({ id: job.id, attempt, rank, line }, showsReports);
   const set = (changes: Record<string, string | undefined>) => address.set(changes, { replace: false });
   const goToEnd = () => {
     setFollowing(true);
@@ -78,6 +79,7 @@ export function Logs({ job }: { job: JobView }) {
           {t("logs.errors")}
         </Button>
         <Switch label={t("logs.times")} checked={showsTimes} onChange={setShowsTimes} />
+        <Switch label={t("logs.reports")} checked={showsReports} onChange={setShowsReports} />
         <span style={{ flex: 1 }} />
         <Button
           small

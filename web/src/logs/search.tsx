@@ -8,8 +8,12 @@ import { clock } from "../format/time";
 import { Answer } from "../ui/answer";
 import { plain } from "./ansi";
 
-/** What most programs print when they break; read as a regular expression. */
-export const ERRORS = "(?i)\\b(error|exception|traceback|fatal|panicked|killed)\\b";
+/**
+ * What most programs print when they break; read as a regular expression. Exceptions of Python end with `Error` or
+ * `Exception`; `EI0006` and its like are codes of CANN.
+ */
+export const ERRORS =
+  "(?i)\\w*(error|exception)\\b|\\b(traceback|fatal|panicked|killed|aborted|segmentation fault|core dumped|out of memory|oom-kill|nccl warn|hccl[^:]* fail|e[a-z]\\d{4}:)";
 
 const PER_PAGE = 500;
 const MOST_HITS = 2000;

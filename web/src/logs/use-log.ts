@@ -1,12 +1,16 @@
 /** One log as it is held, loaded where it is looked at and followed while it grows. */
 import { useEffect, useRef, useState } from "react";
 import { answer, api, type LogMessage } from "../api/client";
+import { isReport } from "./ansi";
 import { LogBuffer } from "./buffer";
 
 const PAGE = 1000;
 /** Lines before the one that a link names, so that one sees what led to it. */
 const CONTEXT = 200;
 const TRY_AGAIN_MS = 1000;
+/** A screenful; where reports are left out, more pages may be needed for one. */
+const ENOUGH = 100;
+const MOST_PAGES = 20;
 
 export type LogAddress = {
   id: number;
@@ -18,7 +22,7 @@ export type LogAddress = {
 /** How many lines came or went above what is in sight, since the last time it was drawn. */
 export type Shift = { version: number; lines: number };
 
-export function useLog(address: LogAddress) {
+export function useLog(address: LogAddress, showsReports: boolean) {
   const { id, attempt, rank, line } = address;
   const buffer = useRef(new LogBuffer());
   const [, setVersion] = useState(0);
@@ -41,7 +45,8 @@ export function useLog(address: LogAddress) {
     let isCurrent = true;
     let source: EventSource | undefined;
     let again: ReturnType<typeof setTimeout> | undefined;
-    buffer.current = new LogBuffer();
+    const held = new LogBuffer((line) => showsReports || !isReport(line.text));
+    buffer.current = held;
     setLoading(true);
     setError(undefined);
     setEnded(false);
@@ -78,7 +83,12 @@ export function useLog(address: LogAddress) {
         const named = openings === 0 && line !== undefined && rank !== undefined;
         const page = await ask(named ? { line: Math.max(0, line - CONTEXT), limit: PAGE } : { tail: PAGE });
         if (!isCurrent) return;
-        buffer.current.open(page);
+        held.open(page);
+        for (let pages = 0; held.before && held.lines.length < ENOUGH && pages < MOST_PAGES; pages += 1) {
+          const earlier = await ask({ tail: PAGE, before: held.before });
+          if (!isCurrent) return;
+          held.prepend(earlier);
+        }
         changed(0);
         follow();
       } catch (failure) {
@@ -95,7 +105,7 @@ export function useLog(address: LogAddress) {
       source?.close();
       clearTimeout(again);
     };
-  }, [id, attempt, rank, line, openings]);
+  }, [id, attempt, rank, line, openings, showsReports]);
 
   /** One question at a time: scrolling asks often. */
   const once = async (question: () => Promise<void>) => {

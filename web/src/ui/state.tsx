@@ -5,6 +5,7 @@ import type { JobView } from "../api/client";
 
 const STATES = [
   "held",
+  "approval",
   "queued",
   "starting",
   "running",
@@ -18,6 +19,7 @@ export type StateWord = (typeof STATES)[number];
 /** Total: a state that nobody has drawn does not compile. */
 const SHAPES: Record<StateWord, ReactNode> = {
   held: <path d="M3 2v8M9 2v8" stroke="currentColor" strokeWidth="2.4" />,
+  approval: <path d="M3 2v8M9 2v8" stroke="currentColor" strokeWidth="2.4" />,
   queued: <circle cx="6" cy="6" r="4.4" fill="none" stroke="currentColor" strokeWidth="1.8" />,
   starting: (
     <>
@@ -34,11 +36,14 @@ const SHAPES: Record<StateWord, ReactNode> = {
 
 const MOVING: ReadonlySet<StateWord> = new Set<StateWord>(["starting", "running", "stopping"]);
 
-export function stateOf(job: Pick<JobView, "state" | "outcome">): StateWord {
+/** A job that waits for somebody's approval is held; nobody has to release it, and that is what people want to know. */
+export function stateOf(job: Pick<JobView, "state" | "outcome"> & { reason?: { code: string } }): StateWord {
+  if (job.state === "held" && job.reason?.code === "needs_approval") return "approval";
   return job.state === "ended" ? (job.outcome ?? "succeeded") : job.state;
 }
 
-export const tone = (state: StateWord) => ({ "--tone": `var(--${state})` }) as React.CSSProperties;
+export const tone = (state: StateWord) =>
+  ({ "--tone": `var(--${state === "approval" ? "held" : state})` }) as React.CSSProperties;
 
 function StateShape({ state }: { state: StateWord }) {
   return (

@@ -9,6 +9,10 @@ export type Column<Row> = {
   width?: number | string;
   end?: boolean;
   wrap?: boolean;
+  /** Left out of windows that are narrower, so that those which have to be there keep their room. */
+  from?: "middle" | "wide" | "widest";
+  /** Instead of a width: takes a larger share of narrow windows. */
+  share?: "name";
   /** What is in it is never too wide for it. */
   fits?: boolean;
   render: (row: Row) => ReactNode;
@@ -55,13 +59,24 @@ export function Table<Row>(props: TableProps<Row>) {
       >
         <colgroup>
           {columns.map((column) => (
-            <col key={column.key} style={column.width ? { width: column.width } : undefined} />
+            <col
+              key={column.key}
+              className={classes(
+                column.from && `from-${column.from}`,
+                column.share && `share-${column.share}`,
+              )}
+              style={column.width ? { width: column.width } : undefined}
+            />
           ))}
         </colgroup>
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.key} scope="col" className={column.end ? "end" : undefined}>
+              <th
+                key={column.key}
+                scope="col"
+                className={classes(column.end && "end", column.from && `from-${column.from}`)}
+              >
                 {column.title}
               </th>
             ))}
@@ -102,10 +117,16 @@ const TableRow = memo(function TableRow<Row>({
 }) as <Row>(props: { row: Row; columns: Column<Row>[]; index: number }) => ReactNode;
 
 function cellClass<Row>(column: Column<Row>): string | undefined {
-  const words = [column.end ? "end" : "", column.wrap ? "wrap" : "", column.fits ? "fits" : ""].filter(
-    Boolean,
+  return classes(
+    column.end && "end",
+    column.wrap && "wrap",
+    column.fits && "fits",
+    column.from && `from-${column.from}`,
   );
-  return words.length > 0 ? words.join(" ") : undefined;
+}
+
+function classes(...words: (string | false | undefined)[]): string | undefined {
+  return words.filter(Boolean).join(" ") || undefined;
 }
 
 function Spacer({ height, columns }: { height: number; columns: number }) {

@@ -40,6 +40,16 @@ export function When({ at }: { at: string }) {
   );
 }
 
+/** How long until then, in two units; nothing left once it has passed. */
+export function Until({ at }: { at: string }) {
+  const text = useSyncExternalStore(subscribe, () => duration(Date.parse(at) - readClock()));
+  return (
+    <time dateTime={at} title={exact(at, i18next.language)} className="number">
+      {text}
+    </time>
+  );
+}
+
 /** How long from one time to another, or until now. */
 export function Lasting({ from, to }: { from: string; to?: string | null }) {
   const text = useSyncExternalStore(subscribe, () =>

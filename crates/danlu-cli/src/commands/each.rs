@@ -1,11 +1,16 @@
-//! `danlu hold`, `release`, `approve`, `delete`: one thing, done to each of the jobs that are named.
+//! `danlu stop`, `hold`, `release`, `approve`, `delete`: one thing, done to each of the jobs that are named.
+//!
+//! A job to which it cannot be done keeps none of the others from it: each is reported, and the exit code says whether
+//! one failed.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::Client;
+use danlu_types::Span;
+use danlu_types::api::StopRequest;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, UNREACHABLE};
 use crate::{output, target, words};
 
 #[derive(Debug, Args)]
@@ -15,28 +20,91 @@ pub(crate) struct Arguments {
     jobs: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct StopArguments {
+    #[command(flatten)]
+    each: Arguments,
+    /// How long the program may take to end before it is killed; `0s` kills at once
+    #[arg(long, value_name = "TIME")]
+    grace: Option<Span>,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Deed {
+    Stop { grace: Option<Span> },
     Hold,
     Release,
     Approve,
     Delete,
 }
 
+pub(crate) async fn stop(client: Client, arguments: StopArguments) -> Result<ExitCode, Failure> {
+    run(client, Deed::Stop { grace: arguments.grace }, arguments.each).await
+}
+
 pub(crate) async fn run(client: Client, deed: Deed, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let mut failures = Failures::default();
+    let count = arguments.jobs.len();
     for job in &arguments.jobs {
-        let id = target::job_id(&client, job).await?;
-        let job = match deed {
-            Deed::Hold => client.job_hold(id).await?,
-            Deed::Release => client.job_release(id).await?,
-            Deed::Approve => client.job_approve(id).await?,
-            Deed::Delete => {
-                client.job_delete(id).await?;
-                output::say(format!("deleted job {id}"));
-                continue;
-            }
-        };
-        output::say(format!("job {id}: {}", words::state_sentence(job.state, &job.reason)));
+        match one(&client, deed, job).await {
+            Ok(said) => output::say(said),
+            // The other jobs are of the same server.
+            Err(failure) if failure.code() == UNREACHABLE => return Err(failure),
+            Err(failure) => failures.note(failure),
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    failures.outcome(count)
+}
+
+async fn one(client: &Client, deed: Deed, job: &str) -> Result<String, Failure> {
+    let id = target::job_id(client, job).await?;
+    let job = match deed {
+        Deed::Stop { grace } => client.job_stop(id, &StopRequest { grace }).await?,
+        Deed::Hold => client.job_hold(id).await?,
+        Deed::Release => client.job_release(id).await?,
+        Deed::Approve => client.job_approve(id).await?,
+        Deed::Delete => {
+            client.job_delete(id).await?;
+            return Ok(format!("deleted job {id}"));
+        }
+    };
+    Ok(format!("job {id}: {}", words::state_sentence(job.state, &job.reason)))
+}
+
+/// The exit code of a command that does one thing to several: that of its failures where they agree, else 1.
+#[derive(Debug, Default)]
+struct Failures {
+    codes: Vec<u8>,
+}
+
+impl Failures {
+    fn note(&mut self, failure: Failure) {
+        self.codes.push(failure.code());
+        // The code is kept above; the report is for people.
+        let _ = failure.report();
+    }
+
+    fn outcome(&self, count: usize) -> Result<ExitCode, Failure> {
+        let Some(&first) = self.codes.first() else { return Ok(ExitCode::SUCCESS) };
+        if count > 1 {
+            output::say(format!("{} of {count} jobs: done", count - self.codes.len()));
+        }
+        Ok(ExitCode::from(combined(first, &self.codes)))
+    }
+}
+
+fn combined(first: u8, codes: &[u8]) -> u8 {
+    if codes.iter().all(|code| *code == first) { first } else { crate::failure::FAILED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::combined;
+    use crate::failure::{FAILED, NOT_FOUND};
+
+    #[test]
+    fn exit_code_is_that_of_failures_that_agree() {
+        assert_eq!(combined(NOT_FOUND, &[NOT_FOUND, NOT_FOUND]), NOT_FOUND);
+        assert_eq!(combined(NOT_FOUND, &[NOT_FOUND, FAILED]), FAILED);
+    }
 }

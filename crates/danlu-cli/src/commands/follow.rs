@@ -16,13 +16,21 @@ pub(crate) struct LineStyle {
     /// `[rank 3]` before each line.
     pub(crate) with_rank: bool,
     pub(crate) with_time: bool,
+    /// `[attempt 2]` before each line.
+    pub(crate) with_attempt: bool,
+}
+
+/// Whether a line is a program's report (`::danlu progress 0.4`), which is shown as progress and metrics, and not as a
+/// line of the log. One that is not understood is a line: its writer has to see it.
+pub(crate) fn is_report(line: &LogLine) -> bool {
+    line.stream != LogStream::Danlu && danlu_core::report::read_line(line.text.as_bytes()).is_some()
 }
 
 impl LineStyle {
     /// Ranks are named where there is more than one.
     pub(crate) fn of(job: &JobView) -> Self {
         let ranks = u64::from(job.spec.workers) * u64::from(words::ranks_per_worker(job));
-        LineStyle { with_rank: ranks > 1, with_time: false }
+        LineStyle { with_rank: ranks > 1, with_time: false, with_attempt: false }
     }
 
     /// Colours are codes around the text; stdout strips them where they are not wanted.
@@ -31,6 +39,9 @@ impl LineStyle {
         if self.with_time {
             // Writing to a string cannot fail.
             let _ = write!(prefix, "{:.3} ", line.at);
+        }
+        if self.with_attempt {
+            let _ = write!(prefix, "[attempt {}] ", line.attempt);
         }
         if self.with_rank {
             let _ = write!(prefix, "[rank {}] ", line.rank);
@@ -65,12 +76,12 @@ impl Screen {
         }
     }
 
-    /// Reports of progress move the bar on a terminal; in a pipe they are lines like any other.
+    /// Reports move the bar on a terminal, and are left out of the lines.
     pub(crate) fn lines(&mut self, lines: &[LogLine]) -> Result<(), Failure> {
         let draws = output::stderr_is_terminal() && output::stdout_is_terminal();
         let reported = |line: &LogLine| if draws { progress::reported(&line.text) } else { None };
-        let text: Vec<String> =
-            lines.iter().filter(|line| reported(line).is_none()).map(|line| self.style.text(line)).collect();
+        let shown = lines.iter().filter(|line| !is_report(line));
+        let text: Vec<String> = shown.map(|line| self.style.text(line)).collect();
         if !text.is_empty() {
             match &self.bar {
                 Some(bar) => bar.suspend(|| output::lines(text))?,

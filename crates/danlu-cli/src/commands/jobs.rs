@@ -9,7 +9,7 @@ use danlu_types::api::{JobQuery, JobView};
 use jiff::Timestamp;
 
 use crate::failure::Failure;
-use crate::{output, table, words};
+use crate::{output, table, terminal, words};
 
 const A_SCREENFUL: u32 = 20;
 const A_PAGE: u32 = 1000;
@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// How many there are in each state, instead of a list
     #[arg(long, conflicts_with_all = ["all", "limit"])]
     count: bool,
+    /// Whole sentences, however long; on a terminal they are cut to its width otherwise
+    #[arg(long)]
+    wide: bool,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -73,7 +76,10 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     } else if jobs.is_empty() {
         output::say("no jobs; `danlu run -- python train.py` starts one");
     } else {
-        table::print(&mut jobs_table(&jobs, Timestamp::now()))?;
+        let cut = output::stdout_is_terminal() && !arguments.wide;
+        let width = cut.then(|| usize::from(terminal::size().columns));
+        let table = jobs_table(&jobs, width, Timestamp::now());
+        output::line(table::text(&table))?;
         if more {
             output::say(format!("the newest {}; `danlu jobs --all` lists every job", jobs.len()));
         }
@@ -95,22 +101,59 @@ async fn count(client: &Client, query: &JobQuery, json: bool) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn jobs_table(jobs: &[JobView], now: Timestamp) -> Table {
-    let mut table = table::new(["id", "name", "state", "resources", "waited", "ran", "age"]);
-    for job in jobs {
-        let mut state = words::state_sentence(job.state, &job.reason);
-        if let Some(done) = job.progress.as_ref().and_then(|progress| progress.done) {
-            state = format!("{state}, {done}");
-        }
-        table.add_row([
-            Cell::new(job.id),
-            Cell::new(output::printable(&job.name)),
-            Cell::new(output::printable(&state)).fg(words::state_color(job.state, job.outcome)),
-            Cell::new(words::resources(&job.spec)),
-            Cell::new(words::waited(job, now)),
-            Cell::new(words::ran(job, now)),
-            Cell::new(words::ago(job.submitted_at, now)),
-        ]);
+/// The column whose sentences are cut.
+const STATE: usize = 2;
+/// Narrower than this, a state says nothing; the lines wrap then.
+const NARROWEST_STATE: usize = 12;
+const LONGEST_NAME: usize = 32;
+
+/// With a width, one line for each job: names and states are cut to it.
+pub(crate) fn jobs_table(jobs: &[JobView], width: Option<usize>, now: Timestamp) -> Table {
+    let header = ["id", "name", "state", "resources", "waited", "ran", "age"];
+    let mut rows: Vec<[String; 7]> = jobs.iter().map(|job| job_row(job, now)).collect();
+    if let Some(width) = width {
+        rows.iter_mut().for_each(|row| row[1] = shortened(&row[1], LONGEST_NAME));
+        let others = (0..header.len()).filter(|column| *column != STATE);
+        let taken: usize = others
+            .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+            .zip(header.iter().enumerate().filter(|(column, _)| *column != STATE))
+            .map(|(widest, (_, name))| widest.max(name.len()) + table::GAP)
+            .sum();
+        let room = width.saturating_sub(taken + table::GAP).max(NARROWEST_STATE);
+        rows.iter_mut().for_each(|row| row[STATE] = shortened(&row[STATE], room));
+    }
+    let mut table = table::new(header);
+    for (row, job) in rows.into_iter().zip(jobs) {
+        let color = words::state_color(job.state, job.outcome);
+        table.add_row(row.into_iter().enumerate().map(|(column, text)| match column {
+            STATE => Cell::new(text).fg(color),
+            _ => Cell::new(text),
+        }));
     }
     table
+}
+
+fn job_row(job: &JobView, now: Timestamp) -> [String; 7] {
+    let mut state = words::state_sentence(job.state, &job.reason);
+    if let Some(done) = job.progress.as_ref().and_then(|progress| progress.done) {
+        state = format!("{state}, {done}");
+    }
+    [
+        job.id.to_string(),
+        output::printable(&job.name),
+        output::printable(&state),
+        words::resources(&job.spec),
+        words::waited(job, now),
+        words::ran(job, now),
+        words::ago(job.submitted_at, now),
+    ]
+}
+
+/// At most so many characters, the last of which says that there were more.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
 }

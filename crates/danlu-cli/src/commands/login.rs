@@ -68,11 +68,13 @@ pub(crate) async fn login(
         output::say("open this to sign in; it works once, within ten minutes");
         return Ok(ExitCode::SUCCESS);
     };
-    let (address, fingerprint) = if let Some(address) = arguments.server {
-        (address, arguments.fingerprint)
+    let (address, fingerprint, found_in) = if let Some(address) = arguments.server {
+        (address, arguments.fingerprint, None)
     } else {
-        let file = ServerFile::read(&data_folder(data))?;
-        (file.address, arguments.fingerprint.or(file.fingerprint))
+        let folder = data_folder(data);
+        let file = ServerFile::read(&folder)?;
+        let folder = folder.canonicalize().unwrap_or(folder);
+        (file.address, arguments.fingerprint.or(file.fingerprint), Some(folder))
     };
     let password = ask_secret("Password: ")?;
     let client = Client::trusting(&address, "", fingerprint);
@@ -85,27 +87,57 @@ pub(crate) async fn login(
         token => token?,
     };
     let account = Client::trusting(&address, &token, fingerprint).whoami().await?.account.name.to_string();
-    let name = profile.unwrap_or_default();
-    let profile = Profile { address, account, token, fingerprint };
+    let name = profile_name(profile)?;
+    let profile = Profile { address, account, token, fingerprint, data: found_in };
     profile.write(&name).map_err(|error| {
         Failure::new(format!("signed in, but could not write `{}`", Profile::path(&name).display()))
             .caused_by(&error)
     })?;
     output::say(format!("signed in as {} at {}", profile.account, profile.address));
+    // What is set in this shell may send the next command elsewhere, or as somebody else.
+    if let Some(command) = told_to_use(&name, &profile) {
+        output::say(command);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn logout(
-    client: impl FnOnce() -> Result<Client, ClientError>,
-    profile: Option<ProfileName>,
-) -> Result<ExitCode, Failure> {
-    let name = profile.unwrap_or_default();
+/// What has to be said where the commands that follow do not use this sign-in by themselves.
+fn told_to_use(name: &ProfileName, profile: &Profile) -> Option<String> {
+    let chosen = Client::discover(None).ok().map(|client| client.uses(&profile.token));
+    if chosen == Some(true) {
+        return None;
+    }
+    let set = |variable: &&str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    let variables: Vec<String> = ["DANLU_SERVER", "DANLU_TOKEN", "DANLU_PROFILE", "DANLU_DATA"]
+        .iter()
+        .filter(|variable| set(variable))
+        .map(|variable| format!("${variable}"))
+        .collect();
+    let because = match &variables[..] {
+        [] => String::new(),
+        names => format!(", because of {} in this shell", names.join(" and ")),
+    };
+    Some(format!("commands do not use this sign-in by themselves{because}; `danlu --profile {name} …` does"))
+}
+
+/// The profile that was named, by the flag or by `$DANLU_PROFILE`.
+fn profile_name(given: Option<ProfileName>) -> Result<ProfileName, Failure> {
+    let named = std::env::var("DANLU_PROFILE").ok().filter(|name| !name.is_empty());
+    match (given, named) {
+        (Some(name), _) => Ok(name),
+        (None, Some(name)) => Ok(name.parse::<ProfileName>()?),
+        (None, None) => Ok(ProfileName::default()),
+    }
+}
+
+pub(crate) async fn logout(profile: Option<ProfileName>) -> Result<ExitCode, Failure> {
+    let name = profile_name(profile)?;
     if Profile::read(&name)?.is_none() {
         output::say("you are not signed in");
         return Ok(ExitCode::SUCCESS);
     }
     // A session that the server has forgotten is over as well.
-    let ended = match client()?.sign_out().await {
+    let ended = match Client::of_profile(&name)?.sign_out().await {
         Err(error @ ClientError::Unreachable { .. }) => Err(error),
         _ => Ok(()),
     };

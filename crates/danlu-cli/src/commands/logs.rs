@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::{Client, Followed};
-use danlu_types::api::{LogLine, LogMessage, LogQuery};
+use danlu_types::api::{JobState, JobView, LogLine, LogMessage, LogQuery};
 use danlu_types::{AttemptNumber, JobId, Rank};
 
-use super::follow::LineStyle;
+use super::follow::{LineStyle, is_report};
 use crate::failure::Failure;
-use crate::{output, target};
+use crate::{output, target, words};
 
 const LINES_A_PAGE: u32 = 10_000;
 
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Only this rank
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
-    /// Another attempt than the last
+    /// Another attempt than the last; `--search` looks through all of them
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     /// Only lines that hold this text
@@ -38,7 +38,10 @@ pub(crate) struct Arguments {
     /// Begins each line with its time
     #[arg(long)]
     timestamps: bool,
-    /// Prints one JSON object a line
+    /// Also the lines by which the program reports progress and metrics (`::danlu …`)
+    #[arg(long, visible_alias = "raw")]
+    reports: bool,
+    /// Prints one JSON object a line, reports too
     #[arg(long)]
     json: bool,
 }
@@ -46,17 +49,30 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
     let id = target::job_id(&client, &arguments.job).await?;
     let job = client.job_fetch(id).await?;
+    let mut attempts = vec![arguments.attempt.map(AttemptNumber)];
+    if arguments.search.is_some()
+        && !arguments.follow
+        && arguments.attempt.is_none()
+        && job.attempts.len() > 1
+    {
+        attempts = job.attempts.iter().map(|attempt| Some(attempt.number)).collect();
+    }
     let query = LogQuery {
-        attempt: arguments.attempt.map(AttemptNumber),
+        attempt: attempts[0],
         rank: arguments.rank.map(Rank),
         search: arguments.search.clone(),
         regex: arguments.regex.then_some(true),
-        tail: arguments.tail,
+        tail: arguments.tail.filter(|_| arguments.follow),
         ..LogQuery::default()
     };
     let mut style = LineStyle::of(&job);
     style.with_rank &= arguments.rank.is_none();
     style.with_time = arguments.timestamps;
+    style.with_attempt = attempts.len() > 1;
+    // Who looks for reports means to see them.
+    let sought = arguments.search.as_ref().is_some_and(|text| text.contains("::danlu"));
+    let reports = arguments.reports || arguments.json || sought;
+    let shown = |line: &LogLine| reports || !is_report(line);
     let print = |lines: &[LogLine]| {
         let text = |line: &LogLine| {
             if arguments.json {
@@ -65,14 +81,57 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
                 style.text(line)
             }
         };
-        output::lines(lines.iter().map(text))
+        output::lines(lines.iter().filter(|line| shown(line)).map(text))
     };
+    if let Some(sentence) = nothing_yet(&job, arguments.follow) {
+        output::say(sentence);
+    }
     if arguments.follow {
         follow(&client, id, query, print).await?;
+    } else if let Some(tail) = arguments.tail {
+        let mut last = Vec::new();
+        for attempt in attempts {
+            let query = LogQuery { attempt, ..query.clone() };
+            last.extend(read_tail(&client, id, query, tail as usize, shown).await?);
+        }
+        print(&last[last.len().saturating_sub(tail as usize)..])?;
     } else {
-        read(&client, id, query, print).await?;
+        for attempt in attempts {
+            read(&client, id, LogQuery { attempt, ..query.clone() }, print).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why there is nothing to print, of a job that has not started.
+fn nothing_yet(job: &JobView, follow: bool) -> Option<String> {
+    let waits = matches!(job.state, JobState::Queued | JobState::Held) && job.attempts.is_empty();
+    let state = words::state_sentence(job.state, &job.reason);
+    let id = job.id;
+    waits.then(|| match follow {
+        true => format!("job {id} is {state}; its output follows when it starts"),
+        false => format!("job {id} has no output yet: it is {state} (`danlu why {id}` says more)"),
+    })
+}
+
+/// The last lines that are shown: where reports are left out, more has to be read for as many.
+async fn read_tail(
+    client: &Client,
+    id: JobId,
+    mut query: LogQuery,
+    count: usize,
+    shown: impl Fn(&LogLine) -> bool,
+) -> Result<Vec<LogLine>, Failure> {
+    let mut wanted = u32::try_from(count).unwrap_or(LINES_A_PAGE).clamp(1, LINES_A_PAGE);
+    loop {
+        (query.tail, query.limit) = (Some(wanted), Some(wanted));
+        let page = client.logs_read(id, &query).await?;
+        let enough = page.items.iter().filter(|line| shown(line)).count() >= count;
+        if enough || wanted == LINES_A_PAGE || page.before.is_none() {
+            return Ok(page.items.into_iter().filter(|line| shown(line)).collect());
+        }
+        wanted = wanted.saturating_mul(4).min(LINES_A_PAGE);
+    }
 }
 
 async fn read(
@@ -81,14 +140,14 @@ async fn read(
     mut query: LogQuery,
     print: impl Fn(&[LogLine]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    query.limit = Some(query.tail.unwrap_or(LINES_A_PAGE).clamp(1, LINES_A_PAGE));
+    query.limit = Some(LINES_A_PAGE);
     loop {
         let page = client.logs_read(id, &query).await?;
         print(&page.items)?;
         // A page of a search may be empty although there is more to read.
         match page.next {
-            Some(next) if query.tail.is_none() => query.cursor = Some(next),
-            _ => return Ok(()),
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(()),
         }
     }
 }
@@ -100,11 +159,19 @@ async fn follow(
     print: impl Fn(&[LogLine]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut follow = client.logs_follow(id, query);
+    let mut said = String::new();
     while let Some(followed) = follow.next().await? {
         match followed {
             Followed::Message(LogMessage::Lines { lines }) => print(&lines)?,
             Followed::Message(LogMessage::End { reason, .. }) => {
                 output::say(format!("job {id}: {}", reason.text));
+            }
+            // Between its attempts, too, a job may wait long.
+            Followed::Message(LogMessage::State { state: JobState::Queued | JobState::Held, reason }) => {
+                let sentence = format!("job {id} waits: {}", reason.text);
+                if std::mem::replace(&mut said, sentence.clone()) != sentence {
+                    output::say(sentence);
+                }
             }
             Followed::Message(LogMessage::State { .. }) => {}
             Followed::Lost => output::say("the server went away; waiting for it…"),

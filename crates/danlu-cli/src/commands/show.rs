@@ -41,17 +41,19 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
 /// Writing to a string cannot fail, so results of `writeln!` are dropped here.
 pub(crate) fn page(job: &JobView, events: &[EventView], now: Timestamp) -> String {
     let mut text = String::new();
+    let mut told = Told::default();
     let _ = writeln!(text, "{}", format!("job {}: {}", job.id, output::printable(&job.name)).bold());
     for (label, value) in facts(job, now) {
         let _ = writeln!(text, "  {:<10} {}", label.dimmed(), output::printable(&value));
+        told.once(&value);
     }
     for attempt in &job.attempts {
-        attempt_lines(&mut text, attempt, now);
+        attempt_lines(&mut text, &mut told, attempt, now);
     }
     if !events.is_empty() {
         let _ = writeln!(text, "\n{}", "timeline".bold());
         for event in events {
-            let message = output::printable(&event.message);
+            let message = output::printable(told.once(&event.message));
             let _ = writeln!(text, "  {}  {message}", words::clock(event.at).dimmed());
         }
     }
@@ -60,6 +62,28 @@ pub(crate) fn page(job: &JobView, events: &[EventView], now: Timestamp) -> Strin
         let _ = writeln!(text, "  {:<26} {}", command.cyan(), what.dimmed());
     }
     text.trim_end().to_owned()
+}
+
+/// What the page has said: a diagnosis of three lines is read once, not again for the attempt, the worker and the event.
+#[derive(Debug, Default)]
+struct Told(Vec<String>);
+
+impl Told {
+    /// Shorter than this may be said again.
+    const WORTH_SHORTENING: usize = 20;
+
+    /// The text, without what comes behind one of its colons if that was told before.
+    fn once<'a>(&mut self, text: &'a str) -> &'a str {
+        for (colon, _) in text.match_indices(": ") {
+            let behind = &text[colon + 2..];
+            let told = |before: &String| before.contains(behind);
+            if behind.len() >= Self::WORTH_SHORTENING && self.0.iter().any(told) {
+                return &text[..colon];
+            }
+        }
+        self.0.push(text.to_owned());
+        text
+    }
 }
 
 fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -95,22 +119,23 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn attempt_lines(text: &mut String, attempt: &AttemptView, now: Timestamp) {
+fn attempt_lines(text: &mut String, told: &mut Told, attempt: &AttemptView, now: Timestamp) {
     let title = format!("attempt {}", attempt.number);
     let lasted = words::between(attempt.placed_at, attempt.ended_at.unwrap_or(now));
-    let _ = writeln!(text, "\n{}  {} ({lasted})", title.bold(), output::printable(&attempt.reason.text));
+    let reason = output::printable(told.once(&attempt.reason.text));
+    let _ = writeln!(text, "\n{}  {reason} ({lasted})", title.bold());
     for worker in &attempt.workers {
-        let _ = writeln!(text, "  worker {}", worker_line(worker));
+        let _ = writeln!(text, "  worker {}", worker_line(told, worker));
     }
 }
 
-fn worker_line(worker: &WorkerView) -> String {
+fn worker_line(told: &mut Told, worker: &WorkerView) -> String {
     let devices = match &worker.devices[..] {
         [] => String::new(),
         devices => format!(", devices {}", words::index_ranges(devices)),
     };
     let doing = match (worker.phase, &worker.reason) {
-        (_, Some(reason)) => output::printable(&reason.text),
+        (_, Some(reason)) => output::printable(told.once(&reason.text)),
         (WorkerPhase::Starting, None) => "starting".to_owned(),
         (WorkerPhase::Running, None) => "running".to_owned(),
         (WorkerPhase::Ended, None) => "ended".to_owned(),
@@ -142,5 +167,25 @@ fn next_commands(job: &JobView) -> Vec<(String, &'static str)> {
             (format!("danlu clone {id}"), "runs it again"),
             (format!("danlu delete {id}"), "deletes it with its logs"),
         ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Told;
+
+    #[test]
+    fn a_diagnosis_is_told_once() {
+        let mut told = Told::default();
+        let diagnosis = "rank 3 ended with code 1: the device's memory is full (lower the batch size)";
+        assert_eq!(
+            told.once(&format!("failed at attempt 2: worker 0, {diagnosis}")).len(),
+            31 + diagnosis.len()
+        );
+        assert_eq!(told.once(&format!("failed: worker 0, {diagnosis}")), "failed");
+        assert_eq!(told.once(&format!("failed: {diagnosis}")), "failed");
+        assert_eq!(told.once(&format!("attempt 2 failed: worker 0, {diagnosis}")), "attempt 2 failed");
+        let other = "failed: worker 1, it ran longer than its `max_time`";
+        assert_eq!(told.once(other), other, "what is new is told");
     }
 }

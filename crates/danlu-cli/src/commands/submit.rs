@@ -14,7 +14,7 @@ use crate::explanation::Resubmission;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::job_file::{ARRAY_TASK, Draft};
 use crate::job_flags::{JobFlags, folder_of};
-use crate::{explanation, output, terminal, upload, words};
+use crate::{explanation, output, shell, terminal, upload, words};
 
 /// The reason of a job that the next pass starts.
 const STARTS_NOW: &str = "not_yet_considered";
@@ -76,7 +76,25 @@ async fn prepare(
         spec.code = Some(upload::code(&client, folder).await?);
     }
     flags.migration.migrate(&client, &mut spec).await?;
+    tell_of_surroundings(&client, flags, &mut spec);
     Ok(Prepared { client, draft, spec })
+}
+
+/// What of here the job has, and what not: commands that are typed are about the files and programs that are here.
+fn tell_of_surroundings(client: &Client, flags: &JobFlags, spec: &mut JobSpec) {
+    let here = shell::is_here(&client.address());
+    if !flags.has_command() {
+        return;
+    }
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if let Some(sentence) = shell::take_along(spec, variable, here) {
+        output::say(sentence);
+    }
+    if let (None, Some(folder), false) = (&spec.code, &spec.working_directory, here) {
+        output::say(format!(
+            "the job runs in `{folder}` as it is on the server's machines; `--code .` takes this folder along"
+        ));
+    }
 }
 
 impl Prepared {

@@ -110,19 +110,57 @@ pub(crate) fn read(source: &str) -> Result<Tree, Complaint> {
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
         with_snippet: false,
     };
-    let spanned: Spanned<Raw> =
-        serde_saphyr::from_str_with_options(source, options).map_err(|error| syntax_complaint(&error))?;
+    let spanned: Spanned<Raw> = serde_saphyr::from_str_with_options(source, options)
+        .map_err(|error| syntax_complaint(&error, source))?;
     Ok(build(spanned, source))
 }
 
-fn syntax_complaint(error: &serde_saphyr::Error) -> Complaint {
+fn syntax_complaint(error: &serde_saphyr::Error, source: &str) -> Complaint {
     use serde_saphyr::MessageFormatter as _;
     let mut message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
     if message.starts_with("YAML document too large") || message == "recursion limit exceeded" {
         message = format!("the file nests deeper than {DEEPEST} levels, or its aliases expand without end");
     }
     let place = error.location().map_or(Place::Start, |location| place_of(&location));
+    if let Some(complaint) = indentation_complaint(source, &message, &place) {
+        return complaint;
+    }
     Complaint { field: String::new(), message: shortened_to(&message, 400), label: None, place }
+}
+
+/// What the reader's words about a wrong indentation mean. It notices a tab somewhere behind it, and a field that is
+/// indented too far at its colon.
+fn indentation_complaint(source: &str, message: &str, place: &Place) -> Option<Complaint> {
+    let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let at_line = |line: usize, message: String, label: &str| {
+        let label = Some(label.to_owned());
+        let place = Place::Point { line: line + 1, column: 1 };
+        Some(Complaint { field: String::new(), message, label, place })
+    };
+    let tabbed = |line: &str| line[..indentation(line)].contains('\t');
+    let failed_at = match place {
+        Place::Point { line, .. } => line - 1,
+        Place::File(range) => source.get(..range.start)?.matches('\n').count(),
+        _ => source.lines().count(),
+    };
+    if let Some(line) = source.lines().position(tabbed).filter(|line| *line <= failed_at + 1) {
+        let message = format!("line {} is indented with a tab, which YAML does not allow", line + 1);
+        return at_line(line, message, "indent with spaces");
+    }
+    let lines: Vec<&str> = source.lines().collect();
+    let line = lines.get(failed_at)?;
+    let above = lines[..failed_at].iter().rev().find(|line| !line.trim().is_empty())?;
+    if message.contains("mapping values are not allowed") && indentation(line) > indentation(above) {
+        let message =
+            "this line is indented deeper than the one above it, which has a value already".to_owned();
+        let label = "fields that belong together begin in the same column";
+        return at_line(failed_at, message, label);
+    }
+    if message.contains("did not find expected") && indentation(line) != indentation(above) {
+        let message = "the indentation of this line fits none of those above it".to_owned();
+        return at_line(failed_at, message, "fields that belong together begin in the same column");
+    }
+    None
 }
 
 /// A value as the reader gives it, before places are looked up in the source.

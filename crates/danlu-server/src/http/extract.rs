@@ -107,6 +107,8 @@ pub(crate) fn json_problem(path: &str, error: &serde_json::Error) -> Problem {
     if !error.is_data() {
         return Problem::new(ProblemCode::BadRequest, format!("the body is not valid JSON: {message}"));
     }
+    // Where it is in the body says nothing to who filled in a form; the field says it.
+    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
     let field = if path == "." { String::new() } else { path.chars().take(200).collect() };
     for (name, sentence) in FIELDS_OF_LATER_VERSIONS {
         if message.starts_with(&format!("unknown field `{name}`")) {

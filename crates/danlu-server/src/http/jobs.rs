@@ -35,10 +35,12 @@ pub(crate) struct SubmitQuery {
 /// Submit a job
 ///
 /// Answered when the job is durable. With an `Idempotency-Key`, a second request of the same key answers with the first
-/// one's job, so a client that lost the answer may simply ask again.
+/// one's job, so a client that lost the answer may simply ask again. The same key with another body is refused
+/// (`key_reused`).
 #[utoipa::path(post, path = "/jobs", tag = "jobs", params(SubmitQuery, ("Idempotency-Key" = Option<String>, Header)),
     request_body = JobSpec, responses(
         (status = 201, body = JobView), (status = 200, description = "A dry run's answer", body = Explanation),
+        (status = 409, description = "The key was used before, with another body", body = Problem, content_type = "application/problem+json"),
         (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn submit(
     State(context): State<Context>,

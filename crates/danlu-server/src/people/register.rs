@@ -7,7 +7,7 @@ use danlu_core::policy::Person;
 use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Scope, Standing, WorkspaceRole};
 use danlu_types::api::{AccountView, MemberView, Membership, SharingRules, TokenKind, TokenView};
-use danlu_types::{Sharing, Workspace};
+use danlu_types::{Sharing, Workspace, from_stored_json};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -198,7 +198,7 @@ impl Register {
 
     fn file_workspace(&mut self, row: &DirectoryRow) -> Option<()> {
         match &row.value {
-            Some(value) => self.sharing.workspaces.insert(row.key.clone(), serde_json::from_str(value).ok()?),
+            Some(value) => self.sharing.workspaces.insert(row.key.clone(), from_stored_json(value).ok()?),
             None => self.sharing.workspaces.remove(&row.key),
         };
         Some(())
@@ -206,7 +206,7 @@ impl Register {
 
     fn file_sharing(&mut self, row: &DirectoryRow) -> Option<()> {
         let SharingRules { lending, minimum_run_time, personal } =
-            serde_json::from_str(row.value.as_ref()?).ok()?;
+            from_stored_json(row.value.as_ref()?).ok()?;
         let workspaces = std::mem::take(&mut self.sharing.workspaces);
         self.sharing = Sharing { lending, minimum_run_time, personal, workspaces };
         Some(())

@@ -130,8 +130,11 @@ async fn keep_first_submissions<'a>(
     inserts: &'a [Insert],
     committed: &mut Committed,
 ) -> Result<Vec<&'a Insert>, sqlx::Error> {
-    let keys: HashSet<_> =
-        inserts.iter().filter_map(|insert| insert.submission_key.as_deref()).map(text).collect();
+    let keys: HashSet<_> = inserts
+        .iter()
+        .filter_map(|insert| insert.submission_key.as_ref())
+        .map(|keyed| text(&keyed.key))
+        .collect();
     let keys: Vec<_> = keys.into_iter().collect();
     let mut taken: HashMap<String, JobId> = HashMap::with_capacity(keys.len());
     for range in chunks(keys.len()) {
@@ -146,7 +149,7 @@ async fn keep_first_submissions<'a>(
     }
     let mut kept = Vec::with_capacity(inserts.len());
     for insert in inserts {
-        if let Some(key) = insert.submission_key.as_deref().map(text) {
+        if let Some(key) = insert.submission_key.as_ref().map(|keyed| text(&keyed.key)) {
             if let Some(existing) = taken.get(&*key) {
                 committed.duplicates.push((insert.job.id, *existing));
                 continue;
@@ -187,14 +190,17 @@ async fn insert_jobs(
     let mut submissions = Vec::new();
     for (insert, row) in inserts.iter().zip(rows) {
         labels.extend(insert.job.spec.labels.iter().map(|(key, value)| (row.id, text(key), text(value))));
-        submissions.extend(insert.submission_key.as_deref().map(|key| (text(key), row.id)));
+        submissions.extend(
+            insert.submission_key.as_ref().map(|keyed| (text(&keyed.key), row.id, text(&keyed.digest))),
+        );
     }
     insert_rows(connection, "job_labels (job, key, value)", 3, &labels, |statement, (job, key, value)| {
         statement.bind(*job).bind(&**key).bind(&**value)
     })
     .await?;
-    insert_rows(connection, "submissions (key, job)", 2, &submissions, |statement, (key, job)| {
-        statement.bind(&**key).bind(*job)
+    const SUBMISSIONS: &str = "submissions (key, job, digest)";
+    insert_rows(connection, SUBMISSIONS, 3, &submissions, |statement, (key, job, digest)| {
+        statement.bind(&**key).bind(*job).bind(&**digest)
     })
     .await
 }

@@ -184,6 +184,10 @@ impl Store for SqlStore {
         read::submission_find(&self.readers, key).await
     }
 
+    async fn submission_digest(&self, key: &str) -> Result<Option<String>, StoreError> {
+        read::submission_digest(&self.readers, key).await
+    }
+
     async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
         read::events_list(&self.readers, filter).await
     }

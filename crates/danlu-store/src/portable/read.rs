@@ -132,6 +132,15 @@ pub(super) async fn submission_find(pool: &Pool<Db>, key: &str) -> Result<Option
     Ok(id.map(row::job_id))
 }
 
+pub(super) async fn submission_digest(pool: &Pool<Db>, key: &str) -> Result<Option<String>, StoreError> {
+    let digest: Option<Option<String>> = query_scalar("SELECT digest FROM submissions WHERE key = $1")
+        .bind(&*text(key))
+        .fetch_optional(pool)
+        .await
+        .map_err(|error| StoreError::of("look up a submission", error))?;
+    Ok(digest.flatten())
+}
+
 pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
     let mut sql = QueryBuilder::<Db>::new(
         "SELECT number, at, job, attempt, kind, actor, message FROM events WHERE number > ",

@@ -135,6 +135,8 @@ pub(crate) async fn a_submission_key_is_taken_once_in_a_batch(database: &Databas
     assert_eq!(committed.duplicates, [(JobId(3), JobId(1))]);
     assert_eq!(ids(&store.jobs_live().await.unwrap()), [1, 2, 4, 5]);
     assert_eq!(store.submission_find("a").await.unwrap(), Some(JobId(1)));
+    let digest = store.submission_digest("a").await.unwrap();
+    assert_eq!(digest.as_deref(), Some("digest of job 1"), "the first one's");
     let history = store
         .events_list(&EventFilter { job: Some(JobId(3)), visible: None, after: 0, limit: 10 })
         .await

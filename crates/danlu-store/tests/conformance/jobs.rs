@@ -5,7 +5,7 @@ use std::sync::Arc;
 use danlu_core::job::Failure;
 use danlu_core::transition::RecordKind;
 use danlu_core::{Event, Exit, FailureCause, Grant, Job, Record, Step, WorkerExit, apply};
-use danlu_store::{Batch, Insert, Update};
+use danlu_store::{Batch, Insert, SubmissionKey, Update};
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, WorkerIndex};
 use jiff::Timestamp;
 
@@ -39,7 +39,8 @@ pub(crate) fn insert(job: &Job) -> Insert {
 }
 
 pub(crate) fn insert_keyed(job: &Job, key: &str) -> Insert {
-    Insert { submission_key: Some(key.to_owned()), ..insert(job) }
+    let keyed = SubmissionKey { key: key.to_owned(), digest: format!("digest of job {}", job.id) };
+    Insert { submission_key: Some(keyed), ..insert(job) }
 }
 
 pub(crate) fn inserts<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Batch {

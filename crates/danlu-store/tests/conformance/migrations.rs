@@ -45,6 +45,7 @@ pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database)
 
     assert_eq!(store.job_last_id().await.unwrap(), JobId(12));
     assert_eq!(store.submission_find("8f14e45f").await.unwrap(), Some(JobId(2)));
+    assert_eq!(store.submission_digest("8f14e45f").await.unwrap(), None);
     let labelled = JobFilter { label: Some(("project".to_owned(), "ocr".to_owned())), ..all };
     assert_eq!(store.jobs_list(&labelled).await.unwrap().len(), 1);
     let history =

@@ -67,8 +67,11 @@ impl JobSpec {
         errors.name("name", &self.name);
         errors.name("workspace", &self.workspace);
         if self.image != "host" {
-            let message = "only `host` can be run by this engine, which has no containers";
-            errors.add("image", message.to_owned());
+            let image: String = self.image.chars().take(100).collect();
+            errors.add(
+                "image",
+                format!("cannot be `{image}`: only `host` is supported, there are no containers yet"),
+            );
         }
         errors.range("workers", self.workers, 1, MOST_WORKERS);
         self.check_devices(&mut errors);

@@ -9,6 +9,19 @@ export type Step = {
   is: "done" | "now" | "ahead";
 };
 
+/** When the job began to wait, this time: it may have run before, and been preempted or tried again. */
+export function waitingSince(job: Pick<JobView, "state" | "attempts" | "submitted_at">): string {
+  const isWaiting = job.state === "queued" || job.state === "held";
+  const before = isWaiting ? job.attempts.at(-1) : job.attempts.at(-2);
+  return before?.ended_at ?? job.submitted_at;
+}
+
+/** When the wait was over: when the last attempt was placed. Nothing while it waits. */
+export function waitedUntil(job: Pick<JobView, "state" | "attempts" | "ended_at">): string | undefined {
+  if (job.state === "queued" || job.state === "held") return undefined;
+  return job.attempts.at(-1)?.placed_at ?? job.ended_at ?? undefined;
+}
+
 /** Of the last attempt: what came before it is told by the list of attempts. */
 export function steps(job: JobView): Step[] {
   const attempt = job.attempts.at(-1);
@@ -19,7 +32,7 @@ export function steps(job: JobView): Step[] {
   const queuedTo = placed ?? ended;
   const list: Step[] = [
     { name: "submitted", at: job.submitted_at, is: "done" },
-    { name: "queued", at: job.submitted_at, to: queuedTo, is: queuedTo ? "done" : "now" },
+    { name: "queued", at: waitingSince(job), to: queuedTo, is: queuedTo ? "done" : "now" },
     {
       name: "starting",
       at: placed,

@@ -7,17 +7,21 @@ import { kindName } from "../../format/amounts";
 import { Bar } from "../../ui/bar";
 import { Button } from "../../ui/controls";
 import { offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
-import { When } from "../../ui/when";
+import { Until, When } from "../../ui/when";
 
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
   const { t } = useTranslation();
   const [phrase, sentence] = [reasonPhrase(explanation.reason), reasonSentence(explanation.reason)];
-  const { supply = [], holders = [], foreign = [], offers = [], quota, estimate } = explanation;
+  const { supply = [], quota, estimate } = explanation;
+  // A job that waits out its back-off waits for nobody, and no change of it would start it sooner.
+  const isBackOff = explanation.reason.code === "back_off";
+  const { holders = [], foreign = [], offers = [] } = isBackOff ? {} : explanation;
   return (
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
         <h2>{phrase}</h2>
         {sentence === phrase ? null : <div>{sentence}</div>}
+        {explanation.reason.code === "needs_approval" ? <div>{explanation.reason.text}</div> : null}
       </div>
       <div className="row" style={{ gap: 24 }}>
         {explanation.position ? (
@@ -25,17 +29,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
             {t("why.position")} <b className="number">{explanation.position}</b>
           </span>
         ) : null}
-        {estimate ? (
-          <span title={estimate.rests_on}>
-            {t("why.starts")} <When at={estimate.earliest} />
-            {estimate.latest ? (
-              <>
-                {" – "}
-                <When at={estimate.latest} />
-              </>
-            ) : null}
-          </span>
-        ) : null}
+        {estimate ? <Estimate estimate={estimate} /> : null}
       </div>
       {supply.map((each) => {
         const name = [kindName(each.kind), each.model].filter(Boolean).join(" ") || "CPU";
@@ -102,6 +96,24 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
         </div>
       ) : null}
     </section>
+  );
+}
+
+/** When it should start, and what that goes by: a guess is to be seen as one. */
+function Estimate({ estimate }: { estimate: NonNullable<Explanation["estimate"]> }) {
+  const { t } = useTranslation();
+  const { earliest, latest, rests_on: basis } = estimate;
+  return (
+    <span>
+      {t(latest ? "why.starts" : "why.startsEarliest")} <Until at={earliest} />
+      {latest ? (
+        <>
+          {" – "}
+          <Until at={latest} />
+        </>
+      ) : null}
+      {basis ? <span className="muted"> {t("why.basis", { basis })}</span> : null}
+    </span>
   );
 }
 

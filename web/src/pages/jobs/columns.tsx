@@ -12,6 +12,7 @@ import { Reason } from "../../ui/reason";
 import { State, stateOf } from "../../ui/state";
 import type { Column } from "../../ui/table";
 import { Lasting, When } from "../../ui/when";
+import { waitedUntil, waitingSince } from "../job/timeline";
 
 /** What has ended cannot be chosen for stopping. */
 function Chooser({
@@ -46,7 +47,8 @@ function Going({ job }: { job: JobView }) {
       />
     );
   }
-  if (job.started_at) return <Lasting from={job.started_at} to={job.ended_at} />;
+  const isWaiting = job.state === "queued" || job.state === "held";
+  if (job.started_at && !isWaiting) return <Lasting from={job.started_at} to={job.ended_at} />;
   return <span className="muted">–</span>;
 }
 
@@ -68,7 +70,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
       {
         key: "name",
         title: t("job.name"),
-        width: "15%",
+        share: "name",
         render: (job) => (
           <Link to={paths.job(job.id)} title={job.name}>
             {job.name}
@@ -85,11 +87,18 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
           </span>
         ),
       },
-      { key: "resources", title: t("job.resources"), width: 164, render: (job) => resources(job.spec) },
+      {
+        key: "resources",
+        title: t("job.resources"),
+        width: 164,
+        from: "wide",
+        render: (job) => resources(job.spec),
+      },
       {
         key: "owner",
         title: t("job.owner"),
         width: 76,
+        from: "middle",
         render: (job) => <span title={`${job.owner} / ${job.workspace}`}>{job.owner}</span>,
       },
       {
@@ -97,14 +106,23 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         title: t("job.waited"),
         width: 78,
         end: true,
-        render: (job) => <Lasting from={job.submitted_at} to={job.started_at ?? job.ended_at} />,
+        from: "wide",
+        render: (job) => <Lasting from={waitingSince(job)} to={waitedUntil(job) ?? null} />,
       },
-      { key: "going", title: t("job.going"), width: 128, fits: true, render: (job) => <Going job={job} /> },
+      {
+        key: "going",
+        title: t("job.going"),
+        width: 128,
+        fits: true,
+        from: "middle",
+        render: (job) => <Going job={job} />,
+      },
       {
         key: "submitted",
         title: t("job.submitted"),
         width: 96,
         end: true,
+        from: "widest",
         render: (job) => <When at={job.submitted_at} />,
       },
     ],

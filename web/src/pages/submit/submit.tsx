@@ -14,6 +14,7 @@ import { Button, FileField, SmallSelect, Switch, TextField } from "../../ui/cont
 import { Page } from "../../ui/page";
 import { commandOf, type Draft, likeJob, migrated, read, TEMPLATES, textOf, withOffer } from "./draft";
 import { SpecForm } from "./form";
+import { forgetDraft, keepDraft, keptDraft } from "./kept-draft";
 import { Verdict } from "./verdict";
 
 const CHECK_AFTER_MS = 300;
@@ -38,14 +39,19 @@ export function Submit() {
   const like = Number(query.get("like") ?? 0) || undefined;
   const replaced = Number(query.get("replaces") ?? 0) || undefined;
   const stop = useStop();
+  const account = me.account.name;
+  // A page that was opened about another job begins with that one.
+  const isPlain = query.size === 0;
+  const [kept] = useState(() => (isPlain ? keptDraft(account) : undefined));
   const [draft, setDraft] = useState<Draft>(() => {
+    if (kept) return kept.draft;
     const [code, from, name] = ["code", "from", "name"].map((field) => query.get(field) ?? "");
     return {
       ...(code && from ? migrated(code, from, name ?? "") : TEMPLATES.script),
       workspace: ownWorkspace(me),
     };
   });
-  const [text, setText] = useState<string>();
+  const [text, setText] = useState<string | undefined>(kept?.text);
   const [unreadable, setUnreadable] = useState<string>();
   const navigate = useNavigate();
   const submit = useSubmit();
@@ -65,6 +71,7 @@ export function Submit() {
   const refusal = check.error instanceof Refusal ? check.error : undefined;
   const isSettled = settled === draft && !check.isFetching;
   const change = (next: Draft) => {
+    if (isPlain) keepDraft(account, { draft: next });
     setDraft(next);
     setText(undefined);
     setUnreadable(undefined);
@@ -73,6 +80,7 @@ export function Submit() {
   const write = (next: string) => {
     setText(next);
     const result = read(next);
+    if (isPlain) keepDraft(account, { draft: "draft" in result ? result.draft : draft, text: next });
     if ("draft" in result) {
       setDraft(result.draft);
       setUnreadable(undefined);
@@ -81,6 +89,7 @@ export function Submit() {
   };
   const send = async () => {
     const made = await submit.mutateAsync({ spec: draft as JobSpec, key });
+    forgetDraft(account);
     if (replaced !== undefined) await stop.mutateAsync(replaced);
     await navigate(paths.job(made.id));
   };

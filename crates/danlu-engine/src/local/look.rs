@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
@@ -24,6 +25,9 @@ use crate::{Seen, files};
 /// The engine's own word on a worker whose launcher died without one: a [`LauncherPhase::Ended`]. It is not written
 /// into the launcher's status, because neither side writes the other's files.
 const VERDICT_FILE: &str = "verdict.json";
+/// A killed process lets go of its locks within moments, unless it waits for a device or a network disk.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 /// Enough of a dying launcher's last words.
 const LONGEST_DETAIL: usize = 500;
 
@@ -64,6 +68,53 @@ impl Workers {
         }
     }
 
+    /// For a launcher that does not do what it was told, such as one that somebody has stopped with SIGSTOP: kills it and
+    /// all that is left of its worker, and gives the verdict for it.
+    pub(super) fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> io::Result<bool> {
+        let _guard = self.guard(worker);
+        if !self.marker(worker).try_exists()? {
+            return Ok(false);
+        }
+        let status = self.status(worker)?;
+        match &status {
+            Some(status) if ended(&status.phase).is_some() => return Ok(false),
+            Some(status) => kill_launcher(status.launcher, Signal::SIGKILL)?,
+            None => self.kill_before_status(worker)?,
+        }
+        self.sweep(worker);
+        let run = self.layout.run_folder(worker);
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match Hold::probe(&run)? {
+                Hold::Taken(lock) => {
+                    self.look_at_dead(worker, &lock, Some(exit))?;
+                    return Ok(true);
+                }
+                Hold::Missing => return Ok(false),
+                Hold::Held if Instant::now() > deadline => {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "its launcher outlives a kill"));
+                }
+                Hold::Held => std::thread::sleep(LOCK_PAUSE),
+            }
+        }
+    }
+
+    /// A launcher that has not written its first status is known by the note of its start, and by what it reads from.
+    fn kill_before_status(&self, worker: WorkerId) -> io::Result<()> {
+        let log = self.layout.run_folder(worker).join(LAUNCHER_LOG);
+        let text = fs::read(&log)?;
+        let note = text.split(|byte| *byte == b'\n').find_map(|line| {
+            let (_, _, text) = decode(line)?;
+            std::str::from_utf8(text).ok()?.strip_prefix(LAUNCHER_STARTED)?.parse::<i32>().ok()
+        });
+        let Some(launcher) = note.and_then(process::identity) else { return Ok(()) };
+        let reads_from = fs::read_link(format!("/proc/{}/fd/0", launcher.pid));
+        if reads_from.is_ok_and(|file| file == log) {
+            kill_launcher(launcher, Signal::SIGKILL)?;
+        }
+        Ok(())
+    }
+
     /// The marker goes last: whatever fails before it is tried again.
     pub(super) fn release(&self, worker: WorkerId) -> io::Result<()> {
         let _guard = self.guard(worker);
@@ -99,7 +150,7 @@ impl Workers {
                 Some(status) if !process::is_alive(status.launcher) => self.look_at_stray(worker, status),
                 _ => Ok(last_word(status.as_ref())),
             },
-            Hold::Taken(lock) => self.look_at_dead(worker, &lock),
+            Hold::Taken(lock) => self.look_at_dead(worker, &lock, None),
             Hold::Missing => {
                 if !run.join(LAUNCH_FILE).try_exists()? {
                     // Somebody removed the folder: nothing is left to launch or to tell.
@@ -115,13 +166,14 @@ impl Workers {
     fn look_at_stray(&self, worker: WorkerId, status: &LauncherStatus) -> io::Result<Seen> {
         self.sweep(worker);
         match Hold::probe(&self.layout.run_folder(worker))? {
-            Hold::Taken(lock) => self.look_at_dead(worker, &lock),
+            Hold::Taken(lock) => self.look_at_dead(worker, &lock, None),
             Hold::Held | Hold::Missing => Ok(last_word(Some(status))),
         }
     }
 
-    /// No launcher lives, and with the lock in hand none can come up: the moment for a verdict.
-    fn look_at_dead(&self, worker: WorkerId, lock: &Taken) -> io::Result<Seen> {
+    /// No launcher lives, and with the lock in hand none can come up: the moment for a verdict. Whoever killed it says
+    /// `with` which.
+    fn look_at_dead(&self, worker: WorkerId, lock: &Taken, with: Option<&WorkerExit>) -> io::Result<Seen> {
         let run = self.layout.run_folder(worker);
         // Read again: it may have ended in good order between our first reading and its death.
         let status = self.status(worker)?;
@@ -132,7 +184,7 @@ impl Workers {
             return Ok(ended);
         }
         let told_to_stop = files::read::<StopOrder>(&run.join(STOP_FILE))?.is_some();
-        if status.is_none() && !lock.was_started()? && !told_to_stop {
+        if status.is_none() && !lock.was_started()? && !told_to_stop && with.is_none() {
             return Ok(Seen::Unknown);
         }
         if !self.sweep(worker) {
@@ -140,7 +192,9 @@ impl Workers {
             return Ok(last_word(status.as_ref()));
         }
         self.forget_secrets(worker)?;
-        let exit = if told_to_stop {
+        let exit = if let Some(exit) = with {
+            exit.clone()
+        } else if told_to_stop {
             WorkerExit::Stopped
         } else {
             let detail = if status.is_none() { self.last_words(worker) } else { String::new() };

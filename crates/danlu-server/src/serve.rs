@@ -27,6 +27,7 @@ use crate::app::App;
 use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::courier::Couriers;
+use crate::database;
 use crate::entrance::door::Door;
 use crate::entrance::{Entrance, Tls, certificate};
 use crate::folder::DataFolder;
@@ -93,9 +94,11 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     // On a cluster, users' files reach the server only by way of couriers.
     let is_local = matches!(options.engine, EngineChoice::Local);
     let folder = DataFolder::open(&options.data, is_local && options.unix_users.is_some())?;
+    // A start on a full disk writes a little; what was kept for that is given up as long as it helps.
+    while folder.health.make_room() {}
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
-        Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
+        Some(url) => Some(database::claim(url).await.context("could not take the database")?),
         None => None,
     };
     let entrance = Arc::new(options.entrance.clone());
@@ -116,7 +119,12 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
     }
-    folder.announce(&address, fingerprint)?;
+    if let Err(error) = folder.announce(&address, fingerprint) {
+        if app.health.objection().is_none() {
+            return Err(error);
+        }
+        tracing::warn!("clients that look into the data folder do not find this server: {error:#}");
+    }
     tracing::info!(data = %folder.path.display(), "serving on {address}");
     if let Some(fingerprint) = fingerprint {
         tracing::info!("the certificate's SHA-256 fingerprint is {fingerprint}");
@@ -191,7 +199,7 @@ pub(crate) async fn open(
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
-    let store = danlu_store::open(&url).await.context("could not open the database")?;
+    let store = database::open(&url, &folder.health).await?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let jobs = store.jobs_live().await?;
@@ -208,7 +216,10 @@ pub(crate) async fn open(
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
-        crate::sharing::take(source, &directory).await?;
+        match (crate::sharing::take(source, &directory).await, folder.health.objection()) {
+            (Err(error), Some(_)) => tracing::warn!("{error:#}"),
+            (taken, _) => taken?,
+        }
     }
     let sharing = directory.sharing();
     for warning in danlu_core::quota::overpromised(&sharing, &book.nodes()) {
@@ -255,6 +266,7 @@ pub(crate) async fn open(
         attempts,
         couriers,
         secrets,
+        health: folder.health.clone(),
     })
 }
 
@@ -322,7 +334,7 @@ fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
     }
 }
 
-async fn wait_for_signal() {
+pub(crate) async fn wait_for_signal() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

@@ -198,6 +198,12 @@ async fn release_worker(app: &App, worker: WorkerId) {
 }
 
 async fn kill_worker(app: &App, worker: WorkerId) {
+    // The look may be older than the book: what has ended since needs no killing.
+    let seen = app.engine.observe(Which::These(&[worker])).await;
+    let lives = |seen: &Observation| matches!(seen.seen, Seen::Preparing | Seen::Running { .. });
+    if seen.is_ok_and(|seen| !seen.iter().any(lives)) {
+        return;
+    }
     tracing::warn!("ending worker {worker}, which belongs to no live attempt");
     if let Err(error) = app.engine.signal(worker, &StopOrder { grace: Span::default() }).await {
         tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));

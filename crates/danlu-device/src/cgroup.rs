@@ -31,13 +31,18 @@ pub struct CgroupError {
 /// The name of a worker's group. Two servers on one machine keep different data folders, so their groups never meet;
 /// and a server that is started again finds the groups it left behind, because nothing random is in the name.
 pub fn worker_group_name(data_folder: &Path, worker: WorkerId) -> String {
+    format!("{}/{worker}", folder_group_name(data_folder))
+}
+
+/// The name of the group in which all groups of a data folder's workers are.
+pub fn folder_group_name(data_folder: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     // FNV-1a: short, stable over releases, and no secret is at stake.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in data_folder.as_os_str().as_bytes() {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    format!("danlu-{hash:016x}/{worker}")
+    format!("danlu-{hash:016x}")
 }
 
 /// Makes the group, or takes one that is already there, and sets its limits.

@@ -45,12 +45,13 @@ impl Channel {
         Ok(Channel { socket })
     }
 
-    /// Sends a message, which must not be empty.
+    /// Sends a message, which must not be empty. Never waits: where the other side does not read and too much lies
+    /// unread, the error is `WouldBlock`.
     pub fn send(&self, text: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let number = file.map(|file| [file.as_raw_fd()]);
         let rights = number.as_ref().map(|number| ControlMessage::ScmRights(number));
         // Without a signal where nobody is left to read: the error says so.
-        let flags = MsgFlags::MSG_NOSIGNAL;
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
         sendmsg::<()>(self.socket.as_raw_fd(), &[IoSlice::new(text)], rights.as_slice(), flags, None)?;
         Ok(())
     }

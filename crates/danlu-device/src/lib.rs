@@ -4,6 +4,7 @@ mod ascend;
 pub mod cgroup;
 pub mod channel;
 pub mod inventory;
+pub mod limits;
 pub mod machine;
 pub mod npu_smi;
 pub mod nvml;

@@ -59,6 +59,13 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Tells a worker's launcher to end it. A worker that is gone already is no error.
     async fn signal(&self, worker: WorkerId, order: &StopOrder) -> Result<(), EngineError>;
 
+    /// Ends a worker whose launcher should have done so and did not, because it hangs: kills both, and says `exit` of the
+    /// worker from then on. A worker that has ended is left alone. False where nothing was done, which is all that engines do
+    /// whose nodes see to that themselves.
+    async fn kill(&self, _worker: WorkerId, _exit: &WorkerExit) -> Result<bool, EngineError> {
+        Ok(false)
+    }
+
     /// Forgets an ended worker and frees what it held outside its run folder, killing whatever is left of it.
     async fn release(&self, worker: WorkerId) -> Result<(), EngineError>;
 
@@ -150,6 +157,17 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// True where a file could not be written for want of room.
+    pub fn is_full_disk(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            EngineError::Worker { source, .. } | EngineError::Host { source, .. } => {
+                matches!(source.kind(), StorageFull | QuotaExceeded)
+            }
+            EngineError::Cluster { .. } | EngineError::NotReachable { .. } => false,
+        }
+    }
+
     /// True where the next pass may well succeed, so the job is not to be failed for it: a disk that is full or
     /// read-only, a program that is being replaced, a machine out of processes or descriptors. Jobs that wait for such
     /// a thing to be mended lose time; jobs failed for it would empty the whole queue.
@@ -169,6 +187,7 @@ impl EngineError {
                             | ErrorKind::ResourceBusy
                             | ErrorKind::WouldBlock
                             | ErrorKind::OutOfMemory
+                            | ErrorKind::TimedOut
                             | ErrorKind::QuotaExceeded
                     )
             }

@@ -33,9 +33,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::node::Readings;
-use danlu_device::cgroup::Groups;
+use danlu_device::cgroup::{self, Groups};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_device::simulate::SimulateError;
@@ -70,6 +71,19 @@ pub fn offered_nodes(simulate: Option<&str>) -> Result<Vec<Node>, SimulateError>
     Ok(vec![found.node])
 }
 
+/// A disk that is full or read-only is no reason not to start: what runs can be seen, and stopped.
+fn go_on_without(error: io::Error, what: &str) -> io::Result<()> {
+    let is_disk = matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem
+    );
+    if !is_disk {
+        return Err(error);
+    }
+    tracing::warn!("{what}: {error}");
+    Ok(())
+}
+
 /// How launchers come to be: the program and its leading arguments.
 #[derive(Debug, Clone)]
 pub enum Launchers {
@@ -100,10 +114,22 @@ impl LocalEngine {
         }
         let layout = RunLayout { data };
         files::make_folder(&layout.live_folder()).map_err(failed("make the folder of live workers"))?;
-        files::lay_down_python(&layout.python_folder()).map_err(failed("lay down `danlu.py`"))?;
+        files::lay_down_python(&layout.python_folder())
+            .or_else(|error| go_on_without(error, "`danlu.py` is not up to date"))
+            .map_err(failed("lay down `danlu.py`"))?;
         let hints = Arc::new(Hints::default());
-        let listener = hints::listen(&layout.hints_socket(), Arc::clone(&hints))
-            .map_err(failed("listen for launchers' hints"))?;
+        let listener = match hints::listen(&layout.hints_socket(), Arc::clone(&hints)) {
+            Ok(listener) => listener,
+            Err(error) => {
+                // The periodic look at all workers finds everything that hints would tell earlier.
+                go_on_without(
+                    error,
+                    "launchers cannot say that something changed, which is seen a second later",
+                )
+                .map_err(failed("listen for launchers' hints"))?;
+                tokio::spawn(async {})
+            }
+        };
         let launchers = match launchers {
             Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, Arc::clone(&hints))),
             Launchers::Programs(program) => StartedBy::Program(program),
@@ -142,6 +168,12 @@ impl Drop for LocalEngine {
     /// Launchers go on, and are found again; only nobody listens to them.
     fn drop(&mut self) {
         self.listener.abort();
+        // Each data folder has a group of its own, and there may be many over the years.
+        if let Some(group) =
+            cgroup::open(&self.workers.groups, &cgroup::folder_group_name(&self.workers.layout.data))
+        {
+            group.remove_if_empty();
+        }
     }
 }
 
@@ -198,6 +230,12 @@ impl Engine for LocalEngine {
         let order = order.clone();
         let failed = move |source| EngineError::Worker { doing: "stop", worker, source };
         self.blocking(move |workers| workers.signal(worker, &order).map_err(failed)).await
+    }
+
+    async fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> Result<bool, EngineError> {
+        let exit = exit.clone();
+        let failed = move |source| EngineError::Worker { doing: "kill", worker, source };
+        self.blocking(move |workers| workers.kill(worker, &exit).map_err(failed)).await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), EngineError> {

@@ -5,7 +5,8 @@
 //! runtime and no state but who its children are, so that there is nothing in it that a copy could inherit wrongly.
 //!
 //! Requests come through standard input: a worker id, a zero byte, the run folder, and with them the open log whose lock
-//! is the launcher's life. Answers are the ids of workers whose launchers have ended. The end of the other side is ours;
+//! is the launcher's life. Answers are the ids of workers: with a plus, of those whose launchers were started, without, of
+//! those whose launchers have ended. Answers that find no room are dropped, and cost time only. The end of the other side is ours;
 //! launchers that run go on.
 
 use std::collections::HashMap;
@@ -90,10 +91,18 @@ impl Nursery {
         while self.ends.read_signal()?.is_some() {}
         while let Reaped::Ended { pid, .. } = spawn::reap_any() {
             if let Some(worker) = self.workers.remove(&pid) {
-                self.requests.send(&worker, None)?;
+                self.answer(&worker)?;
             }
         }
         Ok(())
+    }
+
+    fn answer(&self, text: &[u8]) -> io::Result<()> {
+        match self.requests.send(text, None) {
+            // The server does not read, because it is stopped or dying. It looks at all workers when it goes on.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            done => done,
+        }
     }
 
     fn launch(&mut self, request: Message) -> io::Result<Option<Launcher>> {
@@ -104,6 +113,7 @@ impl Nursery {
             return Ok(Some(Launcher { run_folder, log }));
         };
         self.workers.insert(pid, request.text[..zero].to_owned());
+        self.answer(&[b"+", &request.text[..zero]].concat())?;
         let mut line = Vec::new();
         encode(&mut line, Timestamp::now(), LogStream::Danlu, format!("{LAUNCHER_STARTED}{pid}").as_bytes());
         // A note that finds no room costs nothing unless the launcher dies before its first status: then the worker is

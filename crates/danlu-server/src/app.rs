@@ -1,5 +1,6 @@
 //! The use-cases of the API: what each request means, before HTTP and after the core.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use danlu_core::launch::RunLayout;
@@ -26,6 +27,7 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::secrets::SecretTable;
+use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
@@ -61,8 +63,9 @@ pub(crate) struct App {
     /// Only where nodes share no disk with the server.
     pub(crate) couriers: Option<Couriers>,
     pub(crate) secrets: SecretTable,
-    /// What keeps the server from doing all of its work now.
-    pub(crate) health: Health,
+    pub(crate) health: Arc<Health>,
+    /// What keeps the server from doing all of its work now, and does not keep it from taking jobs.
+    pub(crate) troubles: Troubles,
 }
 
 impl App {
@@ -109,7 +112,7 @@ impl App {
         let key = key.map(|key| submission_key(asker, &key, &spec));
         let (spec, approval) = self.check(asker, spec)?;
         // Taken now, it could not start, and nobody would be told why.
-        if let Some(trouble) = crate::folder::read_only(&self.layout.data) {
+        if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
         self.users.of(&asker.name()).await.map_err(user_problem)?;
@@ -223,18 +226,49 @@ impl App {
         Ok(())
     }
 
-    /// Removes ended jobs: first the record, then the folder, so that no listed job lacks its logs.
+    /// Removes ended jobs, with their history and folders.
+    ///
+    /// The folders are put aside first, then the records go, then the folders: no folder is left that no job names, because
+    /// a starting server clears away what it finds aside ([`crate::reconcile`]), and no job that is still listed loses its logs.
     pub(crate) async fn forget(&self, ids: &[JobId]) -> Result<u64, StoreError> {
-        let count = self.store.jobs_delete(ids).await?;
-        for id in ids {
-            let folder = self.layout.job_folder(*id);
-            match tokio::fs::remove_dir_all(&folder).await {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => tracing::warn!("could not remove {}: {error}", folder.display()),
-            }
+        if ids.is_empty() {
+            return Ok(0);
         }
-        Ok(count)
+        let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
+        let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
+        // A folder that could not be moved is removed where it is.
+        let moved = moved.await.unwrap_or_default();
+        let result = self.store.jobs_delete(ids).await;
+        let (layout, ids, is_gone) = (self.layout.clone(), ids.to_vec(), result.is_ok());
+        let cleared = tokio::task::spawn_blocking(move || {
+            for (id, aside) in &moved {
+                let done = if is_gone {
+                    std::fs::remove_dir_all(aside)
+                } else {
+                    std::fs::rename(aside, layout.job_folder(*id))
+                };
+                if let Err(error) = done {
+                    tracing::warn!("could not clear away {}: {error}", aside.display());
+                }
+            }
+            for id in ids.iter().filter(|_| is_gone) {
+                let folder = layout.job_folder(*id);
+                match std::fs::remove_dir_all(&folder) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        tracing::warn!("could not remove {}: {error}", folder.display());
+                    }
+                    _ => {}
+                }
+            }
+        });
+        // Fails only where the runtime ends; the next start goes on.
+        let _ = cleared.await;
+        result
+    }
+
+    /// Where folders of jobs lie while these are being forgotten.
+    pub(crate) fn put_aside(&self) -> PathBuf {
+        self.layout.data.join("forgotten")
     }
 
     pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
@@ -265,6 +299,17 @@ impl App {
         });
         Ok(explanation)
     }
+}
+
+fn put_folders_aside(layout: &RunLayout, aside: &Path, ids: Vec<JobId>) -> Vec<(JobId, PathBuf)> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    // On a full disk this may fail, and the folders are removed all the same.
+    let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(aside);
+    let moved = ids.into_iter().filter_map(|id| {
+        let place = aside.join(id.to_string());
+        std::fs::rename(layout.job_folder(id), &place).ok().map(|()| (id, place))
+    });
+    moved.collect()
 }
 
 /// Keys are their senders' own: what another has used says nothing about this one.
@@ -334,7 +379,7 @@ fn no_such_job(id: JobId) -> Problem {
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
 pub(crate) fn store_problem(error: StoreError) -> Problem {
-    if let StoreError::Unavailable { .. } = error {
+    if let StoreError::Unavailable { .. } | StoreError::Damaged { .. } = error {
         return unavailable(&error);
     }
     tracing::error!("{}", crate::error_chain(&error));

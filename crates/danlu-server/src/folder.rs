@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -13,13 +14,15 @@ use nix::fcntl::{Flock, FlockArg};
 use rand::Rng;
 use serde_json::json;
 
+use crate::health::Health;
+
 const TOKEN_FILE: &str = "token";
 const ATTEMPT_KEY_FILE: &str = "attempts.key";
 const SERVER_FILE: &str = "server.json";
 const LOCK_FILE: &str = "server.lock";
 
 /// Below this, the next burst of submissions or logs may well not fit: the time to say so is before.
-const LEAST_ROOM_BYTES: u64 = 8 << 20;
+pub(crate) const LEAST_ROOM_BYTES: u64 = 8 << 20;
 
 /// A killed server's lock lives on in children that it was just starting, until they have become launchers: moments, and
 /// more of them on a busy machine.
@@ -31,7 +34,8 @@ const ASK_FOR_LOCK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) fn lack_of_room(path: &Path) -> Option<String> {
     let disk = nix::sys::statvfs::statvfs(path).ok()?;
     let free = disk.blocks_available() * disk.fragment_size();
-    (free < LEAST_ROOM_BYTES).then(|| format!("the disk of the data folder has only {free} bytes left"))
+    (free < LEAST_ROOM_BYTES)
+        .then(|| format!("the disk of the data folder is full: only {free} bytes of space are left"))
 }
 
 /// Says so if nothing can be written below the folder. The store may not notice: its files are open, or elsewhere.
@@ -42,6 +46,10 @@ pub(crate) fn read_only(path: &Path) -> Option<String> {
 }
 
 fn restrict(path: &Path, mode: u32) -> anyhow::Result<()> {
+    // Where nothing can be written, what is right may stay so.
+    if std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o7777 == mode) {
+        return Ok(());
+    }
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .with_context(|| format!("could not restrict access to the data folder `{}`", path.display()))
 }
@@ -65,10 +73,19 @@ fn refuse_closed_way(data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// For reading where nothing can be written: the kernel locks such a file as well.
+fn open_lock(path: &Path) -> std::io::Result<File> {
+    match OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => File::open(path).map_err(|_| error),
+        opened => opened,
+    }
+}
+
 /// A data folder in this server's hands. The lock is the kernel's: it is gone with the process, however it ends.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
     pub(crate) path: PathBuf,
+    pub(crate) health: Arc<Health>,
     _lock: Flock<File>,
 }
 
@@ -91,17 +108,15 @@ impl DataFolder {
             refuse_closed_way(&path)?;
         }
         let lock_path = path.join(LOCK_FILE);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&lock_path)
+        let mut file = open_lock(&lock_path)
             .with_context(|| format!("could not write to the data folder `{}`", path.display()))?;
         let give_up = Instant::now() + LOCK_PATIENCE;
         loop {
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(DataFolder { path, _lock: lock }),
+                Ok(lock) => {
+                    let health = Arc::new(Health::new(&path));
+                    return Ok(DataFolder { path, health, _lock: lock });
+                }
                 Err((unlocked, Errno::EWOULDBLOCK)) if Instant::now() < give_up => file = unlocked,
                 Err((_, Errno::EWOULDBLOCK)) => {
                     bail!("another `danlu up` is using the data folder `{}`", path.display())
@@ -164,6 +179,11 @@ impl DataFolder {
             file.sync_all()?;
             std::fs::rename(&temporary, &path)
         };
-        write().with_context(|| format!("could not write `{}`", path.display()))
+        let written = write();
+        if written.is_err() {
+            // On a full disk the half that was written is in the way of others.
+            let _ = std::fs::remove_file(&temporary);
+        }
+        written.with_context(|| format!("could not write `{}`", path.display()))
     }
 }

@@ -1,89 +1,120 @@
-//! What keeps the server from doing all of its work: kept for as long as it lasts, told by `/readyz` and `danlu doctor`,
-//! logged when it begins and when it is over, and not every second in between.
+//! Whether the server can do its work: room on the disk, a database that is whole, and the reserve for when there is no room.
+//!
+//! When the disk of the data folder is full, submissions are refused, and what makes room must work all the same: stops,
+//! deletions, the ends of jobs. They need a few kilobytes, so the data folder keeps some files that hold nothing
+//! (`reserve-N`). Each is removed when a write that matters finds no room, and made again when there is room. Several
+//! small ones rather than a large one, because whoever fills the disk takes what is given up within moments: a stop that
+//! was overtaken has another try.
 
-use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use danlu_types::WorkerId;
+use nix::fcntl::posix_fallocate;
+use nix::sys::statvfs::statvfs;
 
-/// What a problem is about; each has at most one at a time.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Subject {
-    /// The look at all workers.
-    Workers,
-    Worker(WorkerId),
-}
+use crate::folder::{LEAST_ROOM_BYTES, lack_of_room, read_only};
 
-#[derive(Debug, Default)]
+const PIECES: usize = 4;
+/// Many times what the largest commit writes.
+const LARGEST_PIECE_BYTES: u64 = 4 << 20;
+/// On a small disk, a piece is at most this part of it.
+const LARGEST_PART_OF_DISK: u64 = 64;
+
+#[derive(Debug)]
 pub(crate) struct Health {
-    problems: Mutex<BTreeMap<Subject, String>>,
+    data: PathBuf,
+    /// What will not pass by itself, and why the server takes no new jobs because of it.
+    found: Mutex<Option<String>>,
 }
 
 impl Health {
-    /// Notes the problem with something, or that there is none.
-    pub(crate) fn note(&self, subject: Subject, problem: Option<String>) {
-        note(&mut self.lock(), subject, problem);
+    pub(crate) fn new(data: &Path) -> Self {
+        Health { data: data.to_owned(), found: Mutex::default() }
     }
 
-    /// Notes the workers that cannot be looked at: these, and no others.
-    pub(crate) fn note_workers<'a>(&self, unreadable: impl Iterator<Item = (WorkerId, &'a str)>) {
-        let mut problems = self.lock();
-        let mut over: Vec<Subject> =
-            problems.keys().filter(|it| matches!(it, Subject::Worker(_))).cloned().collect();
-        for (worker, error) in unreadable {
-            let (job, subject) = (worker.job, Subject::Worker(worker));
-            over.retain(|it| *it != subject);
-            let text = format!(
-                "worker {worker} cannot be looked at: {error}; job {job} stays as it is until its run folder can be read, \
-                 or until it is stopped with `danlu stop {job}`"
-            );
-            note(&mut problems, subject, Some(text));
-        }
-        for subject in over {
-            note(&mut problems, subject, None);
-        }
-    }
-
-    /// All there are now.
+    /// Everything that keeps the server from its work, for readiness.
     pub(crate) fn problems(&self) -> Vec<String> {
-        self.lock().values().cloned().collect()
+        let disk = read_only(&self.data).or_else(|| lack_of_room(&self.data));
+        self.found().clone().into_iter().chain(disk).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Subject, String>> {
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Why new jobs are not taken now, if so.
+    pub(crate) fn objection(&self) -> Option<String> {
+        self.problems().into_iter().next()
+    }
+
+    /// Notes something that only a person can mend. The first counts: others follow from it.
+    pub(crate) fn note(&self, problem: String) {
+        let mut found = self.found();
+        if found.is_none() {
+            tracing::error!("{problem}");
+            *found = Some(problem);
+        }
+    }
+
+    /// Whether the next write may well fail for want of room.
+    pub(crate) fn is_tight(&self) -> bool {
+        disk(&self.data).is_some_and(|disk| disk.free < LEAST_ROOM_BYTES)
+    }
+
+    /// Gives up a piece of the reserve if the disk is full. True if there is room now that was not there before.
+    pub(crate) fn make_room(&self) -> bool {
+        let Some(disk) = disk(&self.data).filter(|disk| disk.free < disk.piece) else { return false };
+        let given_up = self.pieces().find(|piece| std::fs::remove_file(piece).is_ok());
+        if given_up.is_some() {
+            tracing::warn!(
+                disk.free_bytes = disk.free,
+                "the disk of the data folder is full: gave up a part of the reserve"
+            );
+        }
+        given_up.is_some()
+    }
+
+    /// Makes the missing parts of the reserve while there is plenty of room.
+    pub(crate) fn keep_reserve(&self) {
+        for piece in self.pieces() {
+            let Some(disk) = disk(&self.data) else { return };
+            let plenty = 2 * LEAST_ROOM_BYTES.min(disk.total / 4) + disk.piece;
+            if disk.free < plenty || piece.exists() {
+                continue;
+            }
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&piece);
+            if let Err(error) = made.and_then(|file| allocate(&file, disk.piece)) {
+                tracing::debug!("could not make {}: {error}", piece.display());
+                let _ = std::fs::remove_file(&piece);
+                return;
+            }
+        }
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = PathBuf> {
+        (1..=PIECES).map(|number| self.data.join(format!("reserve-{number}")))
+    }
+
+    fn found(&self) -> MutexGuard<'_, Option<String>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn note(problems: &mut BTreeMap<Subject, String>, subject: Subject, problem: Option<String>) {
-    match problem {
-        Some(text) => {
-            if problems.get(&subject) != Some(&text) {
-                tracing::warn!("{text}");
-                problems.insert(subject, text);
-            }
-        }
-        None => {
-            if let Some(text) = problems.remove(&subject) {
-                tracing::info!("no longer so: {text}");
-            }
-        }
-    }
+/// Blocks on the disk, which a file with a hole would not have.
+fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    posix_fallocate(file, 0, bytes)?;
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+struct Disk {
+    total: u64,
+    free: u64,
+    /// How large a piece of the reserve is here.
+    piece: u64,
+}
 
-    #[test]
-    fn problems_last_as_long_as_they_are_seen() {
-        let health = Health::default();
-        let worker: WorkerId = "7.1.0".parse().unwrap();
-        health.note_workers([(worker, "Input/output error")].into_iter());
-        health.note(Subject::Workers, None);
-        assert_eq!(health.problems().len(), 1);
-        assert!(health.problems()[0].contains("job 7 stays"), "{:?}", health.problems());
-        health.note(Subject::Workers, Some("could not look at workers: too many open files".to_owned()));
-        health.note_workers([].into_iter());
-        assert_eq!(health.problems(), ["could not look at workers: too many open files"]);
-    }
+fn disk(path: &Path) -> Option<Disk> {
+    let found = statvfs(path).ok()?;
+    let total = found.blocks() * found.fragment_size();
+    let piece = LARGEST_PIECE_BYTES.min(total / LARGEST_PART_OF_DISK);
+    Some(Disk { total, free: found.blocks_available() * found.fragment_size(), piece })
 }

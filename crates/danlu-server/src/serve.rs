@@ -27,10 +27,10 @@ use crate::app::App;
 use crate::attempts::AttemptTokens;
 use crate::book::Book;
 use crate::courier::Couriers;
+use crate::database;
 use crate::entrance::door::Door;
 use crate::entrance::{Entrance, Tls, certificate};
 use crate::folder::DataFolder;
-use crate::health::Health;
 use crate::ledger::Ledger;
 use crate::nodes::{NodeNotes, beside_ours};
 use crate::oidc::Oidc;
@@ -40,6 +40,7 @@ use crate::reports::Reports;
 use crate::sealing::Sealer;
 use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
+use crate::troubles::Troubles;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
@@ -96,9 +97,11 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     // On a cluster, users' files reach the server only by way of couriers.
     let is_local = matches!(options.engine, EngineChoice::Local);
     let folder = DataFolder::open(&options.data, is_local && options.unix_users.is_some())?;
+    // A start on a full disk writes a little; what was kept for that is given up as long as it helps.
+    while folder.health.make_room() {}
     // The embedded database belongs to the data folder, which is ours by now.
     let claim = match &options.database {
-        Some(url) => Some(danlu_store::claim(url).await.context("could not take the database")?),
+        Some(url) => Some(database::claim(url).await.context("could not take the database")?),
         None => None,
     };
     let entrance = Arc::new(options.entrance.clone());
@@ -119,7 +122,12 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
     }
-    folder.announce(&address, fingerprint)?;
+    if let Err(error) = folder.announce(&address, fingerprint) {
+        if app.health.objection().is_none() {
+            return Err(error);
+        }
+        tracing::warn!("clients that look into the data folder do not find this server: {error:#}");
+    }
     tracing::info!(data = %folder.path.display(), "serving on {address}");
     if let Some(fingerprint) = fingerprint {
         tracing::info!("the certificate's SHA-256 fingerprint is {fingerprint}");
@@ -186,6 +194,23 @@ fn server_for_nodes(engine: &EngineChoice) -> Option<&str> {
     }
 }
 
+/// Makes this the only server that writes, if the database is this folder's. Where nothing can be written, nothing needs that.
+async fn take_lead(options: &ServeOptions, folder: &DataFolder, store: &dyn Store) -> anyhow::Result<()> {
+    let database = store.identity().await?;
+    let taken = match crate::identity::settle(&folder.path, database.as_deref(), options.restored) {
+        Ok(identity) => store.lead(&identity).await.context("could not take the database"),
+        Err(error) if error.downcast_ref::<std::io::Error>().is_some() => Err(error),
+        Err(refused) => return Err(refused),
+    };
+    match (taken, folder.health.objection()) {
+        (Err(error), Some(_)) => {
+            tracing::warn!("{error:#}");
+            Ok(())
+        }
+        (taken, _) => taken,
+    }
+}
+
 pub(crate) async fn open(
     options: &ServeOptions,
     folder: &DataFolder,
@@ -196,10 +221,8 @@ pub(crate) async fn open(
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
-    let store = danlu_store::open(&url).await.context("could not open the database")?;
-    let identity =
-        crate::identity::settle(&folder.path, store.identity().await?.as_deref(), options.restored)?;
-    store.lead(&identity).await.context("could not take the database")?;
+    let store = database::open(&url, &folder.health).await?;
+    take_lead(options, folder, &*store).await?;
     let nodes = engine.inventory().await.context("could not take inventory")?;
 
     let jobs = store.jobs_live().await?;
@@ -217,7 +240,10 @@ pub(crate) async fn open(
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
-        crate::sharing::take(source, &directory).await?;
+        match (crate::sharing::take(source, &directory).await, folder.health.objection()) {
+            (Err(error), Some(_)) => tracing::warn!("{error:#}"),
+            (taken, _) => taken?,
+        }
     }
     let sharing = directory.sharing();
     for warning in danlu_core::quota::overpromised(&sharing, &book.nodes()) {
@@ -264,7 +290,8 @@ pub(crate) async fn open(
         attempts,
         couriers,
         secrets,
-        health: Health::default(),
+        health: folder.health.clone(),
+        troubles: Troubles::default(),
     })
 }
 
@@ -332,7 +359,7 @@ fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
     }
 }
 
-async fn wait_for_signal() {
+pub(crate) async fn wait_for_signal() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

@@ -11,6 +11,14 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     open_at_version(url, i64::MAX).await
 }
 
+/// Opens a database of this version's schema for reading: every write will fail. For SQLite on a disk that takes nothing.
+pub async fn open_read_only(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    match Address::of(url)? {
+        Address::Sqlite(path) => sqlite::open_read_only(path).await,
+        Address::Postgres => open(url).await,
+    }
+}
+
 /// As [`open`], but with the schema of an older version: for tests of migrations, which need a database to migrate.
 #[doc(hidden)]
 pub async fn open_at_version(url: &str, version: i64) -> Result<Arc<dyn Store>, StoreError> {

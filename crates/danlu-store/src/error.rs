@@ -24,6 +24,13 @@ pub enum StoreError {
         #[source]
         source: sqlx::Error,
     },
+    /// The database's file is not what SQLite or PostgreSQL wrote: pages are broken, or it is no database at all.
+    #[error("could not {doing}, because the database is damaged")]
+    Damaged {
+        doing: &'static str,
+        #[source]
+        source: sqlx::Error,
+    },
     /// What is stored is not what this version writes.
     #[error("job {id} cannot be read from the store")]
     Corrupt {
@@ -33,6 +40,9 @@ pub enum StoreError {
     },
     #[error("the database is of a newer Danlu (schema {found}, this one knows {known})")]
     TooNew { found: i64, known: i64 },
+    /// It can only be read now, so it cannot be brought up to date.
+    #[error("the database is of an older Danlu (schema {found}, this one needs {known})")]
+    TooOld { found: i64, known: i64 },
     #[error("another `danlu up` is using this database")]
     InUse,
     /// Nothing was changed, and nothing will be by this store.
@@ -49,7 +59,23 @@ impl StoreError {
         StoreError::Unavailable { doing, source: sqlx::Error::Io(error) }
     }
 
+    /// Whether the database does not answer at all, or is only coming up.
+    pub fn is_away(&self) -> bool {
+        let StoreError::Unavailable { source, .. } = self else { return false };
+        match source {
+            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
+            // PostgreSQL's class 57: starting, shutting down, crashed.
+            sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
+            _ => false,
+        }
+    }
+
     pub(crate) fn of(doing: &'static str, source: sqlx::Error) -> Self {
+        if let sqlx::Error::Database(error) = &source
+            && is_damage(&**error)
+        {
+            return StoreError::Damaged { doing, source };
+        }
         let is_final = match &source {
             sqlx::Error::Encode(_) => true,
             sqlx::Error::Database(error) => is_final(&**error),
@@ -61,6 +87,15 @@ impl StoreError {
             StoreError::Unavailable { doing, source }
         }
     }
+}
+
+/// SQLite's 11 (a page is not what it should be) and 26 (no database at all), whose extended codes share the lowest byte;
+/// PostgreSQL's `data_corrupted` and `index_corrupted`.
+fn is_damage(error: &dyn DatabaseError) -> bool {
+    error.code().is_some_and(|code| match code.len() {
+        5 => code == "XX001" || code == "XX002",
+        _ => code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 11 | 26)),
+    })
 }
 
 /// Whether the same statement would fail again, whatever happens to disk and network.

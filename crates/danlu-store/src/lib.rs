@@ -20,7 +20,7 @@ use danlu_types::api::{AuditEntry, EventView, JobCounts, JobOutcome, JobState};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
-pub use address::{claim, open, open_at_version};
+pub use address::{claim, open, open_at_version, open_read_only};
 pub use claim::Claim;
 pub use error::StoreError;
 
@@ -66,8 +66,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The jobs that ended last, latest end first, at most `limit`: what durations are learned from.
     async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError>;
 
-    /// Forgets jobs that have ended, with their spec and submission key; their history stays. Others are left alone.
-    /// Returns how many were forgotten.
+    /// Forgets jobs that have ended, with their spec, submission key and history. Others are left alone. Returns how many
+    /// were forgotten.
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError>;
 
     /// The code snapshots that jobs name: those of ended ones too, until they are forgotten.
@@ -96,6 +96,14 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// One page of history, oldest first. Numbers grow in the order in which batches were committed: whoever has read
     /// up to `n` and asks for what comes after `n` misses nothing, whoever writes at the same time.
     async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError>;
+
+    /// Gives a little of the space that forgotten jobs left back to the disk, where that is the store's affair. True while
+    /// there is more to give back.
+    async fn space_give_back(&self) -> Result<bool, StoreError>;
+
+    /// Reads the whole database and fails with [`StoreError::Damaged`] if it is not what was written. Takes seconds for
+    /// each GB.
+    async fn integrity_check(&self) -> Result<(), StoreError>;
 
     /// Answers if the store can be read and written now; for readiness.
     async fn check(&self) -> Result<(), StoreError>;

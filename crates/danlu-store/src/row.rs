@@ -59,6 +59,13 @@ impl<'a> JobRow<'a> {
     }
 }
 
+impl JobRow<'_> {
+    /// What the job is counted and listed as: its outcome once it has ended, its state before.
+    pub(crate) fn status(&self) -> &'static str {
+        self.outcome.unwrap_or(self.state)
+    }
+}
+
 /// The job that a row says.
 pub(crate) fn job(
     id: JobId,

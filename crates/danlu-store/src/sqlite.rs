@@ -10,10 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::ConnectOptions;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
 };
+use sqlx::{ConnectOptions, Row as _};
+use sqlx::{Executor, query, query_scalar};
 
 use crate::{STATEMENTS_KEPT, Store, StoreError};
 
@@ -36,7 +38,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0003_nodes.sql"),
     include_str!("../migrations/sqlite/0004_people.sql"),
     include_str!("../migrations/sqlite/0005_identity.sql"),
-    include_str!("../migrations/sqlite/0008_submission_digest.sql"),
+    include_str!("../migrations/sqlite/0006_counts.sql"),
+    include_str!("../migrations/sqlite/0007_submission_digest.sql"),
 ];
 
 const READERS: u32 = 4;
@@ -44,6 +47,13 @@ const READERS: u32 = 4;
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// The log is cut back to this after a burst; it is checkpointed every 4 MB anyway.
 const LONGEST_IDLE_LOG_BYTES: &str = "16777216";
+/// A file of an older version is rewritten once, at its opening, so that it can shrink. Larger ones would keep a server
+/// from starting for minutes; the guide says how to do it by hand.
+const LARGEST_TO_REWRITE_BYTES: i64 = 1 << 30;
+/// One step of giving space back: 4 MB in pages of 4 KB, a few milliseconds during which nobody else can write.
+const GIVE_BACK_AT_ONCE: &str = "PRAGMA incremental_vacuum(1024)";
+/// Free pages are kept for the jobs that come next while they are fewer than this, or than an eighth of the file.
+const LEAST_TO_GIVE_BACK_PAGES: i64 = 1024;
 
 /// Without its number, which SQLite takes for a name: it would look up the names of a thousand values one by one, and a
 /// large statement would spend half of its time there.
@@ -65,6 +75,7 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
         .clone()
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .pragma("journal_size_limit", LONGEST_IDLE_LOG_BYTES);
     // A connection to a file does not go stale: no lifetimes, and no question before each use.
     let pool = || SqlitePoolOptions::new().max_lifetime(None).idle_timeout(None).test_before_acquire(false);
@@ -72,8 +83,45 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
         .await
         .map_err(|error| StoreError::of("open the database", error))?;
     migrate(&writer, up_to).await?;
+    // A file that stays as it is costs space and nothing else: whatever is in the way now is tried again next time.
+    let _ = let_shrink(&writer).await;
     let readers = pool().max_connections(READERS).connect_lazy_with(options.read_only(true));
     Ok(Arc::new(portable::SqlStore::new(writer, readers)))
+}
+
+/// Without a log beside it, a file that nobody can write is read as it is; with one, SQLite needs its index too, which a
+/// server that was killed leaves beside it.
+pub(crate) async fn open_read_only(path: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    let path = std::path::absolute(path)
+        .map_err(|error| StoreError::of("find the database's file", error.into()))?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let has_log = std::fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .statement_cache_capacity(STATEMENTS_KEPT)
+        .busy_timeout(LONGEST_WAIT)
+        .disable_statement_logging()
+        .read_only(true)
+        .immutable(!has_log);
+    let doing = "open the database for reading";
+    let readers = SqlitePoolOptions::new()
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .max_connections(READERS)
+        .connect_with(options)
+        .await
+        .map_err(|error| StoreError::of(doing, error))?;
+    let found: i64 = query_scalar("SELECT MAX(version) FROM schema_version")
+        .fetch_one(&readers)
+        .await
+        .map_err(|error| StoreError::of(doing, error))?;
+    let known = i64::try_from(MIGRATIONS.len()).expect("migrations are counted in single digits");
+    match found.cmp(&known) {
+        std::cmp::Ordering::Less => Err(StoreError::TooOld { found, known }),
+        std::cmp::Ordering::Greater => Err(StoreError::TooNew { found, known }),
+        std::cmp::Ordering::Equal => Ok(Arc::new(portable::SqlStore::new(readers.clone(), readers))),
+    }
 }
 
 /// Connects, which makes a new file use the log. Two who do that at once do not wait for each other whatever their
@@ -94,6 +142,38 @@ async fn connect_writer(
             done => return done,
         }
     }
+}
+
+/// Rewrites a file that was made without `auto_vacuum`, which takes effect by that only.
+async fn let_shrink(writer: &SqlitePool) -> Result<(), sqlx::Error> {
+    const INCREMENTAL: i64 = 2;
+    let mode: i64 = query_scalar("PRAGMA auto_vacuum").fetch_one(writer).await?;
+    let pages: i64 = query_scalar("PRAGMA page_count").fetch_one(writer).await?;
+    let page_bytes: i64 = query_scalar("PRAGMA page_size").fetch_one(writer).await?;
+    if mode != INCREMENTAL && pages.saturating_mul(page_bytes) <= LARGEST_TO_REWRITE_BYTES {
+        writer.execute("PRAGMA auto_vacuum = INCREMENTAL; VACUUM").await?;
+    }
+    Ok(())
+}
+
+/// Gives some of the file's free space back to the disk; whether there is more to give back.
+async fn give_space_back(writer: &SqlitePool) -> Result<bool, sqlx::Error> {
+    let mut connection = writer.acquire().await?;
+    let free: i64 = query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await?;
+    let pages: i64 = query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
+    if free < LEAST_TO_GIVE_BACK_PAGES.max(pages / 8) {
+        return Ok(false);
+    }
+    connection.fetch_all(GIVE_BACK_AT_ONCE).await?;
+    let left: i64 = query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await?;
+    // A file that cannot shrink stays as it is.
+    Ok(left < free)
+}
+
+/// What is wrong with the file, by a look at all its pages but not at what its indexes say.
+async fn find_damage(readers: &SqlitePool) -> Result<Option<String>, sqlx::Error> {
+    let found: String = query("PRAGMA quick_check(1)").fetch_one(readers).await?.try_get(0)?;
+    Ok((found != "ok").then_some(found))
 }
 
 /// Creates the file for its owner alone, if it is not there; SQLite gives the log files beside it the same mode.

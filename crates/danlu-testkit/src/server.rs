@@ -59,22 +59,7 @@ impl TestServer {
 
     /// Starts the server, on whatever is in its folder, and waits until it is ready.
     pub async fn restart(&mut self) {
-        assert!(self.process.is_none(), "kill it first");
-        let log =
-            std::fs::OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a log file");
-        let process = Command::new(&self.binary)
-            .args(["up", "--listen", "127.0.0.1:0", "--data"])
-            .arg(self.data())
-            .args(&self.flags)
-            .env("RUST_LOG", "info")
-            .envs(self.environment.iter().cloned())
-            .stdin(Stdio::null())
-            .stdout(std::fs::File::create(self.output_path()).expect("a file"))
-            .stderr(log)
-            .spawn()
-            .expect("the binary starts");
-        let pid = process.id();
-        self.process = Some(process);
+        let pid = self.spawn();
         let data = self.data();
         let client = eventually("the server to be ready", || async {
             // One that has ended will not be; why is in its log.
@@ -92,6 +77,43 @@ impl TestServer {
         })
         .await;
         self.client = Some(client);
+    }
+
+    /// Starts the server where it cannot be ready, because of its disk for instance, and waits until it answers.
+    pub async fn restart_unready(&mut self) {
+        let before = self.log().len();
+        let pid = self.spawn();
+        let data = self.data();
+        let client = eventually("the server to answer", || async {
+            assert!(alive(pid.cast_signed()), "the server ended:\n{}", self.log());
+            let log = self.log();
+            // Perhaps it could not leave word in its folder.
+            let (_, address) = log[before..].split_once("serving on ")?;
+            let token = std::fs::read_to_string(data.join("token")).ok()?;
+            Some(Client::trusting(address.split_whitespace().next()?, token.trim(), None))
+        })
+        .await;
+        self.client = Some(client);
+    }
+
+    fn spawn(&mut self) -> u32 {
+        assert!(self.process.is_none(), "kill it first");
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a log file");
+        let process = Command::new(&self.binary)
+            .args(["up", "--listen", "127.0.0.1:0", "--data"])
+            .arg(self.data())
+            .args(&self.flags)
+            .env("RUST_LOG", "info")
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(self.output_path()).expect("a file"))
+            .stderr(log)
+            .spawn()
+            .expect("the binary starts");
+        let pid = process.id();
+        self.process = Some(process);
+        pid
     }
 
     pub fn client(&self) -> &Client {

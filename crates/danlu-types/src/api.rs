@@ -27,7 +27,8 @@ pub use accounts::{
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
-    AmountsUsed, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView, WorkspaceView,
+    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView,
+    WorkspaceView,
 };
 pub use courier::{
     ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,

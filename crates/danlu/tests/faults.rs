@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use danlu_testkit::{FakeClock, TestServer, eventually, spec};
-use danlu_types::api::{JobOutcome, JobState};
+use danlu_types::api::{JobOutcome, JobState, StopRequest};
 use danlu_types::{JobSpec, Retry, RetryCause, Span};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tempfile::TempDir;
@@ -217,6 +217,97 @@ async fn a_data_folder_that_becomes_read_only_refuses_clearly_and_loses_nothing(
     let again = server.client().job_submit(&spec("true"), Some("while-locked")).await.unwrap();
     assert_eq!(server.wait_for_end(again.id).await.outcome, Some(JobOutcome::Succeeded));
     drop(server);
+}
+
+/// Fills the disk and goes on trying, as a job does whose output nobody expected.
+fn filler(file: &std::path::Path) -> JobSpec {
+    let command = format!("while true; do cat /dev/zero >> {} 2>/dev/null; sleep 0.05; done", file.display());
+    JobSpec { grace: Span::from_seconds(0), ..spec(&command) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_that_fills_the_disk_can_be_stopped_and_deleted() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    let server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let data = server.data();
+    eventually("the reserve", || async { data.join("reserve-4").exists().then_some(()) }).await;
+    let ended = server.run(&spec("echo something")).await.id;
+    let file = disk.path.join("filler");
+    let running = server.submit(&filler(&file)).await;
+    eventually("the disk to be full", || async {
+        let disk = nix::sys::statvfs::statvfs(&disk.path).unwrap();
+        (disk.blocks_available() < 8).then_some(())
+    })
+    .await;
+    let error = server.client().job_submit(&spec("true"), None).await.unwrap_err().to_string();
+    assert!(error.contains("the disk of the data folder is full"), "{error}");
+    let error = server.client().readiness().await.unwrap_err().to_string();
+    assert!(error.contains("full"), "{error}");
+
+    assert_eq!(server.texts(ended).await, ["something"], "what can be read is read");
+    server.client().job_stop(running, &StopRequest::default()).await.unwrap();
+    assert_eq!(server.wait_for_end(running).await.outcome, Some(JobOutcome::Stopped));
+    server.client().job_delete(ended).await.unwrap();
+    assert!(server.client().job_fetch(ended).await.is_err());
+
+    std::fs::remove_file(file).unwrap();
+    assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+    eventually("the reserve to be there again", || async {
+        (1..=4).all(|number| data.join(format!("reserve-{number}")).exists()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_starts_on_a_full_disk_and_stops_jobs_there() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    let mut server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let data = server.data();
+    eventually("the reserve", || async { data.join("reserve-4").exists().then_some(()) }).await;
+    let running = server.submit(&JobSpec { grace: Span::from_seconds(0), ..spec("sleep 600") }).await;
+    server.wait_for(running, JobState::Running).await;
+    server.terminate();
+    let ballast = disk.fill();
+
+    server.restart_unready().await;
+    let error = server.client().readiness().await.unwrap_err().to_string();
+    assert!(error.contains("full"), "{error}");
+    let error = server.client().job_submit(&spec("true"), None).await.unwrap_err().to_string();
+    assert!(error.contains("the disk of the data folder is full"), "{error}");
+    assert_eq!(server.job(running).await.state, JobState::Running);
+    server.client().job_stop(running, &StopRequest::default()).await.unwrap();
+    assert_eq!(server.wait_for_end(running).await.outcome, Some(JobOutcome::Stopped));
+
+    std::fs::remove_file(ballast).unwrap();
+    assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_starts_on_a_read_only_disk_and_shows_what_is_there() {
+    let folder = test_folder();
+    let Some(disk) = SmallDisk::below(&folder) else { return };
+    let mut server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let ended = server.run(&spec("echo something")).await.id;
+    server.terminate();
+    disk.remount(true);
+
+    server.restart_unready().await;
+    let job = server.job(ended).await;
+    assert_eq!(job.outcome, Some(JobOutcome::Succeeded));
+    assert_eq!(server.texts(ended).await, ["something"]);
+    let error = server.client().readiness().await.unwrap_err().to_string();
+    assert!(error.contains("read-only"), "{error}");
+    let error = server.client().job_submit(&spec("true"), None).await.unwrap_err().to_string();
+    assert!(error.contains("read"), "{error}");
+    let error = server.client().job_delete(ended).await.unwrap_err().to_string();
+    assert!(error.contains("readonly") || error.contains("read-only"), "{error}");
+
+    server.terminate();
+    disk.remount(false);
+    server.restart().await;
+    assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
 }
 
 /// The clock of the server and of everything it starts jumps under their feet, days forward and back.

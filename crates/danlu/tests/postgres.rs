@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use danlu_testkit::{DEADLINE, PostgresServer, TestServer, spec};
 use danlu_types::api::{JobOutcome, JobState};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
@@ -54,4 +54,43 @@ async fn a_second_server_on_one_database_is_refused_until_the_first_is_gone() {
     // The database lets go of what a killed server held: nobody has to clean up.
     first.restart().await;
     assert_eq!(first.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_comes_up_later_is_waited_for() {
+    let Some(postgres) = PostgresServer::shared() else { return };
+    let url = postgres.create_database();
+    // postgres://USER@FOLDER:PORT/NAME, with the folder of the server's socket.
+    let (user, rest) = url.split_once('@').unwrap();
+    let (folder, place) = rest.split_once(':').unwrap();
+    let port = place.split_once('/').unwrap().0;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let later = elsewhere.path().display().to_string().replace('/', "%2F");
+    let url = format!("{user}@{later}:{port}/{}", place.split_once('/').unwrap().1);
+
+    let data = tempfile::tempdir().unwrap();
+    let mut server = tokio::process::Command::new(DANLU)
+        .args(["up", "--listen", "127.0.0.1:0", "--database", &url, "--data"])
+        .arg(data.path())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = tokio::io::BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut wait_for = async |text: &str| {
+        while let Some(line) = tokio::time::timeout(DEADLINE, lines.next_line()).await.unwrap().unwrap() {
+            if line.contains(text) {
+                return;
+            }
+        }
+        panic!("it ended without saying `{text}`");
+    };
+    wait_for("waiting up to").await;
+    let socket = format!(".s.PGSQL.{port}");
+    std::os::unix::fs::symlink(
+        format!("{}/{socket}", folder.replace("%2F", "/")),
+        elsewhere.path().join(socket),
+    )
+    .unwrap();
+    wait_for("serving on").await;
 }

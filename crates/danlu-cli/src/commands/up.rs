@@ -104,6 +104,12 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     let oidc = arguments.oidc.as_deref().map(|file| read("provider", file)).transpose()?;
     let engine = engine(&arguments)?;
     start_tracing();
+    // Slurm gives its jobs the limits of whoever submits them, so there they stay as they are.
+    if matches!(engine, EngineChoice::Local)
+        && let Err(error) = danlu_device::limits::raise_open_files()
+    {
+        tracing::warn!("could not raise the limit of open files: {error}");
+    }
     let options = ServeOptions {
         data: data_folder(data),
         entrance,

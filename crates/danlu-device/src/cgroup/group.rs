@@ -114,6 +114,14 @@ impl WorkerGroup {
         self.folders.iter().find_map(|folder| fs::read_to_string(folder.join(file)).ok())
     }
 
+    /// Removes the group if nothing is in it, neither processes nor groups; else leaves it as it is.
+    pub fn remove_if_empty(&self) {
+        for folder in &self.folders {
+            // The kernel refuses it for a group in use, which is the point.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+
     /// Removes the group; fails with `ResourceBusy` while a process is in it.
     pub fn remove(&self) -> io::Result<()> {
         for folder in &self.folders {

@@ -92,3 +92,18 @@ fn a_real_group_holds_kills_and_goes_away() {
         let _ = fs::remove_dir(folder.parent().unwrap().parent().unwrap());
     }
 }
+
+#[test]
+fn the_group_of_a_data_folder_is_removed_only_when_it_is_empty() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("unified")).unwrap();
+    let groups = Groups::at(root.path());
+    let name = folder_group_name(Path::new("/var/lib/danlu"));
+    let folder = root.path().join("unified").join(&name);
+    fs::create_dir_all(folder.join("7.1.0")).unwrap();
+    open(&groups, &name).unwrap().remove_if_empty();
+    assert!(folder.join("7.1.0").is_dir());
+    fs::remove_dir(folder.join("7.1.0")).unwrap();
+    open(&groups, &name).unwrap().remove_if_empty();
+    assert!(!folder.exists());
+}

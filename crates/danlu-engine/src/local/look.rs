@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{
@@ -25,6 +26,9 @@ use crate::{Seen, files};
 /// The engine's own word on a worker whose launcher died without one: a [`LauncherPhase::Ended`]. It is not written
 /// into the launcher's status, because neither side writes the other's files.
 const VERDICT_FILE: &str = "verdict.json";
+/// A killed process lets go of its locks within moments, unless it waits for a device or a network disk.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 /// Enough of a dying launcher's last words.
 const LONGEST_DETAIL: usize = 500;
 
@@ -59,12 +63,41 @@ impl Workers {
             files::replace(&run, STOP_FILE, &serde_json::to_vec(order)?)?;
         }
         // Read again: the launcher may have come up while the order was written.
-        match self.status(worker)? {
-            Some(status) => kill_launcher(&run, status.launcher, Signal::SIGTERM),
-            None => match self.noted_launcher(worker) {
-                Some(launcher) => kill_launcher(&run, launcher, Signal::SIGTERM),
-                None => Ok(()),
-            },
+        match self.launcher(worker, self.status(worker)?.as_ref()) {
+            Some(launcher) => kill_launcher(&run, launcher, Signal::SIGTERM),
+            None => Ok(()),
+        }
+    }
+
+    /// For a launcher that does not do what it was told, such as one that somebody has stopped with SIGSTOP: kills it and
+    /// all that is left of its worker, and gives the verdict for it.
+    pub(super) fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> io::Result<bool> {
+        let _guard = self.guard(worker);
+        if !self.marker(worker).try_exists()? {
+            return Ok(false);
+        }
+        let status = self.status(worker)?;
+        if status.as_ref().is_some_and(|status| ended(&status.phase).is_some()) {
+            return Ok(false);
+        }
+        let run = self.layout.run_folder(worker);
+        if let Some(launcher) = self.launcher(worker, status.as_ref()) {
+            kill_launcher(&run, launcher, Signal::SIGKILL)?;
+        }
+        self.sweep(worker);
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match Hold::probe(&run)? {
+                Hold::Taken(lock) => {
+                    self.look_at_dead(worker, &lock, Some(exit))?;
+                    return Ok(true);
+                }
+                Hold::Missing => return Ok(false),
+                Hold::Held if Instant::now() > deadline => {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "its launcher outlives a kill"));
+                }
+                Hold::Held => std::thread::sleep(LOCK_PAUSE),
+            }
         }
     }
 
@@ -105,7 +138,7 @@ impl Workers {
                 Some(status) if !process::is_alive(status.launcher) => self.look_at_stray(worker, status),
                 _ => Ok(last_word(status.as_ref())),
             },
-            Hold::Taken(lock) => self.look_at_dead(worker, &lock),
+            Hold::Taken(lock) => self.look_at_dead(worker, &lock, None),
             Hold::Missing => {
                 if !run.join(LAUNCH_FILE).try_exists()? {
                     // Somebody removed the folder: nothing is left to launch or to tell.
@@ -121,13 +154,14 @@ impl Workers {
     fn look_at_stray(&self, worker: WorkerId, status: &LauncherStatus) -> io::Result<Seen> {
         self.sweep(worker);
         match Hold::probe(&self.layout.run_folder(worker))? {
-            Hold::Taken(lock) => self.look_at_dead(worker, &lock),
+            Hold::Taken(lock) => self.look_at_dead(worker, &lock, None),
             Hold::Held | Hold::Missing => Ok(last_word(Some(status))),
         }
     }
 
-    /// No launcher lives, and with the lock in hand none can come up: the moment for a verdict.
-    fn look_at_dead(&self, worker: WorkerId, lock: &Taken) -> io::Result<Seen> {
+    /// No launcher lives, and with the lock in hand none can come up: the moment for a verdict. Whoever killed it says
+    /// `with` which.
+    fn look_at_dead(&self, worker: WorkerId, lock: &Taken, with: Option<&WorkerExit>) -> io::Result<Seen> {
         let run = self.layout.run_folder(worker);
         // Read again: it may have ended in good order between our first reading and its death.
         let status = self.status(worker)?;
@@ -138,7 +172,7 @@ impl Workers {
             return Ok(ended);
         }
         let told_to_stop = files::read::<StopOrder>(&run.join(STOP_FILE))?.is_some();
-        if status.is_none() && !lock.was_started()? && !told_to_stop {
+        if status.is_none() && !lock.was_started()? && !told_to_stop && with.is_none() {
             return Ok(Seen::Unknown);
         }
         if !self.sweep(worker) {
@@ -146,7 +180,9 @@ impl Workers {
             return Ok(last_word(status.as_ref()));
         }
         self.forget_secrets(worker)?;
-        let exit = if told_to_stop {
+        let exit = if let Some(exit) = with {
+            exit.clone()
+        } else if told_to_stop {
             WorkerExit::Stopped
         } else {
             let detail = if status.is_none() { self.last_words(worker) } else { String::new() };
@@ -182,12 +218,17 @@ impl Workers {
         }
     }
 
-    /// The launcher by the note of its start, for when its status was lost.
-    fn noted_launcher(&self, worker: WorkerId) -> Option<ProcessIdentity> {
+    /// The worker's launcher by its status; by the note of its start where there is none yet, or it was lost.
+    fn launcher(&self, worker: WorkerId, status: Option<&LauncherStatus>) -> Option<ProcessIdentity> {
+        if let Some(status) = status {
+            return Some(status.launcher);
+        }
         let log = files::read_bytes(&self.layout.run_folder(worker).join(LAUNCHER_LOG)).ok().flatten()?;
-        let (_, _, text) = decode(log.split(|byte| *byte == b'\n').next()?)?;
-        let pid = std::str::from_utf8(text).ok()?.strip_prefix(LAUNCHER_STARTED)?;
-        process::identity(pid.parse().ok()?)
+        let pid = log.split(|byte| *byte == b'\n').find_map(|line| {
+            let (_, _, text) = decode(line)?;
+            std::str::from_utf8(text).ok()?.strip_prefix(LAUNCHER_STARTED)?.parse().ok()
+        });
+        process::identity(pid?)
     }
 
     /// Why a launcher died before its first status: usually the last line it printed.

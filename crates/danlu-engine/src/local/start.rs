@@ -30,6 +30,9 @@ impl Workers {
         secrets: Option<&[u8]>,
         user: Option<&UnixUser>,
     ) -> io::Result<()> {
+        if let StartedBy::Nursery(nursery) = &self.launchers {
+            nursery.end_if_silent();
+        }
         let _guard = self.guard(worker);
         let run = self.layout.run_folder(worker);
         files::make_folder(&run)?;

@@ -9,8 +9,8 @@ use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use danlu_core::policy::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
-    CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView, Page,
-    UsagePoint, UsageQuery,
+    ClusterQuery, CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView,
+    Page, UsagePoint, UsageQuery,
 };
 use danlu_types::{NodeName, Problem, ProblemCode};
 use futures::Stream;
@@ -50,13 +50,31 @@ pub(crate) async fn events(
 }
 
 /// List nodes with what is taken of them
-#[utoipa::path(get, path = "/nodes", tag = "cluster", responses((status = 200, body = Page<NodeView>)))]
+#[utoipa::path(get, path = "/nodes", tag = "cluster", params(ClusterQuery),
+    responses((status = 200, body = Page<NodeView>)))]
 pub(crate) async fn nodes(
     State(context): State<Context>,
     asker: Asker,
+    Query(query): Query<ClusterQuery>,
 ) -> Result<Json<Page<NodeView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.node_views(), next: None }))
+    Ok(Json(page_of(context.app.node_views(), &query)?))
+}
+
+/// The part of a list that was asked for: all of it where no limit is given. A cursor is how many come before.
+fn page_of<T>(items: Vec<T>, query: &ClusterQuery) -> Result<Page<T>, Failure> {
+    let start: usize = match query.cursor.as_deref().map(str::parse) {
+        None => 0,
+        Some(Ok(start)) => start,
+        Some(Err(_)) => {
+            let problem = Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave");
+            return Err(Failure(problem));
+        }
+    };
+    let limit = query.limit.map_or(usize::MAX, |limit| limit.max(1) as usize);
+    let end = start.saturating_add(limit);
+    let next = (end < items.len()).then(|| end.to_string());
+    Ok(Page { items: items.into_iter().skip(start).take(limit).collect(), next })
 }
 
 /// Have nothing new start on a node
@@ -118,13 +136,15 @@ pub(crate) async fn restore_device(
 }
 
 /// List devices with who holds them and how they are doing
-#[utoipa::path(get, path = "/devices", tag = "cluster", responses((status = 200, body = Page<DeviceView>)))]
+#[utoipa::path(get, path = "/devices", tag = "cluster", params(ClusterQuery),
+    responses((status = 200, body = Page<DeviceView>)))]
 pub(crate) async fn devices(
     State(context): State<Context>,
     asker: Asker,
+    Query(query): Query<ClusterQuery>,
 ) -> Result<Json<Page<DeviceView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.devices_read().await, next: None }))
+    Ok(Json(page_of(context.app.devices_read().await, &query)?))
 }
 
 /// Show how much of the cluster was in use over time
@@ -191,10 +211,9 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
     if let Err(error) = context.app.store.check().await {
         problems.push(crate::error_chain(&error));
     }
-    let data = &context.app.layout.data;
-    problems.extend(crate::folder::read_only(data).or_else(|| crate::folder::lack_of_room(data)));
-    let is_ready = problems.is_empty();
     problems.extend(context.app.health.problems());
+    let is_ready = problems.is_empty();
+    problems.extend(context.app.troubles.all());
     // One worker that cannot be looked at is for a person to see to, and no reason to send requests elsewhere.
     let (code, status) = match (is_ready, problems.is_empty()) {
         (true, true) => (StatusCode::OK, "ok"),
@@ -206,4 +225,27 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
 
 fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_list_have_no_holes() {
+        let ask = |cursor: Option<&str>, limit| {
+            let query = ClusterQuery { cursor: cursor.map(str::to_owned), limit };
+            page_of((1..=5).collect(), &query)
+                .map(|page| (page.items, page.next))
+                .map_err(|failure| failure.0.detail)
+        };
+        assert_eq!(ask(None, None), Ok((vec![1, 2, 3, 4, 5], None)));
+        assert_eq!(ask(None, Some(2)), Ok((vec![1, 2], Some("2".to_owned()))));
+        assert_eq!(ask(Some("2"), Some(2)), Ok((vec![3, 4], Some("4".to_owned()))));
+        assert_eq!(ask(Some("4"), Some(2)), Ok((vec![5], None)));
+        assert_eq!(ask(None, Some(0)), Ok((vec![1], Some("1".to_owned()))));
+        assert_eq!(ask(Some("99"), None), Ok((vec![], None)));
+        assert_eq!(ask(Some("18446744073709551615"), Some(u32::MAX)), Ok((vec![], None)));
+        assert!(ask(Some("-1"), None).is_err());
+    }
 }

@@ -23,8 +23,24 @@ use crate::unix_users::UnixUserError;
 pub(crate) struct Memory {
     /// When each worker that has not been seen to run was last launched.
     launched: HashMap<WorkerId, Instant>,
-    signalled: HashMap<WorkerId, Span>,
+    signalled: HashMap<WorkerId, Signalled>,
+    /// Since when each worker with a time limit has been seen to run, by a clock that nobody sets.
+    running: HashMap<WorkerId, Instant>,
 }
+
+/// What a worker was told about its end.
+#[derive(Debug, Clone, Copy)]
+struct Signalled {
+    grace: Span,
+    /// When that was first tried.
+    at: Instant,
+    /// Whether its launcher has heard it.
+    told: bool,
+}
+
+/// A launcher that has not ended its worker this long after it should have is stopped or hangs, and is killed. What it does
+/// by then takes milliseconds; what it may not have read of its ranks' output is lost.
+const LAUNCHER_IS_LATE: Duration = Duration::from_secs(10);
 
 /// Launches are short, but not so short that a gang of a thousand should be started one by one.
 const LAUNCHES_AT_ONCE: usize = 4;
@@ -141,15 +157,64 @@ pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
         for index in indices(attempt, |state| !matches!(state, WorkerState::Ended { .. })) {
             let worker = job.worker_id(attempt.number, index);
             live.insert(worker);
-            if memory.signalled.get(&worker) == Some(&stop.grace) {
-                continue;
+            let now = Instant::now();
+            let before = memory.signalled.get(&worker).filter(|before| before.grace == stop.grace).copied();
+            let mut signalled = before.unwrap_or(Signalled { grace: stop.grace, at: now, told: false });
+            if is_late(signalled.at.elapsed(), stop.grace.to_duration()) {
+                kill_hanging(app, worker, &WorkerExit::Stopped).await;
+                // Should that fail, it is tried again after the same time.
+                signalled.at = now;
+            } else if !signalled.told {
+                signalled.told = signal(app, worker, stop.grace).await;
             }
-            if signal(app, worker, stop.grace).await {
-                memory.signalled.insert(worker, stop.grace);
-            }
+            memory.signalled.insert(worker, signalled);
         }
     }
     memory.signalled.retain(|worker, _| live.contains(worker));
+}
+
+/// Ends workers that run on after their `max_time`. Their launchers do so; this is for those that hang.
+pub(crate) async fn reconcile_time_limits(app: &App, memory: &mut Memory) {
+    let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
+    let mut live = HashSet::new();
+    for job in &active {
+        let (Some(attempt), Some(limit)) = (job.active(), job.spec.max_time) else { continue };
+        if attempt.stop.is_some() {
+            continue;
+        }
+        for index in indices(attempt, |state| matches!(state, WorkerState::Running { .. })) {
+            let worker = job.worker_id(attempt.number, index);
+            live.insert(worker);
+            let since = memory.running.entry(worker).or_insert_with(Instant::now);
+            let allowed = limit.to_duration().saturating_add(job.spec.grace.to_duration());
+            if is_late(since.elapsed(), allowed) {
+                *since = Instant::now();
+                let detail = limit.to_string();
+                let failure = Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail };
+                kill_hanging(app, worker, &WorkerExit::Failed(failure)).await;
+            }
+        }
+    }
+    memory.running.retain(|worker, _| live.contains(worker));
+}
+
+fn is_late(elapsed: Duration, allowed: Duration) -> bool {
+    elapsed > allowed.saturating_add(LAUNCHER_IS_LATE)
+}
+
+async fn kill_hanging(app: &App, worker: WorkerId, exit: &WorkerExit) {
+    // That it was killed is written down.
+    app.health.make_room();
+    match app.engine.kill(worker, exit).await {
+        Ok(true) => {
+            tracing::warn!(job.id = %worker.job, "the launcher of worker {worker} did not end it: killed both");
+        }
+        Ok(false) => {}
+        Err(error) => {
+            let chain = crate::error_chain(&error);
+            tracing::error!(job.id = %worker.job, "could not kill worker {worker}, whose launcher hangs: {chain}");
+        }
+    }
 }
 
 /// Tells one worker to end; true when it has been told and need not be told again.
@@ -184,7 +249,13 @@ async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
 }
 
 async fn send(app: &App, worker: WorkerId, grace: Span) -> bool {
-    match app.engine.signal(worker, &StopOrder { grace }).await {
+    let order = StopOrder { grace };
+    let mut sent = app.engine.signal(worker, &order).await;
+    // Perhaps it is this very job that fills the disk.
+    while sent.as_ref().is_err_and(danlu_engine::EngineError::is_full_disk) && app.health.make_room() {
+        sent = app.engine.signal(worker, &order).await;
+    }
+    match sent {
         Ok(()) => {
             if let Some(couriers) = &app.couriers {
                 couriers.tell(worker.job);
@@ -205,4 +276,18 @@ fn indices(attempt: &Attempt, wanted: impl Fn(&WorkerState) -> bool) -> impl Ite
         .zip(0..)
         .filter(move |(worker, _)| wanted(&worker.state))
         .map(|(_, index)| WorkerIndex(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launcher_is_late_only_well_after_the_grace() {
+        let second = Duration::from_secs;
+        assert!(!is_late(second(39), second(30)));
+        assert!(!is_late(second(40), second(30)));
+        assert!(is_late(second(41), second(30)));
+        assert!(!is_late(Duration::MAX, Duration::MAX), "no grace is too long to be added to");
+    }
 }

@@ -169,11 +169,20 @@ fn options(data: PathBuf) -> ServeOptions {
 impl World {
     /// The cluster may be one that `places` workers itself.
     pub(super) async fn new(places: bool) -> Self {
+        Self::with(places, None).await
+    }
+
+    /// One that forgets jobs so long after their end.
+    pub(super) async fn keeping_ended(keep: &str) -> Self {
+        Self::with(false, Some(keep.parse().unwrap())).await
+    }
+
+    async fn with(places: bool, keep_ended: Option<Span>) -> Self {
         let kept = tempfile::tempdir().unwrap();
         let make = if places { SimCluster::that_places } else { SimCluster::new };
         // Not before now: what the server notes by its own clock must not lie in the future.
         let cluster = make((0..NODES).map(node).collect(), Timestamp::now());
-        let options = options(kept.path().join("data"));
+        let options = ServeOptions { keep_ended, ..options(kept.path().join("data")) };
         let folder = DataFolder::open(&options.data, false).unwrap();
         let app = Arc::new(open(&options, &folder, engine(&cluster), tokens(&folder)).await.unwrap());
         World {

@@ -25,7 +25,13 @@ use crate::app::App;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Below this, timers are coarser than the rest.
 const WORTH_A_REST: Duration = Duration::from_millis(2);
-const RETAIN_EVERY: Duration = Duration::from_mins(10);
+/// How late a job may be forgotten that ended just after a pass; each pass goes on until nothing is due.
+const RETAIN_EVERY: Duration = Duration::from_mins(1);
+/// Code is kept for a day anyway, and finding what no job names reads an index of all that do.
+const CODE_EVERY_ROUNDS: u64 = 10;
+const KEEP_RESERVE_EVERY: Duration = Duration::from_secs(10);
+/// Disks rot slowly; a page that is read before is noticed then.
+const CHECK_INTEGRITY_EVERY: Duration = Duration::from_hours(24);
 /// Vendors' tools take a while and wake the driver; a job that meets an ill device says so itself.
 const READ_DEVICES_EVERY: Duration = Duration::from_secs(30);
 /// A cluster's controller is asked for all its nodes; they change by the hand of people.
@@ -43,6 +49,8 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(retain_loop(app.clone(), stop.clone()));
     loops.spawn(device_loop(app.clone(), stop.clone()));
     loops.spawn(usage_loop(app.clone(), stop.clone()));
+    loops.spawn(reserve_loop(app.clone(), stop.clone()));
+    loops.spawn(integrity_loop(app.clone(), stop.clone()));
     if app.engine.inventory_changes() {
         loops.spawn(inventory_loop(app.clone(), stop.clone()));
     }
@@ -71,6 +79,7 @@ async fn act_loop(app: Arc<App>, stop: CancellationToken) {
     loop {
         act::reconcile_launch(&app, &mut memory).await;
         act::reconcile_stop(&app, &mut memory).await;
+        act::reconcile_time_limits(&app, &mut memory).await;
         tokio::select! {
             () = app.wake.act.notified() => {}
             () = tokio::time::sleep(LOOK_AGAIN) => {}
@@ -140,10 +149,38 @@ async fn usage_loop(app: Arc<App>, stop: CancellationToken) {
     }
 }
 
-async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
+/// Keeps the reserve for when the disk is full.
+async fn reserve_loop(app: Arc<App>, stop: CancellationToken) {
     loop {
-        retain::reconcile_retain(&app).await;
-        retain::reconcile_code(&app).await;
+        let health = app.health.clone();
+        let _ = tokio::task::spawn_blocking(move || health.keep_reserve()).await;
+        tokio::select! {
+            () = tokio::time::sleep(KEEP_RESERVE_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Reads the whole database now and then; what is wrong with it is noted by whoever finds it. The first time is at start.
+async fn integrity_loop(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(CHECK_INTEGRITY_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+        if let Err(error) = app.store.integrity_check().await {
+            tracing::warn!("{}", crate::error_chain(&error));
+        }
+    }
+}
+
+async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
+    retain::reconcile_put_aside(&app).await;
+    for round in 0_u64.. {
+        retain::reconcile_retain(&app, &stop).await;
+        if round.is_multiple_of(CODE_EVERY_ROUNDS) {
+            retain::reconcile_code(&app).await;
+        }
         tokio::select! {
             () = tokio::time::sleep(RETAIN_EVERY) => {}
             () = stop.cancelled() => return,

@@ -13,8 +13,8 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
-use crate::health::Subject;
 use crate::ledger::{Answer, LedgerError};
+use crate::troubles::Subject;
 
 const SAVED_ENOUGH: SignedDuration = SignedDuration::from_secs(5);
 
@@ -45,9 +45,9 @@ pub(crate) async fn reconcile_all(app: &App) {
         .as_ref()
         .err()
         .map(|error| format!("could not look at workers: {}", crate::error_chain(error)));
-    app.health.note(Subject::Workers, trouble);
+    app.troubles.note(Subject::Workers, trouble);
     let Ok(mut observations) = observed else { return };
-    app.health.note_workers(observations.iter().filter_map(|observation| match &observation.seen {
+    app.troubles.note_workers(observations.iter().filter_map(|observation| match &observation.seen {
         Seen::Unreadable { error } => Some((observation.worker, error.as_str())),
         _ => None,
     }));
@@ -204,6 +204,12 @@ async fn release_worker(app: &App, worker: WorkerId) {
 }
 
 async fn kill_worker(app: &App, worker: WorkerId) {
+    // The look may be older than the book: what has ended since needs no killing.
+    let seen = app.engine.observe(Which::These(&[worker])).await;
+    let lives = |seen: &Observation| matches!(seen.seen, Seen::Preparing | Seen::Running { .. });
+    if seen.is_ok_and(|seen| !seen.iter().any(lives)) {
+        return;
+    }
     tracing::warn!("ending worker {worker}, which belongs to no live attempt");
     if let Err(error) = app.engine.signal(worker, &StopOrder { grace: Span::default() }).await {
         tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));

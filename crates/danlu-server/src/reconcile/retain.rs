@@ -1,29 +1,86 @@
 //! Forgets jobs that ended long ago, with their folders, and code that no job names. Retention counts from a job's end.
 
 use std::collections::HashSet;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use danlu_objects::StoredSnapshot;
+use danlu_store::StoreError;
 use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 
-/// So many at a time, so that a first pass over years of jobs does not stall everything else.
-const MOST_PER_PASS: u32 = 500;
+/// So many in one transaction: the writer waits for it, and submissions for the writer.
+const JOBS_AT_ONCE: u32 = 500;
+/// After each piece of work, a rest as long as it took: what is due after years of jobs may take half of a disk's time.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 /// A client asks for a snapshot or uploads it, and then names it in a job; nobody takes a day for that.
 const KEEP_CODE: Duration = Duration::from_hours(24);
 
-pub(crate) async fn reconcile_retain(app: &App) {
-    let Some(keep) = app.keep_ended else { return };
+/// Forgets all jobs whose time has come, piece by piece, and gives the space that they leave back. Ends early when `stop`
+/// is cancelled; the next pass goes on where it was.
+pub(crate) async fn reconcile_retain(app: &App, stop: &CancellationToken) {
+    let mut forgotten = 0;
+    let result = forget_due(app, stop, &mut forgotten).await;
+    if forgotten > 0 {
+        tracing::info!("forgot {forgotten} jobs that ended long enough ago");
+    }
+    if let Err(error) = result {
+        tracing::warn!("could not forget old jobs: {}", crate::error_chain(&error));
+    }
+    // Jobs that people delete leave space too.
+    if let Err(error) = give_space_back(app, stop).await {
+        tracing::warn!("{}", crate::error_chain(&error));
+    }
+}
+
+async fn forget_due(app: &App, stop: &CancellationToken, forgotten: &mut u64) -> Result<(), StoreError> {
+    let Some(keep) = app.keep_ended else { return Ok(()) };
     let keep = SignedDuration::try_from(keep.to_duration()).unwrap_or(SignedDuration::MAX);
-    let Ok(before) = Timestamp::now().checked_sub(keep) else { return };
-    match app.store.jobs_ended_before(before, MOST_PER_PASS).await {
-        Ok(ids) if ids.is_empty() => {}
-        Ok(ids) => match app.forget(&ids).await {
-            Ok(count) => tracing::info!("forgot {count} jobs that ended before {before:.0}"),
-            Err(error) => tracing::warn!("could not forget old jobs: {}", crate::error_chain(&error)),
-        },
-        Err(error) => tracing::warn!("could not find old jobs: {}", crate::error_chain(&error)),
+    let Ok(before) = Timestamp::now().checked_sub(keep) else { return Ok(()) };
+    loop {
+        let began = Instant::now();
+        let ids = app.store.jobs_ended_before(before, JOBS_AT_ONCE).await?;
+        *forgotten += app.forget(&ids).await?;
+        let is_last = ids.len() < JOBS_AT_ONCE as usize;
+        if is_last || !rest(began, stop).await {
+            return Ok(());
+        }
+    }
+}
+
+async fn give_space_back(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
+    loop {
+        let began = Instant::now();
+        if !app.store.space_give_back().await? || !rest(began, stop).await {
+            return Ok(());
+        }
+    }
+}
+
+/// False when it is time to end.
+async fn rest(began: Instant, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(began.elapsed().min(LONGEST_REST)) => true,
+        () = stop.cancelled() => false,
+    }
+}
+
+/// Ends what an earlier server had begun to forget: folders that were put aside, and whose jobs are gone by now. Those whose
+/// jobs are still there go back to them.
+pub(crate) async fn reconcile_put_aside(app: &App) {
+    let Ok(mut entries) = tokio::fs::read_dir(app.put_aside()).await else { return };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let done = match app.store.job_fetch(id).await {
+            Ok(Some(_)) => tokio::fs::rename(entry.path(), app.layout.job_folder(id)).await,
+            Ok(None) => tokio::fs::remove_dir_all(entry.path()).await,
+            // Not to be had now, so nothing is known of it.
+            Err(_) => continue,
+        };
+        if let Err(error) = done {
+            tracing::warn!("could not clear away {}: {error}", entry.path().display());
+        }
     }
 }
 
@@ -66,7 +123,54 @@ fn plan_code_removal(
 
 #[cfg(test)]
 mod tests {
+    use danlu_core::job::{Life, Outcome};
+    use danlu_core::{Job, Record, transition::RecordKind};
+    use danlu_store::{Batch, EventFilter, Insert};
+    use danlu_types::{JobId, JobSpec};
+
+    use super::super::faults::World;
     use super::*;
+
+    fn ended(id: u64) -> Insert {
+        let at = Timestamp::now() - SignedDuration::from_hours(1);
+        let job = Job::submitted(JobId(id), "ada".to_owned(), JobSpec::of_command("true").into(), at);
+        let job = Job { life: Life::Ended { at, outcome: Outcome::Succeeded }, ..job };
+        let (kind, actor) = (RecordKind::JobSubmitted, "ada".to_owned());
+        let record = Record { kind, attempt: None, actor, message: "submitted".to_owned() };
+        Insert { job, submission_key: None, at, records: vec![record] }
+    }
+
+    #[tokio::test]
+    async fn one_pass_forgets_everything_that_is_due() {
+        let world = World::keeping_ended("10m").await;
+        let app = &world.app;
+        let inserts: Vec<Insert> = (1..=1201).map(ended).collect();
+        app.store.commit(Batch { inserts, updates: Vec::new() }).await.unwrap();
+        for id in [1, 700, 1201] {
+            std::fs::create_dir_all(app.layout.job_folder(JobId(id)).join("output")).unwrap();
+        }
+        reconcile_retain(app, &CancellationToken::new()).await;
+        assert_eq!(app.store.jobs_ended_last(1).await.unwrap(), []);
+        let left = EventFilter { job: None, visible: None, after: 0, limit: 1 };
+        assert_eq!(app.store.events_list(&left).await.unwrap(), []);
+        for folder in [app.layout.data.join("runs"), app.put_aside()] {
+            assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_put_aside_by_a_killed_server_is_cleared_away() {
+        let world = World::keeping_ended("10m").await;
+        let app = &world.app;
+        app.store.commit(Batch { inserts: vec![ended(1)], updates: Vec::new() }).await.unwrap();
+        std::fs::create_dir_all(app.layout.data.join("runs")).unwrap();
+        for id in ["1", "2"] {
+            std::fs::create_dir_all(app.put_aside().join(id).join("output")).unwrap();
+        }
+        reconcile_put_aside(app).await;
+        assert!(app.layout.job_folder(JobId(1)).join("output").is_dir(), "its job is still listed");
+        assert!(!app.put_aside().join("2").exists() && !app.layout.job_folder(JobId(2)).exists());
+    }
 
     #[test]
     fn only_code_that_is_old_and_that_no_job_names_is_removed() {

@@ -10,9 +10,10 @@ use danlu_types::JobId;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Row as _, query};
 
+use super::counts::Counts;
 use super::{Connection, Counters, Db, push_placeholder};
 use crate::row::{self, JobRow, number, text};
-use crate::{Batch, Committed, Insert, NodeChange};
+use crate::{Batch, Committed, Insert, NodeChange, Update};
 
 type Statement = Query<'static, Db, <Db as Database>::Arguments>;
 
@@ -32,18 +33,25 @@ pub(super) async fn write(
     let Counters { job_last_id, event_last_number, .. } = counters;
     let mut committed = Committed::default();
     let mut events = Vec::new();
+    let mut counts = Counts::default();
 
     let inserts = keep_first_submissions(connection, &batch.inserts, &mut committed).await?;
     let rows: Vec<JobRow> = inserts.iter().map(|insert| JobRow::of(&insert.job)).collect::<Result<_, _>>()?;
     insert_jobs(connection, &inserts, &rows).await?;
     for (insert, row) in inserts.iter().zip(&rows) {
+        counts.add(row, row.status(), 1);
         let at = insert.at.as_microsecond();
         events.extend(insert.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
     }
 
+    let before = statuses(connection, &batch.updates).await?;
     for update in &batch.updates {
         let row = JobRow::of(&update.job)?;
         if update_job(connection, &row, number(update.seen_generation)?).await? {
+            if let Some(before) = before.get(&row.id) {
+                counts.add(&row, before, -1);
+                counts.add(&row, row.status(), 1);
+            }
             let at = update.at.as_microsecond();
             events.extend(update.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
         } else {
@@ -51,6 +59,7 @@ pub(super) async fn write(
         }
     }
 
+    counts.write(connection).await?;
     let new_last_id = rows.iter().map(|row| row.id).max().unwrap_or(0).max(job_last_id);
     let new_last_number = insert_events(connection, &events, event_last_number).await?;
     if (new_last_id, new_last_number) != (job_last_id, event_last_number) {
@@ -87,20 +96,29 @@ pub(super) async fn write_note(
     Ok(())
 }
 
-/// Deletes those of the jobs that have ended; their labels and submission keys go with them.
+/// Deletes those of the jobs that have ended; their labels and submission keys go with them, and their history after them.
 pub(super) async fn delete(connection: &mut Connection, ids: &[JobId]) -> Result<u64, sqlx::Error> {
     // What does not fit is no job's id.
     let ids: Vec<i64> = ids.iter().filter_map(|id| i64::try_from(id.0).ok()).collect();
+    let mut counts = Counts::default();
     let mut deleted = 0;
     for range in chunks(ids.len()) {
         let places = placeholders(1, range.len());
-        let mut statement =
-            statement(format!("DELETE FROM jobs WHERE ended_at IS NOT NULL AND id IN ({places})"));
-        for id in &ids[range] {
-            statement = statement.bind(*id);
+        let of_range = |sql: String| ids[range.clone()].iter().fold(statement(sql), |sql, id| sql.bind(*id));
+        let ended = format!("jobs WHERE ended_at IS NOT NULL AND id IN ({places})");
+        let counted = format!(
+            "SELECT workspace, owner, COALESCE(outcome, state), COUNT(*) FROM {ended} GROUP BY 1, 2, 3"
+        );
+        for found in of_range(counted).fetch_all(&mut *connection).await? {
+            let number: i64 = found.try_get(3)?;
+            counts.change(found.try_get(0)?, found.try_get(1)?, found.try_get(2)?, -number);
         }
-        deleted += statement.execute(&mut *connection).await?.rows_affected();
+        deleted += of_range(format!("DELETE FROM {ended}")).execute(&mut *connection).await?.rows_affected();
+        let orphans =
+            format!("DELETE FROM events WHERE job IN ({places}) AND job NOT IN (SELECT id FROM jobs)");
+        of_range(orphans).execute(&mut *connection).await?;
     }
+    counts.write(connection).await?;
     Ok(deleted)
 }
 
@@ -205,6 +223,24 @@ async fn insert_jobs(
     .await
 }
 
+/// The statuses that the jobs of these updates have now.
+async fn statuses(
+    connection: &mut Connection,
+    updates: &[Update],
+) -> Result<HashMap<i64, String>, sqlx::Error> {
+    let ids: Vec<i64> = updates.iter().map(|update| number(update.job.id.0)).collect::<Result<_, _>>()?;
+    let mut found = HashMap::with_capacity(ids.len());
+    for range in chunks(ids.len()) {
+        let places = placeholders(1, range.len());
+        let sql = format!("SELECT id, COALESCE(outcome, state) FROM jobs WHERE id IN ({places})");
+        let statement = ids[range].iter().fold(statement(sql), |sql, id| sql.bind(*id));
+        for row in statement.fetch_all(&mut *connection).await? {
+            found.insert(row.try_get(0)?, row.try_get(1)?);
+        }
+    }
+    Ok(found)
+}
+
 /// Whether the job still was at the generation that the writer had seen.
 async fn update_job(connection: &mut Connection, row: &JobRow<'_>, seen: i64) -> Result<bool, sqlx::Error> {
     let updated = query(
@@ -280,7 +316,7 @@ fn statement(sql: String) -> Statement {
     query(AssertSqlSafe(sql))
 }
 
-/// Cuts `0..count` into pieces of few different sizes: 23 in all, which with five tables is what
+/// Cuts `0..count` into pieces of few different sizes: 23 in all, which with the tables and lookups here is what
 /// [`STATEMENTS_KEPT`](crate::STATEMENTS_KEPT) has room for.
 fn chunks(count: usize) -> impl Iterator<Item = Range<usize>> {
     const STEP: usize = 16;

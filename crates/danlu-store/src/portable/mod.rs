@@ -9,6 +9,8 @@
 //! is full; sqlx goes on counting it as open and would then refuse every later one on that connection.
 
 mod commit;
+mod counts;
+mod listing;
 mod migrate;
 mod people;
 mod read;
@@ -24,7 +26,9 @@ use jiff::Timestamp;
 use sqlx::{Connection as _, Pool, Row as _, query};
 use tokio::sync::watch;
 
-use super::{BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, push_placeholder};
+use super::{
+    BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, find_damage, give_space_back, push_placeholder,
+};
 use crate::{
     AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
     StoreError,
@@ -129,11 +133,11 @@ impl Store for SqlStore {
     }
 
     async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
-        read::jobs_list(&self.readers, filter).await
+        listing::jobs_list(&self.readers, filter).await
     }
 
     async fn jobs_count(&self, filter: &JobFilter) -> Result<JobCounts, StoreError> {
-        read::jobs_count(&self.readers, filter).await
+        counts::jobs_count(&self.readers, filter).await
     }
 
     async fn job_last_id(&self) -> Result<JobId, StoreError> {
@@ -190,6 +194,21 @@ impl Store for SqlStore {
 
     async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
         read::events_list(&self.readers, filter).await
+    }
+
+    async fn space_give_back(&self) -> Result<bool, StoreError> {
+        give_space_back(&self.writer)
+            .await
+            .map_err(|error| StoreError::of("give space back to the disk", error))
+    }
+
+    async fn integrity_check(&self) -> Result<(), StoreError> {
+        let doing = "check the database";
+        match find_damage(&self.readers).await {
+            Ok(None) => Ok(()),
+            Ok(Some(damage)) => Err(StoreError::Damaged { doing, source: sqlx::Error::Protocol(damage) }),
+            Err(error) => Err(StoreError::of(doing, error)),
+        }
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use danlu_core::{Job, NodeNote};
-use danlu_types::api::{EventView, JobCounts, JobState};
+use danlu_types::api::EventView;
 use danlu_types::{AttemptNumber, JobId, NodeName};
 use jiff::Timestamp;
 use sqlx::{Pool, QueryBuilder, Row as _, query, query_as, query_scalar};
 
+use super::listing::push_workspaces;
 use super::{Db, Row};
 use crate::row::{self, text};
-use crate::{EventFilter, JobFilter, StoreError};
+use crate::{EventFilter, StoreError};
 
 /// A query for jobs, with the columns that `job_of` reads.
 macro_rules! select_jobs {
@@ -35,36 +36,6 @@ pub(super) async fn jobs_live(pool: &Pool<Db>) -> Result<Vec<Job>, StoreError> {
         .await
         .map_err(|error| StoreError::of("read the live jobs", error))?;
     rows.iter().map(job_of).collect()
-}
-
-pub(super) async fn jobs_list(pool: &Pool<Db>, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
-    let rows = jobs_list_query(filter)
-        .build()
-        .fetch_all(pool)
-        .await
-        .map_err(|error| StoreError::of("list jobs", error))?;
-    rows.iter().map(job_of).collect()
-}
-
-pub(super) async fn jobs_count(pool: &Pool<Db>, filter: &JobFilter) -> Result<JobCounts, StoreError> {
-    let mut sql =
-        QueryBuilder::<Db>::new("SELECT state, outcome, COUNT(*), MIN(submitted_at) FROM jobs WHERE ");
-    push_filter(&mut sql, filter);
-    sql.push(" GROUP BY state, outcome");
-    let count = |error| StoreError::of("count jobs", error);
-    let rows: Vec<(String, Option<String>, i64, i64)> =
-        sql.build_query_as().fetch_all(pool).await.map_err(count)?;
-    let mut counts = JobCounts::default();
-    for (state, outcome, number, first) in rows {
-        let number = number.cast_unsigned();
-        if state == JobState::Queued.as_str() {
-            let first = Timestamp::from_microsecond(first);
-            counts.oldest_queued_at =
-                Some(first.map_err(|error| count(sqlx::Error::Decode(Box::new(error))))?);
-        }
-        *counts.by_state.entry(outcome.unwrap_or(state)).or_default() += number;
-    }
-    Ok(counts)
 }
 
 pub(super) async fn identity(pool: &Pool<Db>) -> Result<Option<String>, StoreError> {
@@ -160,63 +131,7 @@ pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result
     events.map_err(|error| StoreError::of("read the history", error))
 }
 
-fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
-    let mut sql = QueryBuilder::<Db>::new(select_jobs!(""));
-    push_filter(&mut sql, filter);
-    sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
-    sql
-}
-
-/// The condition that a job meets the filter; its limit is none.
-fn push_filter(sql: &mut QueryBuilder<Db>, filter: &JobFilter) {
-    let JobFilter { states, outcomes, workspace, owner, visible, name, search, label, before, limit: _ } =
-        filter;
-    sql.push("id < ").push_bind(before.map_or(i64::MAX, |before| largest(before.0)));
-    if !states.is_empty() || !outcomes.is_empty() {
-        sql.push(" AND (1 = 0");
-        for state in states {
-            sql.push(" OR state = ").push_bind(state.as_str());
-        }
-        for outcome in outcomes {
-            sql.push(" OR outcome = ").push_bind(outcome.as_str());
-        }
-        sql.push(")");
-    }
-    if let Some(workspace) = workspace {
-        sql.push(" AND workspace = ").push_bind(text(workspace).into_owned());
-    }
-    if let Some(owner) = owner {
-        sql.push(" AND owner = ").push_bind(text(owner).into_owned());
-    }
-    if let Some(visible) = visible {
-        sql.push(" AND ");
-        push_workspaces(sql, visible);
-    }
-    if let Some(name) = name {
-        sql.push(" AND name = ").push_bind(text(name).into_owned());
-    }
-    if let Some(part) = search {
-        // Names are ASCII, so both databases fold the same letters.
-        sql.push(" AND lower(name) LIKE ").push_bind(row::like_pattern(part)).push(r" ESCAPE '\'");
-    }
-    if let Some((key, value)) = label {
-        sql.push(" AND id IN (SELECT job FROM job_labels WHERE key = ")
-            .push_bind(text(key).into_owned())
-            .push(" AND value = ")
-            .push_bind(text(value).into_owned())
-            .push(")");
-    }
-}
-
-fn push_workspaces(sql: &mut QueryBuilder<Db>, workspaces: &[String]) {
-    sql.push("(1 = 0");
-    for workspace in workspaces {
-        sql.push(" OR workspace = ").push_bind(text(workspace).into_owned());
-    }
-    sql.push(")");
-}
-
-fn job_of(row: &Row) -> Result<Job, StoreError> {
+pub(super) fn job_of(row: &Row) -> Result<Job, StoreError> {
     let read = |error| StoreError::of("read a job", error);
     let id = row::job_id(row.try_get(0).map_err(read)?);
     let owner = row.try_get(1).map_err(read)?;
@@ -242,6 +157,6 @@ fn event_of(row: &Row) -> Result<EventView, sqlx::Error> {
 }
 
 /// Numbers that people send may be larger than any that is stored.
-fn largest(number: u64) -> i64 {
+pub(super) fn largest(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,12 +1,12 @@
 //! Lists: what each filter finds, and that pages have no holes.
 
 use danlu_core::{Job, WorkerExit};
-use danlu_store::{JobFilter, Store};
+use danlu_store::{Batch, JobFilter, Store};
 use danlu_types::JobId;
 use danlu_types::api::{JobOutcome, JobState};
 
 use crate::database::Database;
-use crate::jobs::{ended_job, failed, hold, inserts, job, job_with, place, running, step};
+use crate::jobs::{ended_job, failed, hold, insert_keyed, inserts, job, job_with, place, running, step};
 
 const NOTHING: [u64; 0] = [];
 
@@ -91,6 +91,107 @@ pub(crate) async fn counts_are_those_of_the_lists(database: &Database) {
     let elsewhere = JobFilter { workspace: Some("text".to_owned()), ..all() };
     let counts = store.jobs_count(&elsewhere).await.unwrap();
     assert_eq!((counts.by_state.len(), counts.oldest_queued_at), (1, None));
+}
+
+/// What the store counts, beside what is in its lists.
+async fn assert_counts_agree(store: &dyn Store, filter: &JobFilter) {
+    let mut listed = std::collections::BTreeMap::new();
+    for job in store.jobs_list(filter).await.unwrap() {
+        let status = job.outcome().map_or(job.state().as_str(), JobOutcome::as_str);
+        *listed.entry(status.to_owned()).or_insert(0) += 1;
+    }
+    assert_eq!(store.jobs_count(filter).await.unwrap().by_state, listed, "{filter:?}");
+}
+
+pub(crate) async fn counts_follow_every_change(database: &Database) {
+    let store = database.open().await;
+    let filters = [
+        all(),
+        JobFilter { workspace: Some("vision".to_owned()), ..all() },
+        JobFilter { owner: Some("ada".to_owned()), ..all() },
+        JobFilter { owner: Some("grace".to_owned()), ..all() },
+        JobFilter { visible: Some(vec!["vision".to_owned(), "default".to_owned()]), ..all() },
+        JobFilter { visible: Some(Vec::new()), ..all() },
+        JobFilter { states: vec![JobState::Ended, JobState::Queued], ..all() },
+        JobFilter { outcomes: vec![JobOutcome::Failed], search: Some("JOB".to_owned()), ..all() },
+    ];
+    let agree = async || {
+        for filter in &filters {
+            assert_counts_agree(&*store, filter).await;
+        }
+    };
+    store.commit(inserts(&zoo())).await.unwrap();
+    agree().await;
+    // In one batch: a job that is inserted and placed, one that ends, and one whose update is stale.
+    let new = job_with(7, |spec| spec.workspace = "vision".into());
+    let placed = step(&new, place(), 9);
+    let ends = step(&zoo()[3], crate::jobs::ended(1, WorkerExit::Succeeded), 9);
+    let stale = danlu_store::Update { seen_generation: 99, ..step(&zoo()[0], hold("ada"), 9) };
+    let batch = Batch { updates: vec![placed, ends, stale], ..inserts([&new]) };
+    assert_eq!(store.commit(batch).await.unwrap().stale, [JobId(1)]);
+    agree().await;
+    // A submission that was made before is not counted again, nor is a job that was deleted before.
+    let keyed =
+        Batch { inserts: vec![insert_keyed(&job(8), "k"), insert_keyed(&job(9), "k")], updates: vec![] };
+    assert_eq!(store.commit(keyed).await.unwrap().duplicates.len(), 1);
+    agree().await;
+    for deleted in [2, 0] {
+        assert_eq!(store.jobs_delete(&[JobId(4), JobId(5), JobId(7)]).await.unwrap(), deleted);
+        agree().await;
+    }
+}
+
+pub(crate) async fn lists_of_people_and_workspaces_have_no_holes(database: &Database) {
+    let store = database.open().await;
+    let owners = ["ada", "grace", "alan"];
+    let workspaces = ["vision", "text"];
+    let jobs: Vec<Job> = (1..=60_usize)
+        .map(|id| {
+            let mut job = match id % 4 {
+                0 => ended_job(id as u64, WorkerExit::Succeeded, 9),
+                1 => ended_job(id as u64, failed("x"), 9),
+                _ => job(id as u64),
+            };
+            job.owner = owners[id % 3].to_owned();
+            let spec = danlu_types::JobSpec { workspace: workspaces[id % 2].into(), ..(*job.spec).clone() };
+            Job { spec: spec.into(), ..job }
+        })
+        .collect();
+    store.commit(inserts(&jobs)).await.unwrap();
+    let newest_first = |wanted: &dyn Fn(&Job) -> bool| -> Vec<u64> {
+        jobs.iter().rev().filter(|job| wanted(job)).map(|job| job.id.0).collect()
+    };
+    let pages = async |filter: JobFilter| {
+        let mut ids: Vec<u64> = Vec::new();
+        loop {
+            let before = ids.last().copied().map(JobId);
+            let page = found(&*store, &JobFilter { before, limit: 7, ..filter.clone() }).await;
+            if page.is_empty() {
+                return ids;
+            }
+            ids.extend(page);
+        }
+    };
+    let owned = JobFilter { owner: Some("grace".to_owned()), ..all() };
+    assert_eq!(pages(owned.clone()).await, newest_first(&|job| job.owner == "grace"));
+    let seen = JobFilter { visible: Some(vec!["text".to_owned(), "none".to_owned()]), ..owned.clone() };
+    assert_eq!(
+        pages(seen).await,
+        newest_first(&|job| job.owner == "grace" && &*job.spec.workspace == "text")
+    );
+    let ended = JobFilter { states: vec![JobState::Ended], ..owned };
+    assert_eq!(pages(ended).await, newest_first(&|job| job.owner == "grace" && job.ended_at().is_some()));
+    let both = JobFilter { visible: Some(workspaces.map(str::to_owned).to_vec()), ..all() };
+    assert_eq!(pages(both).await, newest_first(&|_| true));
+    // More workspaces than there is one walk each for.
+    let many = (0..100).map(|number| format!("workspace-{number}")).chain(["text".to_owned()]).collect();
+    let many = JobFilter { visible: Some(many), outcomes: vec![JobOutcome::Failed], ..all() };
+    assert_eq!(
+        pages(many).await,
+        newest_first(&|job| &*job.spec.workspace == "text" && job.outcome() == Some(JobOutcome::Failed))
+    );
+    let nothing = JobFilter { visible: Some(Vec::new()), ..all() };
+    assert_eq!(pages(nothing).await, NOTHING);
 }
 
 pub(crate) async fn filters_combine(database: &Database) {

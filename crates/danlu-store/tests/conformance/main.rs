@@ -74,6 +74,8 @@ conformance! {
     filters:
         each_filter_finds_its_jobs,
         counts_are_those_of_the_lists,
+        counts_follow_every_change,
+        lists_of_people_and_workspaces_have_no_holes,
         filters_combine,
         search_takes_every_character_literally,
         pages_have_no_holes_while_jobs_arrive;

@@ -15,12 +15,16 @@ use crate::jobs::{inserts, job};
 const V1: &str = include_str!("../../fixtures/v1.sql");
 const V2: &str = include_str!("../../fixtures/v2.sql");
 
+fn all_jobs() -> JobFilter {
+    JobFilter { limit: 100, ..JobFilter::default() }
+}
+
 pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database) {
     danlu_store::open_at_version(&database.url, 1).await.unwrap().close().await;
     database.execute(V1).await.unwrap();
     let store = database.open().await;
 
-    let all = JobFilter { limit: 100, ..JobFilter::default() };
+    let all = all_jobs();
     let mut jobs = store.jobs_list(&all).await.unwrap();
     jobs.reverse();
     let states: Vec<JobState> = jobs.iter().map(danlu_core::Job::state).collect();
@@ -50,7 +54,24 @@ pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database)
     assert_eq!(store.jobs_list(&labelled).await.unwrap().len(), 1);
     let history =
         store.events_list(&EventFilter { job: None, visible: None, after: 0, limit: 100 }).await.unwrap();
-    assert_eq!(history.len(), 3);
+    assert_eq!(history.len(), 2, "that of job 12, which was deleted, goes with it");
+
+    let counts = store.jobs_count(&all_jobs()).await.unwrap();
+    let lines: Vec<String> =
+        counts.by_state.iter().map(|(status, number)| format!("{status} {number}")).collect();
+    assert_eq!(
+        lines,
+        [
+            "failed 1",
+            "held 1",
+            "queued 1",
+            "running 1",
+            "starting 1",
+            "stopped 1",
+            "stopping 1",
+            "succeeded 1"
+        ]
+    );
 
     // And it can be written on: no number is given twice.
     store.commit(inserts([&job(13)])).await.unwrap();

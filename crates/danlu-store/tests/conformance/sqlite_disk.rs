@@ -10,7 +10,7 @@ use std::process::Command;
 use danlu_store::{EventFilter, StoreError};
 use danlu_types::JobId;
 
-use crate::jobs::{inserts, job, job_with};
+use crate::jobs::{ended_job, inserts, job, job_with};
 
 /// Set in the second run: the folder where the small disk is mounted.
 const SMALL_DISK: &str = "DANLU_TEST_SMALL_DISK";
@@ -127,7 +127,7 @@ async fn what_is_no_database_is_left_alone() {
     std::fs::write(&path, "not a database, and dear to somebody. ".repeat(50)).unwrap();
     let before = std::fs::read(&path).unwrap();
     let refused = danlu_store::open(&format!("sqlite:{}", path.display())).await;
-    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Damaged { .. })), "{refused:?}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
     let nowhere = format!("sqlite:{}", folder.path().join("no/such/folder.db").display());
@@ -135,4 +135,56 @@ async fn what_is_no_database_is_left_alone() {
     assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
     let refused = danlu_store::open("mysql://ada:secret@host/db").await.unwrap_err();
     assert!(refused.to_string().starts_with("`mysql` names no database"), "{refused}");
+}
+
+fn large_and_ended(id: u64) -> danlu_core::Job {
+    let job = ended_job(id, danlu_core::WorkerExit::Succeeded, 9);
+    let spec = danlu_types::JobSpec { command: "x".repeat(20_000).into(), ..(*job.spec).clone() };
+    danlu_core::Job { spec: spec.into(), ..job }
+}
+
+#[tokio::test]
+async fn forgotten_jobs_give_their_space_back_to_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("danlu.db");
+    let url = format!("sqlite:{}", path.display());
+    // As an older version made it: such a file shrinks too.
+    let old = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut connection = sqlx::ConnectOptions::connect(&old).await.unwrap();
+    sqlx::Executor::execute(&mut connection, "PRAGMA journal_mode = WAL; CREATE TABLE t (x); DROP TABLE t")
+        .await
+        .unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+
+    let store = danlu_store::open(&url).await.unwrap();
+    let jobs: Vec<_> = (1..=800).map(large_and_ended).collect();
+    store.commit(inserts(&jobs)).await.unwrap();
+    assert!(!store.space_give_back().await.unwrap(), "there is nothing to give back");
+    let ids: Vec<JobId> = (1..=800).map(JobId).collect();
+    assert_eq!(store.jobs_delete(&ids).await.unwrap(), 800);
+    while store.space_give_back().await.unwrap() {}
+    store.integrity_check().await.unwrap();
+    store.close().await;
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    assert!(bytes < 8 << 20, "{bytes} bytes are left of 16 MB");
+}
+
+#[tokio::test]
+async fn damaged_pages_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("danlu.db");
+    let url = format!("sqlite:{}", path.display());
+    let store = danlu_store::open(&url).await.unwrap();
+    store.commit(inserts(&(1..=100).map(large_and_ended).collect::<Vec<_>>())).await.unwrap();
+    store.integrity_check().await.unwrap();
+    store.close().await;
+
+    // All but the header and the tables of contents.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..].iter_mut().step_by(7).for_each(|byte| *byte ^= 0x5a);
+    std::fs::write(&path, bytes).unwrap();
+    let store = danlu_store::open(&url).await.unwrap();
+    let found = store.integrity_check().await;
+    assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
 }

@@ -1,0 +1,176 @@
+//! The store, watched: damage that any call meets is noted, and writes that find no room get the reserve.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use danlu_core::{Job, NodeNote};
+use danlu_store::{
+    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
+    StoreError,
+};
+use danlu_types::api::{AuditEntry, EventView, JobCounts};
+use danlu_types::{JobId, NodeName};
+use jiff::Timestamp;
+
+use crate::health::Health;
+
+#[derive(Debug)]
+pub(crate) struct GuardedStore {
+    inner: Arc<dyn Store>,
+    health: Arc<Health>,
+}
+
+impl GuardedStore {
+    pub(crate) fn new(inner: Arc<dyn Store>, health: Arc<Health>) -> Self {
+        GuardedStore { inner, health }
+    }
+
+    fn noting<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error @ StoreError::Damaged { .. }) = &result {
+            self.health.note(damage(error));
+        }
+        result
+    }
+
+    /// Whether to write again, because there is room now.
+    fn has_made_room<T>(&self, result: &Result<T, StoreError>) -> bool {
+        matches!(result, Err(StoreError::Unavailable { .. })) && self.health.make_room()
+    }
+}
+
+/// What people are told who have to mend it.
+pub(crate) fn damage(error: &StoreError) -> String {
+    format!(
+        "the database is damaged ({}); no new jobs are taken. Stop the server and restore the database from a back-up, or \
+         save what can be read with `sqlite3 danlu.db .recover`",
+        crate::error_chain(error)
+    )
+}
+
+/// A call that changes nothing.
+macro_rules! reading {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        $self.noting($self.inner.$method($($argument),*).await)
+    };
+}
+
+/// A call that may be made again.
+macro_rules! writing {
+    ($self:ident.$method:ident($($argument:expr),*)) => {
+        loop {
+            let result = $self.inner.$method($($argument),*).await;
+            if !$self.has_made_room(&result) {
+                return $self.noting(result);
+            }
+        }
+    };
+}
+
+#[async_trait]
+impl Store for GuardedStore {
+    async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        if !self.health.is_tight() {
+            // Nothing to be gained by another try, so no need to keep the batch for one.
+            return reading!(self.commit(batch));
+        }
+        writing!(self.commit(batch.clone()))
+    }
+
+    async fn identity(&self) -> Result<Option<String>, StoreError> {
+        reading!(self.identity())
+    }
+
+    async fn lead(&self, identity: &str) -> Result<(), StoreError> {
+        writing!(self.lead(identity))
+    }
+
+    async fn deposed(&self) {
+        self.inner.deposed().await;
+    }
+
+    async fn job_fetch(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        reading!(self.job_fetch(id))
+    }
+
+    async fn jobs_live(&self) -> Result<Vec<Job>, StoreError> {
+        reading!(self.jobs_live())
+    }
+
+    async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+        reading!(self.jobs_list(filter))
+    }
+
+    async fn jobs_count(&self, filter: &JobFilter) -> Result<JobCounts, StoreError> {
+        reading!(self.jobs_count(filter))
+    }
+
+    async fn job_last_id(&self) -> Result<JobId, StoreError> {
+        reading!(self.job_last_id())
+    }
+
+    async fn jobs_ended_before(&self, time: Timestamp, limit: u32) -> Result<Vec<JobId>, StoreError> {
+        reading!(self.jobs_ended_before(time, limit))
+    }
+
+    async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError> {
+        reading!(self.jobs_ended_last(limit))
+    }
+
+    async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError> {
+        writing!(self.jobs_delete(ids))
+    }
+
+    async fn codes_named(&self) -> Result<HashSet<String>, StoreError> {
+        reading!(self.codes_named())
+    }
+
+    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeNote>, StoreError> {
+        reading!(self.node_notes())
+    }
+
+    async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError> {
+        writing!(self.node_note_set(change))
+    }
+
+    async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError> {
+        reading!(self.directory())
+    }
+
+    async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
+        writing!(self.directory_change(change))
+    }
+
+    async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
+        reading!(self.audit_list(filter))
+    }
+
+    async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError> {
+        reading!(self.submission_find(key))
+    }
+
+    async fn submission_digest(&self, key: &str) -> Result<Option<String>, StoreError> {
+        reading!(self.submission_digest(key))
+    }
+
+    async fn events_list(&self, filter: &EventFilter) -> Result<Vec<EventView>, StoreError> {
+        reading!(self.events_list(filter))
+    }
+
+    async fn space_give_back(&self) -> Result<bool, StoreError> {
+        reading!(self.space_give_back())
+    }
+
+    async fn integrity_check(&self) -> Result<(), StoreError> {
+        reading!(self.integrity_check())
+    }
+
+    /// Without the reserve: to ask whether there is room takes none away.
+    async fn check(&self) -> Result<(), StoreError> {
+        reading!(self.check())
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}

@@ -192,6 +192,7 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
         problems.push(crate::error_chain(&error));
     }
     let data = &context.app.layout.data;
+    problems.extend(context.app.engine.trouble());
     problems.extend(crate::folder::read_only(data).or_else(|| crate::folder::lack_of_room(data)));
     if problems.is_empty() {
         return (StatusCode::OK, health().await);

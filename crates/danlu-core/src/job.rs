@@ -75,6 +75,12 @@ pub enum Waiting {
         attempt: AttemptNumber,
         not_before: Timestamp,
     },
+    /// The engine did not start an attempt, or put it back into its own queue. That costs no retry.
+    Requeued {
+        attempt: AttemptNumber,
+        reason: String,
+        not_before: Timestamp,
+    },
 }
 
 /// The attempt that is under way.
@@ -154,6 +160,10 @@ pub enum WorkerExit {
     Succeeded,
     /// Ended because its launcher was told to end it.
     Stopped,
+    /// The engine took its node away and wants it to start again: it was preempted or requeued there.
+    Requeued {
+        reason: String,
+    },
     Failed(Failure),
 }
 
@@ -177,6 +187,10 @@ pub enum StopReason {
     Drained {
         node: NodeName,
     },
+    /// The engine does not start it, or has put it back into its own queue.
+    Requeued {
+        reason: String,
+    },
     /// One worker failed: the gang cannot go on without it.
     WorkerFailed {
         worker: WorkerIndex,
@@ -196,10 +210,24 @@ pub struct PastAttempt {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Succeeded,
-    Stopped { who: String },
-    Preempted { for_job: JobId },
-    Drained { node: NodeName },
-    Failed { worker: WorkerIndex, failure: Failure },
+    Stopped {
+        who: String,
+    },
+    Preempted {
+        for_job: JobId,
+    },
+    Drained {
+        node: NodeName,
+    },
+    /// `times`: how many attempts in a row have now ended so before any worker ran.
+    Requeued {
+        reason: String,
+        times: u32,
+    },
+    Failed {
+        worker: WorkerIndex,
+        failure: Failure,
+    },
 }
 
 /// How a job ended.
@@ -262,7 +290,7 @@ impl Job {
         AttemptNumber(last.map_or(1, |number| number.0 + 1))
     }
 
-    /// How many attempts failed; preemptions and drained nodes do not count.
+    /// How many attempts failed; preemptions, drained nodes and what the engine requeued do not count.
     pub fn failures(&self) -> u32 {
         let failed = self.past.iter().filter(|past| matches!(past.verdict, Verdict::Failed { .. }));
         u32::try_from(failed.count()).unwrap_or(u32::MAX)

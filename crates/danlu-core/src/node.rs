@@ -152,17 +152,33 @@ pub fn renewed(nodes: &[Node], inventory: Vec<Node>) -> (Vec<Node>, Vec<NodeName
     let mut renewed = Vec::with_capacity(nodes.len());
     let mut changed = Vec::new();
     for node in nodes {
-        let (cordoned, foreign) = found
-            .remove(&node.name)
-            .map_or_else(|| (missing(), node.foreign.clone()), |found| (found.cordoned, found.foreign));
-        if cordoned != node.cordoned || foreign != node.foreign {
+        let new = match found.remove(&node.name) {
+            Some(found) => following(node, found),
+            None => Node { cordoned: missing(), ..node.clone() },
+        };
+        if new != *node {
             changed.push(node.name.clone());
         }
-        renewed.push(Node { cordoned, foreign, ..node.clone() });
+        renewed.push(new);
     }
     changed.extend(found.keys().cloned());
     renewed.extend(found.into_values());
     (renewed, changed)
+}
+
+/// The node as the inventory has it now. Inventories know nothing of the health that devices were read to have.
+fn following(node: &Node, found: Node) -> Node {
+    let health = |device: &Device| {
+        let same =
+            |old: &&Device| (old.index, old.kind, &old.model) == (device.index, device.kind, &device.model);
+        node.devices.iter().find(same).map(|old| old.health)
+    };
+    let devices = found.devices.iter().map(|device| {
+        let read = health(device).filter(|_| device.health == Health::Ok);
+        Device { health: read.unwrap_or(device.health), ..device.clone() }
+    });
+    let devices = devices.collect();
+    Node { devices, ..found }
 }
 
 /// The nodes with their devices as healthy as they were just read to be. A device that is not among the readings of its
@@ -322,6 +338,36 @@ mod tests {
         ");
         let changed: Vec<&str> = changed.iter().map(|name| name.0.as_str()).collect();
         assert_eq!(changed, ["a", "b", "c", "e"]);
+    }
+
+    #[test]
+    fn what_a_node_has_is_followed_and_the_health_of_its_devices_is_kept() {
+        let device = |index, health| Device {
+            index,
+            kind: DeviceKind::Nvidia,
+            model: "A100".to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health,
+            wiring: Wiring::default(),
+        };
+        let node = |devices: Vec<Device>, rack: &str, cpus| Node {
+            name: NodeName("a".to_owned()),
+            architecture: String::new(),
+            capacity: NodeCapacity { cpus: Cpus::whole(cpus), memory: Bytes(0) },
+            devices,
+            labels: [("rack".to_owned(), rack.to_owned())].into(),
+            cordoned: None,
+            address: String::new(),
+            topology: Topology::default(),
+            simulated: false,
+            foreign: Vec::new(),
+        };
+        let before = [node(vec![device(0, Health::Failed), device(1, Health::Ok)], "r1", 8)];
+        let after = node(vec![device(0, Health::Ok)], "r9", 4);
+        let (nodes, changed) = renewed(&before, vec![after]);
+        assert_eq!(nodes, [node(vec![device(0, Health::Failed)], "r9", 4)]);
+        assert_eq!(changed.len(), 1);
     }
 
     #[test]

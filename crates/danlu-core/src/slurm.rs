@@ -24,10 +24,11 @@ pub use foreign::{HeldPart, HoldingJob, lay_over, parse_holders};
 pub use grant::{Granted, HeldGres, Place, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
-pub use judge::{Answer, Evidence, Judgement, judge, waiting_sentence};
+pub use judge::{Answer, Evidence, Judgement, QueueWait, judge, queue_wait, waiting_sentence};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
 pub use order::{
-    Delegated, GresNeed, Order, OrderedWorker, batch_script, order_name, order_of_name, parts, submission,
+    Delegated, GresNeed, Order, OrderedWorker, batch_script, order_comment, order_name, order_of_name, parts,
+    submission,
 };
 pub use queue::{
     ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,

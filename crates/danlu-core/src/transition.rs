@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use crate::job::{
     Attempt, Grant, Job, Life, Outcome, Stop, StopReason, Waiting, Whereabouts, Worker, WorkerExit,
+    WorkerState,
 };
 pub use crate::record::{Record, RecordKind};
 use workers::{on_saved, on_worker_ended, on_worker_moved, on_worker_running};
@@ -43,6 +44,11 @@ pub enum Event {
     Drain {
         node: NodeName,
         by: String,
+    },
+    /// The engine does not start this attempt: its devices are given back, and it is planned again.
+    Requeue {
+        attempt: AttemptNumber,
+        reason: String,
     },
     /// The scheduler gives it devices: one grant for each worker.
     Place {
@@ -118,6 +124,7 @@ pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
         Event::Stop { by, grace } => on_stop(job, by, grace, at),
         Event::Preempt { for_job } => on_preempt(job, for_job, at),
         Event::Drain { node, by } => on_drain(job, node, &by, at),
+        Event::Requeue { attempt, reason } => on_requeue(job, attempt, reason, at),
         Event::Place { grants } => on_place(job, grants, at),
         Event::WorkerMoved { attempt, worker, to, settled } => {
             on_worker_moved(job, attempt, worker, to, settled)
@@ -227,6 +234,19 @@ fn on_drain(job: &Job, node: NodeName, by: &str, at: Timestamp) -> Step {
             next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
         }
         Life::Active(_) | Life::Held { .. } | Life::Queued { .. } | Life::Ended { .. } => Step::Ignore,
+    }
+}
+
+/// Only what has not begun: a worker that runs has what the engine was asked for.
+fn on_requeue(job: &Job, number: AttemptNumber, reason: String, at: Timestamp) -> Step {
+    let begun = |worker: &Worker| worker.state != WorkerState::Placed;
+    match live_attempt(job, number) {
+        Some(attempt) if attempt.stop.is_none() && !attempt.workers.iter().any(begun) => {
+            let records = vec![record(RecordKind::AttemptPreempted, Some(number), DANLU, reason.clone())];
+            let stop = Some(Stop { since: at, why: StopReason::Requeued { reason }, grace: Span::default() });
+            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+        }
+        _ => Step::Ignore,
     }
 }
 

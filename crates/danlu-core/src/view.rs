@@ -89,6 +89,7 @@ pub fn exit_sentence(exit: &WorkerExit) -> String {
     match exit {
         WorkerExit::Succeeded => "succeeded".to_owned(),
         WorkerExit::Stopped => "stopped as asked".to_owned(),
+        WorkerExit::Requeued { reason } => format!("is to start again: {reason}"),
         WorkerExit::Failed(failure) => format!("failed: {}", failure_sentence(failure)),
     }
 }
@@ -99,6 +100,7 @@ pub fn verdict_sentence(verdict: &Verdict) -> String {
         Verdict::Stopped { who } => format!("was stopped by {who}"),
         Verdict::Preempted { for_job } => format!("was preempted for job {for_job}"),
         Verdict::Drained { node } => format!("had to leave {node}, which was being drained"),
+        Verdict::Requeued { reason, .. } => format!("was requeued: {reason}"),
         Verdict::Failed { worker, failure } => format!("failed: {}", culprit(*worker, failure)),
     }
 }
@@ -138,7 +140,7 @@ fn failure_sentence(failure: &Failure) -> String {
             None => "its `setup` failed".to_owned(),
         },
         FailureCause::GangTimeout => "its gang did not assemble in time".to_owned(),
-        FailureCause::LauncherLost => "its launcher died, and its ranks were ended".to_owned(),
+        FailureCause::LauncherLost => "its launcher was lost".to_owned(),
         FailureCause::NodeLost => "its node went away".to_owned(),
     };
     if failure.detail.is_empty() { sentence } else { format!("{sentence} ({})", failure.detail) }
@@ -161,7 +163,17 @@ fn waiting_reason(why: &Waiting) -> Reason {
             word("back_off", format!("attempt {attempt} failed; the next is made at {not_before:.0}"))
                 .with("until", not_before)
         }
+        Waiting::Requeued { reason, not_before, .. } => {
+            word("requeued", requeued_sentence(reason, *not_before))
+                .with("until", not_before)
+                .with("detail", reason)
+        }
     }
+}
+
+/// For a job that the engine has given back, and that is not planned again before a time.
+pub fn requeued_sentence(reason: &str, not_before: Timestamp) -> String {
+    format!("requeued at no cost of `retry`: {reason}; it is tried again from {not_before:.0} on")
 }
 
 fn activity_reason(attempt: &Attempt) -> Reason {
@@ -182,6 +194,9 @@ fn activity_reason(attempt: &Attempt) -> Reason {
                 format!("is leaving {node}, which is being drained, with {} of grace", stop.grace),
             )
             .with("node", node),
+            StopReason::Requeued { reason } => {
+                word("requeued", format!("is being requeued: {reason}")).with("detail", reason)
+            }
             StopReason::WorkerFailed { worker } => {
                 word("worker_failed", format!("worker {worker} failed; ending the others"))
                     .with("worker", worker)
@@ -207,6 +222,7 @@ fn verdict_reason(verdict: &Verdict) -> Reason {
         Verdict::Stopped { who } => word("stopped", sentence).with("who", who),
         Verdict::Preempted { for_job } => word("preempted", sentence).with("job", for_job),
         Verdict::Drained { node } => word("drained", sentence).with("node", node),
+        Verdict::Requeued { reason, .. } => word("requeued", sentence).with("detail", reason),
         Verdict::Failed { worker, failure } => failed(*worker, failure, sentence),
     }
 }
@@ -236,6 +252,7 @@ fn worker_view(worker: &Worker, index: u32) -> WorkerView {
             let reason = match exit {
                 WorkerExit::Succeeded => word("succeeded", sentence),
                 WorkerExit::Stopped => word("stopped", sentence),
+                WorkerExit::Requeued { .. } => word("requeued", sentence),
                 WorkerExit::Failed(failure) => failed(WorkerIndex(index), failure, sentence),
             };
             (WorkerPhase::Ended, Some(*at), Some(reason))

@@ -17,6 +17,7 @@ use danlu_core::job::{Grant, Whereabouts, WorkerExit};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::Report;
+use danlu_core::slurm::QueueWait;
 use danlu_types::{FieldError, JobSpec, Node, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -41,6 +42,11 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// are ([`Observation::place`]), and keeps away from nodes that their launch files call unsuitable.
     fn places(&self, _planned: &[&Grant]) -> bool {
         false
+    }
+
+    /// What keeps the engine from working at all just now, for people.
+    fn trouble(&self) -> Option<String> {
+        None
     }
 
     /// How the devices are doing, for the nodes of which that can be told. Cheap to ask often: an answer may be a few
@@ -93,11 +99,13 @@ pub struct Observation {
     pub remark: Option<String>,
     /// Where it is, once that is known, with engines that place workers themselves.
     pub place: Option<Whereabouts>,
+    /// That it waits in a queue of the engine's own, and for what.
+    pub wait: Option<QueueWait>,
 }
 
 impl Observation {
     pub fn new(worker: WorkerId, seen: Seen) -> Self {
-        Observation { worker, seen, remark: None, place: None }
+        Observation { worker, seen, remark: None, place: None, wait: None }
     }
 
     /// Of a worker at which one cannot look: it alone is not seen, and the others are.
@@ -145,15 +153,20 @@ pub enum EngineError {
     },
     /// One of the cluster's own programs failed or refused.
     #[error("could not {doing}: `{program}` said: {said}")]
-    Cluster {
-        doing: &'static str,
-        program: &'static str,
-        said: String,
-        /// It would say the same again.
-        refused: bool,
-    },
+    Cluster { doing: &'static str, program: &'static str, said: String, answer: ClusterAnswer },
     #[error("worker {worker} has no launcher to talk to: {why}")]
     NotReachable { worker: WorkerId, why: &'static str },
+}
+
+/// What a cluster's program that failed means for the same question, asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClusterAnswer {
+    /// The cluster could not be asked: it is asked again, and nothing else changes.
+    Away,
+    /// It refuses now. It may agree later, or to the same job on other nodes.
+    NotNow,
+    /// It would refuse this job always.
+    Never,
 }
 
 impl EngineError {
@@ -165,6 +178,14 @@ impl EngineError {
                 matches!(source.kind(), StorageFull | QuotaExceeded)
             }
             EngineError::Cluster { .. } | EngineError::NotReachable { .. } => false,
+        }
+    }
+
+    /// Why the cluster does not take a job now, where it might later or elsewhere.
+    pub fn not_now(&self) -> Option<String> {
+        match self {
+            EngineError::Cluster { answer: ClusterAnswer::NotNow, .. } => Some(self.to_string()),
+            _ => None,
         }
     }
 
@@ -191,7 +212,7 @@ impl EngineError {
                             | ErrorKind::QuotaExceeded
                     )
             }
-            EngineError::Cluster { refused, .. } => !refused,
+            EngineError::Cluster { answer, .. } => *answer == ClusterAnswer::Away,
             EngineError::NotReachable { .. } => false,
         }
     }

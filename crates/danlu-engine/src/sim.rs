@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 use crate::conformance::Place;
 use crate::hints::Hints;
-use crate::{Connection, Engine, EngineError, Observation, Which};
+use crate::{ClusterAnswer, Connection, Engine, EngineError, Observation, Which};
 
 use state::State;
 pub use state::{Call, Start};
@@ -47,6 +47,8 @@ pub enum Fault {
     Refused,
     /// It was done, and the answer got lost.
     Unanswered,
+    /// Nothing was done, and the cluster says that it takes the job later or elsewhere.
+    NotNow,
 }
 
 impl SimCluster {
@@ -120,6 +122,21 @@ impl SimCluster {
         self.change(|state| state.away.remove(node));
     }
 
+    /// A node is given to somebody else: what was to start there waits. Or it is given back.
+    pub fn give_away(&self, node: &NodeName, is_given: bool) {
+        self.change(|state| state.give_away(node, is_given));
+    }
+
+    /// Nothing that was launched begins, as where a limit is reached; or it does again.
+    pub fn hold(&self, is_held: bool) {
+        self.change(|state| state.held = is_held);
+    }
+
+    /// The cluster takes the nodes of a worker's gang and wants it to start again.
+    pub fn requeue(&self, worker: WorkerId) {
+        self.change(|state| state.requeue(worker));
+    }
+
     pub fn lose_launcher(&self, worker: WorkerId) {
         self.change(|state| state.lose_launcher(worker));
     }
@@ -174,7 +191,7 @@ impl SimCluster {
         act: impl FnOnce(&mut State) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let fault = self.lock().faults.get_mut(&call).and_then(std::collections::VecDeque::pop_front);
-        if fault != Some(Fault::Refused) {
+        if !matches!(fault, Some(Fault::Refused | Fault::NotNow)) {
             let answer = self.change(act)?;
             if fault.is_none() {
                 return Ok(answer);
@@ -182,6 +199,10 @@ impl SimCluster {
         }
         let source = std::io::Error::new(std::io::ErrorKind::ResourceBusy, "as planned");
         let doing = call.doing();
+        if let (Some(Fault::NotNow), Call::Launch) = (fault, call) {
+            let (said, answer) = ("not now, as planned".to_owned(), ClusterAnswer::NotNow);
+            return Err(EngineError::Cluster { doing, program: "launch", said, answer });
+        }
         Err(match worker {
             Some(worker) => EngineError::Worker { doing, worker, source },
             None => EngineError::Host { doing, source },
@@ -216,7 +237,8 @@ impl Engine for SimEngine {
             let look = |worker| {
                 let remark = state.remark(worker);
                 let place = state.whereabouts(worker).filter(|_| state.places);
-                Observation { remark, place, ..Observation::new(worker, state.seen(worker)) }
+                let wait = state.wait(worker);
+                Observation { remark, place, wait, ..Observation::new(worker, state.seen(worker)) }
             };
             Ok(these.into_iter().map(look).collect())
         })

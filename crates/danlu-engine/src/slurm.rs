@@ -26,6 +26,7 @@ mod folders;
 mod holders;
 mod known;
 mod look;
+mod outage;
 mod poll;
 mod remote;
 mod session;
@@ -48,7 +49,7 @@ use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
-use crate::{Connection, Engine, EngineError, Observation, Which, files};
+use crate::{ClusterAnswer, Connection, Engine, EngineError, Observation, Which, files};
 pub use remote::{CourierOptions, CourierTokens};
 
 use commands::Programs;
@@ -192,7 +193,7 @@ impl SlurmEngine {
             doing: "find a node",
             program: "scontrol",
             said: format!("nothing of `{node}`"),
-            refused: false,
+            answer: ClusterAnswer::Away,
         })
     }
 }
@@ -225,6 +226,10 @@ impl Engine for SlurmEngine {
 
     fn inventory_changes(&self) -> bool {
         true
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.programs.trouble()
     }
 
     fn fit(&self, spec: JobSpec) -> Result<JobSpec, FieldError> {

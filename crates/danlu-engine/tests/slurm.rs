@@ -166,7 +166,7 @@ async fn a_gang_that_loses_a_launcher_ends_and_says_so() {
         site.until_running(&*engine, draft.worker(index)).await;
     }
     kill(status(&site, draft.worker(1)).launcher.pid);
-    for (index, expected) in [(0, "lost the launcher of another worker"), (1, "failed before its launcher")] {
+    for (index, expected) in [(0, "lost the launcher of another worker"), (1, "it was killed by SIGKILL")] {
         let exit = site.until_ended(&*engine, draft.worker(index)).await;
         let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
         assert_eq!(failure.cause, FailureCause::LauncherLost);

@@ -94,7 +94,7 @@ pub fn run(request: &Request, run: &Path) -> Result<Ending, HereError> {
 fn ending(exit: &WorkerExit) -> Ending {
     let code = match exit {
         WorkerExit::Succeeded => 0,
-        WorkerExit::Stopped => INTERRUPTED,
+        WorkerExit::Stopped | WorkerExit::Requeued { .. } => INTERRUPTED,
         WorkerExit::Failed(failure) => failure.exit.map_or(NOTHING_RAN, Exit::shell_code),
     };
     let failure = matches!(exit, WorkerExit::Failed(_)).then(|| exit_sentence(exit));

@@ -20,6 +20,7 @@ mod course;
 mod error;
 mod folders;
 mod gang;
+mod guard;
 pub mod here;
 mod interface;
 mod journal;

@@ -58,7 +58,7 @@ enum AllocationError {
 /// Runs the worker that this process of an allocation is to be, to its end. Called before any thread was started.
 pub fn run_in_allocation(folder: &Path) -> ExitCode {
     match take_place(folder) {
-        Ok(run) => crate::run(&run),
+        Ok(run) => crate::guard::guard(&run, || crate::run(&run)),
         Err(error) => {
             // Standard error is the allocation's log.
             let _ = writeln!(io::stderr(), "could not start a worker: {}", chain(&error));

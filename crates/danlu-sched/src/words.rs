@@ -123,7 +123,10 @@ pub(crate) fn wait_sentence(reason: &WaitReason, spec: &JobSpec) -> String {
             )
         }
         WaitReason::Preempting { victims } => format!("{} must make room for it", jobs(victims)),
-        WaitReason::BackOff { not_before } => {
+        WaitReason::BackOff { not_before, given_back: Some(reason) } => {
+            danlu_core::view::requeued_sentence(reason, *not_before)
+        }
+        WaitReason::BackOff { not_before, given_back: None } => {
             format!("the last attempt failed; the next is made at {not_before:.0}")
         }
         WaitReason::NoSuchDevices => {

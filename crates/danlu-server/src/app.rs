@@ -96,10 +96,17 @@ impl App {
         JobView { progress, ..view }
     }
 
-    /// What the engine says that a job that is being started waits for.
+    /// What the engine says of a job: what one that is being started waits for, that one that runs is suspended, that the
+    /// engine itself does not answer.
     fn remark_on(&self, job: &Job) -> Option<String> {
-        let attempt = job.active().filter(|attempt| attempt.state() == JobState::Starting)?;
-        self.reports.remark_on(job.id, attempt.number)
+        let live = |state| matches!(state, JobState::Starting | JobState::Running);
+        let attempt = job.active().filter(|attempt| live(attempt.state()))?;
+        let remark = self.reports.remark_on(job.id, attempt.number);
+        let starting = || attempt.state() == JobState::Starting;
+        let outage =
+            || self.engine.trouble().filter(|_| starting()).map(|trouble| format!("waits: {trouble}"));
+        let launch = || self.reports.launch_trouble_of(job.id, attempt.number).filter(|_| starting());
+        remark.or_else(outage).or_else(launch)
     }
 
     pub(crate) async fn submit(
@@ -170,6 +177,11 @@ impl App {
         let (spec, approval) =
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
+        // Of nodes that nobody has seen yet, nothing can be said.
+        if let Some(trouble) = self.engine.trouble().filter(|_| self.book.nodes().is_empty()) {
+            return Err(Problem::new(ProblemCode::Unavailable, trouble)
+                .with_hint("nothing is known of its nodes yet; submit again once it answers"));
+        }
         if let Err(impossible) = self.planner.check(&spec) {
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
@@ -274,6 +286,11 @@ impl App {
     pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
         let job = self.job_for(asker, id, Action::SeeJob).await?;
         let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
+        let queued = job.state() == JobState::Queued;
+        if let Some(trouble) = self.engine.trouble().filter(|_| queued) {
+            let text = explanation.text.trim_end_matches('.');
+            explanation.text = format!("{trouble}. {text}.");
+        }
         if let Some(remark) = self.remark_on(&job) {
             explanation.reason.text.clone_from(&remark);
             let before = explanation.text.trim_end_matches('.');

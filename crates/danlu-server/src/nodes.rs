@@ -19,6 +19,8 @@ use jiff::Timestamp;
 use crate::app::{App, store_problem};
 
 const LONGEST_REASON: usize = 500;
+/// Why nothing starts on nodes of an engine that cannot be asked.
+const NO_ANSWER: &str = "the cluster's controller does not answer";
 /// A list of devices is worth more soon than complete.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -72,6 +74,17 @@ impl NodeNotes {
         let (renewed, changed) = renewed(&offered, inventory);
         *offered = renewed;
         changed
+    }
+
+    /// Closes all nodes of an engine that does not answer, until its next inventory. Says whether any was open.
+    fn close_all(&self) -> bool {
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut was_open = false;
+        for node in offered.iter_mut().filter(|node| node.cordoned.is_none()) {
+            node.cordoned = Some(NO_ANSWER.to_owned());
+            was_open = true;
+        }
+        was_open
     }
 
     /// The nodes that the engine itself starts nothing on.
@@ -205,23 +218,38 @@ impl App {
     }
 
     /// Starts nothing new on nodes that the engine has closed since, and does again on those that it has opened.
-    pub(crate) async fn take_inventory(&self) {
+    /// False where the engine did not say.
+    pub(crate) async fn take_inventory(&self) -> bool {
         let inventory = match self.engine.inventory().await {
             Ok(inventory) => inventory,
             Err(error) => {
                 tracing::warn!("{}", crate::error_chain(&error));
-                return;
+                let _changing = self.nodes.changing.lock().await;
+                if let Some(trouble) = self.engine.trouble().filter(|_| self.nodes.close_all()) {
+                    self.book.write().set_nodes(self.nodes.noted());
+                    tracing::warn!("nothing new starts: {trouble}");
+                }
+                return false;
             }
         };
         // As for readings.
         let _changing = self.nodes.changing.lock().await;
-        let inventory = beside_ours(inventory, self.book.read().active().map(Arc::as_ref));
+        let displaced = self.displaced(&inventory);
+        let inventory = {
+            let pages = self.book.read();
+            // What others have taken is theirs, whatever was planned there.
+            let holding = pages.active().filter(|job| !displaced.contains(&job.id));
+            beside_ours(inventory, holding.map(Arc::as_ref))
+        };
         for name in self.nodes.renew(inventory) {
             self.book.write().set_nodes(self.nodes.noted());
             tracing::info!("the engine says something new of {name}");
             self.wake.node_changed(&name);
         }
         self.leave_closed_nodes().await;
+        self.reports.note_inventory();
+        self.take_back(&displaced).await;
+        true
     }
 
     /// Takes back what waits in the engine's own queue for a node that it has closed. What runs there, runs on.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
@@ -121,6 +122,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
+    } else {
+        loops.spawn(ignore_hangups(stop.clone()));
     }
     if let Err(error) = folder.announce(&address, fingerprint) {
         if app.health.objection().is_none() {
@@ -223,7 +226,7 @@ pub(crate) async fn open(
     };
     let store = database::open(&url, &folder.health).await?;
     take_lead(options, folder, &*store).await?;
-    let nodes = engine.inventory().await.context("could not take inventory")?;
+    let nodes = first_inventory(&*engine).await?;
 
     let jobs = store.jobs_live().await?;
     let nodes = NodeNotes::new(beside_ours(nodes, jobs.iter()), store.node_notes().await?);
@@ -295,6 +298,22 @@ pub(crate) async fn open(
     })
 }
 
+/// The nodes to begin with. Where a cluster does not answer, jobs that run there are to be seen nevertheless: its nodes come
+/// with the first inventory that it gives.
+async fn first_inventory(engine: &dyn Engine) -> anyhow::Result<Vec<danlu_types::Node>> {
+    const PATIENCE: Duration = Duration::from_secs(8);
+    let told = match tokio::time::timeout(PATIENCE, engine.inventory()).await {
+        Ok(Ok(nodes)) => return Ok(nodes),
+        Ok(Err(error)) if !engine.inventory_changes() => {
+            return Err(error).context("could not take inventory");
+        }
+        Ok(Err(error)) => crate::error_chain(&error),
+        Err(_) => format!("the engine has not answered for {PATIENCE:?}"),
+    };
+    tracing::error!("serving without nodes until the engine names them: {told}");
+    Ok(Vec::new())
+}
+
 fn open_engine(
     options: &ServeOptions,
     folder: &DataFolder,
@@ -356,6 +375,17 @@ fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
     }
     if count > 0 {
         tracing::info!("took over {count} jobs that have not ended");
+    }
+}
+
+/// Where there is no file to read again, SIGHUP asks for nothing, and must not end the server.
+async fn ignore_hangups(stop: CancellationToken) {
+    let Ok(mut hang_up) = signal(SignalKind::hangup()) else { return };
+    loop {
+        tokio::select! {
+            _ = hang_up.recv() => tracing::info!("there is no file of workspaces to read again"),
+            () = stop.cancelled() => return,
+        }
     }
 }
 

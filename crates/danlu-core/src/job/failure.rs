@@ -33,7 +33,7 @@ pub enum FailureCause {
     SetupFailed,
     /// Other workers of the gang did not appear in time.
     GangTimeout,
-    /// The launcher died; its ranks were ended.
+    /// The launcher died, or nothing is known of it any more. What became of its ranks is in the detail.
     LauncherLost,
     /// The node went away.
     NodeLost,

@@ -16,6 +16,8 @@ pub struct Evidence<'a> {
     pub told_to_stop: bool,
     /// The launcher has said that it was stopped, and not by us.
     pub stopped_by_slurm: bool,
+    /// Slurm has put its job back into its queue, or has forgotten it while the launcher lives.
+    pub requeued: bool,
     /// The number of its job, once there is one.
     pub submitted: Option<u64>,
     pub slurm: Answer<'a>,
@@ -40,13 +42,16 @@ pub enum Judgement {
     AsBefore,
     /// It waits in Slurm's queue.
     Waiting,
+    /// It runs by Slurm's book, and Slurm has stopped its processes for a while.
+    Suspended,
     /// The launchers have ended in good order: the last word must be on its way.
     Awaited,
     Ended(WorkerExit),
 }
 
 pub fn judge(evidence: Evidence<'_>) -> Judgement {
-    let Evidence { running, told_to_stop, stopped_by_slurm, submitted, slurm, node, away } = evidence;
+    let Evidence { running, told_to_stop, stopped_by_slurm, requeued, submitted, slurm, node, away } =
+        evidence;
     let is_away = away.iter().any(|name| name == node);
     let Some(id) = submitted else {
         // What was never submitted is not submitted any more once an order lies there.
@@ -58,21 +63,33 @@ pub fn judge(evidence: Evidence<'_>) -> Judgement {
         }
         Judgement::Ended(WorkerExit::Failed(Failure { cause, rank: None, exit: None, detail }))
     };
+    let again = |what: &str| {
+        if told_to_stop {
+            return Judgement::Ended(WorkerExit::Stopped);
+        }
+        Judgement::Ended(WorkerExit::Requeued { reason: format!("Slurm's job {id} {what}") })
+    };
     match slurm {
         Answer::None => Judgement::AsBefore,
+        // A controller that was killed forgets jobs that run, and ends them when their nodes tell of them: till then the launcher
+        // lives, and may even finish.
+        Answer::Denied if running && !told_to_stop => Judgement::Awaited,
         Answer::Denied => ended(
             FailureCause::LauncherLost,
             format!("Slurm no longer knows its job {id}, and its launcher has not said how it ended"),
         ),
         Answer::Listed(job) => match &job.state {
+            JobState::Waiting if requeued => again("was requeued, and not by Danlu"),
             JobState::Waiting if !running => Judgement::Waiting,
             JobState::Waiting | JobState::Alive => Judgement::AsBefore,
+            JobState::Suspended => Judgement::Suspended,
             JobState::Completed => Judgement::Awaited,
             // Slurm ends the whole job. Another of its workers was on the lost node and is to be blamed, not this one, whose
             // node would be avoided for it: it ends when the gang is told to.
             JobState::Over(Ending::NodeFailed) if !away.is_empty() && !is_away && !told_to_stop => {
                 Judgement::AsBefore
             }
+            JobState::Over(Ending::Preempted) => again("was preempted by Slurm"),
             JobState::Over(ending) => {
                 let (cause, what) = match ending {
                     // `srun` ends all of them when one ends badly.
@@ -87,13 +104,28 @@ pub fn judge(evidence: Evidence<'_>) -> Judgement {
                         (cause, what.to_owned())
                     }
                 };
-                let reason = match job.reason.as_str() {
-                    "" | "None" => String::new(),
-                    reason => format!(" ({reason})"),
+                let reason = match (job.exit_code.and_then(script_error), job.reason.as_str()) {
+                    (Some(error), _) => format!(": {error}"),
+                    (None, "" | "None") => String::new(),
+                    (None, reason) => format!(" ({reason})"),
                 };
                 ended(cause, format!("Slurm's job {id} {what}{reason}"))
             }
         },
+    }
+}
+
+/// What the codes mean with which scripts of ours end that could not start a launcher.
+fn script_error(code: i32) -> Option<&'static str> {
+    match code {
+        70 => Some(
+            "its node has not the folder that it works in, or may not write there (`work` of the settings, or the data folder)",
+        ),
+        71 => Some(
+            "its node could not claim the order: the data folder cannot be written there, or the server is not reached from there",
+        ),
+        72 => Some("its node could not fetch the program from the server (`server` of the settings)"),
+        _ => None,
     }
 }
 
@@ -103,8 +135,29 @@ fn meaning(ending: Ending) -> (FailureCause, &'static str) {
         Ending::Failed => (FailureCause::LauncherLost, "failed before its launcher had said how it ended"),
         Ending::TimedOut => (FailureCause::TimeLimit, "ran longer than Slurm lets it"),
         Ending::NodeFailed => (FailureCause::NodeLost, "lost a node, which is back"),
+        // Answered before: it starts again at no cost.
         Ending::Preempted => (FailureCause::NodeLost, "was preempted by Slurm"),
         Ending::OutOfMemory => (FailureCause::OutOfMemory, "used more memory than Slurm lets it"),
+    }
+}
+
+/// What a job waits for in a queue of the engine's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueWait {
+    /// For the nodes that it was planned on: others have them, or they are away.
+    Nodes,
+    /// For what no other node would change: a limit, a hold, a partition that is closed.
+    Other,
+}
+
+/// The same from Slurm's word for it; `None` before Slurm has looked at the job.
+pub fn queue_wait(reason: &str) -> Option<QueueWait> {
+    match reason.split(',').next().unwrap_or_default().trim() {
+        "" | "None" => None,
+        "Resources" | "Priority" | "ReqNodeNotAvail" | "Nodes_required_for_job_are_DOWN" | "NodeDown" => {
+            Some(QueueWait::Nodes)
+        }
+        _ => Some(QueueWait::Other),
     }
 }
 
@@ -142,6 +195,7 @@ mod tests {
             state: JobState::parse(state),
             name: String::new(),
             reason: reason.to_owned(),
+            exit_code: None,
         };
         let slurm = Answer::Listed(&job);
         let evidence = Evidence { running, told_to_stop, slurm, ..EVIDENCE };
@@ -152,6 +206,7 @@ mod tests {
         running: true,
         told_to_stop: false,
         stopped_by_slurm: false,
+        requeued: false,
         submitted: Some(17),
         slurm: Answer::None,
         node: "n1",
@@ -187,11 +242,11 @@ mod tests {
                 other => format!("{state}: {other:?}"),
             })
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r"
+        insta::assert_snapshot!(shown.join("\n"), @r#"
         PENDING: AsBefore
         CONFIGURING: AsBefore
         RUNNING: AsBefore
-        SUSPENDED: AsBefore
+        SUSPENDED: Suspended
         COMPLETING: AsBefore
         COMPLETED: Awaited
         FAILED: LauncherLost: Slurm's job 17 failed before its launcher had said how it ended (NodeDown)
@@ -200,18 +255,68 @@ mod tests {
         DEADLINE: TimeLimit: Slurm's job 17 ran longer than Slurm lets it (NodeDown)
         NODE_FAIL: NodeLost: Slurm's job 17 lost a node, which is back (NodeDown)
         BOOT_FAIL: NodeLost: Slurm's job 17 lost a node, which is back (NodeDown)
-        PREEMPTED: NodeLost: Slurm's job 17 was preempted by Slurm (NodeDown)
+        PREEMPTED: Ended(Requeued { reason: "Slurm's job 17 was preempted by Slurm" })
         OUT_OF_MEMORY: OutOfMemory: Slurm's job 17 used more memory than Slurm lets it (NodeDown)
         REVOKED: LauncherLost: Slurm's job 17 was cancelled, and not by Danlu (NodeDown)
         NEWFANGLED: AsBefore
-        ");
+        "#);
+    }
+
+    #[test]
+    fn codes_of_our_own_scripts_are_explained() {
+        let job = |exit_code| QueuedJob {
+            id: 17,
+            state: JobState::Over(Ending::Failed),
+            name: String::new(),
+            reason: "NonZeroExitCode".to_owned(),
+            exit_code,
+        };
+        let detail = |code| match judge(Evidence { slurm: Answer::Listed(&job(code)), ..EVIDENCE }) {
+            Judgement::Ended(WorkerExit::Failed(failure)) => failure.detail,
+            other => panic!("{other:?}"),
+        };
+        assert!(detail(Some(70)).contains("may not write there"));
+        assert!(
+            detail(Some(1)).ends_with("(NonZeroExitCode)") && detail(None).ends_with("(NonZeroExitCode)")
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_back_in_the_queue_starts_again() {
+        let job = QueuedJob {
+            id: 17,
+            state: JobState::Waiting,
+            name: String::new(),
+            reason: "BeginTime".to_owned(),
+            exit_code: None,
+        };
+        let evidence = Evidence { requeued: true, slurm: Answer::Listed(&job), ..EVIDENCE };
+        let reason = "Slurm's job 17 was requeued, and not by Danlu".to_owned();
+        assert_eq!(judge(evidence), Judgement::Ended(WorkerExit::Requeued { reason }));
+        let told = Evidence { told_to_stop: true, ..evidence };
+        assert_eq!(judge(told), Judgement::Ended(WorkerExit::Stopped));
+        let stale = Evidence { requeued: false, ..evidence };
+        assert_eq!(judge(stale), Judgement::AsBefore, "the answer may be older than its start");
+    }
+
+    #[test]
+    fn what_other_nodes_would_change_is_told_from_what_they_would_not() {
+        for reason in ["Resources", "Priority", "ReqNodeNotAvail, UnavailableNodes:n[1-2]"] {
+            assert_eq!(queue_wait(reason), Some(QueueWait::Nodes), "{reason}");
+        }
+        for reason in ["QOSMaxGRESPerUser", "JobHeldUser", "PartitionDown", "Licenses", "Newfangled"] {
+            assert_eq!(queue_wait(reason), Some(QueueWait::Other), "{reason}");
+        }
+        assert_eq!([queue_wait("None"), queue_wait("")], [None, None]);
     }
 
     #[test]
     fn silence_is_no_proof() {
         let evidence = |slurm| Evidence { slurm, ..EVIDENCE };
         assert_eq!(judge(evidence(Answer::None)), Judgement::AsBefore);
-        assert!(matches!(judge(evidence(Answer::Denied)), Judgement::Ended(WorkerExit::Failed(_))));
+        assert_eq!(judge(evidence(Answer::Denied)), Judgement::Awaited, "its launcher may live");
+        let never = Evidence { running: false, ..evidence(Answer::Denied) };
+        assert!(matches!(judge(never), Judgement::Ended(WorkerExit::Failed(_))));
     }
 
     #[test]
@@ -221,6 +326,7 @@ mod tests {
             state: JobState::parse("NODE_FAIL"),
             name: String::new(),
             reason: "NodeDown".to_owned(),
+            exit_code: None,
         };
         let slurm = Answer::Listed(&job);
         let away = ["n2".to_owned()];

@@ -19,6 +19,9 @@ use crate::launch::UnixUser;
 pub struct Order {
     /// The name of the job, which no other job has or will have: by this it is found again.
     pub name: String,
+    /// What people find in Slurm's lists of it.
+    #[serde(default)]
+    pub comment: String,
     #[serde(default)]
     pub workspace: String,
     /// Who submits it, where that is not the server's own user.
@@ -33,6 +36,13 @@ pub struct Order {
     pub memory: Option<Bytes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Span>,
+}
+
+/// Whose job it is and what it is called, for those who look at Slurm's lists: all jobs may be of one user there.
+pub fn order_comment(job: JobId, name: &str, owner: &str, workspace: &str) -> String {
+    const LONGEST: usize = 200;
+    let text = format!("danlu job {job} `{name}` of {owner} in {workspace}");
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LONGEST).collect()
 }
 
 /// What is to be known of nodes that nobody has chosen yet.
@@ -136,7 +146,7 @@ pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec
     let mut arguments = vec![
         "--parsable".to_owned(),
         format!("--job-name={}", order.name),
-        "--comment=danlu".to_owned(),
+        format!("--comment={}", if order.comment.is_empty() { "danlu" } else { &order.comment }),
         // `%` begins a pattern there.
         format!("--output={}", output.display().to_string().replace('%', "%%")),
         "--open-mode=append".to_owned(),
@@ -167,9 +177,10 @@ pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec
     if !gres.is_empty() {
         arguments.push(format!("--gres={}", gres.join(",")));
     }
-    if let Some(limit) = order.max_time {
-        arguments.push(format!("--time={}", minutes(limit)));
-    }
+    // The launcher notices `max_time` by itself; what a site sets is Slurm's to keep.
+    let own = order.max_time.map(minutes);
+    let limit = own.or_else(|| settings.time.map(|time| time.milliseconds.div_ceil(60_000).max(1)));
+    arguments.extend(limit.map(|minutes| format!("--time={minutes}")));
     let workspace = &order.workspace;
     for (option, value) in [
         ("partition", settings.partition.as_ref()),
@@ -247,6 +258,7 @@ pub(super) fn quoted(text: &str) -> String {
 pub(super) fn order_of(workers: Vec<OrderedWorker>) -> Order {
     Order {
         name: "danlu-7.1-ab".to_owned(),
+        comment: order_comment(JobId(7), "it's, mine\n", "ada", "vision"),
         workspace: "default".to_owned(),
         user: None,
         workers,
@@ -327,7 +339,7 @@ mod tests {
         insta::assert_snapshot!(arguments.join("\n"), @r"
         --parsable
         --job-name=danlu-7.1-ab
-        --comment=danlu
+        --comment=danlu job 7 `it's, mine ` of ada in vision
         --output=/data/runs/7/1.slurm.0/slurm.log
         --open-mode=append
         --chdir=/
@@ -343,6 +355,18 @@ mod tests {
         --partition=main
         --reservation=night
         ");
+    }
+
+    #[test]
+    fn jobs_without_a_limit_have_the_sites() {
+        let order = Order { max_time: None, ..order(vec![worker(0, "n1", 1)]) };
+        let time = |time: Option<u64>| {
+            let settings = SlurmSettings { time: time.map(Span::from_seconds), ..SlurmSettings::default() };
+            let arguments = submission(&order, &settings, Path::new("/data"));
+            arguments.into_iter().find(|it| it.starts_with("--time"))
+        };
+        assert_eq!(time(Some(90)).as_deref(), Some("--time=2"));
+        assert_eq!(time(None), None);
     }
 
     #[test]

@@ -13,14 +13,17 @@ pub struct QueuedJob {
     pub name: String,
     /// Slurm's word for why it waits, or why it ended.
     pub reason: String,
+    /// With which code its script ended, where Slurm was asked.
+    pub exit_code: Option<i32>,
 }
 
 /// The states of a job, as far as they differ for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobState {
     Waiting,
-    /// It has nodes; also while it is being set up, suspended or cleaned up after, and whatever future releases call it.
+    /// It has nodes; also while it is being set up or cleaned up after, and whatever future releases call it.
     Alive,
+    Suspended,
     Completed,
     Over(Ending),
 }
@@ -41,6 +44,7 @@ impl JobState {
             "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "RESV_DEL_HOLD" | "SPECIAL_EXIT" => {
                 JobState::Waiting
             }
+            "SUSPENDED" | "STOPPED" => JobState::Suspended,
             "COMPLETED" => JobState::Completed,
             "FAILED" => JobState::Over(Ending::Failed),
             "TIMEOUT" | "DEADLINE" => JobState::Over(Ending::TimedOut),
@@ -70,7 +74,7 @@ fn parse_line(line: &str) -> Option<QueuedJob> {
     }
     let name = columns.next()?.to_owned();
     let reason = columns.next()?.trim().to_owned();
-    Some(QueuedJob { id, state: JobState::parse(state), name, reason })
+    Some(QueuedJob { id, state: JobState::parse(state), name, reason, exit_code: None })
 }
 
 /// The job of `scontrol --oneliner show job NUMBER`.
@@ -83,6 +87,8 @@ pub fn parse_job(text: &str) -> Option<QueuedJob> {
         state: JobState::parse(field("JobState")?),
         name: field("JobName").unwrap_or_default().to_owned(),
         reason: field("Reason").unwrap_or_default().to_owned(),
+        // The code, and the signal after a colon.
+        exit_code: field("ExitCode").and_then(|code| code.split(':').next()?.parse().ok()),
     })
 }
 

@@ -25,6 +25,9 @@ pub struct SlurmSettings {
     pub programs: Option<PathBuf>,
     /// `slurm.conf`, where it is not where Slurm's programs look for it.
     pub configuration: Option<PathBuf>,
+    /// The time limit in Slurm of jobs that have no `max_time`; the partition's default when absent, which Slurm fits into no gap
+    /// where it is long.
+    pub time: Option<Span>,
     /// How often Slurm is asked how jobs are doing; one question for all of them.
     pub poll: Span,
     /// Further options for `sbatch`, such as `--reservation=night`.
@@ -51,6 +54,7 @@ impl Default for SlurmSettings {
             program: None,
             programs: None,
             configuration: None,
+            time: None,
             poll: Span::from_seconds(2),
             options: Vec::new(),
             placement: Placement::Danlu,

@@ -3,7 +3,7 @@
 use danlu_types::{AttemptNumber, WorkerIndex};
 use jiff::Timestamp;
 
-use super::verdict::{back_off, retries, verdict_of};
+use super::verdict::{back_off, requeue_back_off, retries, verdict_of};
 use super::{ADMINISTRATOR, DANLU, Step, live_attempt, next, record};
 use crate::job::{
     Attempt, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Verdict, Waiting, Whereabouts, Worker,
@@ -90,8 +90,9 @@ pub(super) fn on_worker_ended(
         records.push(record(RecordKind::WorkerEnded, Some(number), DANLU, message));
     }
     // Either way the gang cannot go on without this worker: the others must not wait for it until `max_time`.
-    let ends_the_gang = match exit {
+    let ends_the_gang = match &exit {
         WorkerExit::Succeeded => None,
+        WorkerExit::Requeued { reason } => Some(StopReason::Requeued { reason: reason.clone() }),
         WorkerExit::Failed(_) => Some(StopReason::WorkerFailed { worker: index }),
         WorkerExit::Stopped => Some(StopReason::ByUser { who: ADMINISTRATOR.to_owned() }),
     };
@@ -102,7 +103,7 @@ pub(super) fn on_worker_ended(
     if !attempt.has_ended() {
         return next(job, Life::Active(attempt), records);
     }
-    let verdict = verdict_of(&attempt);
+    let verdict = verdict_of(&attempt, job.past.last());
     let message = format!("attempt {number} {}", crate::view::verdict_sentence(&verdict));
     records.push(record(RecordKind::AttemptEnded, Some(number), DANLU, message));
     on_attempt_ended(job, PastAttempt { attempt, ended_at: at, verdict }, records, at)
@@ -121,6 +122,10 @@ fn on_attempt_ended(job: &Job, past: PastAttempt, mut records: Vec<Record>, at: 
         }
         Verdict::Drained { node } => {
             Life::Queued { since: at, why: Waiting::Drained { attempt: number, node } }
+        }
+        Verdict::Requeued { reason, times } => {
+            let not_before = at.checked_add(requeue_back_off(times)).unwrap_or(Timestamp::MAX);
+            Life::Queued { since: at, why: Waiting::Requeued { attempt: number, reason, not_before } }
         }
         Verdict::Failed { worker, failure } => {
             if retries(&job, failure.cause) {

@@ -75,10 +75,12 @@ pub(crate) fn face(job: &Job) -> String {
         Life::Queued { why: Waiting::Preempted { .. }, .. } => Some("preempted"),
         Life::Queued { why: Waiting::Drained { .. }, .. } => Some("drained"),
         Life::Queued { why: Waiting::Retry { .. }, .. } => Some("back-off"),
+        Life::Queued { why: Waiting::Requeued { .. }, .. } => Some("requeued"),
         Life::Active(attempt) => attempt.stop.as_ref().map(|stop| match stop.why {
             StopReason::ByUser { .. } => "by a person",
             StopReason::Preempted { .. } => "preempted",
             StopReason::Drained { .. } => "drained",
+            StopReason::Requeued { .. } => "requeued",
             StopReason::WorkerFailed { .. } => "worker failed",
         }),
         Life::Ended { outcome, .. } => Some(outcome.word().as_str()),

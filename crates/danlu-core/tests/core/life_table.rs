@@ -73,7 +73,7 @@ fn attempt(job: &Job) -> u32 {
     job.active().map(|attempt| attempt.number).or(past).map_or(1, |number| number.0)
 }
 
-const WISHES: [(&str, MakeEvent); 8] = [
+const WISHES: [(&str, MakeEvent); 9] = [
     ("hold", |_| Event::Hold { by: "ada".to_owned() }),
     ("release", |_| Event::Release { by: "ada".to_owned() }),
     ("approve", |_| Event::Approve { by: "otto".to_owned() }),
@@ -81,10 +81,14 @@ const WISHES: [(&str, MakeEvent); 8] = [
     ("stop at once", |_| stop(Some(0))),
     ("preempt", |_| Event::Preempt { for_job: JobId(8) }),
     ("drain its node", |_| Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() }),
+    ("requeue", |job| Event::Requeue {
+        attempt: AttemptNumber(attempt(job)),
+        reason: "Slurm's queue is closed".to_owned(),
+    }),
     ("place", |_| Event::Place { grants: grants(2) }),
 ];
 
-const NEWS: [(&str, MakeEvent); 9] = [
+const NEWS: [(&str, MakeEvent); 10] = [
     ("worker 1 is elsewhere", |job| moved(attempt(job), 1, "c", true)),
     ("worker 1 is planned elsewhere", |job| moved(attempt(job), 1, "c", false)),
     ("its work is saved", |job| Event::Saved { attempt: AttemptNumber(attempt(job)) }),
@@ -92,6 +96,9 @@ const NEWS: [(&str, MakeEvent); 9] = [
     ("worker 1 succeeded", |job| ended(attempt(job), 1, WorkerExit::Succeeded)),
     ("worker 1 failed", |job| ended(attempt(job), 1, failed(FailureCause::Exit))),
     ("worker 1 was lost", |job| ended(attempt(job), 1, failed(FailureCause::NodeLost))),
+    ("worker 1 was requeued", |job| {
+        ended(attempt(job), 1, WorkerExit::Requeued { reason: "Slurm preempted it".to_owned() })
+    }),
     ("worker 1 was stopped", |job| ended(attempt(job), 1, WorkerExit::Stopped)),
     ("news of another attempt", |job| ended(attempt(job) + 1, 1, WorkerExit::Succeeded)),
 ];

@@ -20,6 +20,7 @@ enum Try {
     Stop(Option<u64>),
     Preempt,
     Drain,
+    Requeue { stale: bool },
     Place { workers_too_few: bool },
     Running { worker: u32, stale: bool },
     Moved { worker: u32, stale: bool, settled: bool },
@@ -62,6 +63,7 @@ fn an_exit() -> impl Strategy<Value = WorkerExit> {
     prop_oneof![
         2 => Just(WorkerExit::Succeeded),
         1 => Just(WorkerExit::Stopped),
+        1 => Just(WorkerExit::Requeued { reason: "as planned".to_owned() }),
         3 => prop::sample::select(causes.to_vec()).prop_map(failed),
     ]
 }
@@ -74,6 +76,7 @@ fn a_try() -> impl Strategy<Value = Try> {
         1 => prop::option::of(0..60u64).prop_map(Try::Stop),
         2 => Just(Try::Preempt),
         1 => Just(Try::Drain),
+        2 => stale().prop_map(|stale| Try::Requeue { stale }),
         6 => prop::bool::weighted(0.1).prop_map(|workers_too_few| Try::Place { workers_too_few }),
         6 => (0..4u32, stale()).prop_map(|(worker, stale)| Try::Running { worker, stale }),
         3 => (0..4u32, stale(), prop::bool::ANY)
@@ -115,6 +118,7 @@ fn event_of(job: &Job, attempted: Try) -> Event {
         Try::Stop(grace) => Event::Stop { by: "ada".to_owned(), grace: grace.map(Span::from_seconds) },
         Try::Preempt => Event::Preempt { for_job: JobId(8) },
         Try::Drain => Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() },
+        Try::Requeue { stale } => Event::Requeue { attempt: attempt(stale), reason: "as planned".to_owned() },
         Try::Place { workers_too_few } => {
             Event::Place { grants: grants(job.spec.workers - u32::from(workers_too_few)) }
         }
@@ -227,7 +231,7 @@ proptest! {
     fn the_same_news_twice_is_ignored(life in a_life(), seconds in -10_000..10_000i64) {
         for taken in &life {
             let again = apply(taken.after(), taken.event.clone(), at(seconds));
-            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerMoved { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. }) {
+            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerMoved { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. } | Event::Requeue { .. }) {
                 prop_assert_eq!(again, Step::Ignore);
             }
         }
@@ -297,6 +301,10 @@ proptest! {
             if let Life::Queued { since, why: Waiting::Retry { not_before, .. } } = &taken.after().life {
                 let wait = not_before.duration_since(*since);
                 prop_assert!((1..=300).contains(&wait.as_secs()));
+            }
+            if let Life::Queued { since, why: Waiting::Requeued { not_before, .. } } = &taken.after().life {
+                let wait = not_before.duration_since(*since);
+                prop_assert!((1..=600).contains(&wait.as_secs()));
             }
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply, view};
-use danlu_types::{JobId, JobSpec, Retry, RetryCause};
+use danlu_types::{AttemptNumber, JobId, JobSpec, Retry, RetryCause};
 
 use crate::builders::{at, ended, face, failed, grants, moved, running, stop, submitted};
 
@@ -78,6 +78,7 @@ fn name(event: &Event) -> String {
         Event::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
         Event::Preempt { for_job } => format!("preempt for {for_job}"),
         Event::Drain { node, .. } => format!("drain node {node}"),
+        Event::Requeue { attempt, reason } => format!("attempt {attempt} is requeued: {reason}"),
         Event::Place { grants } => format!("place on {} node(s)", grants.len()),
         Event::WorkerMoved { attempt, worker, to, settled: true } => {
             format!("worker {attempt}.{worker} is on {}", to.node)
@@ -145,6 +146,49 @@ fn a_worker_that_somebody_else_stopped_ends_the_gang() {
             (2, running(1, 1)),
             (5, ended(1, 0, WorkerExit::Stopped)),
             (6, ended(1, 1, WorkerExit::Stopped)),
+        ]
+    );
+}
+
+fn requeue(attempt: u32) -> Event {
+    Event::Requeue { attempt: AttemptNumber(attempt), reason: "Slurm's queue is closed".to_owned() }
+}
+
+#[test]
+fn what_the_engine_does_not_start_is_planned_again_ever_later() {
+    assert_story!(
+        spec(1),
+        [
+            (1, place(1)),
+            (10, requeue(1)),
+            (11, ended(1, 0, WorkerExit::Stopped)),
+            (12, place(1)),
+            (20, requeue(2)),
+            (21, ended(2, 0, WorkerExit::Stopped)),
+            (23, place(1)),
+            (24, running(3, 0)),
+            (25, requeue(3)),
+            (30, ended(3, 0, WorkerExit::Succeeded)),
+        ]
+    );
+}
+
+#[test]
+fn a_job_that_the_cluster_requeues_keeps_its_retries() {
+    let again = || WorkerExit::Requeued { reason: "Slurm's job 17 was preempted by Slurm".to_owned() };
+    assert_story!(
+        spec(2),
+        [
+            (1, place(2)),
+            (2, running(1, 0)),
+            (2, running(1, 1)),
+            (9, ended(1, 0, again())),
+            (9, ended(1, 1, WorkerExit::Stopped)),
+            (11, place(2)),
+            (12, running(2, 0)),
+            (12, running(2, 1)),
+            (19, ended(2, 0, again())),
+            (20, ended(2, 1, failed(FailureCause::Exit))),
         ]
     );
 }

@@ -185,7 +185,11 @@ impl Workers {
         } else if told_to_stop {
             WorkerExit::Stopped
         } else {
-            let detail = if status.is_none() { self.last_words(worker) } else { String::new() };
+            let detail = if status.is_none() {
+                self.last_words(worker)
+            } else {
+                "its processes were ended".to_owned()
+            };
             WorkerExit::Failed(Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail })
         };
         let running_since = match status.as_ref().map(|status| &status.phase) {

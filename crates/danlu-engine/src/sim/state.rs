@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use danlu_types::{JobId, Node, NodeName, Span, WorkerId};
+use danlu_types::{ForeignHold, JobId, Node, NodeName, Span, WorkerId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Fault;
@@ -49,6 +49,10 @@ pub(super) struct State {
     /// Whether workers are put elsewhere than they were planned to be.
     pub(super) places: bool,
     pub(super) away: BTreeSet<NodeName>,
+    /// Given to somebody else.
+    pub(super) given_away: BTreeSet<NodeName>,
+    /// Nothing begins.
+    pub(super) held: bool,
     /// Launched and not released.
     pub(super) workers: BTreeMap<WorkerId, SimWorker>,
     pub(super) released: BTreeSet<WorkerId>,
@@ -70,6 +74,8 @@ impl State {
             nodes,
             places: false,
             away: BTreeSet::new(),
+            given_away: BTreeSet::new(),
+            held: false,
             workers: BTreeMap::new(),
             released: BTreeSet::new(),
             processes: BTreeMap::new(),
@@ -85,7 +91,12 @@ impl State {
 
     pub(super) fn inventory(&self) -> Vec<Node> {
         let closed = |node: &Node| self.away.contains(&node.name).then(|| "it is down".to_owned());
-        self.nodes.iter().map(|node| Node { cordoned: closed(node), ..node.clone() }).collect()
+        let foreign = |node: &Node| -> Vec<ForeignHold> {
+            let is_given = self.given_away.contains(&node.name);
+            is_given.then(|| whole(node)).into_iter().collect()
+        };
+        let offered = |node: &Node| Node { cordoned: closed(node), foreign: foreign(node), ..node.clone() };
+        self.nodes.iter().map(offered).collect()
     }
 
     pub(super) fn file(&self, job: JobId, place: Place, name: &str) -> Option<&String> {
@@ -130,6 +141,19 @@ impl State {
                 return;
             }
         }
+    }
+}
+
+/// A job of somebody else's that has the whole node.
+fn whole(node: &Node) -> ForeignHold {
+    ForeignHold {
+        job: "1".to_owned(),
+        name: "another".to_owned(),
+        user: "somebody".to_owned(),
+        devices: node.devices.iter().map(|device| device.index).collect(),
+        cpus: node.capacity.cpus,
+        memory: node.capacity.memory,
+        until: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use danlu_core::launch::UnixUser;
@@ -13,10 +14,13 @@ use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use crate::EngineError;
+use super::outage::Outage;
+use crate::{ClusterAnswer, EngineError};
 
 /// Programs wait for a controller that is away: a minute in all, on most sites. Nobody else waits meanwhile.
 const PATIENCE: Duration = Duration::from_secs(100);
+/// From then on people are told that Slurm does not answer.
+const SOON: Duration = Duration::from_secs(5);
 /// A hundred thousand jobs take less.
 const LONGEST_ANSWER: u64 = 64 << 20;
 const LONGEST_SAID: usize = 500;
@@ -25,7 +29,7 @@ const LONGEST_SAID: usize = 500;
 const PASSED_ON: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SLURM_CONF"];
 
 /// What Slurm's programs say when they could not ask the controller: the same question may be answered later.
-const LATER: [&str; 12] = [
+const AWAY: [&str; 18] = [
     "Unable to contact slurm controller",
     "Unable to contact Slurm controller",
     "Socket timed out",
@@ -38,12 +42,31 @@ const LATER: [&str; 12] = [
     "Resource temporarily unavailable",
     "Slurm backup controller in standby mode",
     "Communication connection failure",
+    "Protocol authentication error",
+    "Munge",
+    "MUNGE",
+    "munge",
+    "Unable to establish controller machine",
+    "Unable to establish configuration source",
+];
+
+/// Refusals of the request itself, whatever the cluster looks like by then. All others may pass: limits on submissions, partitions
+/// that are closed, accounts that do not exist yet, nodes that have changed.
+const FINAL: [&str; 7] = [
+    "Requested time limit is invalid",
+    "unrecognized option",
+    "invalid option",
+    "Invalid numeric value",
+    "Batch job submission failed: Pathname",
+    "Batch script contains",
+    "Script is too large",
 ];
 
 #[derive(Debug)]
 pub(super) struct Programs {
     folder: Option<PathBuf>,
     environment: Vec<(OsString, OsString)>,
+    outage: Arc<Outage>,
 }
 
 /// How a program is run, where that is not as the server's own user with nothing to read.
@@ -78,14 +101,14 @@ impl Programs {
         environment.extend(
             settings.configuration.as_ref().map(|path| ("SLURM_CONF".into(), path.clone().into_os_string())),
         );
-        Programs { folder: settings.programs.clone(), environment }
+        Programs { folder: settings.programs.clone(), environment, outage: Arc::default() }
     }
 
     /// The same, for questions whose answers hold times.
     pub(super) fn in_utc(&self) -> Self {
         let mut environment = self.environment.clone();
         environment.push(("TZ".into(), "UTC0".into()));
-        Programs { folder: self.folder.clone(), environment }
+        Programs { folder: self.folder.clone(), environment, outage: Arc::clone(&self.outage) }
     }
 
     /// A program of Slurm's, to be started. It is looked for here: where `PATH` is both searched and set for the program,
@@ -144,12 +167,31 @@ impl Programs {
             let (text, said) = tokio::try_join!(read(stdout), read(stderr))?;
             Ok::<_, io::Error>(Answered { status: child.wait().await?, text, said })
         };
-        match tokio::time::timeout(PATIENCE, finished).await {
+        tokio::pin!(finished);
+        let soon = tokio::time::timeout(SOON, &mut finished).await;
+        let answered = match soon {
+            Ok(answered) => Ok(answered),
+            Err(_) => {
+                self.outage.note(format!("`{program}` has not answered for {SOON:?}"));
+                tokio::time::timeout(PATIENCE - SOON, finished).await
+            }
+        };
+        if let Ok(Ok(answered)) = &answered
+            && (answered.status.success() || meaning(answered) != ClusterAnswer::Away)
+        {
+            self.outage.clear();
+        }
+        match answered {
             Ok(answered) => answered,
             Err(_) => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, format!("it took longer than {PATIENCE:?}")))
             }
         }
+    }
+
+    /// What keeps Slurm from answering, for people.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.outage.sentence()
     }
 
     /// What it prints, where it succeeds.
@@ -174,15 +216,29 @@ impl Programs {
             doing,
             program,
             said: error.to_string(),
-            refused: false,
+            answer: ClusterAnswer::Away,
         })?;
         if answered.status.success() {
             return Ok(answered.text);
         }
         let said = last_words(&answered.said);
-        let refused =
-            !LATER.iter().any(|later| answered.said.contains(later)) && answered.status.code().is_some();
-        Err(EngineError::Cluster { doing, program, said, refused })
+        let answer = meaning(&answered);
+        if answer == ClusterAnswer::Away {
+            self.outage.note(format!("`{program}` said: {said}"));
+        }
+        Err(EngineError::Cluster { doing, program, said, answer })
+    }
+}
+
+/// What a program that failed means for the same question, asked again.
+fn meaning(answered: &Answered) -> ClusterAnswer {
+    let says = |words: &[&str]| words.iter().any(|word| answered.said.contains(word));
+    if answered.status.code().is_none() || says(&AWAY) {
+        ClusterAnswer::Away
+    } else if says(&FINAL) {
+        ClusterAnswer::Never
+    } else {
+        ClusterAnswer::NotNow
     }
 }
 

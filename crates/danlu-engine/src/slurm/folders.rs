@@ -147,6 +147,11 @@ impl Folders {
         }
     }
 
+    /// Whether it is known which job has begun.
+    pub(super) fn has_claimant(folder: &Path) -> io::Result<bool> {
+        Ok(number(&folder.join(CLAIMANT_FILE))?.is_some())
+    }
+
     pub(super) fn is_claimed(folder: &Path) -> io::Result<bool> {
         folder.join(CLAIM_FILE).try_exists()
     }

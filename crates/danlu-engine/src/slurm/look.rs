@@ -10,7 +10,8 @@ use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{LauncherPhase, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
 use danlu_core::slurm::{
-    ALLOCATION_LOG, Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, waiting_sentence,
+    ALLOCATION_LOG, Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, queue_wait,
+    waiting_sentence,
 };
 use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
@@ -75,6 +76,11 @@ impl Folders {
             return Ok(seen(ended));
         }
         let status = self.status(worker)?;
+        if let (Some(job), Some(folder)) = (job, &folder)
+            && (status.is_some() || Self::has_claimant(folder)?)
+        {
+            watch.has_begun(job);
+        }
         if let (Word::Denied | Word::LostNode(..), None, false, Some(folder)) =
             (&word, &status, told_to_stop, &folder)
             && !Self::is_claimed(folder)?
@@ -88,7 +94,7 @@ impl Folders {
         }
         let (node, away) = match &word {
             Word::LostNode(_, away) => self.nodes_lost(worker, away)?,
-            Word::None | Word::Listed(_) | Word::Denied => (String::new(), Vec::new()),
+            Word::None | Word::Listed(_) | Word::Requeued(_) | Word::Denied => (String::new(), Vec::new()),
         };
         let evidence = Evidence {
             node: &node,
@@ -96,10 +102,11 @@ impl Folders {
             running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherPhase::Running { .. })),
             told_to_stop,
             stopped_by_slurm: status.as_ref().is_some_and(|it| ended(&it.phase).is_some()),
+            requeued: matches!(word, Word::Requeued(_)),
             submitted: job,
             slurm: match &word {
                 Word::None => Answer::None,
-                Word::Listed(job) | Word::LostNode(job, _) => Answer::Listed(job),
+                Word::Listed(job) | Word::LostNode(job, _) | Word::Requeued(job) => Answer::Listed(job),
                 Word::Denied => Answer::Denied,
             },
         };
@@ -108,20 +115,40 @@ impl Folders {
             Judgement::Waiting => {
                 let Word::Listed(listed) = &word else { return Ok(seen(Seen::Preparing)) };
                 let remark = Some(waiting_sentence(listed.id, &listed.reason));
-                Ok(Observation { remark, ..seen(Seen::Preparing) })
+                let wait = queue_wait(&listed.reason);
+                Ok(Observation { remark, wait, ..seen(Seen::Preparing) })
+            }
+            Judgement::Suspended => {
+                let remark = job.map(|id| {
+                    format!("is suspended by Slurm (its job {id}): `scontrol resume` lets it go on")
+                });
+                Ok(Observation { remark, ..seen(as_before(status.as_ref())) })
             }
             Judgement::Awaited | Judgement::Ended(_)
                 if word_is_done(&word) && status.as_ref().is_some_and(|it| ended(&it.phase).is_some()) =>
             {
-                // Told to end by nobody that Slurm knows of.
-                self.conclude(worker, status.as_ref(), WorkerExit::Stopped).map(seen)
+                // Told to end by nobody that Slurm knows of, or because Slurm knows of no job.
+                let exit = match (&word, told_to_stop, job) {
+                    (Word::Denied, false, Some(id)) => WorkerExit::Requeued {
+                        reason: format!("Slurm has forgotten its job {id} and ended it"),
+                    },
+                    _ => WorkerExit::Stopped,
+                };
+                self.conclude(worker, status.as_ref(), exit).map(seen)
             }
             Judgement::Awaited if !self.awaited.is_overdue(worker) => Ok(seen(as_before(status.as_ref()))),
             Judgement::Awaited => {
-                let detail = "Slurm says that its job has completed, and its launcher has not said how it ended; \
-                              do the nodes see the data folder?";
+                let what = if word == Word::Denied {
+                    "no longer knows its job"
+                } else {
+                    "says that its job has completed"
+                };
+                let detail = format!(
+                    "Slurm {what}, and its launcher has not said how it ended; do the nodes see the data folder, or reach the \
+                     server?"
+                );
                 let cause = FailureCause::LauncherLost;
-                let failure = Failure { cause, rank: None, exit: None, detail: detail.to_owned() };
+                let failure = Failure { cause, rank: None, exit: None, detail };
                 self.conclude(worker, status.as_ref(), WorkerExit::Failed(failure)).map(seen)
             }
             Judgement::Ended(exit) => {
@@ -205,7 +232,9 @@ impl Folders {
         let mut left = None;
         if let Some(folder) = self.allocation(worker)? {
             let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
-            if let Some(job) = known.filter(|known| runs != Some(*known)) {
+            // What was requeued would run nothing either.
+            let waits = |job: u64| matches!(watch.hear(job, worker), Word::Requeued(_));
+            if let Some(job) = known.filter(|known| runs != Some(*known) || waits(*known)) {
                 left = Some(Call::Cancel { job, user: read_order(&folder)?.and_then(|order| order.user) });
             }
         }
@@ -238,7 +267,7 @@ fn word_is_done(word: &Word) -> bool {
     match word {
         Word::Listed(job) => job.state == JobState::Completed,
         Word::Denied => true,
-        Word::LostNode(..) | Word::None => false,
+        Word::LostNode(..) | Word::Requeued(_) | Word::None => false,
     }
 }
 

@@ -33,6 +33,8 @@ struct Watched {
     since: Instant,
     workers: BTreeSet<WorkerId>,
     word: Word,
+    /// When it was first seen to have begun. An answer from after that by which it waits says that it was requeued.
+    begun: Option<Instant>,
 }
 
 /// Slurm's last word on a job.
@@ -43,6 +45,8 @@ pub(super) enum Word {
     Listed(QueuedJob),
     /// It lost a node; these are the nodes of the cluster that did not answer when that was first seen.
     LostNode(QueuedJob, Arc<[String]>),
+    /// It had begun, and waits again.
+    Requeued(QueuedJob),
     Denied,
 }
 
@@ -53,7 +57,7 @@ impl Watch {
         let mut is_new = false;
         let watched = jobs.entry(job).or_insert_with(|| {
             is_new = true;
-            Watched { since: Instant::now(), workers: BTreeSet::new(), word: Word::None }
+            Watched { since: Instant::now(), workers: BTreeSet::new(), word: Word::None, begun: None }
         });
         watched.workers.insert(worker);
         let word = watched.word.clone();
@@ -62,6 +66,13 @@ impl Watch {
             self.begun.notify_one();
         }
         word
+    }
+
+    /// A job of which something has run.
+    pub(super) fn has_begun(&self, job: u64) {
+        if let Some(watched) = self.lock().get_mut(&job) {
+            watched.begun.get_or_insert_with(Instant::now);
+        }
     }
 
     pub(super) fn forget(&self, worker: WorkerId) {
@@ -85,6 +96,11 @@ impl Watch {
         jobs.iter().filter(|(id, watched)| is_missed(id, watched)).map(|(id, _)| *id).collect()
     }
 
+    /// Whether a job is watched whose end is not known.
+    fn is_open(&self, job: u64) -> bool {
+        self.lock().get(&job).is_some_and(|watched| !watched.word.is_final())
+    }
+
     /// Whether it is news that a job lost a node.
     fn hears_of_a_loss(&self, answer: &[QueuedJob]) -> bool {
         let jobs = self.lock();
@@ -94,13 +110,16 @@ impl Watch {
 
     /// Takes an answer over. Workers of jobs with news are hinted. Where it is not known which nodes are away, those that
     /// lost one stay as they were.
-    fn take(&self, answer: Vec<QueuedJob>, away: Option<&Arc<[String]>>, hints: &Hints) {
+    fn take(&self, answer: Vec<QueuedJob>, asked: Instant, away: Option<&Arc<[String]>>, hints: &Hints) {
         let mut jobs = self.lock();
         for job in answer {
             let Some(watched) = jobs.get_mut(&job.id) else { continue };
             match away {
                 Some(away) if has_lost_node(&job) => watched.set(Word::LostNode(job, away.clone()), hints),
                 None if has_lost_node(&job) => {}
+                _ if job.state == JobState::Waiting && watched.begun.is_some_and(|at| at < asked) => {
+                    watched.set(Word::Requeued(job), hints);
+                }
                 _ => watched.set(Word::Listed(job), hints),
             }
         }
@@ -117,7 +136,7 @@ impl Word {
     fn is_final(&self) -> bool {
         match self {
             Word::Listed(job) => matches!(job.state, JobState::Completed | JobState::Over(_)),
-            Word::LostNode(..) | Word::Denied => true,
+            Word::LostNode(..) | Word::Requeued(_) | Word::Denied => true,
             Word::None => false,
         }
     }
@@ -189,9 +208,21 @@ async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> 
             Ok(_) | Err(_) => {}
         }
     }
+    for job in &mut answer {
+        if job.state == JobState::Over(Ending::Failed) && job.exit_code.is_none() && watch.is_open(job.id) {
+            job.exit_code = exit_code(programs, job.id).await;
+        }
+    }
     let away = if watch.hears_of_a_loss(&answer) { nodes_away(programs).await } else { None };
-    watch.take(answer, away.as_ref(), hints);
+    watch.take(answer, asked, away.as_ref(), hints);
     Ok(())
+}
+
+/// With which code a job's script ended: its own codes say more than Slurm's reason.
+async fn exit_code(programs: &Programs, job: u64) -> Option<i32> {
+    let arguments = ["--oneliner", "show", "job", &job.to_string()].map(str::to_owned);
+    let answered = programs.run("scontrol", &arguments).await.ok().filter(|it| it.status.success())?;
+    parse_job(&answered.text).filter(|found| found.id == job)?.exit_code
 }
 
 /// The nodes that do not answer Slurm; `None` where it does not say.
@@ -219,7 +250,8 @@ mod tests {
     use super::*;
 
     fn job(id: u64, state: &str) -> QueuedJob {
-        QueuedJob { id, state: JobState::parse(state), name: String::new(), reason: String::new() }
+        let (name, reason) = (String::new(), String::new());
+        QueuedJob { id, state: JobState::parse(state), name, reason, exit_code: None }
     }
 
     #[test]
@@ -240,12 +272,26 @@ mod tests {
         let worker = "7.1.0".parse().unwrap();
         watch.hear(17, worker);
         for state in ["PENDING", "RUNNING", "FAILED", "RUNNING"] {
-            watch.take(vec![job(17, state)], None, &hints);
+            watch.take(vec![job(17, state)], Instant::now(), None, &hints);
         }
         assert_eq!(watch.hear(17, worker), Word::Listed(job(17, "FAILED")));
         watch.forget(worker);
         assert_eq!(watch.hear(17, worker), Word::None);
     }
+
+    #[test]
+    fn a_job_is_requeued_only_by_answers_from_after_its_start() {
+        let (watch, hints) = (Watch::default(), Hints::default());
+        let worker = "7.1.0".parse().unwrap();
+        watch.hear(17, worker);
+        let before = Instant::now();
+        watch.has_begun(17);
+        watch.take(vec![job(17, "PENDING")], before, None, &hints);
+        assert_eq!(watch.hear(17, worker), Word::Listed(job(17, "PENDING")), "an answer that was under way");
+        watch.take(vec![job(17, "PENDING")], Instant::now() + Duration::from_millis(1), None, &hints);
+        assert_eq!(watch.hear(17, worker), Word::Requeued(job(17, "PENDING")));
+    }
+
     #[test]
     fn a_lost_node_is_believed_once_it_is_known_which() {
         let (watch, hints) = (Watch::default(), Hints::default());
@@ -253,10 +299,10 @@ mod tests {
         watch.hear(17, worker);
         let answer = vec![job(17, "NODE_FAIL")];
         assert!(watch.hears_of_a_loss(&answer));
-        watch.take(answer.clone(), None, &hints);
+        watch.take(answer.clone(), Instant::now(), None, &hints);
         assert_eq!(watch.hear(17, worker), Word::None);
         let away: Arc<[String]> = Arc::new(["n2".to_owned()]);
-        watch.take(answer.clone(), Some(&away), &hints);
+        watch.take(answer.clone(), Instant::now(), Some(&away), &hints);
         assert_eq!(watch.hear(17, worker), Word::LostNode(job(17, "NODE_FAIL"), away));
         assert!(!watch.hears_of_a_loss(&answer), "which is asked once");
     }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use danlu_core::launch::LaunchFile;
 use danlu_core::slurm::{
     ALLOCATION_FILE, Delegated, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT,
-    SCRIPT_FILE, SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_name, parse_queue,
-    parse_submitted, parts, remote_script, submission,
+    SCRIPT_FILE, SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_comment, order_name,
+    parse_queue, parse_submitted, parts, remote_script, submission,
 };
 use danlu_types::{NodeName, WorkerId};
 
@@ -20,7 +20,7 @@ use super::SlurmEngine;
 use super::commands::With;
 use super::folders::{Call, Folders, read_order, submitted};
 use super::remote::Remote;
-use crate::{EngineError, files};
+use crate::{ClusterAnswer, EngineError, files};
 
 /// Launchers that were called and have not answered are called again, but not with every look at them.
 const CALL_AGAIN: Duration = Duration::from_secs(5);
@@ -61,6 +61,10 @@ impl SlurmEngine {
         let mut slots = BTreeMap::new();
         for launch in &gang {
             slots.insert(launch.node.clone(), self.slots_of(&launch.node).await?);
+        }
+        if let Some(said) = gang.iter().find_map(|launch| missing_resource(launch, &slots)) {
+            let (doing, answer) = ("submit a job to Slurm", ClusterAnswer::NotNow);
+            return Err(EngineError::Cluster { doing, program: "scontrol", said, answer });
         }
         let scripts = match &self.remote {
             None => Scripts::Shared(self.program.clone()),
@@ -105,7 +109,8 @@ impl SlurmEngine {
             return Ok(());
         }
         let said = "nothing a moment ago; it is asked again shortly".to_owned();
-        Err(EngineError::Cluster { doing: "submit a job to Slurm", program: "sbatch", said, refused: false })
+        let (doing, answer) = ("submit a job to Slurm", ClusterAnswer::Away);
+        Err(EngineError::Cluster { doing, program: "sbatch", said, answer })
     }
 
     async fn submit_part(&self, part: &Part, worker: WorkerId) -> Result<u64, EngineError> {
@@ -129,7 +134,7 @@ impl SlurmEngine {
             doing: "submit a job to Slurm",
             program: "sbatch",
             said: format!("`{}`, which names no job", text.trim().chars().take(200).collect::<String>()),
-            refused: false,
+            answer: ClusterAnswer::Away,
         })
     }
 
@@ -146,7 +151,8 @@ impl SlurmEngine {
         ];
         let user = With::user(order.user.as_ref());
         let text = self.programs.ask_with(LOOKING, "squeue", &arguments, user).await?;
-        let is_live = |state: &JobState| matches!(state, JobState::Waiting | JobState::Alive);
+        let is_live =
+            |state: &JobState| matches!(state, JobState::Waiting | JobState::Alive | JobState::Suspended);
         let found = parse_queue(&text).into_iter().find(|job| job.name == *name && is_live(&job.state));
         Ok(found.map(|job| job.id))
     }
@@ -172,7 +178,7 @@ impl SlurmEngine {
         let with = With::user(user.as_ref());
         match self.programs.ask_with("call a job's launchers", "scancel", &arguments, with).await {
             // It has ended meanwhile, which is what was wanted.
-            Err(EngineError::Cluster { refused: true, .. }) => Ok(()),
+            Err(EngineError::Cluster { answer: ClusterAnswer::NotNow | ClusterAnswer::Never, .. }) => Ok(()),
             called => called.map(drop),
         }
     }
@@ -254,6 +260,7 @@ fn write_order(
     let unique = RandomState::new().build_hasher().finish();
     let order = Order {
         name: order_name(first.worker.job, first.worker.attempt, number, unique),
+        comment: order_comment(first.worker.job, &first.job_name, &first.owner, &first.workspace),
         workspace: first.workspace.clone(),
         user: first.user.clone(),
         workers,
@@ -274,6 +281,15 @@ fn write_order(
     files::replace(folder, SCRIPT_FILE, script.as_bytes())?;
     files::replace(folder, ORDER_FILE, &serde_json::to_vec(&order)?)?;
     Ok(order)
+}
+
+/// What of a plan the node no longer has: its administrators have changed it since.
+fn missing_resource(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> Option<String> {
+    let own = slots.get(&launch.node).map_or(&[][..], Vec::as_slice);
+    let is_there =
+        |index: u32| own.iter().any(|it| (it.first..it.first.saturating_add(it.count)).contains(&index));
+    let missing = launch.devices.iter().find(|device| !is_there(device.index))?;
+    Some(format!("`{}` has no device {} any more", launch.node, missing.index))
 }
 
 fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> io::Result<OrderedWorker> {

@@ -229,6 +229,15 @@ impl Scheduler {
         } else {
             format!("use at most `count: {most}`")
         };
+        let of_node = |node: &danlu_types::Node| node.devices.iter().filter(|it| request.accepts(it)).count();
+        let there = self.fleet.nodes().iter().map(of_node).max().unwrap_or(0);
+        if there > most as usize {
+            // Boards of some generations give a worker only devices that are wired together.
+            return format!(
+                "is {count}, but one worker gets at most {what} here, though the largest node has {there}: only so many are \
+                 wired together, or have the memory and CPUs that are asked for; {offer}"
+            );
+        }
         format!("is {count}, but the largest node has {what}; {offer}")
     }
 

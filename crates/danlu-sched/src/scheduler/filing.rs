@@ -71,10 +71,16 @@ impl Scheduler {
         let owner = self.owner(&job.owner);
         let estimate = self.estimate(job);
         let (since, not_before, made_room_for) = match &job.life {
-            Life::Queued { since, why: Why::Retry { not_before, .. } } => (*since, Some(*not_before), None),
+            Life::Queued { since, why: Why::Retry { not_before, .. } | Why::Requeued { not_before, .. } } => {
+                (*since, Some(*not_before), None)
+            }
             Life::Queued { since, why: Why::Preempted { for_job, .. } } => (*since, None, Some(*for_job)),
             Life::Queued { since, .. } => (*since, None, None),
             _ => (job.submitted_at, None, None),
+        };
+        let given_back = match &job.life {
+            Life::Queued { why: Why::Requeued { reason, .. }, .. } => Some(reason.as_str().into()),
+            _ => None,
         };
         let handicap = handicap.unwrap_or_else(|| estimate.handicap());
         let due = due(job.submitted_at, self.accounts.get(account).head_of_line, handicap);
@@ -99,6 +105,7 @@ impl Scheduler {
             handicap,
             since,
             not_before,
+            given_back,
             made_room_for,
             blamed,
             avoid_until,

@@ -1,5 +1,7 @@
 //! Why a job waits: few reasons, each a stable word with its numbers.
 
+use std::sync::Arc;
+
 use danlu_types::api::Reason;
 use danlu_types::{Bytes, Cpus, JobId, JobSpec, NodeName};
 use jiff::Timestamp;
@@ -142,6 +144,8 @@ pub enum WaitReason {
     },
     BackOff {
         not_before: Timestamp,
+        /// Why the engine gave it back, where no attempt failed.
+        given_back: Option<Arc<str>>,
     },
     NoSuchDevices,
     NotYetConsidered,
@@ -192,7 +196,7 @@ impl WaitReason {
             WaitReason::GuaranteedToOthers { resource, .. } => reason.with("resource", resource.as_str()),
             WaitReason::KeepsAway { node, until } => reason.with("node", node).with("until", until),
             WaitReason::Preempting { victims } => reason.with("jobs", victims.len()),
-            WaitReason::BackOff { not_before } => reason.with("until", not_before),
+            WaitReason::BackOff { not_before, .. } => reason.with("until", not_before),
             WaitReason::NoSuchDevices => reason.with("asked", words::asked(spec)),
             WaitReason::NotYetConsidered => reason,
         }

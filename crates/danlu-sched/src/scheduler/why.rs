@@ -24,7 +24,8 @@ impl Scheduler {
 
     pub(super) fn reason_of(&mut self, job: JobId, waiting: &Waiting) -> WaitReason {
         if let Some(not_before) = waiting.not_before {
-            return WaitReason::BackOff { not_before };
+            let given_back = waiting.given_back.clone();
+            return WaitReason::BackOff { not_before, given_back };
         }
         if self.running.has_claim(job) {
             let victims = self.running.claims().find(|(claimant, _)| *claimant == job);

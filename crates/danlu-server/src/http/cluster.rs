@@ -213,6 +213,7 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
     }
     problems.extend(context.app.health.problems());
     let is_ready = problems.is_empty();
+    problems.extend(context.app.engine.trouble());
     problems.extend(context.app.troubles.all());
     // One worker that cannot be looked at is for a person to see to, and no reason to send requests elsewhere.
     let (code, status) = match (is_ready, problems.is_empty()) {

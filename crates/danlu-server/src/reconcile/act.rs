@@ -11,8 +11,8 @@ use danlu_core::launch::{StopOrder, launch_file};
 use danlu_core::{Attempt, Event, Job, WorkerState};
 use danlu_engine::{Seen, Which};
 use danlu_types::{Span, WorkerId, WorkerIndex};
-use futures::StreamExt;
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
 use crate::app::App;
 use crate::unix_users::UnixUserError;
@@ -26,6 +26,9 @@ pub(crate) struct Memory {
     signalled: HashMap<WorkerId, Signalled>,
     /// Since when each worker with a time limit has been seen to run, by a clock that nobody sets.
     running: HashMap<WorkerId, Instant>,
+    /// Launches that have not been answered, and since when.
+    launching: HashMap<WorkerId, Instant>,
+    tasks: JoinSet<(WorkerId, Launched)>,
 }
 
 /// What a worker was told about its end.
@@ -44,11 +47,15 @@ const LAUNCHER_IS_LATE: Duration = Duration::from_secs(10);
 
 /// Launches are short, but not so short that a gang of a thousand should be started one by one.
 const LAUNCHES_AT_ONCE: usize = 4;
+/// A launch that takes longer is not waited for: a cluster's program that hangs holds up only what it was started for.
+const SLOW: Duration = Duration::from_secs(2);
+/// With so many that hang, the engine does not answer at all.
+const MOST_SLOW: usize = 16;
 /// A worker that was launched and does not run after this time is launched again: an engine that lost it on the way starts
 /// it, one that has it does nothing.
 const LAUNCH_AGAIN: Duration = Duration::from_secs(1);
 
-pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
+pub(crate) async fn reconcile_launch(app: &Arc<App>, memory: &mut Memory) {
     let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
     let mut due = Vec::new();
     let mut live = HashSet::new();
@@ -58,25 +65,28 @@ pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
             let worker = job.worker_id(attempt.number, index);
             live.insert(worker);
             let is_recent = |at: &Instant| at.elapsed() < LAUNCH_AGAIN;
-            if attempt.stop.is_none() && !memory.launched.get(&worker).is_some_and(is_recent) {
+            let is_under_way = memory.launching.contains_key(&worker);
+            if attempt.stop.is_none() && !is_under_way && !memory.launched.get(&worker).is_some_and(is_recent)
+            {
                 due.push((job.clone(), worker));
             }
         }
     }
     memory.launched.retain(|worker, _| live.contains(worker));
-    let results: Vec<(WorkerId, Launched)> = futures::stream::iter(due)
-        .map(|(job, worker)| async move { (worker, launch(app, &job, worker).await) })
-        .buffer_unordered(LAUNCHES_AT_ONCE)
-        .collect()
-        .await;
     let mut failed = Vec::new();
-    for (worker, launched) in results {
+    for (worker, launched) in launch_all(app, memory, due).await {
+        let trouble = if let Launched::Later(trouble) = &launched { trouble.clone() } else { None };
+        app.reports.launch_trouble(worker, trouble);
         match launched {
-            Launched::Later => continue,
+            Launched::Later(_) => continue,
             Launched::Yes => {}
             Launched::Never(event) => failed.push((worker.job, event, Timestamp::now())),
         }
         memory.launched.insert(worker, Instant::now());
+    }
+    for (worker, since) in memory.launching.iter().filter(|(_, since)| since.elapsed() > SLOW) {
+        let text = format!("waits for the engine to accept it, for {} s now", since.elapsed().as_secs());
+        app.reports.launch_trouble(*worker, Some(text));
     }
     // What could not be written now is found again, because the worker is still placed and unknown to the engine.
     for (result, worker) in app.ledger.apply_all(failed.clone()).await.into_iter().zip(failed) {
@@ -86,10 +96,53 @@ pub(crate) async fn reconcile_launch(app: &App, memory: &mut Memory) {
     }
 }
 
+/// Launches all that are due, and says what became of those that were answered soon.
+async fn launch_all(
+    app: &Arc<App>,
+    memory: &mut Memory,
+    due: Vec<(Arc<Job>, WorkerId)>,
+) -> Vec<(WorkerId, Launched)> {
+    let mut due = due.into_iter();
+    let mut results = Vec::new();
+    loop {
+        let slow = memory.launching.values().filter(|since| since.elapsed() > SLOW).count();
+        while memory.launching.len() < LAUNCHES_AT_ONCE + slow.min(MOST_SLOW)
+            && let Some((job, worker)) = due.next()
+        {
+            let app = Arc::clone(app);
+            memory.launching.insert(worker, Instant::now());
+            memory.tasks.spawn(async move { (worker, launch(&app, &job, worker).await) });
+        }
+        let newest = memory.launching.values().filter(|since| since.elapsed() <= SLOW).max();
+        // Nothing is under way but what hangs.
+        let patience = newest.map_or(Duration::ZERO, |since| SLOW.saturating_sub(since.elapsed()));
+        match tokio::time::timeout(patience, memory.tasks.join_next()).await {
+            Ok(Some(Ok((worker, launched)))) => {
+                memory.launching.remove(&worker);
+                results.push((worker, launched));
+            }
+            // A panic: what it was for is not known, and is launched again.
+            Ok(Some(Err(error))) => {
+                tracing::error!("a launch failed: {error}");
+                memory.launching.clear();
+                memory.tasks.abort_all();
+            }
+            Ok(None) => return results,
+            Err(_) if newest_is_slow(memory) => return results,
+            Err(_) => {}
+        }
+    }
+}
+
+fn newest_is_slow(memory: &Memory) -> bool {
+    memory.launching.values().all(|since| since.elapsed() > SLOW)
+}
+
+#[derive(Debug)]
 enum Launched {
     Yes,
-    /// The host lacks something now, a disk with room for instance; the next pass tries again.
-    Later,
+    /// The host lacks something now, a disk with room for instance; the next pass tries again. Why, for people.
+    Later(Option<String>),
     Never(Event),
 }
 
@@ -103,9 +156,9 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         own.is_some_and(|own| own.state == WorkerState::Placed)
     };
     if !app.book.job(worker.job).as_ref().is_some_and(is_placed) {
-        return Launched::Later;
+        return Launched::Later(None);
     }
-    let Some(attempt) = job.active() else { return Launched::Later };
+    let Some(attempt) = job.active() else { return Launched::Later(None) };
     let name = &attempt.workers[worker.worker.0 as usize].grant.node;
     let failed = |cause, detail: String| {
         let failure = Failure { cause, rank: None, exit: None, detail };
@@ -113,10 +166,14 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         Launched::Never(Event::WorkerEnded { attempt: worker.attempt, worker: worker.worker, exit })
     };
     let Some(node) = nodes.iter().find(|node| node.name == *name) else {
+        // An engine that has not answered yet has said nothing of its nodes.
+        if let Some(trouble) = app.engine.trouble() {
+            return Launched::Later(Some(format!("waits: {trouble}")));
+        }
         return failed(FailureCause::NodeLost, format!("node `{name}` is not in the inventory"));
     };
     let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
-        return Launched::Later;
+        return Launched::Later(None);
     };
     if app.engine.places(&attempt.grants()) {
         file.unsuitable = danlu_sched::unsuitable(job, attempt, &nodes);
@@ -126,7 +183,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         Ok(user) => user,
         Err(error @ (UnixUserError::Store(_) | UnixUserError::LookUp { .. })) => {
             tracing::error!(job.id = %job.id, "could not launch worker {worker}: {}", crate::error_chain(&error));
-            return Launched::Later;
+            return Launched::Later(None);
         }
         Err(error) => return failed(FailureCause::StartFailed, error.to_string()),
     };
@@ -141,7 +198,12 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
             let detail = crate::error_chain(&error);
             tracing::error!(job.id = %job.id, "could not launch worker {worker}: {detail}");
             if error.is_transient() {
-                return Launched::Later;
+                return Launched::Later(Some(format!(
+                    "could not be launched yet: {detail}; it is tried again"
+                )));
+            }
+            if let Some(reason) = error.not_now() {
+                return Launched::Never(Event::Requeue { attempt: worker.attempt, reason });
             }
             failed(FailureCause::StartFailed, detail)
         }
@@ -164,6 +226,9 @@ pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
                 kill_hanging(app, worker, &WorkerExit::Stopped).await;
                 // Should that fail, it is tried again after the same time.
                 signalled.at = now;
+            } else if memory.launching.contains_key(&worker) {
+                // Not to be called unknown before the engine knows it.
+                let _ = send(app, worker, stop.grace).await;
             } else if !signalled.told {
                 signalled.told = signal(app, worker, stop.grace).await;
             }

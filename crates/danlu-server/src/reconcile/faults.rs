@@ -62,6 +62,11 @@ pub(super) enum Deed {
     LoseNode(u8),
     RestoreNode(u8),
     LoseLauncher(prop::sample::Index),
+    /// A node goes to somebody else, or comes back.
+    GiveAway(u8, bool),
+    /// The engine begins nothing, or does again.
+    Hold(bool),
+    Requeue(prop::sample::Index),
     Fail(Call, Vec<Fault>),
     LoseHints,
     KillServer,
@@ -87,7 +92,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         Just(Call::Signal),
         Just(Call::Release),
     ];
-    let fault = prop_oneof![Just(Fault::Refused), Just(Fault::Unanswered)];
+    let fault = prop_oneof![Just(Fault::Refused), Just(Fault::Unanswered), Just(Fault::NotNow)];
     prop_oneof![
         6 => wish().prop_map(Deed::Submit),
         1 => any::<prop::sample::Index>().prop_map(Deed::Stop),
@@ -101,6 +106,9 @@ fn deed() -> impl Strategy<Value = Deed> {
         1 => (0..NODES).prop_map(Deed::LoseNode),
         1 => (0..NODES).prop_map(Deed::RestoreNode),
         1 => any::<prop::sample::Index>().prop_map(Deed::LoseLauncher),
+        2 => (0..NODES, any::<bool>()).prop_map(|(node, is_given)| Deed::GiveAway(node, is_given)),
+        1 => any::<bool>().prop_map(Deed::Hold),
+        1 => any::<prop::sample::Index>().prop_map(Deed::Requeue),
         2 => (call, prop::collection::vec(fault, 1..4)).prop_map(|(call, faults)| Deed::Fail(call, faults)),
         1 => Just(Deed::LoseHints),
         2 => Just(Deed::KillServer),
@@ -220,7 +228,7 @@ impl World {
                 observe::reconcile_some(&self.app, &hinted.unwrap_or_default()).await;
             }
             Deed::Observe => observe::reconcile_all(&self.app).await,
-            Deed::Inventory => self.app.take_inventory().await,
+            Deed::Inventory => drop(self.app.take_inventory().await),
             Deed::Wait(seconds) => self.cluster.advance(Span::from_seconds(seconds)),
             Deed::LoseNode(number) => {
                 self.lost.insert(FailureCause::NodeLost);
@@ -232,6 +240,14 @@ impl World {
                 if !live.is_empty() {
                     self.lost.insert(FailureCause::LauncherLost);
                     self.cluster.lose_launcher(*which.get(&live));
+                }
+            }
+            Deed::GiveAway(number, is_given) => self.cluster.give_away(&node_name(number), is_given),
+            Deed::Hold(is_held) => self.cluster.hold(is_held),
+            Deed::Requeue(which) => {
+                let live = self.cluster.live();
+                if !live.is_empty() {
+                    self.cluster.requeue(*which.get(&live));
                 }
             }
             Deed::Fail(call, faults) => {
@@ -279,6 +295,8 @@ impl World {
     async fn heal(&mut self) -> Result<(), String> {
         self.cluster.clear_faults();
         (0..NODES).for_each(|number| self.cluster.restore_node(&node_name(number)));
+        (0..NODES).for_each(|number| self.cluster.give_away(&node_name(number), false));
+        self.cluster.hold(false);
         for _ in 0..ENOUGH {
             use Deed::{Hints, Inventory, Launch, Observe, Schedule, SignalStops};
             for deed in [Inventory, Schedule, Launch, SignalStops, Hints, Observe] {

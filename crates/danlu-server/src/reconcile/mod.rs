@@ -11,6 +11,7 @@ mod faults;
 pub(crate) mod observe;
 mod retain;
 mod schedule;
+mod take_back;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -130,12 +131,15 @@ async fn device_loop(app: Arc<App>, stop: CancellationToken) {
 
 /// Follows what the engine's own administrators say of its nodes.
 async fn inventory_loop(app: Arc<App>, stop: CancellationToken) {
+    // A server may have begun without one.
+    let mut pause = if app.book.nodes().is_empty() { LOOK_AGAIN } else { TAKE_INVENTORY_EVERY };
     loop {
         tokio::select! {
-            () = tokio::time::sleep(TAKE_INVENTORY_EVERY) => {}
+            () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
-        app.take_inventory().await;
+        let answered = app.take_inventory().await;
+        pause = if answered { TAKE_INVENTORY_EVERY } else { LOOK_AGAIN };
     }
 }
 

@@ -99,7 +99,7 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         if let Seen::Running { report: Some(report), .. } = &observation.seen {
             app.reports.take(worker, (**report).clone());
         }
-        app.reports.remark(worker, observation.remark.clone());
+        app.reports.remark(worker, observation.remark.clone(), observation.wait);
         events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
         match judge(app.book.job(worker.job).as_deref(), &observation, Timestamp::now()) {
             Verdict::Nothing => {}
@@ -159,16 +159,20 @@ pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp
             Seen::Preparing | Seen::Running { .. } => Verdict::Kill,
         };
     };
-    let running = |since: Timestamp| (Event::WorkerRunning { attempt, worker }, since);
+    // Nodes have clocks of their own: nothing happened before the job was placed, or will have happened after now.
+    let placed_at = live.map_or(now, |live| live.placed_at);
+    let by_our_clock = |at: Timestamp| at.max(placed_at).min(now.max(placed_at));
+    let running = |since: Timestamp| (Event::WorkerRunning { attempt, worker }, by_our_clock(since));
     match (&observation.seen, state) {
         (Seen::Ended { .. }, WorkerState::Ended { .. }) => Verdict::Release,
         (Seen::Ended { running_since, at, exit }, WorkerState::Placed) => {
             let mut events: Vec<_> = running_since.map(running).into_iter().collect();
-            events.push((Event::WorkerEnded { attempt, worker, exit: exit.clone() }, *at));
+            events.push((Event::WorkerEnded { attempt, worker, exit: exit.clone() }, by_our_clock(*at)));
             Verdict::Tell(events)
         }
         (Seen::Ended { at, exit, .. }, WorkerState::Running { .. }) => {
-            Verdict::Tell(vec![(Event::WorkerEnded { attempt, worker, exit: exit.clone() }, *at)])
+            let exit = exit.clone();
+            Verdict::Tell(vec![(Event::WorkerEnded { attempt, worker, exit }, by_our_clock(*at))])
         }
         (Seen::Running { since, .. }, WorkerState::Placed) => Verdict::Tell(vec![running(*since)]),
         (Seen::Running { report: Some(report), .. }, WorkerState::Running { .. }) => {

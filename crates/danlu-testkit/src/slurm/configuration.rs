@@ -69,6 +69,8 @@ pub(super) fn slurm_conf(folder: &Path, timeout: Duration) -> String {
          SelectType=select/cons_tres\n\
          SelectTypeParameters=CR_CPU_Memory\n\
          SchedulerType=sched/backfill\n\
+         PreemptType=preempt/partition_prio\n\
+         PreemptMode=REQUEUE\n\
          SchedulerParameters=default_queue_depth=2000,sched_min_interval=0,batch_sched_delay=0,sched_max_job_start=0,bf_continue,bf_interval=5\n\
          GresTypes=gpu,npu\n\
          # Nodes claim more than the machine has.\n\
@@ -92,7 +94,11 @@ pub(super) fn slurm_conf(folder: &Path, timeout: Duration) -> String {
     let nodes = SlurmRig::NODES;
     let _ = writeln!(
         text,
-        "PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP DefMemPerCPU=100"
+        "PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP DefMemPerCPU=100 PriorityTier=1"
+    );
+    let _ = writeln!(
+        text,
+        "PartitionName=urgent Nodes=n[1-{nodes}] MaxTime=INFINITE State=UP DefMemPerCPU=100 PriorityTier=10 PreemptMode=OFF"
     );
     text
 }

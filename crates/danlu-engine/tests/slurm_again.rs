@@ -1,0 +1,176 @@
+//! What Slurm refuses, takes back or forgets, on a real cluster: who is to blame, and what may be tried again.
+
+#[path = "support/slurm.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod sites;
+mod support;
+
+use std::fs;
+
+use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::launch::StopOrder;
+use danlu_core::slurm::QueueWait;
+use danlu_engine::conformance::{Draft, Site};
+use danlu_engine::{Engine, Observation, Seen, Which};
+use danlu_testkit::SlurmRig;
+use danlu_types::{DeviceKind, Span, WorkerId};
+use sites::{jobs_of, programs, site_of};
+use support::{kill, status};
+
+async fn observe(engine: &dyn Engine, worker: WorkerId) -> Observation {
+    engine.observe(Which::These(&[worker])).await.unwrap().remove(0)
+}
+
+async fn until_requeued(site: &Site, engine: &dyn Engine, worker: WorkerId) -> String {
+    match site.until_ended(engine, worker).await {
+        WorkerExit::Requeued { reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_refusals_that_stay_are_final() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let refuse = "echo \"sbatch: error: Batch job submission failed: $(cat \"$HERE/words\")\" >&2; exit 1";
+    let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", refuse)])));
+    let engine = site.engine();
+    let refused = async |words: &str| {
+        fs::write(folder.path().join("words"), words).unwrap();
+        let launched = engine.launch(&site.draft("true").launch_file(0)).await;
+        launched.unwrap_err()
+    };
+    for passing in [
+        "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
+        "Required partition not available (inactive or drain)",
+        "Requested node configuration is not available",
+        "Invalid account or account/partition combination specified",
+        "a sentence of a later release",
+    ] {
+        let error = refused(passing).await;
+        assert!(!error.is_transient() && error.not_now().is_some_and(|it| it.contains(passing)), "{error}");
+    }
+    let limit = "Requested time limit is invalid (missing or exceeds some limit)";
+    let error = refused(limit).await;
+    assert!(!error.is_transient() && error.not_now().is_none(), "{error}");
+    let error = refused("Protocol authentication error").await;
+    assert!(error.is_transient(), "{error}");
+    assert!(engine.trouble().is_some_and(|it| it.contains("Protocol authentication error")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_was_requeued_starts_again_and_says_so() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let site = site_of(rig, None);
+    let engine = site.engine();
+    let draft = Draft { workers: 2, ..site.draft("exec sleep 600") };
+    for index in 0..2 {
+        engine.launch(&draft.launch_file(index)).await.unwrap();
+    }
+    for index in 0..2 {
+        site.until_running(&*engine, draft.worker(index)).await;
+    }
+    let job = jobs_of(rig, draft.worker(0), &site).remove(0);
+    rig.ask("scontrol", &["update", &format!("JobId={job}"), "Requeue=1"]);
+    rig.ask("scontrol", &["requeue", &job]);
+    for index in 0..2 {
+        let reason = until_requeued(&site, &*engine, draft.worker(index)).await;
+        assert_eq!(reason, format!("Slurm's job {job} was requeued, and not by Danlu"));
+    }
+    for index in 0..2 {
+        engine.release(draft.worker(index)).await.unwrap();
+    }
+    site.until("nothing of it waits in Slurm's queue", async || {
+        let waiting = rig.ask("squeue", &["--noheader", "--format=%i", "--states=pending"]);
+        (!waiting.lines().any(|line| line.trim() == job)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_slurm_preempted_starts_again() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let site = site_of(&rig, None);
+    let engine = site.engine();
+    let devices = vec![site.device(DeviceKind::Nvidia, 0)];
+    let draft = Draft { devices, ..site.draft("exec sleep 600") };
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    let urgent =
+        ["--partition=urgent", "--nodelist=n1", "--gres=gpu:8", "--output=/dev/null", "--wrap=sleep 600"];
+    rig.ask("sbatch", &urgent);
+    let reason = until_requeued(&site, &*engine, draft.worker(0)).await;
+    assert!(reason.ends_with("was preempted by Slurm"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspended_job_says_so() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let site = site_of(rig, None);
+    let engine = site.engine();
+    let draft = site.draft("exec sleep 600");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    let job = jobs_of(rig, draft.worker(0), &site).remove(0);
+    rig.ask("scontrol", &["suspend", &job]);
+    let seen = site
+        .until("Slurm says that it is suspended", async || {
+            let seen = observe(&*engine, draft.worker(0)).await;
+            seen.remark.is_some().then_some(seen)
+        })
+        .await;
+    assert!(matches!(seen.seen, Seen::Running { .. }), "{seen:?}");
+    assert!(seen.remark.unwrap().starts_with("is suspended by Slurm"));
+    rig.ask("scontrol", &["resume", &job]);
+    site.until("it goes on", async || {
+        observe(&*engine, draft.worker(0)).await.remark.is_none().then_some(())
+    })
+    .await;
+    rig.ask("scancel", &["--full", &job]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_held_job_waits_for_is_no_node() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", "exec $REAL --hold \"$@\"")])));
+    let engine = site.engine();
+    let draft = site.draft("true");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until("Slurm says why it waits", async || {
+        (observe(&*engine, draft.worker(0)).await.wait == Some(QueueWait::Other)).then_some(())
+    })
+    .await;
+    engine.signal(draft.worker(0), &StopOrder { grace: Span::default() }).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_launcher_leaves_nothing_running() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let site = site_of(rig, None);
+    let engine = site.engine();
+    // A child of the rank's that nothing but us would end, and one that has left its session.
+    let command = "sleep 600 & echo $! > \"$DANLU_OUTPUT_DIR/child\"; \
+                   setsid sh -c 'echo $$ > \"$DANLU_OUTPUT_DIR/stray\"; sleep 600' & \
+                   until [ -s \"$DANLU_OUTPUT_DIR/stray\" ]; do sleep 0.01; done; \
+                   echo up > \"$DANLU_OUTPUT_DIR/up\"; wait";
+    let draft = site.draft(command);
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    site.until_written(draft.job, "up").await;
+    let mut left = Vec::new();
+    for name in ["child", "stray"] {
+        left.push(site.until_written(draft.job, name).await);
+    }
+    kill(status(&site, draft.worker(0)).launcher.pid);
+    let exit = site.until_ended(&*engine, draft.worker(0)).await;
+    for pid in left {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let is_gone = state.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'));
+        assert!(is_gone, "{state}");
+    }
+    let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
+    assert_eq!(failure.cause, FailureCause::LauncherLost);
+    assert!(failure.detail.starts_with("it was killed by SIGKILL, and the "), "{}", failure.detail);
+}

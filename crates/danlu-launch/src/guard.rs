@@ -1,0 +1,128 @@
+//! The process above a launcher inside a cluster's allocation: when the launcher dies, it ends what the launcher has left.
+//!
+//! Where there is no cgroup, nothing else does: a rank's children outlive the rank. The guard is a subreaper, so whatever the
+//! launcher started comes to it, however it forked. It has one thread, reads nothing while the launcher lives, and says what it has
+//! seen and done as the launcher's last status.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::launch::{LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, STATUS_FILE};
+use danlu_device::process;
+use danlu_device::spawn;
+use jiff::Timestamp;
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid};
+
+use crate::journal::Journal;
+use crate::status::Status;
+
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// A process in an uninterruptible sleep dies when its disk or device answers.
+const LOOKS: u32 = 500;
+
+/// Runs `launcher` in a process of its own below this one. Called before any thread was started.
+pub(crate) fn guard(run: &Path, launcher: impl FnOnce() -> ExitCode) -> ExitCode {
+    // Orders are the launcher's: Slurm signals all processes of a worker.
+    let orders: SigSet =
+        [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGURG].into_iter().collect();
+    let guarded = || -> io::Result<Option<i32>> {
+        prctl::set_child_subreaper(true)?;
+        let before = SigSet::thread_get_mask()?;
+        orders.thread_block()?;
+        let child = spawn::fork()?;
+        if child.is_none() {
+            // Whoever kills the guard means the worker: it ends with its ranks.
+            prctl::set_pdeathsig(Signal::SIGTERM)?;
+            before.thread_set_mask()?;
+        }
+        Ok(child)
+    };
+    match guarded() {
+        Ok(Some(pid)) => watch(run, Pid::from_raw(pid)),
+        Ok(None) => launcher(),
+        Err(error) => {
+            // Better unguarded than not at all.
+            Journal::new(run).note(format_args!("runs without a guard: {error}"));
+            launcher()
+        }
+    }
+}
+
+fn watch(run: &Path, launcher: Pid) -> ExitCode {
+    let identity = process::identity(launcher.as_raw());
+    let ended = loop {
+        match waitpid(launcher, None) {
+            Err(Errno::EINTR) => {}
+            Ok(WaitStatus::Exited(_, code)) => break Ok(code),
+            Ok(WaitStatus::Signaled(_, signal, _)) => break Err(Some(signal)),
+            Ok(_) => {}
+            Err(_) => break Err(None),
+        }
+    };
+    let (found, left) = end_all();
+    match ended {
+        Ok(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
+        Err(signal) => {
+            let what = signal.map_or("it died".to_owned(), |signal| format!("it was killed by {signal}"));
+            let detail = match (found, left) {
+                (_, 1..) => format!("{what}, and {left} of the processes that it left do not end"),
+                (found, 0) => format!("{what}, and the {found} processes that it left were ended"),
+            };
+            tell(run, identity, detail);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Kills everything below this process until nothing is. How many there were, and how many are left.
+fn end_all() -> (usize, usize) {
+    let mut found = std::collections::BTreeSet::new();
+    for _ in 0..LOOKS {
+        loop {
+            match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+                Err(Errno::ECHILD) => return (found.len(), 0),
+                Ok(WaitStatus::StillAlive) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        for pid in process::descendants(getpid().as_raw()) {
+            found.insert(pid);
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    (found.len(), process::descendants(getpid().as_raw()).len())
+}
+
+/// Adds the last status, unless the launcher has.
+fn tell(run: &Path, launcher: Option<danlu_core::launch::ProcessIdentity>, detail: String) {
+    let journal = Journal::new(run);
+    journal.note(format_args!("{detail}"));
+    let told = || -> io::Result<()> {
+        std::env::set_current_dir(run)?;
+        let launch: LaunchFile = serde_json::from_slice(&std::fs::read(LAUNCH_FILE)?)?;
+        let last = std::fs::read(STATUS_FILE).ok().and_then(|text| LauncherStatus::last_in(&text));
+        let running_since = match last.as_ref().map(|last| &last.phase) {
+            Some(LauncherPhase::Ended { .. }) => return Ok(()),
+            Some(LauncherPhase::Running { since, .. }) => Some(*since),
+            Some(LauncherPhase::Preparing) | None => None,
+        };
+        let Some(launcher) = last.map(|last| last.launcher).or(launcher) else { return Ok(()) };
+        let failure = Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail };
+        let exit = WorkerExit::Failed(failure);
+        let status = Status::new(launch.worker, launcher, &launch.folders.hints);
+        status.write(&LauncherPhase::Ended { running_since, at: Timestamp::now(), exit })?;
+        status.poke();
+        Ok(())
+    };
+    if let Err(error) = told() {
+        journal.note(format_args!("cannot write the last status: {error}"));
+    }
+}

@@ -1,0 +1,226 @@
+//! What becomes of jobs that a Slurm cluster does not start, takes back, or has no room for any more: through the built binary.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what it expects by failing; a panic there is the message"
+)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use danlu_testkit::{SlurmRig, TestServer, eventually, spec};
+use danlu_types::JobSpec;
+use danlu_types::api::{JobOutcome, JobState, StopRequest};
+use tempfile::TempDir;
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap()
+}
+
+/// Starts a server in a folder; further lines of its settings, and flags.
+async fn start(rig: &SlurmRig, folder: TempDir, settings: &str, flags: &[&str]) -> TestServer {
+    let path = folder.path().join("slurm.yaml");
+    let text = format!("configuration: {}\npoll: 200ms\n{settings}", rig.configuration().display());
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    TestServer::start_in(DANLU, &[&["--engine", "slurm", "--slurm", &path], flags].concat(), folder, &[])
+        .await
+}
+
+/// Slurm's programs, one of them replaced by a script, as a line of the settings.
+fn with_program(folder: &Path, name: &str, script: &str) -> String {
+    let bin = folder.join("bin");
+    fs::create_dir(&bin).unwrap();
+    for program in ["sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"] {
+        let (path, real) = (bin.join(program), format!("/usr/bin/{program}"));
+        if program == name {
+            fs::write(&path, format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display()))
+                .unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        } else {
+            symlink(real, &path).unwrap();
+        }
+    }
+    format!("programs: {}\n", bin.display())
+}
+
+fn whole(command: &str) -> JobSpec {
+    JobSpec { devices: "nvidia:8".parse().unwrap(), ..spec(command) }
+}
+
+async fn until_why_says(server: &TestServer, id: danlu_types::JobId, words: &str) -> String {
+    eventually(&format!("`why` to say `{words}`"), || async {
+        let why = server.client().job_why(id).await.ok()?.text;
+        why.contains(words).then_some(why)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_node_went_to_another_runs_elsewhere() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    // Danlu's view of the cluster is some seconds old, and n1 is where it would begin.
+    let foreign = rig
+        .ask("sbatch", &["--parsable", "-w", "n1", "--gres=gpu:8", "--output=/dev/null", "--wrap=sleep 600"]);
+    eventually("the foreign job to run", || async {
+        let running = rig.ask("squeue", &["--noheader", "--states=running", "--format=%i"]);
+        (running.trim() == foreign.trim()).then_some(())
+    })
+    .await;
+    let ended = server.run(&whole("echo on $DANLU_NODE")).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    assert!(!server.texts(ended.id).await.contains(&"on n1".to_owned()));
+    if let [first, .., _] = &ended.attempts[..] {
+        assert_eq!(first.reason.code, "requeued", "{:?}", first.reason);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_slurm_holds_keep_nobody_waiting() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = folder();
+    let rules = folder.path().join("workspaces.yaml");
+    fs::write(&rules, "workspaces: { free: {} }\n").unwrap();
+    let rules = rules.to_str().unwrap().to_owned();
+    let settings = "workspaces: { default: { options: [--hold] } }\n";
+    let server = start(&rig, folder, settings, &["--workspaces", &rules]).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(server.submit(&whole("true")).await);
+    }
+    for id in &held {
+        until_why_says(&server, *id, "JobHeldUser").await;
+    }
+    let free = JobSpec { workspace: "free".to_owned(), ..whole("true") };
+    let ended = server.run(&free).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    let first = server.job(held[0]).await;
+    assert!(first.state != JobState::Ended, "{:?}", first.reason);
+    assert_eq!(first.attempts[0].reason.code, "requeued");
+    assert!(first.attempts[0].reason.text.contains("JobHeldUser"), "{:?}", first.attempts[0].reason);
+    for id in held {
+        server.client().job_stop(id, &StopRequest::default()).await.unwrap();
+        server.wait_for_end(id).await;
+    }
+    eventually("nothing of them to be left in Slurm", || async {
+        rig.ask("squeue", &["--noheader", "--format=%i"]).trim().is_empty().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_partition_is_waited_for() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    rig.ask("scontrol", &["update", "PartitionName=main", "State=DRAIN"]);
+    let id = server.submit(&whole("true")).await;
+    let why = until_why_says(&server, id, "at no cost of `retry`").await;
+    assert!(why.contains("partition not available"), "{why}");
+    rig.ask("scontrol", &["update", "PartitionName=main", "State=UP"]);
+    let ended = server.wait_for_end(id).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nodes_have_is_followed() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = folder();
+    // An administrator takes half of the GPUs of all nodes but the last.
+    let fewer = "case \"$*\" in *'show node'*) if [ -e \"$HERE/fewer\" ]; then $REAL \"$@\" | \
+                 sed -E '/NodeName=n[123] /s/gpu:a100:8/gpu:a100:4/g'; exit; fi;; esac; exec $REAL \"$@\"";
+    let settings = with_program(folder.path(), "scontrol", fewer);
+    let server = start(&rig, folder, &settings, &[]).await;
+    fs::write(server.folder().join("fewer"), "").unwrap();
+    rig.ask("scontrol", &["update", "NodeName=n4", "AvailableFeatures=rack=r9", "ActiveFeatures=rack=r9"]);
+    eventually("the nodes to be seen as they are", || async {
+        let nodes = server.client().nodes_list().await.ok()?.items;
+        let gpus = |view: &danlu_types::api::NodeView| {
+            view.node.devices.iter().filter(|device| device.kind == danlu_types::DeviceKind::Nvidia).count()
+        };
+        let counts: Vec<usize> = nodes.iter().map(gpus).collect();
+        let rack = nodes.last()?.node.labels.get("rack").cloned();
+        (counts == [4, 4, 4, 8] && rack.as_deref() == Some("r9")).then_some(())
+    })
+    .await;
+    let ended = server.run(&whole("echo on $DANLU_NODE")).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    assert!(server.texts(ended.id).await.contains(&"on n4".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requeued_job_runs_again_without_a_retry() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    let id = server.submit(&whole("[ $DANLU_ATTEMPT != 1 ] || exec sleep 600")).await;
+    server.wait_for(id, JobState::Running).await;
+    let job = rig.ask("squeue", &["--noheader", "--format=%i %k"]);
+    let (job, comment) = job.trim().split_once(' ').unwrap();
+    assert!(comment.starts_with("danlu job 1 `") && comment.contains("` of "), "{comment}");
+    rig.ask("scontrol", &["update", &format!("JobId={job}"), "Requeue=1"]);
+    rig.ask("scontrol", &["requeue", job]);
+    let ended = server.wait_for_end(id).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    assert_eq!(
+        ended.attempts[0].reason.text,
+        format!("was requeued: Slurm's job {job} was requeued, and not by Danlu")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_that_hangs_holds_up_only_itself() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = folder();
+    let hang =
+        "case \"$*\" in *'`hangs`'*) until [ -e \"$HERE/go\" ]; do sleep 0.1; done;; esac; exec $REAL \"$@\"";
+    let settings = with_program(folder.path(), "sbatch", hang);
+    let server = start(&rig, folder, &settings, &[]).await;
+    let named = |name: &str| JobSpec { name: name.parse().unwrap(), ..spec("true") };
+    let hangs = server.submit(&named("hangs")).await;
+    for _ in 0..5 {
+        let ended = server.run(&named("works")).await;
+        assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    }
+    until_why_says(&server, hangs, "waits for the engine to accept it").await;
+    fs::write(server.folder().join("go"), "").unwrap();
+    let ended = server.wait_for_end(hangs).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_is_told_and_survived() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let mut server = start(&rig, folder(), "", &[]).await;
+    let runs = server.submit(&spec("until [ -e \"$DANLU_OUTPUT_DIR/go\" ]; do sleep 0.05; done")).await;
+    server.wait_for(runs, JobState::Running).await;
+    rig.kill_controller();
+    let waits = server.submit(&spec("true")).await;
+    until_why_says(&server, waits, "Slurm has not answered since").await;
+    let health = server.client().readiness().await.unwrap();
+    assert_eq!((health.status.as_str(), health.problems.len()), ("degraded", 1), "{health:?}");
+
+    // A server that starts meanwhile serves, and says so.
+    server.kill();
+    let data = server.data();
+    let danlu = |words: &[&str]| {
+        let output = Command::new(DANLU).arg("--data").arg(&data).args(words).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let back = async {
+        eventually("the new server to tell of the outage", || async {
+            danlu(&["why", &waits.to_string()]).contains("Slurm has not answered since").then_some(())
+        })
+        .await;
+        assert!(danlu(&["jobs"]).contains("running"));
+        rig.restart_controller();
+    };
+    tokio::join!(server.restart(), back);
+    let ended = server.wait_for_end(waits).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    fs::write(server.data().join(format!("runs/{runs}/output/go")), "").unwrap();
+    assert_eq!(server.wait_for_end(runs).await.outcome, Some(JobOutcome::Succeeded));
+}

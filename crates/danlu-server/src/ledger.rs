@@ -50,7 +50,7 @@ type Reply = oneshot::Sender<Result<Answer, LedgerError>>;
 #[derive(Debug)]
 enum Command {
     Submit { submission: Box<Submission>, at: Timestamp, reply: Reply },
-    Apply { id: JobId, event: Event, at: Timestamp, reply: Reply },
+    Apply { id: JobId, event: Event, at: Timestamp, seen: Option<u64>, reply: Reply },
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Ledger {
         event: Event,
         at: Timestamp,
     ) -> Result<Answer, LedgerError> {
-        self.ask(|reply| Command::Apply { id, event, at, reply }).await
+        self.ask(|reply| Command::Apply { id, event, at, seen: None, reply }).await
     }
 
     /// Hands in several events at once, in order, so that they share a commit.
@@ -106,12 +106,20 @@ impl Ledger {
         &self,
         events: Vec<(JobId, Event, Timestamp)>,
     ) -> Vec<Result<Answer, LedgerError>> {
+        self.apply_planned(events.into_iter().map(|(id, event, at)| (id, event, at, None)).collect()).await
+    }
+
+    /// The same for events that were decided on a job of a certain generation; one that has changed since is left as it is.
+    pub(crate) async fn apply_planned(
+        &self,
+        events: Vec<(JobId, Event, Timestamp, Option<u64>)>,
+    ) -> Vec<Result<Answer, LedgerError>> {
         let answers: Vec<_> = events
             .into_iter()
-            .map(|(id, event, at)| {
+            .map(|(id, event, at, seen)| {
                 let (reply, answer) = oneshot::channel();
                 // A closed ledger drops the reply, which the receiver notices.
-                let _ = self.commands.send(Command::Apply { id, event, at, reply });
+                let _ = self.commands.send(Command::Apply { id, event, at, seen, reply });
                 answer
             })
             .collect();
@@ -195,8 +203,8 @@ impl Writer {
                     Command::Submit { submission, at, reply } => {
                         self.on_submit(&mut draft, *submission, at, reply);
                     }
-                    Command::Apply { id, event, at, reply } => {
-                        self.on_event(&mut draft, id, event, at, reply);
+                    Command::Apply { id, event, at, seen, reply } => {
+                        self.on_event(&mut draft, id, event, at, seen, reply);
                     }
                 }
             }
@@ -215,12 +223,24 @@ impl Writer {
         draft.inserts.push((Insert { job, submission_key: key, at, records }, reply));
     }
 
-    fn on_event(&self, draft: &mut Draft, id: JobId, event: Event, at: Timestamp, reply: Reply) {
+    fn on_event(
+        &self,
+        draft: &mut Draft,
+        id: JobId,
+        event: Event,
+        at: Timestamp,
+        seen: Option<u64>,
+        reply: Reply,
+    ) {
         let known = draft.updates.get(&id).map(|changed| Arc::new(changed.update.job.clone()));
         let Some(job) = known.or_else(|| self.book.job(id)) else {
             answer(reply, Answer::NoSuchJob);
             return;
         };
+        if seen.is_some_and(|seen| seen != job.generation) {
+            answer(reply, Answer::Unchanged(job));
+            return;
+        }
         let grants = match &event {
             Event::Place { grants } => Some(grants.clone()),
             _ => None,

@@ -7,8 +7,10 @@
 mod app;
 mod attempts;
 mod book;
+mod change;
 mod courier;
 mod entrance;
+mod explain;
 mod files;
 mod folder;
 mod http;

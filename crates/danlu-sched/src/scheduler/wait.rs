@@ -1,6 +1,6 @@
 //! Why a job waits: few reasons, each a stable word with its numbers.
 
-use danlu_types::api::Reason;
+use danlu_types::api::{CordonedNode, Reason};
 use danlu_types::{Bytes, Cpus, JobId, JobSpec, NodeName};
 use jiff::Timestamp;
 
@@ -38,12 +38,14 @@ pub enum ReasonCode {
     Held,
     /// Not even the empty cluster could hold it now: nodes or devices went away, or failed, after it was accepted.
     NoSuchDevices,
+    /// The nodes that could hold it are cordoned.
+    NodesCordoned,
     /// It fits; the scheduler's next pass starts it.
     NotYetConsidered,
 }
 
 impl ReasonCode {
-    pub const ALL: [ReasonCode; 14] = [
+    pub const ALL: [ReasonCode; 15] = [
         ReasonCode::DevicesBusy,
         ReasonCode::CpusBusy,
         ReasonCode::MemoryBusy,
@@ -57,6 +59,7 @@ impl ReasonCode {
         ReasonCode::KeepsAway,
         ReasonCode::Held,
         ReasonCode::NoSuchDevices,
+        ReasonCode::NodesCordoned,
         ReasonCode::NotYetConsidered,
     ];
 
@@ -75,6 +78,7 @@ impl ReasonCode {
             ReasonCode::KeepsAway => "keeps_away",
             ReasonCode::Held => "held",
             ReasonCode::NoSuchDevices => "no_such_devices",
+            ReasonCode::NodesCordoned => "nodes_cordoned",
             ReasonCode::NotYetConsidered => "not_yet_considered",
         }
     }
@@ -119,11 +123,13 @@ pub enum WaitReason {
     },
     WorkspaceLimit {
         resource: Resource,
+        asked: String,
         used: String,
         limit: String,
     },
     UserLimit {
         resource: Resource,
+        asked: String,
         used: String,
         limit: String,
     },
@@ -144,6 +150,9 @@ pub enum WaitReason {
         not_before: Timestamp,
     },
     NoSuchDevices,
+    NodesCordoned {
+        nodes: Vec<CordonedNode>,
+    },
     NotYetConsidered,
 }
 
@@ -162,6 +171,7 @@ impl WaitReason {
             WaitReason::BackOff { .. } => ReasonCode::BackOff,
             WaitReason::KeepsAway { .. } => ReasonCode::KeepsAway,
             WaitReason::NoSuchDevices => ReasonCode::NoSuchDevices,
+            WaitReason::NodesCordoned { .. } => ReasonCode::NodesCordoned,
             WaitReason::NotYetConsidered => ReasonCode::NotYetConsidered,
         }
     }
@@ -183,17 +193,25 @@ impl WaitReason {
             WaitReason::BehindOthers { head: job } | WaitReason::Reserved { for_job: job } => {
                 reason.with("job", job)
             }
-            WaitReason::WorkspaceLimit { resource, used, limit }
-            | WaitReason::UserLimit { resource, used, limit } => reason
+            WaitReason::WorkspaceLimit { resource, asked, used, limit }
+            | WaitReason::UserLimit { resource, asked, used, limit } => reason
                 .with("workspace", &spec.workspace)
                 .with("resource", resource.as_str())
+                .with("asked", asked)
                 .with("used", used)
                 .with("limit", limit),
             WaitReason::GuaranteedToOthers { resource, .. } => reason.with("resource", resource.as_str()),
             WaitReason::KeepsAway { node, until } => reason.with("node", node).with("until", until),
-            WaitReason::Preempting { victims } => reason.with("jobs", victims.len()),
+            WaitReason::Preempting { victims } => {
+                reason.with("jobs", victims.len()).with("victims", words::numbers(victims))
+            }
             WaitReason::BackOff { not_before } => reason.with("until", not_before),
             WaitReason::NoSuchDevices => reason.with("asked", words::asked(spec)),
+            WaitReason::NodesCordoned { nodes } => {
+                let names: Vec<&str> = nodes.iter().map(|node| node.node.0.as_str()).collect();
+                let why = nodes.first().map_or("", |node| node.reason.as_str());
+                reason.with("asked", words::asked(spec)).with("nodes", names.join(", ")).with("why", why)
+            }
             WaitReason::NotYetConsidered => reason,
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use danlu_core::Job;
 use danlu_types::JobId;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Row as _, query};
@@ -45,6 +46,9 @@ pub(super) async fn write(connection: &mut Connection, batch: &Batch) -> Result<
     for update in &batch.updates {
         let row = JobRow::of(&update.job)?;
         if update_job(connection, &row, number(update.seen_generation)?).await? {
+            if update.changes_spec() {
+                update_spec(connection, &row, &update.job).await?;
+            }
             let at = update.at.as_microsecond();
             events.extend(update.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
         } else {
@@ -168,16 +172,11 @@ async fn insert_jobs(
     })
     .await?;
 
-    let mut labels = Vec::new();
+    insert_labels(connection, inserts.iter().map(|insert| &insert.job).zip(rows)).await?;
     let mut submissions = Vec::new();
     for (insert, row) in inserts.iter().zip(rows) {
-        labels.extend(insert.job.spec.labels.iter().map(|(key, value)| (row.id, text(key), text(value))));
         submissions.extend(insert.submission_key.as_deref().map(|key| (text(key), row.id)));
     }
-    insert_rows(connection, "job_labels (job, key, value)", 3, &labels, |statement, (job, key, value)| {
-        statement.bind(*job).bind(&**key).bind(&**value)
-    })
-    .await?;
     insert_rows(connection, "submissions (key, job)", 2, &submissions, |statement, (key, job)| {
         statement.bind(&**key).bind(*job)
     })
@@ -200,6 +199,35 @@ async fn update_job(connection: &mut Connection, row: &JobRow<'_>, seen: i64) ->
     .execute(connection)
     .await?;
     Ok(updated.rows_affected() > 0)
+}
+
+/// Writes what a job asks for anew, with what is found by it.
+async fn update_spec(connection: &mut Connection, row: &JobRow<'_>, job: &Job) -> Result<(), sqlx::Error> {
+    query("UPDATE jobs SET name = $1, workspace = $2, priority = $3, code = $4, spec = $5 WHERE id = $6")
+        .bind(&*row.name)
+        .bind(&*row.workspace)
+        .bind(row.priority)
+        .bind(row.code.as_deref())
+        .bind(&*row.spec)
+        .bind(row.id)
+        .execute(&mut *connection)
+        .await?;
+    query("DELETE FROM job_labels WHERE job = $1").bind(row.id).execute(&mut *connection).await?;
+    insert_labels(connection, [(job, row)]).await
+}
+
+async fn insert_labels<'a, 'b: 'a>(
+    connection: &mut Connection,
+    jobs: impl IntoIterator<Item = (&'a Job, &'a JobRow<'b>)>,
+) -> Result<(), sqlx::Error> {
+    let mut labels = Vec::new();
+    for (job, row) in jobs {
+        labels.extend(job.spec.labels.iter().map(|(key, value)| (row.id, text(key), text(value))));
+    }
+    insert_rows(connection, "job_labels (job, key, value)", 3, &labels, |statement, (job, key, value)| {
+        statement.bind(*job).bind(&**key).bind(&**value)
+    })
+    .await
 }
 
 /// Appends to the history; the number of the last one.

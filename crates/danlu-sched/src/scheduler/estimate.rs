@@ -108,7 +108,8 @@ impl Scheduler {
     /// When the job could start on what it may take from others, as soon as those have run for the minimum time.
     fn start_by_preemption(&mut self, waiting: &Waiting, now: Timestamp) -> Option<ByPreemption> {
         let minimum = self.sharing.minimum_run_time;
-        let mark = self.fleet.mark();
+        // Reservations are not made anew here, and those of the last plan stay.
+        let (mark, kept) = (self.fleet.mark(), self.kept.clone());
         let mut pass = Pass::new(self, now);
         pass.takes_until = Timestamp::MAX;
         pass.claims();
@@ -116,6 +117,7 @@ impl Scheduler {
         pass.preempt_for(&waiting.class, waiting.place, kinds);
         let plan = pass.finish();
         self.fleet.undo(mark);
+        self.kept = kept;
         let of_job = plan.preemptions.iter().filter(|preemption| preemption.for_job == waiting.place.job);
         let victims: Vec<_> = of_job.filter_map(|preemption| self.running.get(preemption.victim)).collect();
         let may_be_stopped = |running: &super::Running| {

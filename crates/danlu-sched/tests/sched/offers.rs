@@ -254,3 +254,22 @@ fn what_a_limit_leaves_is_said_with_what_the_job_asks_for() {
     insta::assert_snapshot!(explanation.text);
     assert_eq!(explanation.holders.iter().map(|holder| holder.job.0).collect::<Vec<_>>(), [1]);
 }
+
+#[test]
+fn what_is_kept_for_a_head_is_not_expected_before_that_starts() {
+    let mut world = crate::fixture::world(
+        "
+        node a 8 nvidia:A100
+        job 1 devices nvidia:6 max-time 2h
+        plan
+        job 2 devices nvidia:8 max-time 1h
+        job 3 devices nvidia:2 max-time 24h
+        plan
+    ",
+    );
+    let mut explain = |id| world.scheduler.explain(&world.jobs[&JobId(id)], world.now);
+    let (head, behind) = (explain(2), explain(3));
+    assert_eq!(behind.reason.code, "reserved");
+    assert!(behind.estimate.unwrap().earliest >= head.estimate.unwrap().earliest, "{}", behind.text);
+    assert!(behind.offers.iter().any(|offer| offer.set.contains_key("max_time")), "{}", behind.text);
+}

@@ -151,6 +151,8 @@ fn tables_line_up() {
     odd.state = JobState::Running;
     odd.reason = reason("running", "running");
     odd.started_at = Some(at(60));
+    (odd.queued_since, odd.waited) = (None, danlu_types::Span::from_seconds(60));
+    odd.running_since = Some(at(60));
     let jobs = jobs::jobs_table(&[queued_job(), failed_job(), odd], at(3_700));
     let nodes = nodes::nodes_table(&[NodeView {
         node: Node {

@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, adopt, authenticator, clone, completions, devices, doctor, each, events, exec, files, history,
-    jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable, registration, run,
-    secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
+    admin, adopt, authenticator, change, clone, completions, devices, doctor, each, events, exec, files,
+    history, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable,
+    registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Release(each::Arguments),
     /// Lets jobs start that ask for more than their workspace gives without approval
     Approve(each::Arguments),
+    /// Change a queued or held job in place; it keeps its queue position
+    Change(change::Arguments),
     /// Submits a job like another one
     Clone(clone::Arguments),
     /// Deletes ended jobs with their logs

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod adopt;
 pub(crate) mod authenticator;
+pub(crate) mod change;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod devices;
@@ -70,6 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Hold(arguments) => block_on(each::run(client()?, Deed::Hold, arguments)),
         Command::Release(arguments) => block_on(each::run(client()?, Deed::Release, arguments)),
         Command::Approve(arguments) => block_on(each::run(client()?, Deed::Approve, arguments)),
+        Command::Change(arguments) => block_on(change::run(client()?, arguments)),
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
         Command::Delete(arguments) => block_on(each::run(client()?, Deed::Delete, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),

@@ -1,24 +1,55 @@
 //! Why a job waits, on a terminal: a paragraph, who holds what it needs, and what would start it now.
 
-use danlu_types::NodeName;
-use danlu_types::api::{Explanation, ForeignHolder, Holder};
+use danlu_types::api::{Explanation, ForeignHolder, Holder, Offer};
+use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
 use crate::words::shell_word;
 use crate::{output, table, words};
 
-/// The command that an offer is an addition to: it submits the job that is spoken of.
+/// The command line that takes an offer, around its `--set key=value`.
 #[derive(Debug, Clone)]
-pub(crate) struct Resubmission(pub(crate) String);
+pub(crate) struct Taking {
+    before: String,
+    after: String,
+}
+
+impl Taking {
+    /// Changes a job that waits, which keeps its turn, on the server that the words of the question name.
+    pub(crate) fn change(job: JobId, words: &[String]) -> Self {
+        let mut before = "danlu".to_owned();
+        for flag in ["--data", "--profile"] {
+            let apart = words.iter().position(|word| word == flag).and_then(|at| words.get(at + 1));
+            let joined = || words.iter().find_map(|word| word.strip_prefix(flag)?.strip_prefix('='));
+            if let Some(value) = apart.map(String::as_str).or_else(joined) {
+                before += &format!(" {flag} {}", shell_word(value));
+            }
+        }
+        Taking { before: format!("{before} change {job}"), after: String::new() }
+    }
+
+    /// Submits what was asked about: the words of a dry run, without what makes it one. `--set` overrides the other flags,
+    /// and has to come before the command.
+    pub(crate) fn submission(words: &[String]) -> Self {
+        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        let (flags, command) = words.split_at(end);
+        let flags = flags.iter().filter(|word| *word != "--dry-run" && *word != "--json");
+        let line = |words: &mut dyn Iterator<Item = &String>| {
+            words.map(|word| format!(" {}", shell_word(word))).collect::<String>()
+        };
+        Taking { before: format!("danlu{}", line(&mut { flags })), after: line(&mut command.iter()) }
+    }
+
+    fn line(&self, offer: &Offer) -> String {
+        let set = offer.set.iter();
+        let set = set.map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))));
+        format!("{}{}{}", self.before, set.collect::<String>(), self.after)
+    }
+}
 
 /// The whole answer, in lines of at most `width` characters where words allow it.
-pub(crate) fn page(
-    explanation: &Explanation,
-    resubmission: &Resubmission,
-    width: usize,
-    now: Timestamp,
-) -> String {
+pub(crate) fn page(explanation: &Explanation, taking: &Taking, width: usize, now: Timestamp) -> String {
     let text = match explanation.text.trim() {
         "" => words::state_sentence(explanation.state, &explanation.reason),
         text => text.to_owned(),
@@ -31,13 +62,9 @@ pub(crate) fn page(
         parts.push(table::text(&foreign_table(&explanation.foreign, now)));
     }
     if !explanation.offers.is_empty() {
-        let mut lines = vec!["it would start now with:".to_owned()];
+        let mut lines = vec!["suggestions that start now:".to_owned()];
         for offer in &explanation.offers {
-            let set = offer
-                .set
-                .iter()
-                .map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))));
-            let command = format!("{}{}", resubmission.0, set.collect::<String>());
+            let command = taking.line(offer);
             let text = output::printable(&offer.text);
             lines.push(format!("  {}  {}", output::printable(&command).cyan(), format!("# {text}").dimmed()));
         }
@@ -47,14 +74,25 @@ pub(crate) fn page(
 }
 
 fn holders_table(holders: &[Holder], now: Timestamp) -> comfy_table::Table {
-    let mut table = table::new(["held by", "owner", "workspace", "devices", "on", "ends"]);
+    let held = match holders.first() {
+        Some(Holder { cpus: Some(_), .. }) => "CPUs",
+        Some(Holder { memory: Some(_), .. }) => "memory",
+        _ => "devices",
+    };
+    let mut table = table::new(["held by", "owner", "workspace", held, "on", "ends"]);
     for holder in holders {
+        let amount = match (holder.devices, holder.cpus, holder.memory) {
+            (_, Some(cpus), _) => cpus.to_string(),
+            (_, _, Some(memory)) => memory.to_string(),
+            (0, ..) => "–".to_owned(),
+            (devices, ..) => devices.to_string(),
+        };
         let (nodes, ends) = (named(&holder.nodes), end(holder.expected_end, now));
         table.add_row([
             format!("job {} ({})", holder.job, output::printable(&holder.name)),
             output::printable(&holder.owner),
             output::printable(&holder.workspace),
-            if holder.devices == 0 { "–".to_owned() } else { holder.devices.to_string() },
+            amount,
             nodes,
             ends,
         ]);
@@ -88,7 +126,7 @@ fn end(at: Option<Timestamp>, now: Timestamp) -> String {
     match at {
         Some(at) if at > now => format!("in about {}", words::between(now, at)),
         Some(_) => "any moment".to_owned(),
-        None => "nobody knows".to_owned(),
+        None => "unknown".to_owned(),
     }
 }
 
@@ -118,8 +156,7 @@ fn wrapped(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::api::{JobState, Offer, Reason, StartEstimate};
-    use danlu_types::{JobId, NodeName};
+    use danlu_types::api::{EstimateBasis, EstimateBound, JobState, Reason, StartEstimate};
 
     use super::*;
 
@@ -134,6 +171,8 @@ mod tests {
             workspace: "vision".to_owned(),
             owner: "ada".to_owned(),
             devices,
+            cpus: None,
+            memory: None,
             nodes: nodes.iter().map(|node| NodeName((*node).to_owned())).collect(),
             expected_end,
         };
@@ -165,9 +204,12 @@ mod tests {
                 nodes: vec![NodeName("node-0".to_owned())],
                 until: Some(at(90)),
             }],
+            cordoned: Vec::new(),
             estimate: Some(StartEstimate {
                 earliest: at(12),
                 latest: Some(at(40)),
+                bound: EstimateBound::Range,
+                basis: EstimateBasis { time_limits: 2, ..EstimateBasis::default() },
                 rests_on: "time limits".to_owned(),
             }),
             offers: vec![
@@ -177,14 +219,14 @@ mod tests {
         }
     }
 
-    fn shown(explanation: &Explanation, resubmission: &str) -> String {
-        let page = page(explanation, &Resubmission(resubmission.to_owned()), 72, at(0));
+    fn shown(explanation: &Explanation) -> String {
+        let page = page(explanation, &Taking::change(explanation.job, &[]), 72, at(0));
         anstream::adapter::strip_str(&page).to_string()
     }
 
     #[test]
     fn a_waiting_job_is_explained_on_one_page() {
-        insta::assert_snapshot!(shown(&explanation(), "danlu stop 12 && danlu clone 12"));
+        insta::assert_snapshot!(shown(&explanation()));
     }
 
     #[test]
@@ -196,6 +238,17 @@ mod tests {
             offers: Vec::new(),
             ..explanation()
         };
-        assert_eq!(shown(&bare, "danlu clone 12"), "queued: waiting for 8 Ascend 910B*, 5 free");
+        assert_eq!(shown(&bare), "queued: waiting for 8 Ascend 910B*, 5 free");
+    }
+
+    #[test]
+    fn an_offer_of_a_dry_run_is_the_same_command_with_a_change() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let line = |words: &[String]| Taking::submission(words).line(&explanation().offers[1]);
+        let typed = words("--data d submit --dry-run --devices ascend:910B*:8 --json -- sleep --dry-run");
+        insta::assert_snapshot!(line(&typed), @"danlu --data d submit --devices 'ascend:910B*:8' --set 'devices.model=910 A' -- sleep --dry-run");
+        let change = Taking::change(JobId(3), &words("why 3 --data=/a"));
+        insta::assert_snapshot!(change.line(&explanation().offers[0]), @"danlu --data /a change 3 --set devices.count=4");
+        insta::assert_snapshot!(line(&words("submit job.yaml --dry-run")), @"danlu submit job.yaml --set 'devices.model=910 A'");
     }
 }

@@ -264,11 +264,8 @@ impl Draft {
     /// What was set, as JSON, for a server that has the rest.
     pub(crate) fn overrides(&mut self) -> Result<serde_json::Value, Failure> {
         let overrides = fields::to_json(&self.tree);
-        if !self.has("command") {
-            self.text_flag("--", "command", "true");
-        }
         let mut complaints = std::mem::take(&mut self.complaints);
-        complaints.extend(fields::read_spec(&self.tree).err().unwrap_or_default());
+        complaints.extend(fields::check_part(&self.tree));
         if complaints.is_empty() { Ok(overrides) } else { Err(self.refuse(&complaints)) }
     }
 

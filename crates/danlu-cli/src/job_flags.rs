@@ -9,12 +9,12 @@ use crate::migration::MigrationFlags;
 use crate::output;
 use crate::words::shell_word;
 
-/// Order: the file, then `--set`, then the other flags, then the command after `--`.
+/// Each overrides what comes before it: the file, the flags, `--set`, the command after `--`.
 #[derive(Debug, Args)]
 pub(crate) struct JobFlags {
     /// A job file in YAML or JSON, or a batch script of Slurm's; `-` reads standard input
     pub(crate) file: Option<String>,
-    /// Overrides a field of the job file: `--set devices.count=4`
+    /// Overrides a field of the job file or a flag: `--set devices.count=4`
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// The job's name
@@ -87,10 +87,11 @@ impl JobFlags {
             }
             None => Draft::empty(),
         };
+        self.apply(&mut draft);
         for assignment in &self.set {
             draft.set(assignment);
         }
-        self.apply(&mut draft);
+        self.apply_command(&mut draft);
         if let Ok(here) = std::env::current_dir() {
             draft.settle_script(&here);
         }
@@ -136,7 +137,6 @@ impl JobFlags {
         apply_devices(draft, &self.devices);
         self.env.iter().for_each(|pair| draft.pair_flag("--env", "env", pair));
         self.labels.iter().for_each(|pair| draft.pair_flag("--label", "labels", pair));
-        self.apply_command(draft);
     }
 
     fn apply_command(&self, draft: &mut Draft) {

@@ -42,6 +42,10 @@ fn queued_job() -> JobView {
         submitted_at: at(0),
         started_at: None,
         ended_at: None,
+        queued_since: Some(at(0)),
+        waited: danlu_types::Span::default(),
+        running_since: None,
+        ran: danlu_types::Span::default(),
         exit_code: None,
         generation: 1,
         progress: None,
@@ -68,6 +72,9 @@ fn failed_job() -> JobView {
         reason: failure.clone(),
         started_at: Some(at(5)),
         ended_at: Some(at(190)),
+        queued_since: None,
+        waited: danlu_types::Span::from_seconds(4),
+        ran: danlu_types::Span::from_seconds(185),
         exit_code: Some(1),
         attempts: vec![AttemptView {
             number: AttemptNumber(1),
@@ -144,6 +151,8 @@ fn tables_line_up() {
     odd.state = JobState::Running;
     odd.reason = reason("running", "running");
     odd.started_at = Some(at(60));
+    (odd.queued_since, odd.waited) = (None, danlu_types::Span::from_seconds(60));
+    odd.running_since = Some(at(60));
     let jobs = jobs::jobs_table(&[queued_job(), failed_job(), odd], None, at(3_700));
     let nodes = nodes::nodes_table(&[NodeView {
         node: Node {

@@ -1,7 +1,7 @@
 //! Jobs, amounts and times in words.
 
 use danlu_types::api::{JobOutcome, JobState, JobView, Reason};
-use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobSpec, ProgressView};
+use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobSpec, ProgressView, Span};
 use jiff::{SignedDuration, Timestamp};
 
 /// `queued: waiting for 8 Ascend 910B, 5 free`
@@ -58,27 +58,23 @@ pub(crate) fn device_label(kind: DeviceKind, model: &str) -> String {
     format!("{} {model}", kind.label())
 }
 
-/// From submission to the first start, or until it ended without one. Of a job that waits, for how long it has waited now:
-/// it may have run before, and been preempted.
+/// All of its waits, the present one until now.
 pub(crate) fn waited(job: &JobView, now: Timestamp) -> String {
-    match (is_waiting(job), job.attempts.last().and_then(|attempt| attempt.ended_at)) {
-        (true, Some(since)) => between(since, now),
-        (true, None) => between(job.submitted_at, now),
-        (false, _) => between(job.submitted_at, job.started_at.or(job.ended_at).unwrap_or(now)),
-    }
+    in_all(job.waited, job.queued_since, now)
 }
 
-/// From the first start to the end, or until now, or until it had to wait again.
+/// All of its runs, the present one until now.
 pub(crate) fn ran(job: &JobView, now: Timestamp) -> String {
-    let last = job.attempts.last().and_then(|attempt| attempt.ended_at);
     match job.started_at {
-        Some(start) => between(start, job.ended_at.or(last.filter(|_| is_waiting(job))).unwrap_or(now)),
+        Some(_) => in_all(job.ran, job.running_since, now),
         None => "–".to_owned(),
     }
 }
 
-fn is_waiting(job: &JobView) -> bool {
-    matches!(job.state, JobState::Queued | JobState::Held)
+fn in_all(before: Span, since: Option<Timestamp>, now: Timestamp) -> String {
+    let since = since.unwrap_or(now);
+    let before = SignedDuration::from_millis(i64::try_from(before.milliseconds).unwrap_or(i64::MAX));
+    between(since.saturating_sub(before).unwrap_or(Timestamp::MIN), now.max(since))
 }
 
 /// `45s`, `3m 5s`, `2h 10m`, `3d 4h`: the two largest units.

@@ -130,6 +130,11 @@ impl Client {
     }
 
     /// A new job like `id`, with `overrides` (a JSON object) merged into its specification.
+    /// Changes a job that waits; `changes` is a JSON merge patch of its spec.
+    pub async fn job_change(&self, id: JobId, changes: &serde_json::Value) -> Result<JobView, ClientError> {
+        self.answer(self.request(Method::PATCH, &format!("/jobs/{id}")).json(changes)).await
+    }
+
     pub async fn job_clone(&self, id: JobId, overrides: &serde_json::Value) -> Result<JobView, ClientError> {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/clone")).json(overrides)).await
     }

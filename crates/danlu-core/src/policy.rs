@@ -3,6 +3,7 @@
 //! Relations are ordered, so the table needs one line for each action: the least that one must be. Whoever is not even
 //! allowed to *see* a thing is told that it does not exist; whoever sees it and may not touch it is told that.
 
+use danlu_types::JobSpec;
 use danlu_types::account::{AccountName, Scope, WorkspaceRole};
 
 /// What somebody is to the thing that they ask about. Each may do what the ones before it may.
@@ -53,7 +54,7 @@ pub enum Action {
     /// See that a job exists, what it is, what it prints, why it waits.
     SeeJob,
     SubmitJob,
-    /// Stop, hold, release, delete.
+    /// Change, stop, hold, release, delete.
     ChangeJob,
     /// Run commands inside.
     EnterJob,
@@ -142,6 +143,42 @@ fn line(action: Action) -> (Relation, Scope) {
     let found = POLICY.iter().find(|(listed, _, _)| *listed == action);
     // What nobody has thought about is for administrators.
     found.map_or((Relation::Admin, Scope::All), |(_, relation, scope)| (*relation, *scope))
+}
+
+/// Whether a change of a job is only about what it takes and when it starts. What a job runs, it runs in its owner's name:
+/// that is for its owner alone to change, and so is the workspace that it counts in.
+pub fn only_changes_scheduling(before: &JobSpec, after: &JobSpec) -> bool {
+    let JobSpec {
+        name,
+        workers,
+        devices,
+        any_of,
+        nodes,
+        cpus,
+        memory,
+        shared_memory,
+        priority,
+        preemptible,
+        max_time,
+        labels,
+        ..
+    } = before.clone();
+    let undone = JobSpec {
+        name,
+        workers,
+        devices,
+        any_of,
+        nodes,
+        cpus,
+        memory,
+        shared_memory,
+        priority,
+        preemptible,
+        max_time,
+        labels,
+        ..after.clone()
+    };
+    undone == *before
 }
 
 /// What a person is to a job of `owner` in a workspace where they have this role.

@@ -4,10 +4,14 @@
 //! writes [`Job::life`]. What follows from a change (launching, signalling, cleaning up) is not said here: reconcilers
 //! read it off the new state, so a crash between deciding and acting loses nothing.
 
+mod change;
 mod verdict;
 mod workers;
 
-use danlu_types::{AttemptNumber, JobId, NodeName, Span, WorkerIndex};
+use std::sync::Arc;
+
+use danlu_types::api::JobState;
+use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Span, WorkerIndex};
 use jiff::Timestamp;
 
 use crate::job::{
@@ -35,6 +39,15 @@ pub enum Event {
     Stop {
         by: String,
         grace: Option<Span>,
+    },
+    /// Replace its spec while it waits; it keeps its queue position.
+    Change {
+        by: String,
+        spec: Arc<JobSpec>,
+        /// Why the new spec needs approval, if it does.
+        approval: Option<String>,
+        /// The generation of the job that the new spec was made from.
+        seen: u64,
     },
     /// Take its devices for another job; it keeps its place.
     Preempt {
@@ -105,6 +118,10 @@ pub enum Refusal {
     NeedsNoApproval { job: JobId },
     #[error("job {job} is not waiting for devices")]
     NotQueued { job: JobId },
+    #[error("job {job} is {}, and only queued and held jobs can be changed; `danlu clone {job} --set …` submits a changed copy", .state.as_str())]
+    NotWaiting { job: JobId, state: JobState },
+    #[error("job {job} has changed in the meantime; try again")]
+    ChangedMeanwhile { job: JobId },
     #[error("job {job} asked for {asked} workers, but was offered {offered}")]
     WrongGang { job: JobId, asked: u32, offered: usize },
 }
@@ -122,6 +139,7 @@ pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
         Event::Release { by } => on_release(job, &by, at),
         Event::Approve { by } => on_approve(job, by, at),
         Event::Stop { by, grace } => on_stop(job, by, grace, at),
+        Event::Change { by, spec, approval, seen } => change::on_change(job, &by, spec, approval, seen, at),
         Event::Preempt { for_job } => on_preempt(job, for_job, at),
         Event::Drain { node, by } => on_drain(job, node, &by, at),
         Event::Requeue { attempt, reason } => on_requeue(job, attempt, reason, at),

@@ -1,12 +1,12 @@
 //! A job as people and programs see it: derived states, and the sentences that go with them.
 
 use danlu_types::api::{AttemptView, JobState, JobView, Reason, WorkerPhase, WorkerView};
-use danlu_types::{AttemptNumber, WorkerIndex};
+use danlu_types::{AttemptNumber, Span, WorkerIndex};
 use jiff::Timestamp;
 
 use crate::job::{
-    Attempt, Exit, Failure, FailureCause, Job, Life, Outcome, StopReason, Verdict, Waiting, Worker,
-    WorkerExit, WorkerState,
+    Attempt, Exit, Failure, FailureCause, Job, Life, Outcome, PastAttempt, StopReason, Verdict, Waiting,
+    Worker, WorkerExit, WorkerState,
 };
 
 /// The job for the API. `waiting` is the scheduler's word for why it is queued, where there is one.
@@ -19,12 +19,8 @@ pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
     if let Some(attempt) = job.active() {
         attempts.push(attempt_view(attempt, None, activity_reason(attempt)));
     }
-    let started_at = job
-        .past
-        .iter()
-        .map(|past| &past.attempt)
-        .chain(job.active())
-        .find_map(|attempt| attempt.workers.iter().filter_map(running_at).min());
+    let started_at = job.past.iter().map(|past| &past.attempt).chain(job.active()).find_map(begun);
+    let Times { queued_since, waited, running_since, ran } = times(job);
     JobView {
         id: job.id,
         name: job.spec.name.clone(),
@@ -37,12 +33,61 @@ pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
         submitted_at: job.submitted_at,
         started_at,
         ended_at: job.ended_at(),
+        queued_since,
+        waited,
+        running_since,
+        ran,
         exit_code: exit_code(job),
         generation: job.generation,
         progress: None,
         spec: (*job.spec).clone(),
         attempts,
     }
+}
+
+struct Times {
+    queued_since: Option<Timestamp>,
+    waited: Span,
+    running_since: Option<Timestamp>,
+    ran: Span,
+}
+
+/// Waits and runs, each by itself: a job that was preempted or tried again has several of both.
+fn times(job: &Job) -> Times {
+    let (mut waited, mut ran) = (0, 0);
+    let mut idle_from = job.submitted_at;
+    for PastAttempt { attempt, ended_at, .. } in &job.past {
+        waited += milliseconds(idle_from, attempt.placed_at);
+        ran += begun(attempt).map_or(0, |begun| milliseconds(begun, *ended_at));
+        idle_from = *ended_at;
+    }
+    let waited_until = match &job.life {
+        Life::Active(attempt) => attempt.placed_at,
+        Life::Ended { at, .. } => *at,
+        Life::Queued { since, .. } | Life::Held { since, .. } => *since,
+    };
+    waited += milliseconds(idle_from, waited_until);
+    let queued_since = match &job.life {
+        Life::Queued { since, .. } => Some(*since),
+        _ => None,
+    };
+    let running_since = job.active().and_then(begun);
+    Times {
+        queued_since,
+        waited: Span { milliseconds: waited },
+        running_since,
+        ran: Span { milliseconds: ran },
+    }
+}
+
+/// When the first worker of an attempt began to run.
+fn begun(attempt: &Attempt) -> Option<Timestamp> {
+    attempt.workers.iter().filter_map(running_at).min()
+}
+
+/// Clocks jump: what would be negative is nothing.
+fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
 }
 
 /// Why the job is in its state.
@@ -55,7 +100,7 @@ pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
         Life::Held { by, approval: None, .. } => {
             word("held", format!("held by {by}; `danlu release {}` lets it start", job.id)).with("who", by)
         }
-        Life::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(why)),
+        Life::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(job, why)),
         Life::Active(attempt) => activity_reason(attempt),
         Life::Ended { outcome, .. } => {
             let sentence = outcome_sentence(outcome);
@@ -146,7 +191,7 @@ fn failure_sentence(failure: &Failure) -> String {
     if failure.detail.is_empty() { sentence } else { format!("{sentence} ({})", failure.detail) }
 }
 
-fn waiting_reason(why: &Waiting) -> Reason {
+fn waiting_reason(job: &Job, why: &Waiting) -> Reason {
     match why {
         Waiting::Submitted => word("not_yet_considered", "just submitted".to_owned()),
         Waiting::Released => word("not_yet_considered", "just released".to_owned()),
@@ -160,8 +205,20 @@ fn waiting_reason(why: &Waiting) -> Reason {
                 .with("node", node)
         }
         Waiting::Retry { attempt, not_before } => {
-            word("back_off", format!("attempt {attempt} failed; the next is made at {not_before:.0}"))
-                .with("until", not_before)
+            let past = job.past.iter().find(|past| past.attempt.number == *attempt);
+            let failure = past.and_then(|past| match &past.verdict {
+                Verdict::Failed { worker, failure } => Some((*worker, failure)),
+                _ => None,
+            });
+            let cause = failure.map(|(worker, failure)| format!(" ({})", culprit(worker, failure)));
+            let cause = cause.unwrap_or_default();
+            let text =
+                format!("attempt {attempt} failed{cause}; the next starts no earlier than {not_before:.0}");
+            let reason = word("back_off", text).with("until", not_before).with("attempt", attempt);
+            match failure {
+                Some((_, failure)) => reason.with("cause", failure.cause.as_str()),
+                None => reason,
+            }
         }
         Waiting::Requeued { reason, not_before, .. } => {
             word("requeued", requeued_sentence(reason, *not_before))

@@ -28,6 +28,8 @@ pub use fleet::{
     Board, Fleet, KindSet, Mark, Need, NodeId, Part, Placement, ShapeId, Shortage, Totals, Wish,
 };
 pub use scheduler::{
-    Estimate, Plan, Preemption, ReasonCode, Reservation, Resource, Scheduler, Start, WaitReason, Witness,
+    Circumstances, Estimate, Plan, Preemption, ReasonCode, Reservation, Resource, Scheduler, Start,
+    WaitReason, Witness,
 };
 pub use shape::{DeviceAsk, Shape};
+pub use words::paragraph as explanation_text;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use danlu_types::device::glob_matches;
-use danlu_types::{Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, JobSpec};
+use danlu_types::{Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, JobSpec, Node};
 
 /// What a gang asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +47,17 @@ impl Shape {
             labels: spec.nodes.labels.clone(),
             same_rack: spec.nodes.same_rack,
         }
+    }
+
+    /// Whether a node is one of those that the gang may run on, and has some of the devices it names.
+    pub(crate) fn may_run_on(&self, node: &Node) -> bool {
+        let has_label = |(name, value): (&String, &String)| node.labels.get(name) == Some(value);
+        self.architecture.as_ref().is_none_or(|wanted| *wanted == node.architecture)
+            && self.labels.iter().all(has_label)
+            && self.alternatives.iter().any(|ask| {
+                let would_do = |device: &Device| ask.accepts(device.kind, &device.model);
+                ask.count.is_none() || node.devices.iter().any(would_do)
+            })
     }
 }
 

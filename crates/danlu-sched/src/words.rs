@@ -3,11 +3,13 @@
 use std::fmt;
 
 use danlu_core::Job;
-use danlu_types::api::{Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply};
+use danlu_types::api::{
+    CordonedNode, EstimateBasis, Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply,
+};
 use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobId, JobSpec, Span};
 use jiff::Timestamp;
 
-use crate::scheduler::{Resource, WaitReason};
+use crate::scheduler::{ReasonCode, Resource, WaitReason};
 
 /// "8 Ascend 910B*", "1 device", "0.5 NVIDIA".
 pub(crate) fn devices(request: &DeviceRequest) -> String {
@@ -78,6 +80,12 @@ pub(crate) fn jobs(jobs: &[JobId]) -> String {
     }
 }
 
+/// "3, 5, 8".
+pub(crate) fn numbers(jobs: &[JobId]) -> String {
+    let numbers: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
+}
+
 /// "Ascend devices", "CPUs".
 pub(crate) fn resource(resource: Resource) -> &'static str {
     match resource {
@@ -108,13 +116,18 @@ pub(crate) fn wait_sentence(reason: &WaitReason, spec: &JobSpec) -> String {
         WaitReason::Reserved { for_job } => {
             format!("what is free is kept for job {for_job}, which is ahead and would be delayed")
         }
-        WaitReason::WorkspaceLimit { resource: what, used, limit } => {
+        WaitReason::WorkspaceLimit { resource: what, asked, used, limit } => {
             let (workspace, what) = (&spec.workspace, resource(*what));
-            format!("workspace `{workspace}` uses {used} of at most {limit} {what}")
+            format!(
+                "workspace `{workspace}` uses {used} of at most {limit} {what}, and this job asks for {asked}"
+            )
         }
-        WaitReason::UserLimit { resource: what, used, limit } => {
+        WaitReason::UserLimit { resource: what, asked, used, limit } => {
             let (workspace, what) = (&spec.workspace, resource(*what));
-            format!("its owner uses {used} of at most {limit} {what} in workspace `{workspace}`")
+            format!(
+                "its owner uses {used} of at most {limit} {what} in workspace `{workspace}`, and this job asks for \
+                 {asked}"
+            )
         }
         WaitReason::GuaranteedToOthers { resource: what, lends } => guaranteed_sentence(*what, *lends),
         WaitReason::KeepsAway { node, until } => {
@@ -132,8 +145,24 @@ pub(crate) fn wait_sentence(reason: &WaitReason, spec: &JobSpec) -> String {
         WaitReason::NoSuchDevices => {
             format!("waiting for {}, which no nodes here could give even if idle", asked(spec))
         }
-        WaitReason::NotYetConsidered => "fits now; the next pass of the scheduler starts it".to_owned(),
+        WaitReason::NodesCordoned { nodes } => {
+            format!("waiting for {}; {}", asked(spec), cordoned_clause(nodes))
+        }
+        WaitReason::NotYetConsidered => "about to start".to_owned(),
     }
+}
+
+/// "node `a` is cordoned (new fans)".
+fn cordoned_clause(nodes: &[CordonedNode]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = nodes
+        .iter()
+        .take(NAMED)
+        .map(|CordonedNode { node, reason }| format!("node `{node}` is cordoned ({reason})"))
+        .collect();
+    let more = nodes.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and so are {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
 }
 
 fn devices_sentence(spec: &JobSpec, free: u32, most_on_one_node: u32) -> String {
@@ -174,7 +203,7 @@ fn amount_sentence(spec: &JobSpec, each: &str, most: impl fmt::Display) -> Strin
 }
 
 /// Everything an explanation has, in one paragraph.
-pub(crate) fn paragraph(explanation: &Explanation, job: &Job, now: Timestamp) -> String {
+pub fn paragraph(explanation: &Explanation, job: &Job, now: Timestamp) -> String {
     let mut sentences = vec![capitalised(&explanation.reason.text)];
     let supply: Vec<String> = explanation.supply.iter().map(supply_clause).collect();
     if !supply.is_empty() {
@@ -195,6 +224,9 @@ pub(crate) fn paragraph(explanation: &Explanation, job: &Job, now: Timestamp) ->
     }
     if !explanation.foreign.is_empty() {
         sentences.push(foreign_sentence(&explanation.foreign));
+    }
+    if !explanation.cordoned.is_empty() && explanation.reason.code != ReasonCode::NodesCordoned.as_str() {
+        sentences.push(capitalised(&cordoned_clause(&explanation.cordoned)));
     }
     if let Some(estimate) = &explanation.estimate {
         sentences.push(estimate_sentence(estimate, now));
@@ -238,9 +270,15 @@ fn holders_sentence(holders: &[Holder]) -> String {
     let named: Vec<String> = holders
         .iter()
         .take(NAMED)
-        .map(|holder| match holder.devices {
-            0 => format!("job {} of {}", holder.job, holder.owner),
-            devices => format!("job {} of {} ({devices})", holder.job, holder.owner),
+        .map(|holder| {
+            let amount = match (holder.devices, holder.cpus, holder.memory) {
+                (_, Some(cpus), _) => Some(cores(cpus)),
+                (_, _, Some(memory)) => Some(memory.to_string()),
+                (0, ..) => None,
+                (devices, ..) => Some(devices.to_string()),
+            };
+            let amount = amount.map(|amount| format!(" ({amount})")).unwrap_or_default();
+            format!("job {} of {}{amount}", holder.job, holder.owner)
         })
         .collect();
     let more = holders.len().saturating_sub(NAMED);
@@ -280,13 +318,20 @@ fn estimate_sentence(estimate: &StartEstimate, now: Timestamp) -> String {
 }
 
 /// "2 time limits and 3 past durations of like jobs".
-pub(crate) fn rests_on(limits: usize, durations: usize, guesses: usize) -> String {
+pub(crate) fn rests_on(basis: &EstimateBasis) -> String {
+    let EstimateBasis { time_limits, past_durations, progress, guesses, preemptions } = *basis;
     let mut parts = Vec::new();
-    if limits > 0 {
-        parts.push(format!("the time limits of {}", counted(limits, "running job")));
+    if preemptions > 0 {
+        parts.push(format!("the preemption of {}", counted(preemptions, "job")));
     }
-    if durations > 0 {
-        parts.push(format!("past durations of jobs like {}", counted(durations, "running one")));
+    if time_limits > 0 {
+        parts.push(format!("the time limits of {}", counted(time_limits, "running job")));
+    }
+    if progress > 0 {
+        parts.push(format!("the reported progress of {}", counted(progress, "running job")));
+    }
+    if past_durations > 0 {
+        parts.push(format!("past durations of jobs like {}", counted(past_durations, "running one")));
     }
     if guesses > 0 {
         parts.push(format!("a guess for {} without limit or history", counted(guesses, "running job")));
@@ -297,7 +342,7 @@ pub(crate) fn rests_on(limits: usize, durations: usize, guesses: usize) -> Strin
     parts.join(" and ")
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn counted(count: u32, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

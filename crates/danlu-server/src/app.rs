@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use danlu_core::launch::RunLayout;
-use danlu_core::policy::{Action, Relation};
+use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_core::{Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
+use danlu_sched::WaitReason;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Store, StoreError, SubmissionKey};
-use danlu_types::api::{Explanation, JobState, JobView};
+use danlu_types::api::{JobState, JobView};
 use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
@@ -83,6 +84,8 @@ impl App {
         let mut scheduler = self.planner.lock().await;
         let mut view = |job: &Job| {
             let why = scheduler.wait_reason(job.id).filter(|_| waits(job));
+            // Of a failed attempt the job itself knows more.
+            let why = why.filter(|why| !matches!(why, WaitReason::BackOff { .. }));
             self.with_progress(job, job_view(job, why.map(|why| why.reason(&job.spec))))
         };
         jobs.iter().map(&mut view).collect()
@@ -98,7 +101,7 @@ impl App {
 
     /// What the engine says of a job: what one that is being started waits for, that one that runs is suspended, that the
     /// engine itself does not answer.
-    fn remark_on(&self, job: &Job) -> Option<String> {
+    pub(crate) fn remark_on(&self, job: &Job) -> Option<String> {
         let live = |state| matches!(state, JobState::Starting | JobState::Running);
         let attempt = job.active().filter(|attempt| live(attempt.state()))?;
         let remark = self.reports.remark_on(job.id, attempt.number);
@@ -141,21 +144,9 @@ impl App {
         Ok(before.is_some_and(|digest| digest != key.digest))
     }
 
-    /// What would happen to a job if it were submitted now.
-    pub(crate) async fn dry_run(&self, asker: &Asker, spec: JobSpec) -> Result<Explanation, Problem> {
-        let (spec, approval) = self.check(asker, spec)?;
-        // The largest id: behind everybody else of its priority, as a new job would be.
-        let now = Timestamp::now();
-        let mut job = Job::submitted(JobId(u64::MAX), asker.name(), Arc::new(spec), now);
-        if let Some(why) = approval {
-            job = job.waiting_for_approval(why);
-        }
-        Ok(Explanation { job: JobId(0), ..self.explain_job(asker, job, now).await? })
-    }
-
     /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
     /// its workspace takes it, and why somebody has to approve it, if so.
-    fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Option<String>), Problem> {
+    pub(crate) fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Option<String>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
@@ -282,40 +273,6 @@ impl App {
     pub(crate) fn put_aside(&self) -> PathBuf {
         self.layout.data.join("forgotten")
     }
-
-    pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
-        let job = self.job_for(asker, id, Action::SeeJob).await?;
-        let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
-        let queued = job.state() == JobState::Queued;
-        if let Some(trouble) = self.engine.trouble().filter(|_| queued) {
-            let text = explanation.text.trim_end_matches('.');
-            explanation.text = format!("{trouble}. {text}.");
-        }
-        if let Some(remark) = self.remark_on(&job) {
-            explanation.reason.text.clone_from(&remark);
-            let before = explanation.text.trim_end_matches('.');
-            let separator = if before.is_empty() { "" } else { ". " };
-            explanation.text = format!("{before}{separator}Job {id} {remark}.");
-        }
-        Ok(explanation)
-    }
-
-    async fn explain_job(&self, asker: &Asker, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
-        let explanation = self.planner.explain(job, now).await.map_err(|error| {
-            tracing::error!("explaining failed: {error}");
-            Problem::new(
-                ProblemCode::Internal,
-                "the scheduler failed at explaining this job; the log says more",
-            )
-        });
-        let mut explanation = explanation?;
-        // The scheduler knows no people: what it offers in another's workspace is no offer.
-        explanation.offers.retain(|offer| {
-            let to = |workspace: &String| self.directory.to_workspace(&asker.person, workspace);
-            offer.set.get("workspace").is_none_or(|workspace| to(workspace) >= Relation::Member)
-        });
-        Ok(explanation)
-    }
 }
 
 fn put_folders_aside(layout: &RunLayout, aside: &Path, ids: Vec<JobId>) -> Vec<(JobId, PathBuf)> {
@@ -385,7 +342,7 @@ fn user_problem(error: UnixUserError) -> Problem {
     }
 }
 
-fn refused(refusal: &danlu_core::Refusal) -> Problem {
+pub(crate) fn refused(refusal: &danlu_core::Refusal) -> Problem {
     Problem::new(ProblemCode::WrongState, refusal.to_string())
 }
 

@@ -8,7 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use danlu_core::{Grant, Job, Life};
 use danlu_sched::Cluster;
-use danlu_types::{JobId, Node};
+use danlu_store::JobFilter;
+use danlu_types::{JobId, JobSpec, Node};
+use jiff::Timestamp;
 
 #[derive(Debug)]
 pub(crate) struct Book {
@@ -56,6 +58,33 @@ impl Book {
 
     pub(crate) fn job(&self, id: JobId) -> Option<Arc<Job>> {
         self.read().jobs.get(&id).cloned()
+    }
+
+    /// When the longest present wait of those queued jobs began that a filter finds.
+    pub(crate) fn oldest_wait(&self, filter: &JobFilter) -> Option<Timestamp> {
+        let is_found = |job: &Job| {
+            let JobSpec { name, workspace, labels, .. } = &*job.spec;
+            let is =
+                |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
+            let has_state = filter.states.is_empty() && filter.outcomes.is_empty()
+                || filter.states.contains(&danlu_types::api::JobState::Queued);
+            has_state
+                && is(&filter.workspace, workspace)
+                && is(&filter.owner, &job.owner)
+                && is(&filter.name, name)
+                && filter
+                    .search
+                    .as_ref()
+                    .is_none_or(|part| name.to_lowercase().contains(&part.to_lowercase()))
+                && filter.label.as_ref().is_none_or(|(key, value)| labels.get(key) == Some(value))
+                && filter.visible.as_ref().is_none_or(|visible| visible.contains(workspace))
+        };
+        let pages = self.read();
+        let since = |job: &Arc<Job>| match &job.life {
+            Life::Queued { since, .. } if is_found(job) => Some(*since),
+            _ => None,
+        };
+        pages.jobs().filter_map(since).min()
     }
 
     pub(crate) fn nodes(&self) -> Arc<Vec<Node>> {

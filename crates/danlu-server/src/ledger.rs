@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::book::Book;
 use crate::wake::Wake;
-use draft::{Draft, Settled};
+use draft::{Draft, Settled, Wish};
 
 /// More changes than this wait for the next commit, which bounds how long the first of them waits.
 const MOST_PER_COMMIT: usize = 1024;
@@ -59,7 +59,7 @@ type Reply = oneshot::Sender<Result<Answer, LedgerError>>;
 #[derive(Debug)]
 enum Command {
     Submit { submission: Box<Submission>, at: Timestamp, reply: Reply },
-    Apply { id: JobId, event: Event, at: Timestamp, reply: Reply },
+    Apply { id: JobId, event: Event, at: Timestamp, seen: Option<u64>, reply: Reply },
 }
 
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Ledger {
         event: Event,
         at: Timestamp,
     ) -> Result<Answer, LedgerError> {
-        self.ask(|reply| Command::Apply { id, event, at, reply }).await
+        self.ask(|reply| Command::Apply { id, event, at, seen: None, reply }).await
     }
 
     /// Hands in several events at once, in order, so that they share a commit.
@@ -115,12 +115,20 @@ impl Ledger {
         &self,
         events: Vec<(JobId, Event, Timestamp)>,
     ) -> Vec<Result<Answer, LedgerError>> {
+        self.apply_planned(events.into_iter().map(|(id, event, at)| (id, event, at, None)).collect()).await
+    }
+
+    /// The same for events that were decided on a job of a certain generation; one that has changed since is left as it is.
+    pub(crate) async fn apply_planned(
+        &self,
+        events: Vec<(JobId, Event, Timestamp, Option<u64>)>,
+    ) -> Vec<Result<Answer, LedgerError>> {
         let answers: Vec<_> = events
             .into_iter()
-            .map(|(id, event, at)| {
+            .map(|(id, event, at, seen)| {
                 let (reply, answer) = oneshot::channel();
                 // A closed ledger drops the reply, which the receiver notices.
-                let _ = self.commands.send(Command::Apply { id, event, at, reply });
+                let _ = self.commands.send(Command::Apply { id, event, at, seen, reply });
                 answer
             })
             .collect();
@@ -166,11 +174,12 @@ impl Writer {
                     Command::Submit { submission, at, reply } => {
                         self.on_submit(&mut draft, *submission, at, reply);
                     }
-                    Command::Apply { id, event, at, reply } => {
+                    Command::Apply { id, event, at, seen, reply } => {
                         // A plan is checked against the newest state before it is committed: devices are taken here, or
                         // not at all.
                         let take = |grants: &[Grant]| self.book.write().cluster.take(id, grants).is_ok();
-                        draft.apply(id, self.book.job(id), event, at, reply, take);
+                        let wish = Wish { id, event, at, seen };
+                        draft.apply(wish, self.book.job(id), reply, take);
                     }
                 }
             }

@@ -7,9 +7,11 @@
 mod app;
 mod attempts;
 mod book;
+mod change;
 mod courier;
 mod database;
 mod entrance;
+mod explain;
 mod files;
 mod folder;
 mod guarded;

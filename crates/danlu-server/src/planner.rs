@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use danlu_core::Job;
-use danlu_sched::{Plan, Scheduler};
+use danlu_sched::{Circumstances, Plan, Scheduler};
 use danlu_types::api::Explanation;
 use danlu_types::{FieldError, JobSpec, Node, Sharing};
 use jiff::Timestamp;
@@ -48,8 +48,13 @@ impl Planner {
     }
 
     /// Why a job waits, or would, and what would start it.
-    pub(crate) async fn explain(&self, job: Job, now: Timestamp) -> Result<Explanation, JoinError> {
-        self.ask(move |scheduler| scheduler.explain(&job, now)).await
+    pub(crate) async fn explain(
+        &self,
+        job: Job,
+        now: Timestamp,
+        circumstances: Circumstances,
+    ) -> Result<Explanation, JoinError> {
+        self.ask(move |scheduler| scheduler.explain_with(&job, now, &circumstances)).await
     }
 
     /// Over a long queue an answer takes a while, for which no thread that serves requests should be kept.

@@ -15,6 +15,7 @@ mod sqlite;
 use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
+use danlu_core::transition::RecordKind;
 use danlu_core::{Job, NodeNote, Record};
 use danlu_types::api::{AuditEntry, EventView, JobCounts, JobOutcome, JobState};
 use danlu_types::{JobId, NodeName};
@@ -144,6 +145,13 @@ pub struct Update {
     pub seen_generation: u64,
     pub at: Timestamp,
     pub records: Vec<Record>,
+}
+
+impl Update {
+    /// Whether the job asks for something else than before. Few updates do, and specs are long: it is written only then.
+    pub(crate) fn changes_spec(&self) -> bool {
+        self.records.iter().any(|record| record.kind == RecordKind::JobChanged)
+    }
 }
 
 /// What is known of a node from now on.

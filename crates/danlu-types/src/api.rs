@@ -34,7 +34,10 @@ pub use courier::{
     ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,
     TreePut, TreeQuery,
 };
-pub use explanation::{Explanation, ForeignHolder, Holder, Offer, QuotaUse, StartEstimate, Supply};
+pub use explanation::{
+    CordonedNode, EstimateBasis, EstimateBound, Explanation, ForeignHolder, Holder, Offer, QuotaUse,
+    StartEstimate, Supply,
+};
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
@@ -50,7 +53,7 @@ pub use series::{MetricPoint, SeriesQuery};
 pub use simulation::{SimulationRequest, SimulationRun};
 pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 
-use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, WorkerIndex};
+use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, Span, WorkerIndex};
 
 /// The word for where a job is in its life. Few states; the reason says the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -152,6 +155,18 @@ pub struct JobView {
     pub started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// When the present wait began: at the submission, at a release, or when the last attempt ended. Absent unless queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_since: Option<Timestamp>,
+    /// How long it waited before each of its attempts, in all, without the present wait.
+    #[serde(default)]
+    pub waited: Span,
+    /// When the present attempt began to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_since: Option<Timestamp>,
+    /// How long its attempts ran that are over, in all.
+    #[serde(default)]
+    pub ran: Span,
     /// The exit code that `danlu run` passes on, once the job has ended: its first failing rank's, or 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -243,7 +258,7 @@ pub struct JobCounts {
     /// By `held`, `queued`, `starting`, `running`, `stopping`, `succeeded`, `failed` or `stopped`; those without jobs are
     /// left out.
     pub by_state: std::collections::BTreeMap<String, u64>,
-    /// When the queued job that waits longest was submitted.
+    /// When the longest present wait of a queued job began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_queued_at: Option<Timestamp>,
 }

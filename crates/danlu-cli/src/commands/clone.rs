@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use danlu_client::Client;
 
+use super::submit::refused;
 use crate::failure::Failure;
 use crate::job_file::Draft;
 use crate::{output, target};
@@ -25,7 +26,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     }
     let overrides = draft.overrides()?;
     let id = target::job_id(&client, &arguments.job).await?;
-    let job = client.job_clone(id, &overrides).await?;
+    let job = client.job_clone(id, &overrides).await.map_err(|error| refused(error, &draft))?;
     output::say(format!("submitted job {} ({}), like job {id}", job.id, job.name));
     output::line(job.id.to_string())?;
     Ok(ExitCode::SUCCESS)

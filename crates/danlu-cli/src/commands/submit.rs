@@ -10,7 +10,7 @@ use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
-use crate::explanation::Resubmission;
+use crate::explanation::Taking;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::job_file::{ARRAY_TASK, Draft};
 use crate::job_flags::{JobFlags, folder_of};
@@ -192,11 +192,9 @@ async fn dry_run(
     }
     output::line(output::printable(&would_sentence(&explanation)))?;
     if explanation.reason.code != STARTS_NOW {
-        // Flags are the reader's to repeat; a file is named here already.
-        let file = arguments.job.file.as_deref().map_or("…".to_owned(), words::shell_word);
-        let resubmission = Resubmission(format!("danlu submit {file}"));
+        let words: Vec<String> = std::env::args().skip(1).collect();
         let width = usize::from(terminal::size().columns);
-        output::line(explanation::page(&explanation, &resubmission, width, Timestamp::now()))?;
+        output::line(explanation::page(&explanation, &Taking::submission(&words), width, Timestamp::now()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -209,7 +207,7 @@ fn would_sentence(explanation: &Explanation) -> String {
 }
 
 /// Fields that the server refused are shown at their lines, like those refused here.
-fn refused(error: ClientError, draft: &Draft) -> Failure {
+pub(crate) fn refused(error: ClientError, draft: &Draft) -> Failure {
     match error {
         ClientError::Problem(problem) if !problem.errors.is_empty() => {
             let failure = draft.refuse_by_server(problem.errors).with_code(FAILED);

@@ -6,7 +6,7 @@ use clap::Args;
 use danlu_client::Client;
 use jiff::Timestamp;
 
-use crate::explanation::Resubmission;
+use crate::explanation::Taking;
 use crate::failure::Failure;
 use crate::{explanation, output, target, terminal};
 
@@ -26,9 +26,8 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         output::json(&explanation)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // The changed job is offered instead of this one, which would otherwise go on waiting before it.
-    let resubmission = Resubmission(format!("danlu stop {id} && danlu clone {id}"));
+    let words: Vec<String> = std::env::args().skip(1).collect();
     let width = usize::from(terminal::size().columns);
-    output::line(explanation::page(&explanation, &resubmission, width, Timestamp::now()))?;
+    output::line(explanation::page(&explanation, &Taking::change(id, &words), width, Timestamp::now()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -64,6 +64,29 @@ pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
     read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place, JOB)])
 }
 
+/// What is wrong with some fields of a job whose other fields are elsewhere: what is missing here may be there.
+pub(crate) fn check_part(tree: &Tree) -> Vec<Complaint> {
+    let Content::Map(entries) = &tree.content else { return Vec::new() };
+    let mut complaints = Vec::new();
+    for (name, place, value) in entries {
+        if matches!(value.content, Content::Null) {
+            if !is_known(name) {
+                complaints.push(unknown_field("", name, place.clone()));
+            }
+            continue;
+        }
+        let mut probe = json!({ "command": "true" });
+        probe[name.as_str()] = prepared(name, value).to_json();
+        match read_value(probe) {
+            Err(error) if !error.inner().to_string().starts_with("missing field") => {
+                complaints.push(explain(&error, tree, place, JOB));
+            }
+            _ => {}
+        }
+    }
+    complaints
+}
+
 /// The fields as JSON, texts as they were written.
 pub(crate) fn to_json(tree: &Tree) -> Value {
     match &tree.content {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply};
 use danlu_types::api::JobState;
@@ -77,6 +78,10 @@ const WISHES: [(&str, MakeEvent); 9] = [
     ("hold", |_| Event::Hold { by: "ada".to_owned() }),
     ("release", |_| Event::Release { by: "ada".to_owned() }),
     ("approve", |_| Event::Approve { by: "otto".to_owned() }),
+    ("change", |job| {
+        let spec = JobSpec { workers: 3, ..JobSpec::clone(&job.spec) };
+        Event::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval: None, seen: job.generation }
+    }),
     ("stop", |_| stop(None)),
     ("stop at once", |_| stop(Some(0))),
     ("preempt", |_| Event::Preempt { for_job: JobId(8) }),

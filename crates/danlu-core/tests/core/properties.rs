@@ -1,6 +1,7 @@
 //! What holds for every life, however events and clocks jumble. Each invariant is a test of its own name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use danlu_core::job::{PastAttempt, Verdict, Waiting};
 use danlu_core::transition::RecordKind;
@@ -18,6 +19,7 @@ enum Try {
     Hold,
     Release,
     Stop(Option<u64>),
+    Change { workers: u32, stale: bool },
     Preempt,
     Drain,
     Requeue { stale: bool },
@@ -74,6 +76,7 @@ fn a_try() -> impl Strategy<Value = Try> {
         1 => Just(Try::Hold),
         1 => Just(Try::Release),
         1 => prop::option::of(0..60u64).prop_map(Try::Stop),
+        1 => (1..4u32, stale()).prop_map(|(workers, stale)| Try::Change { workers, stale }),
         2 => Just(Try::Preempt),
         1 => Just(Try::Drain),
         2 => stale().prop_map(|stale| Try::Requeue { stale }),
@@ -116,6 +119,12 @@ fn event_of(job: &Job, attempted: Try) -> Event {
         Try::Hold => Event::Hold { by: "ada".to_owned() },
         Try::Release => Event::Release { by: "ada".to_owned() },
         Try::Stop(grace) => Event::Stop { by: "ada".to_owned(), grace: grace.map(Span::from_seconds) },
+        Try::Change { workers, stale } => Event::Change {
+            by: "ada".to_owned(),
+            spec: Arc::new(JobSpec { workers, ..JobSpec::clone(&job.spec) }),
+            approval: None,
+            seen: job.generation - u64::from(stale),
+        },
         Try::Preempt => Event::Preempt { for_job: JobId(8) },
         Try::Drain => Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() },
         Try::Requeue { stale } => Event::Requeue { attempt: attempt(stale), reason: "as planned".to_owned() },
@@ -146,6 +155,16 @@ proptest! {
             if matches!(taken.before.life, Life::Ended { .. }) {
                 prop_assert!(taken.before.active().is_none());
                 prop_assert_eq!(taken.after(), &taken.before);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_change_of_what_waits_changes_a_spec(life in a_life()) {
+        for taken in &life {
+            if taken.after().spec != taken.before.spec {
+                let is_current = matches!(taken.event, Event::Change { seen, .. } if seen == taken.before.generation);
+                prop_assert!(is_current && taken.before.active().is_none() && taken.after().active().is_none());
             }
         }
     }
@@ -222,7 +241,8 @@ proptest! {
     fn every_step_changes_something(life in a_life()) {
         for taken in &life {
             if let Step::Next { job, .. } = &taken.step {
-                prop_assert_ne!((&job.life, &job.past), (&taken.before.life, &taken.before.past));
+                let before = &taken.before;
+                prop_assert_ne!((&job.spec, &job.life, &job.past), (&before.spec, &before.life, &before.past));
             }
         }
     }

@@ -4,6 +4,7 @@
 //! and what was written into the job's history.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply, view};
 use danlu_types::{AttemptNumber, JobId, JobSpec, Retry, RetryCause};
@@ -32,6 +33,11 @@ fn preempt() -> Event {
 
 fn place(workers: u32) -> Event {
     Event::Place { grants: grants(workers) }
+}
+
+fn change(seen: u64, spec: JobSpec, approval: Option<&str>) -> Event {
+    let approval = approval.map(ToOwned::to_owned);
+    Event::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval, seen }
 }
 
 fn approve() -> Event {
@@ -74,6 +80,7 @@ fn name(event: &Event) -> String {
         Event::Hold { .. } => "hold".to_owned(),
         Event::Release { .. } => "release".to_owned(),
         Event::Approve { .. } => "approve".to_owned(),
+        Event::Change { seen, .. } => format!("change what was seen at generation {seen}"),
         Event::Stop { grace: None, .. } => "stop".to_owned(),
         Event::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
         Event::Preempt { for_job } => format!("preempt for {for_job}"),
@@ -342,4 +349,42 @@ fn a_job_that_needs_approval_is_not_released_by_its_owner() {
     let job = submitted(spec(1)).waiting_for_approval("asks for much".to_owned());
     let story = story_of(job, [(1, release()), (2, hold()), (3, place(1)), (4, approve()), (5, approve())]);
     insta::assert_snapshot!(story);
+}
+
+#[test]
+fn a_waiting_job_is_changed_in_place_and_a_running_one_is_not() {
+    let short = |workers| JobSpec { max_time: Some(danlu_types::Span::from_seconds(600)), ..spec(workers) };
+    assert_story!(
+        spec(2),
+        [
+            (1, change(1, short(4), None)),
+            (2, change(1, short(1), None)),
+            (3, change(2, short(4), None)),
+            (4, hold()),
+            (5, change(3, short(1), None)),
+            (6, release()),
+            (7, place(1)),
+            (8, change(6, short(4), None)),
+            (9, running(1, 0)),
+            (10, ended(1, 0, WorkerExit::Succeeded)),
+            (11, change(8, short(4), None)),
+        ]
+    );
+}
+
+#[test]
+fn a_change_is_approved_as_a_submission_is() {
+    let large = JobSpec { command: "python\ttrain.py".to_owned(), ..spec(9) };
+    assert_story!(
+        spec(1),
+        [
+            (1, change(1, large.clone(), Some("asks for much"))),
+            (2, change(2, spec(8), Some("asks for less"))),
+            (3, place(8)),
+            (4, change(3, spec(1), None)),
+            (5, hold()),
+            (6, change(5, large, Some("asks for much"))),
+            (7, release()),
+        ]
+    );
 }

@@ -59,12 +59,20 @@ impl Scheduler {
                 "asks for {wanted} {what} in all, but {}workspace `{workspace}` may use at most {most}; ask for less, or use another workspace",
                 if is_user { "each person in " } else { "" }
             ),
-            Bound::Guarantees if self.accounts.lends() => format!(
-                "asks for {wanted} {what} in all, but all beside {most} are guaranteed to other workspaces, and only preemptible jobs may borrow them; ask for at most {most}, or set `preemptible: true`"
-            ),
-            Bound::Guarantees => format!(
-                "asks for {wanted} {what} in all, but all beside {most} are guaranteed to other workspaces; ask for at most {most}"
-            ),
+            Bound::Guarantees => {
+                let left = if most == "0" { "all" } else { &format!("all beside {most}") };
+                let lends = self.accounts.lends();
+                let borrow = if lends { ", and only preemptible jobs may borrow them" } else { "" };
+                let instead = match (most.as_str(), lends) {
+                    ("0", true) => "set `preemptible: true`, or use another workspace".to_owned(),
+                    ("0", false) => "use another workspace".to_owned(),
+                    (most, true) => format!("ask for at most {most}, or set `preemptible: true`"),
+                    (most, false) => format!("ask for at most {most}"),
+                };
+                format!(
+                    "asks for {wanted} {what} in all, but {left} are guaranteed to other workspaces{borrow}; {instead}"
+                )
+            }
         };
         Err(FieldError::new(field_of(resource, spec), message))
     }

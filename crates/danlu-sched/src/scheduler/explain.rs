@@ -1,29 +1,36 @@
 //! Why one job waits, for people and programs: the reason, the numbers, who holds what it needs, when it should start,
 //! and what would start it now.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use danlu_core::{Job, Life};
 use danlu_types::JobId;
-use danlu_types::api::{Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply};
+use danlu_types::api::{CordonedNode, Explanation, QuotaUse, Supply};
 use jiff::Timestamp;
 
-use super::history::Witness;
-use super::pass::Pass;
 use super::queue::Waiting;
-use super::running::{Ends, after, foreign_end};
 use super::why::amount;
 use super::{Scheduler, WaitReason};
-use crate::fleet::{NodeId, Part};
 use crate::words;
 
-/// Lists of holders stop here: past a dozen names, a list explains no more than its length.
-const MOST_HOLDERS: usize = 12;
+/// What the scheduler does not know, and an explanation needs.
+#[derive(Debug, Clone, Default)]
+pub struct Circumstances {
+    /// Other workspaces to which whoever asks could move the job.
+    pub workspaces: Vec<String>,
+    /// When running jobs will be done, going by the progress that they report.
+    pub ends: BTreeMap<JobId, Timestamp>,
+}
 
 impl Scheduler {
-    /// Explains a job, also one that was never submitted (a dry run): it is then treated as the last of its priority.
+    /// The same for somebody who may submit to every workspace, where no job reports progress.
     pub fn explain(&mut self, job: &Job, now: Timestamp) -> Explanation {
+        let workspaces = self.sharing.workspaces.keys().cloned().collect();
+        self.explain_with(job, now, &Circumstances { workspaces, ..Circumstances::default() })
+    }
+
+    /// Explains a job, also one that was never submitted (a dry run): it is then treated as the last of its priority.
+    pub fn explain_with(&mut self, job: &Job, now: Timestamp, known: &Circumstances) -> Explanation {
         let mut explanation = Explanation {
             job: job.id,
             state: job.state(),
@@ -34,6 +41,7 @@ impl Scheduler {
             quota: None,
             holders: Vec::new(),
             foreign: Vec::new(),
+            cordoned: Vec::new(),
             estimate: None,
             offers: Vec::new(),
         };
@@ -45,7 +53,7 @@ impl Scheduler {
             if is_guest {
                 self.receive(job, None);
             }
-            self.explain_waiting(job, now, &mut explanation);
+            self.explain_waiting(job, now, known, &mut explanation);
             if is_guest {
                 self.queue.remove(job.id);
             }
@@ -55,10 +63,27 @@ impl Scheduler {
         explanation
     }
 
-    fn explain_waiting(&mut self, job: &Job, now: Timestamp, explanation: &mut Explanation) {
-        let starts_now = self.would_start(job.id, now);
+    fn explain_waiting(
+        &mut self,
+        job: &Job,
+        now: Timestamp,
+        known: &Circumstances,
+        explanation: &mut Explanation,
+    ) {
+        let plan = self.plan(now);
         let Some(waiting) = self.queue.get(job.id).cloned() else { return };
-        let reason = if starts_now { WaitReason::NotYetConsidered } else { self.reason_of(job.id, &waiting) };
+        if waiting.not_before.is_some() {
+            // Nobody is in its way: the core says why it waits, and until when.
+            return;
+        }
+        let starts_now = plan.starts.iter().any(|start| start.job == job.id);
+        let of_job = plan.preemptions.iter().filter(|preemption| preemption.for_job == job.id);
+        let victims: Vec<JobId> = of_job.map(|preemption| preemption.victim).collect();
+        let reason = match () {
+            () if starts_now => WaitReason::NotYetConsidered,
+            () if !victims.is_empty() => WaitReason::Preempting { victims },
+            () => self.reason_of(job.id, &waiting),
+        };
         explanation.reason = reason.reason(&job.spec);
         explanation.supply = self.supply(&waiting);
         if starts_now {
@@ -66,12 +91,13 @@ impl Scheduler {
         }
         explanation.position = Some(self.position(&waiting));
         explanation.quota = self.quota_use(&waiting, &reason);
-        explanation.holders = self.holders_of(&waiting, now);
-        explanation.foreign = self.foreign_holders_of(&waiting);
-        if !matches!(reason, WaitReason::NoSuchDevices | WaitReason::BackOff { .. }) {
-            explanation.estimate = self.start_estimate(&waiting, now);
+        explanation.holders = self.holders_of(&waiting, &reason, now, &known.ends);
+        explanation.foreign = self.foreign_holders_of(&waiting, &reason);
+        explanation.cordoned = self.cordoned_for(&waiting);
+        if !matches!(reason, WaitReason::NoSuchDevices | WaitReason::NodesCordoned { .. }) {
+            explanation.estimate = self.start_estimate(&waiting, &reason, now, &known.ends);
         }
-        explanation.offers = self.offers(job, &waiting, now);
+        explanation.offers = self.offers(job, &waiting, now, &known.workspaces);
     }
 
     /// Plans, and forgets the plan.
@@ -80,7 +106,7 @@ impl Scheduler {
     }
 
     /// Its number among the jobs of its workspace that wait for the same kinds of devices.
-    fn position(&self, waiting: &Waiting) -> u32 {
+    pub(super) fn position(&self, waiting: &Waiting) -> u32 {
         let Waiting { class, place, .. } = waiting;
         let ahead = self.queue.ahead_of(class.account, class.pools, *place).map(|(_, count)| count);
         u32::try_from(ahead.sum::<usize>()).unwrap_or(u32::MAX).saturating_add(1)
@@ -137,130 +163,15 @@ impl Scheduler {
         })
     }
 
-    /// Who holds devices that the job would take, most devices first.
-    fn holders_of(&self, waiting: &Waiting, now: Timestamp) -> Vec<Holder> {
+    /// Cordoned nodes that have devices which the job would take, in the order of nodes.
+    pub(super) fn cordoned_for(&self, waiting: &Waiting) -> Vec<CordonedNode> {
         let shape = self.fleet.shape_of(waiting.class.shape);
-        let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
-        let wanted = |part: &Part| {
-            let devices = &self.fleet.nodes()[part.node.ordinal()].devices;
-            let of_part = part.devices.iter().map(|position| &devices[usize::from(*position)]);
-            of_part
-                .filter(|device| shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model)))
-                .count()
-        };
-        let mut holders: Vec<(Reverse<usize>, JobId)> = self
-            .running
-            .iter()
-            .map(|(job, running)| (Reverse(running.placement.parts.iter().map(wanted).sum()), job))
-            .filter(|(Reverse(devices), _)| *devices > 0 || is_cpu_only)
-            .collect();
-        if holders.len() > MOST_HOLDERS {
-            holders.select_nth_unstable(MOST_HOLDERS);
-            holders.truncate(MOST_HOLDERS);
-        }
-        holders.sort_unstable();
-        holders.into_iter().filter_map(|(Reverse(devices), job)| self.holder(job, devices, now)).collect()
-    }
-
-    /// Jobs of the cluster's own that hold devices which the job would take, most devices first.
-    fn foreign_holders_of(&self, waiting: &Waiting) -> Vec<ForeignHolder> {
-        let shape = self.fleet.shape_of(waiting.class.shape);
-        let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
-        let mut found: BTreeMap<&str, ForeignHolder> = BTreeMap::new();
-        for node in self.fleet.nodes() {
-            for hold in &node.foreign {
-                let of_hold = node.devices.iter().filter(|device| hold.devices.contains(&device.index));
-                let wanted = of_hold.filter(|device| {
-                    shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model))
-                });
-                let devices = u32::try_from(wanted.count()).unwrap_or(u32::MAX);
-                if devices == 0 && !is_cpu_only {
-                    continue;
-                }
-                let holder = found.entry(&hold.job).or_insert_with(|| ForeignHolder {
-                    job: hold.job.clone(),
-                    name: hold.name.clone(),
-                    user: hold.user.clone(),
-                    devices: 0,
-                    nodes: Vec::new(),
-                    until: hold.until,
-                });
-                holder.devices += devices;
-                holder.nodes.push(node.name.clone());
-            }
-        }
-        let mut found: Vec<ForeignHolder> = found.into_values().collect();
-        found.sort_by_key(|holder| Reverse(holder.devices));
-        found.truncate(MOST_HOLDERS);
-        found
-    }
-
-    /// When a running job should end, if there is anything to tell it by.
-    pub fn expected_end(&self, job: JobId, now: Timestamp) -> Option<Timestamp> {
-        let running = self.running.get(job)?;
-        (running.estimate.witness != Witness::Guess).then(|| running.typical_end_at(now))
-    }
-
-    fn holder(&self, job: JobId, devices: usize, now: Timestamp) -> Option<Holder> {
-        let running = self.running.get(job)?;
-        let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
-        nodes.dedup();
-        Some(Holder {
-            job,
-            name: running.name.to_string(),
-            workspace: self.accounts.get(running.account).name.clone(),
-            owner: running.owner.to_string(),
-            devices: u32::try_from(devices).unwrap_or(u32::MAX),
-            nodes: nodes.into_iter().map(|node| self.fleet.nodes()[node.ordinal()].name.clone()).collect(),
-            expected_end: self.expected_end(job, now),
-        })
-    }
-
-    /// Earliest: running jobs end when half of their like have, and nobody else waits. Latest: they take as long as nine
-    /// in ten of their like, and everybody ahead in the workspace runs first, sharing what the cluster has.
-    fn start_estimate(&mut self, waiting: &Waiting, now: Timestamp) -> Option<StartEstimate> {
-        let typical = Ends::typical(&self.running, now);
-        let mut pass = Pass::new(self, now);
-        let earliest = pass.opening(&waiting.class, typical)?;
-        let latest = pass.opening(&waiting.class, Ends::as_expected())?;
-        let waits_for = |witness: Witness| {
-            let ended = latest.ended.iter().filter_map(|job| self.running.get(*job));
-            ended.filter(|running| running.estimate.witness == witness).count()
-        };
-        let others: BTreeSet<&str> = self
-            .fleet
-            .foreign()
-            .filter(|(hold, _)| hold.until.is_some_and(|until| foreign_end(until, now) <= latest.at))
-            .map(|(hold, _)| hold.job.as_str())
-            .collect();
-        let is_guess = waits_for(Witness::Guess) > 0;
-        let queue_time = after(latest.at, self.time_for_those_ahead(waiting));
-        Some(StartEstimate {
-            earliest: earliest.at,
-            latest: (!is_guess).then_some(queue_time.max(earliest.at)),
-            rests_on: words::rests_on(
-                waits_for(Witness::TimeLimit) + others.len(),
-                waits_for(Witness::SameName) + waits_for(Witness::SameSize),
-                waits_for(Witness::Guess),
-            ),
-        })
-    }
-
-    /// How long the whole cluster would be busy with those ahead in the workspace that wait for the same.
-    fn time_for_those_ahead(&self, waiting: &Waiting) -> danlu_types::Span {
-        let Waiting { class, place, .. } = waiting;
-        let resource = self.usual_use(class).main_resource();
-        let work: u128 = self
-            .queue
-            .ahead_of(class.account, class.pools, *place)
-            .map(|(class, count)| {
-                let each = u128::from(self.usual_use(class).get(resource));
-                each * u128::from(class.expected().milliseconds) * count as u128
+        let nodes = self.fleet.nodes().iter().filter(|node| shape.may_run_on(node));
+        nodes
+            .filter_map(|node| {
+                let reason = node.cordoned.clone()?;
+                Some(CordonedNode { node: node.name.clone(), reason })
             })
-            .sum();
-        let account = self.accounts.get(waiting.class.account);
-        let capacity = self.accounts.capacity.get(resource);
-        let share = account.limit.get(resource).map_or(capacity, |limit| limit.min(capacity)).max(1);
-        danlu_types::Span { milliseconds: u64::try_from(work / u128::from(share)).unwrap_or(u64::MAX) }
+            .collect()
     }
 }

@@ -58,6 +58,16 @@ impl Scheduler {
         waiting.or_else(|| self.running.get(job).map(|running| running.handicap))
     }
 
+    /// A job that was changed keeps its turn, unless it became longer: a short job must not go ahead and turn long. What
+    /// was reserved for it was reserved for what it asked for before.
+    pub(super) fn handicap_after_change(&mut self, job: &Job, handicap: Option<Span>) -> Option<Span> {
+        if self.queue.get(job.id).is_none_or(|before| before.spec == job.spec) {
+            return handicap;
+        }
+        self.kept.retain(|_, kept| kept.job() != job.id);
+        handicap.map(|handicap| handicap.max(self.estimate(job).handicap()))
+    }
+
     /// Puts a job into the queue.
     pub(super) fn receive(&mut self, job: &Job, handicap: Option<Span>) -> ShapeId {
         let shape = self.fleet.shape(&Shape::of(&job.spec));
@@ -99,6 +109,8 @@ impl Scheduler {
         };
         Waiting {
             place: Place { priority: Reverse(job.spec.priority()), due, job: job.id },
+            spec: job.spec.clone(),
+            generation: job.generation,
             class: Arc::new(class),
             owner,
             submitted_at: job.submitted_at,

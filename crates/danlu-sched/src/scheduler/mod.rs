@@ -8,11 +8,13 @@ mod accounts;
 mod allow;
 mod check;
 mod claim;
+mod estimate;
 mod explain;
 mod filing;
 mod firm;
 mod future;
 mod history;
+mod holders;
 mod line;
 mod offers;
 mod pass;
@@ -32,6 +34,7 @@ use danlu_core::{Grant, Job, Life};
 use danlu_types::{JobId, Node, Sharing};
 use jiff::Timestamp;
 
+pub use explain::Circumstances;
 pub(crate) use filing::blamed;
 pub use history::{Estimate, Witness};
 pub use usage::Resource;
@@ -61,6 +64,8 @@ pub struct Plan {
 pub struct Start {
     pub job: JobId,
     pub grants: Vec<Grant>,
+    /// The generation of the job that was planned: a plan for an older one says nothing about the job as it is now.
+    pub seen: u64,
 }
 
 /// Ask this job to end, so that another can have what it holds; it is queued again in its old place.
@@ -151,6 +156,7 @@ impl Scheduler {
             Life::Queued { .. } => {
                 let handicap = self.handicap_of(job.id);
                 self.release(job.id);
+                let handicap = self.handicap_after_change(job, handicap);
                 let shape = self.receive(job, handicap);
                 if handicap.is_none() {
                     self.fleet.learn(shape);

@@ -1,11 +1,13 @@
-//! Changes with which a waiting job would start now, stopped and submitted again. Each is planned before it is offered.
+//! Changes with which a waiting job would start now. Each is planned before it is offered, as it would be made: a queued job
+//! is changed in place and keeps its turn, one of a dry run is submitted otherwise. Who may make a change, and whether the
+//! changed job would be admitted, is not known here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use danlu_core::Job;
 use danlu_types::api::Offer;
-use danlu_types::{DeviceCount, DeviceRequest, JobId, JobSpec, Span};
+use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, JobId, JobSpec, Span};
 use jiff::Timestamp;
 
 use super::Scheduler;
@@ -16,20 +18,29 @@ use crate::shape::Shape;
 
 /// Of each sort of change the best is enough, and nobody reads more than a handful.
 const MOST_OFFERS: usize = 5;
-/// A job that is submitted now comes after all others.
-const NEWEST: JobId = JobId(u64::MAX);
+/// The id of a dry run: behind everybody else, as a job that is submitted now would be.
+const NOT_SUBMITTED: JobId = JobId(u64::MAX);
+const GIB: u64 = 1 << 30;
 /// Workspaces that are tried.
-const MOST_WORKSPACES: usize = 8;
+const MOST_WORKSPACES: usize = 16;
 
 impl Scheduler {
-    pub(super) fn offers(&mut self, job: &Job, waiting: &Waiting, now: Timestamp) -> Vec<Offer> {
+    pub(super) fn offers(
+        &mut self,
+        job: &Job,
+        waiting: &Waiting,
+        now: Timestamp,
+        workspaces: &[String],
+    ) -> Vec<Offer> {
         let mut offers = Vec::new();
         offers.extend(self.preemptible(job, now));
         offers.extend(self.fewer_devices(job, now));
         offers.extend(self.other_model(job, now));
         offers.extend(self.fewer_workers(job, now));
+        offers.extend(self.fewer_cpus(job, now));
+        offers.extend(self.less_memory(job, now));
         offers.extend(self.shorter(job, waiting, now));
-        offers.extend(self.other_workspace(job, now));
+        offers.extend(self.other_workspace(job, now, workspaces));
         offers.truncate(MOST_OFFERS);
         offers
     }
@@ -59,6 +70,34 @@ impl Scheduler {
         })?;
         let text = format!("{most} instead of {asked} workers start now");
         Some(offer("workers", &most.to_string(), text))
+    }
+
+    fn fewer_cpus(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
+        let asked = job.spec.cpus;
+        let whole = u32::try_from(asked.milli.div_ceil(1000)).ok()?;
+        let most = most_below(whole, |cpus| {
+            let cpus = Cpus::whole(u64::from(cpus));
+            self.starts_as(job, &JobSpec { cpus, ..JobSpec::clone(&job.spec) }, now)
+        })?;
+        let each = if job.spec.workers > 1 { " for each worker" } else { "" };
+        Some(offer(
+            "cpus",
+            &most.to_string(),
+            format!("starts now with {most} instead of {asked} CPUs{each}"),
+        ))
+    }
+
+    fn less_memory(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
+        let asked = job.spec.memory?;
+        let whole = u32::try_from(asked.0.div_ceil(GIB)).ok()?;
+        let most = most_below(whole, |memory| {
+            let memory = Some(Bytes(u64::from(memory) * GIB));
+            self.starts_as(job, &JobSpec { memory, ..JobSpec::clone(&job.spec) }, now)
+        })?;
+        let each = if job.spec.workers > 1 { " for each worker" } else { "" };
+        let memory = Bytes(u64::from(most) * GIB);
+        let text = format!("starts now with {memory} instead of {asked} of memory{each}");
+        Some(offer("memory", &memory.to_string(), text))
     }
 
     fn other_model(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
@@ -94,17 +133,16 @@ impl Scheduler {
         starts.then(|| offer("max_time", &limit.to_string(), format!("starts now if it ends within {limit}")))
     }
 
-    fn other_workspace(&mut self, job: &Job, now: Timestamp) -> Option<Offer> {
-        let names: Vec<String> = self.sharing.workspaces.keys().take(MOST_WORKSPACES).cloned().collect();
-        let workspace = names.into_iter().filter(|name| *name != job.spec.workspace).find(|name| {
-            self.starts_as(job, &JobSpec { workspace: name.clone(), ..JobSpec::clone(&job.spec) }, now)
+    fn other_workspace(&mut self, job: &Job, now: Timestamp, workspaces: &[String]) -> Option<Offer> {
+        let others = workspaces.iter().filter(|name| **name != job.spec.workspace).take(MOST_WORKSPACES);
+        let workspace = others.into_iter().find(|name| {
+            self.starts_as(job, &JobSpec { workspace: (*name).clone(), ..JobSpec::clone(&job.spec) }, now)
         })?;
         let text = format!("starts now in workspace `{workspace}`");
-        Some(offer("workspace", &workspace, text))
+        Some(offer("workspace", workspace, text))
     }
 
-    /// Plans with the job stopped and one submitted in its stead, and puts everything back: that is what people are told to
-    /// do, and the new one stands behind everybody of its priority who is as long.
+    /// Plans with the job as it would be after the change, and puts everything back.
     fn starts_as(&mut self, job: &Job, spec: &JobSpec, now: Timestamp) -> bool {
         let shape = self.fleet.shape(&Shape::of(spec));
         // Most changes fall at this first hurdle, which costs a thousandth of a plan.
@@ -112,13 +150,13 @@ impl Scheduler {
             return false;
         }
         let Some(waiting) = self.queue.get(job.id).cloned() else { return false };
-        self.queue.remove(job.id);
-        let new = Job::submitted(NEWEST, job.owner.clone(), Arc::new(spec.clone()), now);
-        self.receive(&new, None);
+        let changed = Job { spec: Arc::new(spec.clone()), ..job.clone() };
         let (kept, findings) = (self.kept.clone(), std::mem::take(&mut self.findings));
-        let starts = self.would_start(NEWEST, now);
+        let handicap = self.handicap_after_change(&changed, Some(waiting.handicap));
+        // Of a dry run, nothing waits yet: it would be submitted as it is offered.
+        self.receive(&changed, handicap.filter(|_| job.id != NOT_SUBMITTED));
+        let starts = self.would_start(job.id, now);
         (self.kept, self.findings) = (kept, findings);
-        self.queue.remove(NEWEST);
         self.queue.insert(job.id, waiting);
         starts
     }

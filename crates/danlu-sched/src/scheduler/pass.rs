@@ -42,6 +42,8 @@ pub(super) struct Pass<'s> {
     pub(super) victims: BTreeSet<JobId>,
     /// By workspace, what those hold that have been told to end.
     pub(super) leaving: BTreeMap<AccountId, Usage>,
+    /// Jobs count as victims that may be stopped by then: now, unless it is only asked what will be.
+    pub(super) takes_until: Timestamp,
     /// How many more running jobs this pass may look at in search of victims.
     pub(super) looks_left: usize,
     pub(super) searches: Searches,
@@ -119,6 +121,7 @@ impl<'s> Pass<'s> {
             promises: Vec::new(),
             victims: BTreeSet::new(),
             leaving,
+            takes_until: now,
             looks_left: super::preempt::MOST_LOOKS,
             searches: Searches::default(),
             blocked: BTreeMap::new(),
@@ -299,7 +302,8 @@ impl<'s> Pass<'s> {
         self.use_firm(class, &usage);
         self.drop_reservation(job);
         self.settled.insert(job);
-        self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement) });
+        let seen = self.scheduler.queue.get(job).map_or(0, |waiting| waiting.generation);
+        self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement), seen });
     }
 
     pub(super) fn entry_of(&self, class: &Class, job: JobId, usage: &Usage) -> Option<Entry> {
@@ -337,7 +341,7 @@ impl<'s> Pass<'s> {
         }
     }
 
-    fn finish(mut self) -> Plan {
+    pub(super) fn finish(mut self) -> Plan {
         for entry in std::mem::take(&mut self.entries).into_iter().rev() {
             self.scheduler.strike(&entry);
         }

@@ -175,7 +175,7 @@ impl Pass<'_> {
             }
             let minimum = after(running.placed_at, scheduler.sharing.minimum_run_time.max(LEAST_RUN_TIME));
             let from = minimum.max(running.until_worth_stopping(self.now));
-            if from > self.now {
+            if from > self.takes_until {
                 earliest = earliest.into_iter().chain([from]).min();
             } else {
                 candidates.push(job);

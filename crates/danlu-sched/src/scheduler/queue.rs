@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use danlu_types::{DeviceKind, JobId, NodeName, Span};
+use danlu_types::{DeviceKind, JobId, JobSpec, NodeName, Span};
 use jiff::Timestamp;
 
 use super::accounts::AccountId;
@@ -34,6 +34,9 @@ pub(crate) struct Place {
 pub(crate) struct Waiting {
     pub(crate) place: Place,
     pub(crate) class: Arc<Class>,
+    /// What it asks for, and the generation in which it did.
+    pub(crate) spec: Arc<JobSpec>,
+    pub(crate) generation: u64,
     pub(crate) owner: Arc<str>,
     pub(crate) submitted_at: Timestamp,
     /// What its turn was put off by when it was first seen.

@@ -218,10 +218,10 @@ impl Ends {
         Ends::Expected(None)
     }
 
-    /// If each took as long as half of its like.
-    pub(crate) fn typical(running: &Runnings, now: Timestamp) -> Self {
+    /// If each ended at the time that is said of it.
+    pub(crate) fn given(running: &Runnings, end: impl Fn(JobId, &Running) -> Timestamp) -> Self {
         let mut ends: Vec<(Timestamp, JobId)> =
-            running.iter().map(|(job, running)| (running.typical_end_at(now), job)).collect();
+            running.iter().map(|(job, running)| (end(job, running), job)).collect();
         ends.sort_unstable();
         Ends::Given(ends.into_iter())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use danlu_types::api::Reason;
+use danlu_types::api::{CordonedNode, Reason};
 use danlu_types::{Bytes, Cpus, JobId, JobSpec, NodeName};
 use jiff::Timestamp;
 
@@ -40,12 +40,14 @@ pub enum ReasonCode {
     Held,
     /// Not even the empty cluster could hold it now: nodes or devices went away, or failed, after it was accepted.
     NoSuchDevices,
+    /// The nodes that could hold it are cordoned.
+    NodesCordoned,
     /// It fits; the scheduler's next pass starts it.
     NotYetConsidered,
 }
 
 impl ReasonCode {
-    pub const ALL: [ReasonCode; 14] = [
+    pub const ALL: [ReasonCode; 15] = [
         ReasonCode::DevicesBusy,
         ReasonCode::CpusBusy,
         ReasonCode::MemoryBusy,
@@ -59,6 +61,7 @@ impl ReasonCode {
         ReasonCode::KeepsAway,
         ReasonCode::Held,
         ReasonCode::NoSuchDevices,
+        ReasonCode::NodesCordoned,
         ReasonCode::NotYetConsidered,
     ];
 
@@ -77,6 +80,7 @@ impl ReasonCode {
             ReasonCode::KeepsAway => "keeps_away",
             ReasonCode::Held => "held",
             ReasonCode::NoSuchDevices => "no_such_devices",
+            ReasonCode::NodesCordoned => "nodes_cordoned",
             ReasonCode::NotYetConsidered => "not_yet_considered",
         }
     }
@@ -121,11 +125,13 @@ pub enum WaitReason {
     },
     WorkspaceLimit {
         resource: Resource,
+        asked: String,
         used: String,
         limit: String,
     },
     UserLimit {
         resource: Resource,
+        asked: String,
         used: String,
         limit: String,
     },
@@ -148,6 +154,9 @@ pub enum WaitReason {
         given_back: Option<Arc<str>>,
     },
     NoSuchDevices,
+    NodesCordoned {
+        nodes: Vec<CordonedNode>,
+    },
     NotYetConsidered,
 }
 
@@ -166,6 +175,7 @@ impl WaitReason {
             WaitReason::BackOff { .. } => ReasonCode::BackOff,
             WaitReason::KeepsAway { .. } => ReasonCode::KeepsAway,
             WaitReason::NoSuchDevices => ReasonCode::NoSuchDevices,
+            WaitReason::NodesCordoned { .. } => ReasonCode::NodesCordoned,
             WaitReason::NotYetConsidered => ReasonCode::NotYetConsidered,
         }
     }
@@ -187,17 +197,25 @@ impl WaitReason {
             WaitReason::BehindOthers { head: job } | WaitReason::Reserved { for_job: job } => {
                 reason.with("job", job)
             }
-            WaitReason::WorkspaceLimit { resource, used, limit }
-            | WaitReason::UserLimit { resource, used, limit } => reason
+            WaitReason::WorkspaceLimit { resource, asked, used, limit }
+            | WaitReason::UserLimit { resource, asked, used, limit } => reason
                 .with("workspace", &spec.workspace)
                 .with("resource", resource.as_str())
+                .with("asked", asked)
                 .with("used", used)
                 .with("limit", limit),
             WaitReason::GuaranteedToOthers { resource, .. } => reason.with("resource", resource.as_str()),
             WaitReason::KeepsAway { node, until } => reason.with("node", node).with("until", until),
-            WaitReason::Preempting { victims } => reason.with("jobs", victims.len()),
+            WaitReason::Preempting { victims } => {
+                reason.with("jobs", victims.len()).with("victims", words::numbers(victims))
+            }
             WaitReason::BackOff { not_before, .. } => reason.with("until", not_before),
             WaitReason::NoSuchDevices => reason.with("asked", words::asked(spec)),
+            WaitReason::NodesCordoned { nodes } => {
+                let names: Vec<&str> = nodes.iter().map(|node| node.node.0.as_str()).collect();
+                let why = nodes.first().map_or("", |node| node.reason.as_str());
+                reason.with("asked", words::asked(spec)).with("nodes", names.join(", ")).with("why", why)
+            }
             WaitReason::NotYetConsidered => reason,
         }
     }

@@ -4,6 +4,7 @@ use danlu_core::{Job, Life};
 use danlu_types::JobId;
 
 use super::accounts::OverQuota;
+use super::allow::kinds_of;
 use super::queue::{Class, Waiting};
 use super::usage::{Resource, Usage};
 use super::wait::Verdict;
@@ -33,7 +34,12 @@ impl Scheduler {
             return WaitReason::Preempting { victims };
         }
         if !self.is_possible(waiting.class.shape) {
-            return WaitReason::NoSuchDevices;
+            let nodes = self.cordoned_for(waiting);
+            return if nodes.is_empty() {
+                WaitReason::NoSuchDevices
+            } else {
+                WaitReason::NodesCordoned { nodes }
+            };
         }
         match self.findings.verdicts.get(&waiting.class).copied() {
             Some(Verdict::Behind { head }) if head != job => WaitReason::BehindOthers { head },
@@ -79,6 +85,7 @@ impl Scheduler {
         match over {
             OverQuota::Workspace(resource) => WaitReason::WorkspaceLimit {
                 resource,
+                asked: self.asked_of(&waiting.class, resource),
                 used: amount(resource, account.used.get(resource)),
                 limit: amount(resource, account.limit.get(resource).unwrap_or(0)),
             },
@@ -86,6 +93,7 @@ impl Scheduler {
                 let used = self.accounts.used_by(waiting.class.account, &waiting.owner);
                 WaitReason::UserLimit {
                     resource,
+                    asked: self.asked_of(&waiting.class, resource),
                     used: amount(resource, used.get(resource)),
                     limit: amount(resource, account.per_user.get(resource).unwrap_or(0)),
                 }
@@ -94,6 +102,14 @@ impl Scheduler {
                 WaitReason::GuaranteedToOthers { resource, lends: self.accounts.lends() }
             }
         }
+    }
+
+    /// How much of a resource a job of a class asks for, by the first of its alternatives that asks for any.
+    fn asked_of(&self, class: &Class, resource: Resource) -> String {
+        let shape = self.fleet.shape_of(class.shape);
+        let every = shape.alternatives.iter().flat_map(|ask| kinds_of(ask).map(move |kind| (ask, kind)));
+        let asked = every.map(|(ask, kind)| Usage::of_gang(shape, ask, kind).get(resource));
+        amount(resource, asked.filter(|asked| *asked > 0).min().unwrap_or(0))
     }
 
     /// What a job of a class would take of what quotas speak of, on the first devices it names.

@@ -8,7 +8,7 @@
 //! job 1 workspace red owner ada workers 2 devices ascend:910B*:8 priority 9 preemptible yes max-time 1h
 //! job 2 any-of nvidia:8,ascend:4 arch aarch64 label zone=east same-rack yes retries 3
 //! plan [at 40s]                            (and do what it says)
-//! end 1 · stopped 1 · fail 1 node_lost · hold 2 · release 2
+//! change 1 devices ascend:4 · end 1 · stopped 1 · fail 1 node_lost · hold 2 · release 2
 //! break a:3 · mend a:3 · lose b · cordon a · uncordon a
 //! why 2 · when 2 · offers 2 · check devices ascend:16
 //! ```
@@ -29,6 +29,15 @@ use crate::world::{World, foreign, node, start_of_time};
 
 /// Runs a fixture and gives its transcript.
 pub(crate) fn transcript(fixture: &str) -> String {
+    run(fixture).out
+}
+
+/// Runs a fixture and gives what it leaves.
+pub(crate) fn world(fixture: &str) -> World {
+    run(fixture).world
+}
+
+fn run(fixture: &str) -> Run {
     let world = World::new(Vec::new(), Sharing::default());
     let mut run = Run { world, out: String::new() };
     for line in fixture.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -37,7 +46,7 @@ pub(crate) fn transcript(fixture: &str) -> String {
             run.command(line);
         }
     }
-    run.out
+    run
 }
 
 /// `a[0-3 5], b[0]×0.5`
@@ -104,6 +113,7 @@ impl Run {
                 spec.name = format!("job-{id}");
                 self.world.submit(id.parse().unwrap(), &owner, spec);
             }
+            ["change", id, ref rest @ ..] => self.change(job(id), rest),
             ["hold", id] => self.world.apply(job(id), Event::Hold { by: "ada".to_owned() }),
             ["release", id] => self.world.apply(job(id), Event::Release { by: "ada".to_owned() }),
             ["saved", id] => {
@@ -124,6 +134,14 @@ impl Run {
             _ => panic!("not a command: {line}"),
         }
         self.world.refresh();
+    }
+
+    /// Replaces the fields that are named.
+    fn change(&mut self, id: JobId, words: &[&str]) {
+        let job = &self.world.jobs[&id];
+        let (_, spec) = read_spec_onto(JobSpec::clone(&job.spec), words);
+        let (spec, seen) = (std::sync::Arc::new(spec), job.generation);
+        self.world.apply(id, Event::Change { by: "ada".to_owned(), spec, approval: None, seen });
     }
 
     fn when(&mut self, job: JobId) {
@@ -270,7 +288,10 @@ fn read_amounts(text: &str) -> Amounts {
 }
 
 fn read_spec(words: &[&str]) -> (String, JobSpec) {
-    let mut spec = JobSpec::of_command("true");
+    read_spec_onto(JobSpec::of_command("true"), words)
+}
+
+fn read_spec_onto(mut spec: JobSpec, words: &[&str]) -> (String, JobSpec) {
     let mut owner = "ada".to_owned();
     for pair in words.chunks(2) {
         match pair {

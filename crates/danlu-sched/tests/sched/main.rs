@@ -9,6 +9,7 @@ mod cases;
 mod differential;
 mod fixture;
 mod liveness;
+mod offers;
 mod properties;
 mod reference;
 mod rules;

@@ -15,8 +15,9 @@ use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
 use super::Context;
-use super::extract::{Body, Failure, OptionalBody, Path, Query, json_problem};
+use super::extract::{Body, Failure, OptionalBody, Path, Query};
 use crate::app::store_problem;
+use crate::change::patched;
 use crate::people::{Asker, require_of_platform};
 
 const DEFAULT_LIMIT: u32 = 100;
@@ -96,7 +97,9 @@ pub(crate) async fn counts(
     let mut filter = read_filter(query)?;
     filter.visible = context.app.directory.visible_to(&asker.person);
     filter.before = None;
-    Ok(Json(context.app.store.jobs_count(&filter).await.map_err(store_problem)?))
+    let counts = context.app.store.jobs_count(&filter).await.map_err(store_problem)?;
+    // The store knows when jobs were submitted; since when they wait, only their lives say.
+    Ok(Json(JobCounts { oldest_queued_at: context.app.book.oldest_wait(&filter), ..counts }))
 }
 
 fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
@@ -227,6 +230,24 @@ async fn change(context: Context, asker: &Asker, id: JobId, event: Event) -> Res
     Ok(Json(context.app.view(&job).await))
 }
 
+/// Change a job that waits
+///
+/// It keeps its number and its queue position. Fields of the body replace the job's own, `null` takes one away, and the
+/// result is checked as at submission. Jobs that have been given devices, or have ended, are not changed.
+#[utoipa::path(patch, path = "/jobs/{id}", tag = "jobs", operation_id = "job_change", params(("id" = u64, Path)),
+    request_body(content = Object, description = "A JSON merge patch of the job's spec"), responses(
+    (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json"),
+    (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn change_spec(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(id): Path<JobId>,
+    Body(changes): Body<Map<String, Value>>,
+) -> Result<Json<JobView>, Failure> {
+    let job = context.app.change_spec(&asker, id, &changes).await?;
+    Ok(Json(context.app.view(&job).await))
+}
+
 /// Submit a copy of a job
 ///
 /// Fields of the body replace the job's own; `null` takes one away.
@@ -240,31 +261,8 @@ pub(crate) async fn clone(
     OptionalBody(changes): OptionalBody<Map<String, Value>>,
 ) -> Result<Response, Failure> {
     let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
-    let mut spec = serde_json::to_value(&*job.spec).expect("a spec is plain values");
-    merge(&mut spec, Value::Object(changes));
-    let spec: JobSpec = serde_path_to_error::deserialize(spec)
-        .map_err(|error| json_problem(&error.path().to_string(), error.inner()))?;
-    let copy = context.app.submit(&asker, spec, None).await?;
+    let copy = context.app.submit(&asker, patched(&job.spec, changes)?, None).await?;
     Ok((StatusCode::CREATED, Json(job_view(&copy, None))).into_response())
-}
-
-/// RFC 7396.
-fn merge(target: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch;
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(target) = target else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            target.remove(&key);
-        } else {
-            merge(target.entry(key).or_insert(Value::Null), value);
-        }
-    }
 }
 
 /// Explain why a job waits, or what it is doing

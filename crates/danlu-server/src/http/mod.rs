@@ -45,6 +45,7 @@ use crate::app::App;
 use crate::entrance::Entrance;
 use crate::oidc::Oidc;
 use extract::Failure;
+pub(crate) use extract::json_problem;
 pub(crate) use logs::last_attempt;
 
 /// Job files are small; anything larger is a mistake or an attack.
@@ -90,7 +91,7 @@ fn api_routes() -> OpenApiRouter<Context> {
     OpenApiRouter::with_openapi(ApiDocument::openapi())
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::counts))
-        .routes(routes!(jobs::show, jobs::delete))
+        .routes(routes!(jobs::show, jobs::change_spec, jobs::delete))
         .routes(routes!(jobs::stop))
         .routes(routes!(jobs::hold))
         .routes(routes!(jobs::release))

@@ -34,6 +34,16 @@ struct Changed<R> {
     answers: Vec<(R, Answer)>,
 }
 
+/// What somebody wants to happen to a job.
+#[derive(Debug)]
+pub(super) struct Wish {
+    pub(super) id: JobId,
+    pub(super) event: Event,
+    pub(super) at: Timestamp,
+    /// Only if this is still its generation.
+    pub(super) seen: Option<u64>,
+}
+
 /// What became of a batch.
 #[derive(Debug)]
 pub(super) struct Settled<R> {
@@ -69,18 +79,21 @@ impl<R> Draft<R> {
     /// devices of a placement.
     pub(super) fn apply(
         &mut self,
-        id: JobId,
+        wish: Wish,
         durable: Option<Arc<Job>>,
-        event: Event,
-        at: Timestamp,
         reply: R,
         take: impl FnOnce(&[Grant]) -> bool,
     ) {
+        let Wish { id, event, at, seen } = wish;
         let drafted = self.updates.get(&id).map(|changed| Arc::new(changed.update.job.clone()));
         let Some(job) = drafted.or(durable) else {
             self.others.push((reply, Answer::NoSuchJob));
             return;
         };
+        if seen.is_some_and(|seen| seen != job.generation) {
+            self.answer(id, reply, Answer::Unchanged(job));
+            return;
+        }
         let grants = match &event {
             Event::Place { grants } => Some(grants.clone()),
             _ => None,

@@ -16,7 +16,7 @@ use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 
-use super::draft::Draft;
+use super::draft::{Draft, Wish};
 use super::{Answer, LedgerError};
 use crate::reconcile::observe::{Verdict, is_durable, judge, without_old_news};
 
@@ -236,7 +236,8 @@ impl World {
         let mut draft = Draft::default();
         for told in std::mem::take(&mut self.batch) {
             let book = self.book.clone().map(Arc::new);
-            draft.apply(JobId(1), book, told.event, NOW, (told.observer, told.is_last), |_| true);
+            let wish = Wish { id: JobId(1), event: told.event, at: NOW, seen: None };
+            draft.apply(wish, book, (told.observer, told.is_last), |_| true);
         }
         let update = draft.batch().updates.pop();
         let is_stale = update.as_ref().is_some_and(|update| update.seen_generation != self.store.generation);

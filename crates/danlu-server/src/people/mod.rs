@@ -177,6 +177,23 @@ impl Directory {
         (!person.admin).then(|| self.register().visible_to(&person.name))
     }
 
+    /// Workspaces to which somebody may submit jobs.
+    pub(crate) fn submittable_by(&self, person: &Person) -> Vec<String> {
+        let register = self.register();
+        let mut names = register.visible_to(&person.name);
+        if person.admin {
+            names.extend(register.sharing().workspaces.keys().cloned());
+        }
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| {
+            let relation = policy::to_workspace(person, register.role(&person.name, name));
+            let may = policy::permission(relation, person.scope, Action::SubmitJob, Action::SeeMembers);
+            may == Permission::Yes && register.has_workspace(name)
+        });
+        names
+    }
+
     pub(crate) fn to_workspace(&self, person: &Person, workspace: &str) -> Relation {
         policy::to_workspace(person, self.register().role(&person.name, workspace))
     }

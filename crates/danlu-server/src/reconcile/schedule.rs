@@ -31,12 +31,15 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
     let preemptions = plan
         .preemptions
         .into_iter()
-        .map(|preemption| (preemption.victim, Event::Preempt { for_job: preemption.for_job }, decided));
-    let starts =
-        plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }, decided));
+        .map(|preemption| (preemption.victim, Event::Preempt { for_job: preemption.for_job }, decided, None));
+    // A job that was changed while the plan was made asks for something else.
+    let starts = plan
+        .starts
+        .into_iter()
+        .map(|start| (start.job, Event::Place { grants: start.grants }, decided, Some(start.seen)));
     let events: Vec<_> = preemptions.chain(starts).collect();
-    let ids: Vec<_> = events.iter().map(|(id, _, _)| *id).collect();
-    let answers = app.ledger.apply_all(events).await;
+    let ids: Vec<_> = events.iter().map(|(id, _, _, _)| *id).collect();
+    let answers = app.ledger.apply_planned(events).await;
     for (id, answer) in ids.into_iter().zip(answers) {
         match answer {
             Ok(Answer::Done(job)) => tracing::debug!(job.id = %id, "job {id} is {}", job.state().as_str()),
@@ -45,7 +48,7 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
                 tracing::warn!(job.id = %id, "job {id} was to start on what another holds; planning again");
                 app.book.write().mention(id);
             }
-            // Overtaken by a stop or a hold: the next pass sees the new state.
+            // Overtaken by a stop, a hold or a change: the next pass sees the new state.
             Ok(_) => {
                 app.book.write().mention(id);
                 app.wake.schedule.notify_one();

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use danlu_core::Job;
 use danlu_types::JobId;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Row as _, query};
@@ -44,13 +45,16 @@ pub(super) async fn write(
         events.extend(insert.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
     }
 
-    let before = statuses(connection, &batch.updates).await?;
+    let before = counted(connection, &batch.updates).await?;
     for update in &batch.updates {
         let row = JobRow::of(&update.job)?;
         if update_job(connection, &row, number(update.seen_generation)?).await? {
-            if let Some(before) = before.get(&row.id) {
-                counts.add(&row, before, -1);
+            if let Some((workspace, owner, status)) = before.get(&row.id) {
+                counts.change(workspace.clone(), owner.clone(), status.clone(), -1);
                 counts.add(&row, row.status(), 1);
+            }
+            if update.changes_spec() {
+                update_spec(connection, &row, &update.job).await?;
             }
             let at = update.at.as_microsecond();
             events.extend(update.records.iter().map(|record| EventRow { job: Some(row.id), at, record }));
@@ -204,18 +208,13 @@ async fn insert_jobs(
     })
     .await?;
 
-    let mut labels = Vec::new();
+    insert_labels(connection, inserts.iter().map(|insert| &insert.job).zip(rows)).await?;
     let mut submissions = Vec::new();
     for (insert, row) in inserts.iter().zip(rows) {
-        labels.extend(insert.job.spec.labels.iter().map(|(key, value)| (row.id, text(key), text(value))));
         submissions.extend(
             insert.submission_key.as_ref().map(|keyed| (text(&keyed.key), row.id, text(&keyed.digest))),
         );
     }
-    insert_rows(connection, "job_labels (job, key, value)", 3, &labels, |statement, (job, key, value)| {
-        statement.bind(*job).bind(&**key).bind(&**value)
-    })
-    .await?;
     const SUBMISSIONS: &str = "submissions (key, job, digest)";
     insert_rows(connection, SUBMISSIONS, 3, &submissions, |statement, (key, job, digest)| {
         statement.bind(&**key).bind(*job).bind(&**digest)
@@ -223,19 +222,20 @@ async fn insert_jobs(
     .await
 }
 
-/// The statuses that the jobs of these updates have now.
-async fn statuses(
+/// Where the jobs of these updates are counted now: workspace, owner and status.
+async fn counted(
     connection: &mut Connection,
     updates: &[Update],
-) -> Result<HashMap<i64, String>, sqlx::Error> {
+) -> Result<HashMap<i64, (String, String, String)>, sqlx::Error> {
     let ids: Vec<i64> = updates.iter().map(|update| number(update.job.id.0)).collect::<Result<_, _>>()?;
     let mut found = HashMap::with_capacity(ids.len());
     for range in chunks(ids.len()) {
         let places = placeholders(1, range.len());
-        let sql = format!("SELECT id, COALESCE(outcome, state) FROM jobs WHERE id IN ({places})");
+        let columns = "id, workspace, owner, COALESCE(outcome, state)";
+        let sql = format!("SELECT {columns} FROM jobs WHERE id IN ({places})");
         let statement = ids[range].iter().fold(statement(sql), |sql, id| sql.bind(*id));
         for row in statement.fetch_all(&mut *connection).await? {
-            found.insert(row.try_get(0)?, row.try_get(1)?);
+            found.insert(row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?));
         }
     }
     Ok(found)
@@ -257,6 +257,35 @@ async fn update_job(connection: &mut Connection, row: &JobRow<'_>, seen: i64) ->
     .execute(connection)
     .await?;
     Ok(updated.rows_affected() > 0)
+}
+
+/// Writes what a job asks for anew, with what is found by it.
+async fn update_spec(connection: &mut Connection, row: &JobRow<'_>, job: &Job) -> Result<(), sqlx::Error> {
+    query("UPDATE jobs SET name = $1, workspace = $2, priority = $3, code = $4, spec = $5 WHERE id = $6")
+        .bind(&*row.name)
+        .bind(&*row.workspace)
+        .bind(row.priority)
+        .bind(row.code.as_deref())
+        .bind(&*row.spec)
+        .bind(row.id)
+        .execute(&mut *connection)
+        .await?;
+    query("DELETE FROM job_labels WHERE job = $1").bind(row.id).execute(&mut *connection).await?;
+    insert_labels(connection, [(job, row)]).await
+}
+
+async fn insert_labels<'a, 'b: 'a>(
+    connection: &mut Connection,
+    jobs: impl IntoIterator<Item = (&'a Job, &'a JobRow<'b>)>,
+) -> Result<(), sqlx::Error> {
+    let mut labels = Vec::new();
+    for (job, row) in jobs {
+        labels.extend(job.spec.labels.iter().map(|(key, value)| (row.id, text(key), text(value))));
+    }
+    insert_rows(connection, "job_labels (job, key, value)", 3, &labels, |statement, (job, key, value)| {
+        statement.bind(*job).bind(&**key).bind(&**value)
+    })
+    .await
 }
 
 /// Appends to the history; the number of the last one.

@@ -45,6 +45,43 @@ pub(crate) async fn unknown_and_absurd_ids_are_found_nowhere(database: &Database
     assert_eq!(store.submission_find("never used").await.unwrap(), None);
 }
 
+pub(crate) async fn a_changed_job_is_found_by_what_it_asks_for_now(database: &Database) {
+    let code = |digit: &str| Some(format!("sha256:{}", digit.repeat(64)));
+    let label = |value: &str| [("project".to_owned(), value.to_owned())].into();
+    let store = database.open().await;
+    let first = job_with(1, |spec| (spec.labels, spec.code) = (label("ocr"), code("1")));
+    store.commit(inserts([&first, &job(2)])).await.unwrap();
+    let mut spec = danlu_types::JobSpec::clone(&first.spec);
+    (spec.name, spec.workspace, spec.priority) = ("bert".into(), "vision".to_owned(), Some(2));
+    (spec.labels, spec.code) = (label("nlp"), code("2"));
+    let event =
+        Event::Change { by: "ada".to_owned(), spec: std::sync::Arc::new(spec), approval: None, seen: 1 };
+    let update = step(&first, event, 10);
+    let changed = update.job.clone();
+    store.commit(Batch { inserts: vec![], updates: vec![update] }).await.unwrap();
+    let store = database.open().await;
+    assert_eq!(store.job_fetch(JobId(1)).await.unwrap(), Some(changed.clone()));
+    let found = async |filter: JobFilter| {
+        let filter = JobFilter { limit: 10, ..filter };
+        store.jobs_list(&filter).await.unwrap().into_iter().map(|job| job.id.0).collect::<Vec<_>>()
+    };
+    let labelled = |value: &str| JobFilter {
+        label: Some(("project".to_owned(), value.to_owned())),
+        ..JobFilter::default()
+    };
+    assert_eq!(found(labelled("ocr")).await, [0; 0]);
+    assert_eq!(found(labelled("nlp")).await, [1]);
+    let named = |name: &str| JobFilter { name: Some(name.to_owned()), ..JobFilter::default() };
+    assert_eq!(found(named("bert")).await, [1]);
+    let workspace = JobFilter { workspace: Some("vision".to_owned()), ..JobFilter::default() };
+    assert_eq!(found(workspace).await, [1]);
+    // A later step that changes nothing of it leaves it as it is.
+    let held = step(&changed, hold("ada"), 11);
+    let update = held.clone();
+    store.commit(Batch { inserts: vec![], updates: vec![update] }).await.unwrap();
+    assert_eq!(store.job_fetch(JobId(1)).await.unwrap(), Some(held.job));
+}
+
 pub(crate) async fn every_state_of_a_life_round_trips(database: &Database) {
     let store = database.open().await;
     let first = job_with(1, |spec| spec.preemptible = true);

@@ -47,6 +47,7 @@ conformance! {
         inserted_jobs_are_fetched_equal,
         unknown_and_absurd_ids_are_found_nowhere,
         every_state_of_a_life_round_trips,
+        a_changed_job_is_found_by_what_it_asks_for_now,
         live_jobs_are_those_that_have_not_ended,
         stale_updates_are_left_out_and_named,
         a_batch_may_insert_and_update_one_job,

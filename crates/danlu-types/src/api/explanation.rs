@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{JobState, Reason};
-use crate::{DeviceKind, JobId, NodeName};
+use crate::{Bytes, Cpus, DeviceKind, JobId, NodeName};
 
 /// Why a job waits, or what it is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -33,9 +33,12 @@ pub struct Explanation {
     /// Jobs that are none of Danlu's and hold what it needs, largest first; at most a dozen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<ForeignHolder>,
+    /// Cordoned nodes that have what it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cordoned: Vec<CordonedNode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<StartEstimate>,
-    /// Changes that would start it now; each was planned before it is offered.
+    /// Changes that would start it now; each was admitted and planned, as the asker would make it, before it is offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
 }
@@ -82,6 +85,12 @@ pub struct Holder {
     pub workspace: String,
     pub owner: String,
     pub devices: u32,
+    /// What it holds on nodes that would do, where CPUs are what the other waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Cpus>,
+    /// The same of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     pub nodes: Vec<NodeName>,
     /// When it should end, if there is anything to tell it by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +113,40 @@ pub struct ForeignHolder {
     pub until: Option<Timestamp>,
 }
 
+/// A node that takes no new jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CordonedNode {
+    pub node: NodeName,
+    /// As given by whoever cordoned it.
+    pub reason: String,
+}
+
+/// How much a start estimate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EstimateBound {
+    /// Between `earliest` and `latest`.
+    #[default]
+    Range,
+    /// Not before `earliest`: a job in the way has no time limit, no history and reports no progress.
+    Earliest,
+}
+
+/// How many running jobs' ends an estimate takes from what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct EstimateBasis {
+    /// From their time limits.
+    pub time_limits: u32,
+    /// From past durations of like jobs.
+    pub past_durations: u32,
+    /// From the progress that they report.
+    pub progress: u32,
+    /// From nothing: a guess.
+    pub guesses: u32,
+    /// Jobs that will be preempted for it.
+    pub preemptions: u32,
+}
+
 /// When a waiting job should start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StartEstimate {
@@ -113,7 +156,11 @@ pub struct StartEstimate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub latest: Option<Timestamp>,
-    /// What the two rest on: time limits, past durations of like jobs, or guesses.
+    #[serde(default)]
+    pub bound: EstimateBound,
+    #[serde(default)]
+    pub basis: EstimateBasis,
+    /// The basis as a sentence.
     pub rests_on: String,
 }
 

@@ -18,6 +18,7 @@ fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Option<(Strin
         "POST /registration" => json!({ "name": format!("new-{account}"), "password": PASSWORD }),
         "POST /password" => json!({ "account": account, "password": PASSWORD, "current": PASSWORD }),
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
+        "PATCH /jobs/{id}" => json!({ "max_time": "1h" }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
         "POST /courier/claim" => {
             json!({ "allocation": "1.slurm.0", "job": 1, "nonce": "0123456789abcdef" })

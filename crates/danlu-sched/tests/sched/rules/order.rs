@@ -158,7 +158,7 @@ fn of_two_workspaces_without_guarantee_the_one_that_uses_less_goes_first() {
 
 /// Stopped and submitted again it would stand behind job 3, which takes what is free.
 #[test]
-fn nothing_is_offered_that_only_the_present_place_would_allow() {
+fn what_is_offered_counts_on_the_place_that_the_job_keeps() {
     assert_transcript!(
         "
         node a 4 nvidia:A100
@@ -169,9 +169,8 @@ fn nothing_is_offered_that_only_the_present_place_would_allow() {
         job 3 workspace red devices nvidia:2
         plan
         offers 2
-        # Once nobody stands behind it, nothing is lost by going to the back.
-        hold 3
-        offers 2
+        change 2 devices nvidia:2
+        plan
         "
     );
 }

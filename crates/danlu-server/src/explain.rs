@@ -1,0 +1,131 @@
+//! Why a job waits, for whoever asks: the scheduler's answer, with only such offers as the asker can take.
+//!
+//! The scheduler has planned each offer. Here it is made to the job, as `danlu change` or a submission would make it, and
+//! admitted with the asker's rights; what would be refused, or would wait for approval, is not offered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use danlu_core::policy::{self, Action, Permission};
+use danlu_core::{Job, Life};
+use danlu_sched::Circumstances;
+use danlu_types::api::{Explanation, JobState, Offer};
+use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::people::Asker;
+
+/// The id of a job that was not submitted: behind everybody else of its priority, as a new job would be.
+const NOT_SUBMITTED: JobId = JobId(u64::MAX);
+
+impl App {
+    /// What would happen to a job if it were submitted now.
+    pub(crate) async fn dry_run(&self, asker: &Asker, spec: JobSpec) -> Result<Explanation, Problem> {
+        let (spec, approval) = self.check(asker, spec)?;
+        let now = Timestamp::now();
+        let mut job = Job::submitted(NOT_SUBMITTED, asker.name(), Arc::new(spec), now);
+        if let Some(why) = approval {
+            job = job.waiting_for_approval(why);
+        }
+        Ok(Explanation { job: JobId(0), ..self.explain_job(asker, job, now).await? })
+    }
+
+    pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
+        let job = self.job_for(asker, id, Action::SeeJob).await?;
+        let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
+        let queued = job.state() == JobState::Queued;
+        if let Some(trouble) = self.engine.trouble().filter(|_| queued) {
+            let text = explanation.text.trim_end_matches('.');
+            explanation.text = format!("{trouble}. {text}.");
+        }
+        if let Some(remark) = self.remark_on(&job) {
+            explanation.reason.text.clone_from(&remark);
+            let before = explanation.text.trim_end_matches('.');
+            let separator = if before.is_empty() { "" } else { ". " };
+            explanation.text = format!("{before}{separator}Job {id} {remark}.");
+        }
+        Ok(explanation)
+    }
+
+    async fn explain_job(&self, asker: &Asker, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
+        let waits = matches!(job.life, Life::Queued { .. });
+        let workspaces = if waits { self.workspaces_for(asker, &job) } else { Vec::new() };
+        let ends = if waits { self.reported_ends(now) } else { BTreeMap::new() };
+        let circumstances = Circumstances { workspaces, ends };
+        let explained = self.planner.explain(job.clone(), now, circumstances).await;
+        let mut explanation = explained.map_err(|error| {
+            tracing::error!("explaining failed: {error}");
+            Problem::new(
+                ProblemCode::Internal,
+                "the scheduler failed at explaining this job; the log says more",
+            )
+        })?;
+        let offered = explanation.offers.len();
+        explanation.offers.retain(|offer| self.could_take(asker, &job, offer));
+        if explanation.offers.len() < offered {
+            explanation.text = danlu_sched::explanation_text(&explanation, &job, now);
+        }
+        Ok(explanation)
+    }
+
+    /// Workspaces to which the asker could move a job so that it need not be approved there.
+    fn workspaces_for(&self, asker: &Asker, job: &Job) -> Vec<String> {
+        let names = self.directory.submittable_by(&asker.person);
+        let mut others: Vec<String> =
+            names.into_iter().filter(|workspace| *workspace != job.spec.workspace).collect();
+        others.retain(|workspace| {
+            let set = BTreeMap::from([("workspace".to_owned(), workspace.clone())]);
+            self.could_take(asker, job, &Offer { set, text: String::new() })
+        });
+        others
+    }
+
+    /// When running jobs will be done, going by the progress that they report, as `danlu show` has it.
+    fn reported_ends(&self, now: Timestamp) -> BTreeMap<JobId, Timestamp> {
+        let pages = self.book.read();
+        let attempts = pages.active().filter_map(|job| Some((job.id, job.active()?.number)));
+        let left = attempts.filter_map(|(id, attempt)| {
+            let progress = self.reports.of(id, attempt)?;
+            let left = SignedDuration::try_from(progress.left?.to_duration()).ok()?;
+            let said_at = progress.at.unwrap_or(now).min(now);
+            Some((id, said_at.saturating_add(left).unwrap_or(Timestamp::MAX).max(now)))
+        });
+        left.collect()
+    }
+
+    /// Whether the asker could make this change, and the job would then be queued.
+    fn could_take(&self, asker: &Asker, job: &Job, offer: &Offer) -> bool {
+        let Some(patch) = patch_of(offer) else { return false };
+        if job.id == NOT_SUBMITTED {
+            let changed = crate::change::patched(&job.spec, patch);
+            return changed
+                .and_then(|spec| self.check(asker, spec))
+                .is_ok_and(|(_, approval)| approval.is_none());
+        }
+        let relation = self.directory.to_job(&asker.person, job);
+        let permission = policy::permission(relation, asker.person.scope, Action::ChangeJob, Action::SeeJob);
+        permission == Permission::Yes
+            && self.change_of(asker, job, &patch).is_ok_and(|change| change.is_queued())
+    }
+}
+
+/// The fields of an offer as a patch of a spec: values are what `--set` would read them as.
+fn patch_of(offer: &Offer) -> Option<Map<String, Value>> {
+    let mut patch = Map::new();
+    for (key, value) in &offer.set {
+        let value = match (key.as_str(), value.as_str()) {
+            ("workspace" | "devices.model", text) => Value::String(text.to_owned()),
+            (_, text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+        };
+        match key.split_once('.') {
+            None => drop(patch.insert(key.clone(), value)),
+            Some((outer, inner)) => {
+                let outer = patch.entry(outer).or_insert_with(|| Value::Object(Map::new()));
+                outer.as_object_mut()?.insert(inner.to_owned(), value);
+            }
+        }
+    }
+    Some(patch)
+}

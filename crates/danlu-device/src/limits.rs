@@ -73,7 +73,7 @@ mod tests {
             .spawn()
             .unwrap();
         restore_open_files(shell.id()).unwrap();
-        std::io::Write::write_all(&mut shell.stdin.take().unwrap(), b"go\n").unwrap();
+        io::Write::write_all(&mut shell.stdin.take().unwrap(), b"go\n").unwrap();
         let output = shell.wait_with_output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let mut lines = text.lines();

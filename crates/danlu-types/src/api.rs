@@ -272,7 +272,7 @@ pub struct StopRequest {
     pub grace: Option<crate::Span>,
 }
 
-/// Something that happened, kept for ever in the order in which it happened.
+/// Something that happened, in the order in which it happened; that of a job is kept as long as the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EventView {
     pub number: u64,

@@ -219,6 +219,13 @@ async fn a_data_folder_that_becomes_read_only_refuses_clearly_and_loses_nothing(
     drop(server);
 }
 
+/// Why the server says that it cannot do its work.
+async fn not_ready(server: &TestServer) -> String {
+    let answer = danlu_testkit::wire::send(&server.client().address(), "GET", "/readyz", &[], b"").await;
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    answer.body
+}
+
 /// Fills the disk and goes on trying, as a job does whose output nobody expected.
 fn filler(file: &std::path::Path) -> JobSpec {
     let command = format!("while true; do cat /dev/zero >> {} 2>/dev/null; sleep 0.05; done", file.display());
@@ -242,8 +249,8 @@ async fn the_job_that_fills_the_disk_can_be_stopped_and_deleted() {
     .await;
     let error = server.client().job_submit(&spec("true"), None).await.unwrap_err().to_string();
     assert!(error.contains("the disk of the data folder is full"), "{error}");
-    let error = server.client().readiness().await.unwrap_err().to_string();
-    assert!(error.contains("full"), "{error}");
+    let problems = not_ready(&server).await;
+    assert!(problems.contains("full"), "{problems}");
 
     assert_eq!(server.texts(ended).await, ["something"], "what can be read is read");
     server.client().job_stop(running, &StopRequest::default()).await.unwrap();
@@ -272,8 +279,8 @@ async fn a_server_starts_on_a_full_disk_and_stops_jobs_there() {
     let ballast = disk.fill();
 
     server.restart_unready().await;
-    let error = server.client().readiness().await.unwrap_err().to_string();
-    assert!(error.contains("full"), "{error}");
+    let problems = not_ready(&server).await;
+    assert!(problems.contains("full"), "{problems}");
     let error = server.client().job_submit(&spec("true"), None).await.unwrap_err().to_string();
     assert!(error.contains("the disk of the data folder is full"), "{error}");
     assert_eq!(server.job(running).await.state, JobState::Running);
@@ -297,8 +304,8 @@ async fn a_server_starts_on_a_read_only_disk_and_shows_what_is_there() {
     let job = server.job(ended).await;
     assert_eq!(job.outcome, Some(JobOutcome::Succeeded));
     assert_eq!(server.texts(ended).await, ["something"]);
-    let error = server.client().readiness().await.unwrap_err().to_string();
-    assert!(error.contains("read-only"), "{error}");
+    let problems = not_ready(&server).await;
+    assert!(problems.contains("read-only"), "{problems}");
     let error = server.client().job_submit(&spec("true"), None).await.unwrap_err().to_string();
     assert!(error.contains("read"), "{error}");
     let error = server.client().job_delete(ended).await.unwrap_err().to_string();

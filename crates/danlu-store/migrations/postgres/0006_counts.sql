@@ -21,7 +21,7 @@ CREATE INDEX jobs_by_owner_status ON jobs (owner, COALESCE(outcome, state), id);
 
 -- History is deleted with its job, and never before it.
 DROP TRIGGER events_are_never_changed ON events;
-DELETE FROM events WHERE job IS NOT NULL AND job NOT IN (SELECT id FROM jobs);
+DELETE FROM events WHERE job IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = events.job);
 CREATE TRIGGER events_are_never_changed BEFORE UPDATE OR TRUNCATE ON events
     FOR EACH STATEMENT EXECUTE FUNCTION events_refuse_change();
 

@@ -21,7 +21,7 @@ CREATE INDEX jobs_by_owner_status ON jobs (owner, COALESCE(outcome, state), id);
 
 -- History is deleted with its job, and never before it.
 DROP TRIGGER events_are_never_deleted;
-DELETE FROM events WHERE job IS NOT NULL AND job NOT IN (SELECT id FROM jobs);
+DELETE FROM events WHERE job IS NOT NULL AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = events.job);
 CREATE TRIGGER events_are_deleted_after_their_job BEFORE DELETE ON events
 WHEN OLD.job IS NULL OR EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)
 BEGIN

@@ -27,6 +27,7 @@ const WORDS: &[&str] = &[
     "cutlass",
     "xformers",
     "cudart",
+    "capability",
 ];
 
 /// Takes back what would open a guard, and says so.
@@ -43,7 +44,7 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     let mut lacking: Vec<(usize, &str)> =
         lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
     lacking.sort_unstable();
-    let mut guards = Guards { edits, lacking, checker, closed: Vec::new() };
+    let mut guards = Guards { edits, lacking, checker, closed: Vec::new(), owner: None };
     guards.block(checker.body, false);
     let closed = guards.closed;
     for (test, range, reason) in closed {
@@ -68,6 +69,8 @@ struct Guards<'c, 'a> {
     lacking: Vec<(usize, &'c str)>,
     /// The condition, what is left as it is for it, and what it guards.
     closed: Vec<(TextRange, TextRange, String)>,
+    /// The function around, if its name says that it is for CUDA only: `convert_to_cupy`.
+    owner: Option<String>,
 }
 
 impl<'c, 'a> Guards<'c, 'a> {
@@ -107,8 +110,12 @@ impl<'c, 'a> Guards<'c, 'a> {
                     self.visit_expr(&assert.test);
                 }
                 Stmt::FunctionDef(function) => {
-                    let is_about_cuda = names_cuda(function.name.as_str());
+                    let name = function.name.as_str();
+                    let is_about_cuda = names_cuda(name) || has_word(name);
+                    let outer = self.owner.clone();
+                    self.owner = has_word(name).then(|| name.to_owned()).or(outer.clone());
                     self.block(&function.body, is_about_cuda);
+                    self.owner = outer;
                 }
                 Stmt::ClassDef(class) => self.block(&class.body, false),
                 Stmt::For(statement) => {
@@ -155,7 +162,7 @@ impl<'c, 'a> Guards<'c, 'a> {
                 let own = self.has_edit(test.range()).then(|| test.range());
                 // One that asks a name for the answer is closed where the name gets it.
                 for asked in own.into_iter().chain(answered(test, answers)) {
-                    let reason = self.words_in(test).or_else(|| {
+                    let reason = self.words_in(test).or_else(|| self.owner.clone()).or_else(|| {
                         if !is_negative(test) {
                             return self.in_block(body);
                         }
@@ -169,6 +176,9 @@ impl<'c, 'a> Guards<'c, 'a> {
                     });
                     let is_closed = reason.is_some();
                     self.close(asked, asked, reason.clone());
+                    if let Some(clause) = otherwise.filter(|_| is_closed && is_negative(test)) {
+                        self.close(test.range(), clause.range, reason.clone());
+                    }
                     if is_closed && !is_negative(test) {
                         self.close(test.range(), TextRange::new(test.start(), end_of(body, test)), reason);
                     }
@@ -193,11 +203,23 @@ impl<'c, 'a> Guards<'c, 'a> {
                     .find_map(|item| self.in_expression(item))
                     .or_else(|| self.in_block(&statement.body))
             }
-            Stmt::Try(statement) => self.in_block(&statement.finalbody),
+            Stmt::Try(statement) => {
+                // What a handler takes care of does no harm.
+                let is_handled =
+                    |ruff_python_ast::ExceptHandler::ExceptHandler(handler): &'a ruff_python_ast::ExceptHandler| {
+                        !matches!(handler.body.last(), Some(Stmt::Raise(_))) && self.in_block(&handler.body).is_none()
+                    };
+                let in_body = if statement.handlers.iter().any(is_handled) { None } else { self.in_block(&statement.body) };
+                in_body.or_else(|| self.in_block(&statement.finalbody))
+            }
             Stmt::Import(import) => {
                 import.names.iter().map(|alias| alias.name.as_str()).find_map(|name| only_for_cuda(name))
             }
-            Stmt::ImportFrom(import) if import.level == 0 => import.module.as_deref().and_then(only_for_cuda),
+            Stmt::ImportFrom(import) => {
+                let module = import.module.as_deref().filter(|_| import.level == 0).and_then(only_for_cuda);
+                let mut names = import.names.iter().map(|alias| alias.name.as_str());
+                module.or_else(|| names.find(|name| has_word(name)).map(str::to_owned))
+            }
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Match(_) => None,
             simple => {
                 let mut found = Found { guards: self, reason: self.lacking_in(simple.range()) };
@@ -261,7 +283,10 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
                     true => (&conditional.test, &conditional.orelse),
                     false => (&conditional.test, &conditional.body),
                 };
-                let reason = self.words_in(test).or_else(|| self.in_expression(guarded));
+                // Lightning's word for CUDA.
+                let is_gpu = matches!(&**guarded, Expr::StringLiteral(text) if text.value.to_str() == "gpu");
+                let gpu = || is_gpu.then(|| "gpu".to_owned());
+                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(gpu);
                 self.close(expression.range(), test.range(), reason.clone());
                 self.close(expression.range(), guarded.range(), reason);
             }
@@ -284,7 +309,7 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
         }
         self.reason = match expression {
             Expr::Lambda(_) => return,
-            Expr::Name(name) if has_word(name.id.as_str()) => Some(name.id.to_string()),
+            Expr::Name(name) if name.ctx.is_load() && has_word(name.id.as_str()) => Some(name.id.to_string()),
             Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
                 Some(attribute.attr.to_string())
             }
@@ -292,6 +317,12 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
                 let is_version =
                     matches!(&*attribute.value, Expr::Attribute(owner) if owner.attr.as_str() == "version");
                 is_version.then(|| self.guards.checker.text(expression).to_owned())
+            }
+            // NPUs have properties, but not these.
+            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "major" | "minor") => {
+                let is_of_device = matches!(&*attribute.value, Expr::Call(call)
+                    if matches!(&*call.func, Expr::Attribute(callee) if callee.attr.as_str() == "get_device_properties"));
+                is_of_device.then(|| self.guards.checker.text(expression).to_owned())
             }
             Expr::StringLiteral(text) if text.value.to_str().ends_with(".cu") => {
                 Some(text.value.to_str().to_owned())
@@ -350,8 +381,11 @@ fn leaves(body: &[Stmt]) -> bool {
     matches!(body.last(), Some(Stmt::Return(_) | Stmt::Raise(_) | Stmt::Continue(_) | Stmt::Break(_)))
 }
 
+/// `raise ValueError("xformers' attention needs CUDA")`
 fn raises_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
-    matches!(body.last(), Some(Stmt::Raise(raise)) if checker.text(raise).contains("NVIDIA"))
+    let Some(Stmt::Raise(raise)) = body.last() else { return false };
+    let words = checker.text(raise).split(|c: char| !c.is_ascii_alphanumeric());
+    words.into_iter().any(|word| word == "NVIDIA" || has_word(word))
 }
 
 fn end_of(body: &[Stmt], test: &Expr) -> ruff_text_size::TextSize {

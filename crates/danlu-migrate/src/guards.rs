@@ -30,6 +30,9 @@ const WORDS: &[&str] = &[
     "capability",
 ];
 
+/// Statements that are looked at behind one condition: a block may hold thousands of both.
+const MOST_STATEMENTS: usize = 200;
+
 /// Takes back what would open a guard, and says so.
 pub(crate) fn close(checker: &mut Checker<'_>) {
     if checker.edits.is_empty() {
@@ -46,17 +49,17 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     lacking.sort_unstable();
     let mut guards = Guards { edits, lacking, checker, closed: Vec::new(), owner: None };
     guards.block(checker.body, false);
-    let closed = guards.closed;
-    for (test, range, reason) in closed {
-        let before = checker.edits.len();
-        checker.withdraw(range);
-        if checker.edits.len() < before {
-            let first_line = checker.text(test).lines().next().unwrap_or_default().trim().to_owned();
-            let message = format!(
-                "keeps the program away from `{reason}`, which is for CUDA only and was left; rewrite that for NPUs, then this condition"
-            );
-            checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, first_line, message);
-        }
+    let mut closed = guards.closed;
+    closed.sort_by_key(|(test, ..)| (test.start(), test.end()));
+    let ranges: Vec<TextRange> = closed.iter().map(|(_, range, _)| *range).collect();
+    checker.withdraw(ranges);
+    closed.dedup_by_key(|(test, ..)| *test);
+    for (test, _, reason) in closed {
+        let first_line = checker.text(test).lines().next().unwrap_or_default().trim().to_owned();
+        let message = format!(
+            "keeps the program away from `{reason}`, which is for CUDA only and was left; rewrite that for NPUs, then this condition"
+        );
+        checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, first_line, message);
     }
     checker.needs_torch_npu &= !checker.edits.is_empty();
 }
@@ -65,7 +68,7 @@ struct Guards<'c, 'a> {
     checker: &'c Checker<'a>,
     /// Where changes begin, in order.
     edits: Vec<usize>,
-    /// What torch_npu lacks and where, in order.
+    /// What `torch_npu` lacks and where, in order.
     lacking: Vec<(usize, &'c str)>,
     /// The condition, what is left as it is for it, and what it guards.
     closed: Vec<(TextRange, TextRange, String)>,
@@ -73,14 +76,14 @@ struct Guards<'c, 'a> {
     owner: Option<String>,
 }
 
-impl<'c, 'a> Guards<'c, 'a> {
+impl<'a> Guards<'_, 'a> {
     fn has_edit(&self, range: TextRange) -> bool {
         let first = self.edits.partition_point(|start| *start < range.start().to_usize());
         self.edits.get(first).is_some_and(|start| *start < range.end().to_usize())
     }
 
     fn close(&mut self, test: TextRange, range: TextRange, reason: Option<String>) {
-        if let Some(reason) = reason {
+        if let Some(reason) = reason.filter(|_| self.has_edit(range)) {
             self.closed.push((test, range, reason));
         }
     }
@@ -190,7 +193,7 @@ impl<'c, 'a> Guards<'c, 'a> {
 
     /// The first thing for CUDA only that runs whenever the block does.
     fn in_block(&self, body: &'a [Stmt]) -> Option<String> {
-        body.iter().find_map(|statement| match statement {
+        body.iter().take(MOST_STATEMENTS).find_map(|statement| match statement {
             Stmt::If(conditional) => self.in_expression(&conditional.test),
             Stmt::While(statement) => self.in_expression(&statement.test),
             Stmt::For(statement) => {
@@ -213,7 +216,7 @@ impl<'c, 'a> Guards<'c, 'a> {
                 in_body.or_else(|| self.in_block(&statement.finalbody))
             }
             Stmt::Import(import) => {
-                import.names.iter().map(|alias| alias.name.as_str()).find_map(|name| only_for_cuda(name))
+                import.names.iter().map(|alias| alias.name.as_str()).find_map(only_for_cuda)
             }
             Stmt::ImportFrom(import) => {
                 let module = import.module.as_deref().filter(|_| import.level == 0).and_then(only_for_cuda);
@@ -279,10 +282,8 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
         match expression {
             Expr::BoolOp(operation) => self.operands(operation),
             Expr::If(conditional) if self.has_edit(conditional.test.range()) => {
-                let (test, guarded) = match is_negative(&conditional.test) {
-                    true => (&conditional.test, &conditional.orelse),
-                    false => (&conditional.test, &conditional.body),
-                };
+                let test = &conditional.test;
+                let guarded = if is_negative(test) { &conditional.orelse } else { &conditional.body };
                 // Lightning's word for CUDA.
                 let is_gpu = matches!(&**guarded, Expr::StringLiteral(text) if text.value.to_str() == "gpu");
                 let gpu = || is_gpu.then(|| "gpu".to_owned());
@@ -324,7 +325,7 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
                     if matches!(&*call.func, Expr::Attribute(callee) if callee.attr.as_str() == "get_device_properties"));
                 is_of_device.then(|| self.guards.checker.text(expression).to_owned())
             }
-            Expr::StringLiteral(text) if text.value.to_str().ends_with(".cu") => {
+            Expr::StringLiteral(text) if is_cuda_source(text.value.to_str()) => {
                 Some(text.value.to_str().to_owned())
             }
             _ => None,
@@ -335,6 +336,11 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
 
 fn has_word(name: &str) -> bool {
     name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+/// `kernels/scan.cu`, `*.cu`
+fn is_cuda_source(text: &str) -> bool {
+    text.rsplit_once('.').is_some_and(|(_, extension)| extension == "cu")
 }
 
 fn only_for_cuda(module: &str) -> Option<String> {
@@ -354,7 +360,7 @@ fn is_question(expression: &Expr) -> bool {
 }
 
 /// Where the names that a condition asks got their answers.
-fn answered<'m>(test: &Expr, answers: &'m HashMap<&str, TextRange>) -> Option<TextRange> {
+fn answered(test: &Expr, answers: &HashMap<&str, TextRange>) -> Option<TextRange> {
     match test {
         Expr::Name(name) => answers.get(name.id.as_str()).copied(),
         Expr::UnaryOp(operation) => answered(&operation.operand, answers),

@@ -310,6 +310,9 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
         }
         self.reason = match expression {
             Expr::Lambda(_) => return,
+            // A compiled module of the project's own: `deform_conv_ext.forward(x)`.
+            Expr::Call(call) => compiled_module(&call.func),
+            Expr::Name(name) if name.id.as_str() == "CUDA_HOME" => Some(name.id.to_string()),
             Expr::Name(name) if name.ctx.is_load() && has_word(name.id.as_str()) => Some(name.id.to_string()),
             Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
                 Some(attribute.attr.to_string())
@@ -336,6 +339,14 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
 
 fn has_word(name: &str) -> bool {
     name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+fn compiled_module(callee: &Expr) -> Option<String> {
+    let Expr::Attribute(attribute) = callee else { return None };
+    let Expr::Name(module) = &*attribute.value else { return None };
+    let name = module.id.as_str();
+    let is_compiled = ["_ext", "_cuda", "_C"].iter().any(|end| name.ends_with(end));
+    is_compiled.then(|| name.to_owned())
 }
 
 /// `kernels/scan.cu`, `*.cu`

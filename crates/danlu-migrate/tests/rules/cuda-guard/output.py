@@ -101,3 +101,11 @@ def choose_accelerator():
 
 
 accelerator = "gpu" if torch.cuda.is_available() else "cpu"
+builds = torch.cuda.is_available() and CUDA_HOME is not None
+
+
+def convolve(x):
+    if not x.is_cuda:
+        raise NotImplementedError
+    else:
+        return deform_conv_ext.forward(x)

@@ -4,31 +4,18 @@
 //! Only what certainly runs once a condition holds counts as guarded: its block without what further conditions, handlers and
 //! functions in it hold, and the rest of the expression that it stands in.
 
+mod evidence;
+
 use std::collections::HashMap;
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprBoolOp, Stmt, StmtIf, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};
 
+use self::evidence::{Found, has_word, only_for_cuda};
 use crate::checker::Checker;
 use crate::finding::Kind;
-use crate::rules::{cuda_guard, cuda_only};
-
-/// Parts of names that only code for CUDA has.
-const WORDS: &[&str] = &[
-    "triton",
-    "tensorrt",
-    "trt",
-    "polygraphy",
-    "cupy",
-    "nvml",
-    "pynvml",
-    "nvtx",
-    "cutlass",
-    "xformers",
-    "cudart",
-    "capability",
-];
+use crate::rules::cuda_guard;
 
 /// Statements that are looked at behind one condition: a block may hold thousands of both.
 const MOST_STATEMENTS: usize = 200;
@@ -295,67 +282,6 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
         }
         source_order::walk_expr(self, expression);
     }
-}
-
-/// Looks for names and texts that only code for CUDA has.
-struct Found<'g, 'c, 'a> {
-    guards: &'g Guards<'c, 'a>,
-    reason: Option<String>,
-}
-
-impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        if self.reason.is_some() {
-            return;
-        }
-        self.reason = match expression {
-            Expr::Lambda(_) => return,
-            // A compiled module of the project's own: `deform_conv_ext.forward(x)`.
-            Expr::Call(call) => compiled_module(&call.func),
-            Expr::Name(name) if name.id.as_str() == "CUDA_HOME" => Some(name.id.to_string()),
-            Expr::Name(name) if name.ctx.is_load() && has_word(name.id.as_str()) => Some(name.id.to_string()),
-            Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
-                Some(attribute.attr.to_string())
-            }
-            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "cuda" | "hip") => {
-                let is_version =
-                    matches!(&*attribute.value, Expr::Attribute(owner) if owner.attr.as_str() == "version");
-                is_version.then(|| self.guards.checker.text(expression).to_owned())
-            }
-            // NPUs have properties, but not these.
-            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "major" | "minor") => {
-                let is_of_device = matches!(&*attribute.value, Expr::Call(call)
-                    if matches!(&*call.func, Expr::Attribute(callee) if callee.attr.as_str() == "get_device_properties"));
-                is_of_device.then(|| self.guards.checker.text(expression).to_owned())
-            }
-            Expr::StringLiteral(text) if is_cuda_source(text.value.to_str()) => {
-                Some(text.value.to_str().to_owned())
-            }
-            _ => None,
-        };
-        source_order::walk_expr(self, expression);
-    }
-}
-
-fn has_word(name: &str) -> bool {
-    name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
-}
-
-fn compiled_module(callee: &Expr) -> Option<String> {
-    let Expr::Attribute(attribute) = callee else { return None };
-    let Expr::Name(module) = &*attribute.value else { return None };
-    let name = module.id.as_str();
-    let is_compiled = ["_ext", "_cuda", "_C"].iter().any(|end| name.ends_with(end));
-    is_compiled.then(|| name.to_owned())
-}
-
-/// `kernels/scan.cu`, `*.cu`
-fn is_cuda_source(text: &str) -> bool {
-    text.rsplit_once('.').is_some_and(|(_, extension)| extension == "cu")
-}
-
-fn only_for_cuda(module: &str) -> Option<String> {
-    cuda_only::advice(module).map(|_| module.to_owned())
 }
 
 fn names_cuda(name: &str) -> bool {

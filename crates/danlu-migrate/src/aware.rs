@@ -18,7 +18,7 @@ impl NpuPlaces {
             _ => false,
         };
         let tokens = tokens.iter().filter(|token| names(token.kind(), &source[token.range()]));
-        NpuPlaces(tokens.map(|token| token.start()).collect())
+        NpuPlaces(tokens.map(ruff_text_size::Ranged::start).collect())
     }
 
     pub(crate) fn any_in(&self, range: TextRange) -> bool {

@@ -180,10 +180,24 @@ impl<'a> Checker<'a> {
         place - self.skipped
     }
 
-    /// Takes the changes in a range back.
-    pub(crate) fn withdraw(&mut self, range: TextRange) {
-        let (start, end) = (range.start().to_usize() + self.skipped, range.end().to_usize() + self.skipped);
-        self.edits.retain(|edit| !(start..end).contains(&edit.start));
+    /// Takes the changes in these ranges back.
+    pub(crate) fn withdraw(&mut self, mut ranges: Vec<TextRange>) {
+        ranges.sort_by_key(Ranged::start);
+        // Of ranges that begin before a place, the one that ends last decides.
+        let mut furthest = TextSize::default();
+        let ends: Vec<(TextSize, TextSize)> = ranges
+            .iter()
+            .map(|range| {
+                furthest = furthest.max(range.end());
+                (range.start(), furthest)
+            })
+            .collect();
+        let skipped = self.skipped;
+        self.edits.retain(|edit| {
+            let place = edit.start - skipped;
+            let before = ends.partition_point(|(start, _)| start.to_usize() <= place);
+            before.checked_sub(1).is_none_or(|last| ends[last].1.to_usize() <= place)
+        });
     }
 
     /// Where the first change begins so far, or the end of the file.

@@ -4,30 +4,21 @@
 //! Only what certainly runs once a condition holds counts as guarded: its block without what further conditions, handlers and
 //! functions in it hold, and the rest of the expression that it stands in.
 
+mod evidence;
+
 use std::collections::HashMap;
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
 use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprBoolOp, Stmt, StmtIf, UnaryOp};
 use ruff_text_size::{Ranged as _, TextRange};
 
+use self::evidence::{Found, has_word, only_for_cuda};
 use crate::checker::Checker;
 use crate::finding::Kind;
-use crate::rules::{cuda_guard, cuda_only};
+use crate::rules::cuda_guard;
 
-/// Parts of names that only code for CUDA has.
-const WORDS: &[&str] = &[
-    "triton",
-    "tensorrt",
-    "trt",
-    "polygraphy",
-    "cupy",
-    "nvml",
-    "pynvml",
-    "nvtx",
-    "cutlass",
-    "xformers",
-    "cudart",
-];
+/// Statements that are looked at behind one condition: a block may hold thousands of both.
+const MOST_STATEMENTS: usize = 200;
 
 /// Takes back what would open a guard, and says so.
 pub(crate) fn close(checker: &mut Checker<'_>) {
@@ -43,19 +34,19 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     let mut lacking: Vec<(usize, &str)> =
         lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
     lacking.sort_unstable();
-    let mut guards = Guards { edits, lacking, checker, closed: Vec::new() };
+    let mut guards = Guards { edits, lacking, checker, closed: Vec::new(), owner: None };
     guards.block(checker.body, false);
-    let closed = guards.closed;
-    for (test, range, reason) in closed {
-        let before = checker.edits.len();
-        checker.withdraw(range);
-        if checker.edits.len() < before {
-            let first_line = checker.text(test).lines().next().unwrap_or_default().trim().to_owned();
-            let message = format!(
-                "keeps the program away from `{reason}`, which is for CUDA only and was left; rewrite that for NPUs, then this condition"
-            );
-            checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, first_line, message);
-        }
+    let mut closed = guards.closed;
+    closed.sort_by_key(|(test, ..)| (test.start(), test.end()));
+    let ranges: Vec<TextRange> = closed.iter().map(|(_, range, _)| *range).collect();
+    checker.withdraw(ranges);
+    closed.dedup_by_key(|(test, ..)| *test);
+    for (test, _, reason) in closed {
+        let first_line = checker.text(test).lines().next().unwrap_or_default().trim().to_owned();
+        let message = format!(
+            "keeps the program away from `{reason}`, which is for CUDA only and was left; rewrite that for NPUs, then this condition"
+        );
+        checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, first_line, message);
     }
     checker.needs_torch_npu &= !checker.edits.is_empty();
 }
@@ -64,20 +55,22 @@ struct Guards<'c, 'a> {
     checker: &'c Checker<'a>,
     /// Where changes begin, in order.
     edits: Vec<usize>,
-    /// What torch_npu lacks and where, in order.
+    /// What `torch_npu` lacks and where, in order.
     lacking: Vec<(usize, &'c str)>,
     /// The condition, what is left as it is for it, and what it guards.
     closed: Vec<(TextRange, TextRange, String)>,
+    /// The function around, if its name says that it is for CUDA only: `convert_to_cupy`.
+    owner: Option<String>,
 }
 
-impl<'c, 'a> Guards<'c, 'a> {
+impl<'a> Guards<'_, 'a> {
     fn has_edit(&self, range: TextRange) -> bool {
         let first = self.edits.partition_point(|start| *start < range.start().to_usize());
         self.edits.get(first).is_some_and(|start| *start < range.end().to_usize())
     }
 
     fn close(&mut self, test: TextRange, range: TextRange, reason: Option<String>) {
-        if let Some(reason) = reason {
+        if let Some(reason) = reason.filter(|_| self.has_edit(range)) {
             self.closed.push((test, range, reason));
         }
     }
@@ -107,8 +100,12 @@ impl<'c, 'a> Guards<'c, 'a> {
                     self.visit_expr(&assert.test);
                 }
                 Stmt::FunctionDef(function) => {
-                    let is_about_cuda = names_cuda(function.name.as_str());
+                    let name = function.name.as_str();
+                    let is_about_cuda = names_cuda(name) || has_word(name);
+                    let outer = self.owner.clone();
+                    self.owner = has_word(name).then(|| name.to_owned()).or(outer.clone());
                     self.block(&function.body, is_about_cuda);
+                    self.owner = outer;
                 }
                 Stmt::ClassDef(class) => self.block(&class.body, false),
                 Stmt::For(statement) => {
@@ -155,7 +152,7 @@ impl<'c, 'a> Guards<'c, 'a> {
                 let own = self.has_edit(test.range()).then(|| test.range());
                 // One that asks a name for the answer is closed where the name gets it.
                 for asked in own.into_iter().chain(answered(test, answers)) {
-                    let reason = self.words_in(test).or_else(|| {
+                    let reason = self.words_in(test).or_else(|| self.owner.clone()).or_else(|| {
                         if !is_negative(test) {
                             return self.in_block(body);
                         }
@@ -169,6 +166,9 @@ impl<'c, 'a> Guards<'c, 'a> {
                     });
                     let is_closed = reason.is_some();
                     self.close(asked, asked, reason.clone());
+                    if let Some(clause) = otherwise.filter(|_| is_closed && is_negative(test)) {
+                        self.close(test.range(), clause.range, reason.clone());
+                    }
                     if is_closed && !is_negative(test) {
                         self.close(test.range(), TextRange::new(test.start(), end_of(body, test)), reason);
                     }
@@ -180,7 +180,7 @@ impl<'c, 'a> Guards<'c, 'a> {
 
     /// The first thing for CUDA only that runs whenever the block does.
     fn in_block(&self, body: &'a [Stmt]) -> Option<String> {
-        body.iter().find_map(|statement| match statement {
+        body.iter().take(MOST_STATEMENTS).find_map(|statement| match statement {
             Stmt::If(conditional) => self.in_expression(&conditional.test),
             Stmt::While(statement) => self.in_expression(&statement.test),
             Stmt::For(statement) => {
@@ -193,11 +193,23 @@ impl<'c, 'a> Guards<'c, 'a> {
                     .find_map(|item| self.in_expression(item))
                     .or_else(|| self.in_block(&statement.body))
             }
-            Stmt::Try(statement) => self.in_block(&statement.finalbody),
-            Stmt::Import(import) => {
-                import.names.iter().map(|alias| alias.name.as_str()).find_map(|name| only_for_cuda(name))
+            Stmt::Try(statement) => {
+                // What a handler takes care of does no harm.
+                let is_handled =
+                    |ruff_python_ast::ExceptHandler::ExceptHandler(handler): &'a ruff_python_ast::ExceptHandler| {
+                        !matches!(handler.body.last(), Some(Stmt::Raise(_))) && self.in_block(&handler.body).is_none()
+                    };
+                let in_body = if statement.handlers.iter().any(is_handled) { None } else { self.in_block(&statement.body) };
+                in_body.or_else(|| self.in_block(&statement.finalbody))
             }
-            Stmt::ImportFrom(import) if import.level == 0 => import.module.as_deref().and_then(only_for_cuda),
+            Stmt::Import(import) => {
+                import.names.iter().map(|alias| alias.name.as_str()).find_map(only_for_cuda)
+            }
+            Stmt::ImportFrom(import) => {
+                let module = import.module.as_deref().filter(|_| import.level == 0).and_then(only_for_cuda);
+                let mut names = import.names.iter().map(|alias| alias.name.as_str());
+                module.or_else(|| names.find(|name| has_word(name)).map(str::to_owned))
+            }
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Match(_) => None,
             simple => {
                 let mut found = Found { guards: self, reason: self.lacking_in(simple.range()) };
@@ -257,11 +269,12 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
         match expression {
             Expr::BoolOp(operation) => self.operands(operation),
             Expr::If(conditional) if self.has_edit(conditional.test.range()) => {
-                let (test, guarded) = match is_negative(&conditional.test) {
-                    true => (&conditional.test, &conditional.orelse),
-                    false => (&conditional.test, &conditional.body),
-                };
-                let reason = self.words_in(test).or_else(|| self.in_expression(guarded));
+                let test = &conditional.test;
+                let guarded = if is_negative(test) { &conditional.orelse } else { &conditional.body };
+                // Lightning's word for CUDA.
+                let is_gpu = matches!(&**guarded, Expr::StringLiteral(text) if text.value.to_str() == "gpu");
+                let gpu = || is_gpu.then(|| "gpu".to_owned());
+                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(gpu);
                 self.close(expression.range(), test.range(), reason.clone());
                 self.close(expression.range(), guarded.range(), reason);
             }
@@ -269,45 +282,6 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
         }
         source_order::walk_expr(self, expression);
     }
-}
-
-/// Looks for names and texts that only code for CUDA has.
-struct Found<'g, 'c, 'a> {
-    guards: &'g Guards<'c, 'a>,
-    reason: Option<String>,
-}
-
-impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        if self.reason.is_some() {
-            return;
-        }
-        self.reason = match expression {
-            Expr::Lambda(_) => return,
-            Expr::Name(name) if has_word(name.id.as_str()) => Some(name.id.to_string()),
-            Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
-                Some(attribute.attr.to_string())
-            }
-            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "cuda" | "hip") => {
-                let is_version =
-                    matches!(&*attribute.value, Expr::Attribute(owner) if owner.attr.as_str() == "version");
-                is_version.then(|| self.guards.checker.text(expression).to_owned())
-            }
-            Expr::StringLiteral(text) if text.value.to_str().ends_with(".cu") => {
-                Some(text.value.to_str().to_owned())
-            }
-            _ => None,
-        };
-        source_order::walk_expr(self, expression);
-    }
-}
-
-fn has_word(name: &str) -> bool {
-    name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
-}
-
-fn only_for_cuda(module: &str) -> Option<String> {
-    cuda_only::advice(module).map(|_| module.to_owned())
 }
 
 fn names_cuda(name: &str) -> bool {
@@ -323,7 +297,7 @@ fn is_question(expression: &Expr) -> bool {
 }
 
 /// Where the names that a condition asks got their answers.
-fn answered<'m>(test: &Expr, answers: &'m HashMap<&str, TextRange>) -> Option<TextRange> {
+fn answered(test: &Expr, answers: &HashMap<&str, TextRange>) -> Option<TextRange> {
     match test {
         Expr::Name(name) => answers.get(name.id.as_str()).copied(),
         Expr::UnaryOp(operation) => answered(&operation.operand, answers),
@@ -350,8 +324,11 @@ fn leaves(body: &[Stmt]) -> bool {
     matches!(body.last(), Some(Stmt::Return(_) | Stmt::Raise(_) | Stmt::Continue(_) | Stmt::Break(_)))
 }
 
+/// `raise ValueError("xformers' attention needs CUDA")`
 fn raises_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
-    matches!(body.last(), Some(Stmt::Raise(raise)) if checker.text(raise).contains("NVIDIA"))
+    let Some(Stmt::Raise(raise)) = body.last() else { return false };
+    let words = checker.text(raise).split(|c: char| !c.is_ascii_alphanumeric());
+    words.into_iter().any(|word| word == "NVIDIA" || has_word(word))
 }
 
 fn end_of(body: &[Stmt], test: &Expr) -> ruff_text_size::TextSize {

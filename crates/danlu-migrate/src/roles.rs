@@ -156,8 +156,13 @@ impl<'a> Checker<'a> {
                 }
                 AnyNodeRef::StmtReturn(_) => {
                     let name = self.functions.last().map_or("", |function| function.name.as_str());
+                    // What is looked up by its name in a table of the project's own.
+                    let is_key =
+                        ["accelerator", "backend", "strategy"].iter().any(|word| name.contains(word));
                     return if names_device(name) {
                         Role::Device(Grade::Safe)
+                    } else if is_key {
+                        Role::Unclear
                     } else {
                         Role::Device(Grade::Likely)
                     };

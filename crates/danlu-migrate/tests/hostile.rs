@@ -67,14 +67,19 @@ fn long_lists_and_long_lines_take_no_longer_than_their_length() {
     let keys = format!("import torch\nx = {{{}}}\n", "\"cuda\": 1, ".repeat(60_000));
     let comment = format!("import torch\nif x:\n    y = 1  # {}\n", "npu ".repeat(300_000));
     let guards = format!("import torch\nx = {}1\n", "torch.cuda.is_available() and ".repeat(1_500));
-    let report = on_disk(&[("a.py", list), ("b.py", keys), ("c.py", comment), ("d.py", guards)]);
+    let refusals =
+        "    if not torch.cuda.is_available():\n        return\n    torch.cuda.nvtx.mark()\n".repeat(2_000);
+    let refusals = format!("import torch\ndef f():\n{refusals}");
+    let report =
+        on_disk(&[("a.py", list), ("b.py", keys), ("c.py", comment), ("d.py", guards), ("e.py", refusals)]);
     assert_eq!(report.count(Kind::Broken), 0);
 }
 
 #[test]
 fn nesting_without_end_costs_only_its_file() {
     const DEEP: usize = 100_000;
-    let nested_ifs: String = (0..1500).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect();
+    let nested_ifs: Vec<String> = (0..1500).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect();
+    let nested_ifs = nested_ifs.concat();
     let sources = [
         format!("x = {}1{}\n", "(".repeat(DEEP), ")".repeat(DEEP)),
         format!("x = {}{}\n", "[".repeat(DEEP), "]".repeat(DEEP)),
@@ -191,7 +196,8 @@ proptest! {
     /// Names that stand for each other in any way, circles included, on the stack of a thread of tests.
     #[test]
     fn no_graph_of_bindings_makes_it_fail(lines in prop::collection::vec(binding(), 1..14), portable in any::<bool>()) {
-        let uses: String = (0..6).map(|name| format!("x.to(n{name}); torch.device(n{name}); n{name}.cuda()\n")).collect();
+        let uses: Vec<String> = (0..6).map(|name| format!("x.to(n{name}); torch.device(n{name}); n{name}.cuda()\n")).collect();
+        let uses = uses.concat();
         let text = format!("import torch\n{}\n{uses}", lines.join("\n"));
         let module = |name: &str| Module { name: name.to_owned(), ..Module::default() };
         let options = Options { portable: portable.then_some(Portable::Inline), ..Options::default() };

@@ -36,7 +36,7 @@ const MOST_NAMED: usize = 8;
 pub(crate) fn look(path: &str, bytes: &[u8]) -> (Vec<Finding>, Vec<String>) {
     let operators = text::operators(bytes);
     let has = |sign: &&str| memchr::memmem::find(bytes, sign.as_bytes()).is_some();
-    let is_cuda = path.ends_with(".cu") || path.ends_with(".cuh") || SIGNS.iter().any(|sign| has(&sign));
+    let is_cuda = matches!(path.rsplit_once('.'), Some((_, "cu" | "cuh"))) || SIGNS.iter().any(has);
     let offered = match operators.len() {
         0 => String::new(),
         count => {

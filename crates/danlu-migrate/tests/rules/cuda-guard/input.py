@@ -65,3 +65,46 @@ def train(model, profile):
     except ImportError:
         triton = None
     return model.to(device)
+
+
+def enable(self):
+    if not is_installed():
+        raise ModuleNotFoundError("install it")
+    elif not torch.cuda.is_available():
+        raise ValueError("xformers' attention is only available for GPU")
+    else:
+        q = torch.randn(1, device="cuda")
+    return q
+
+
+def is_newer(device):
+    if device.type != "cuda":
+        return False
+    try:
+        from package import highest
+
+        return torch.cuda.get_device_properties(device).major > highest()
+    except ImportError:
+        return torch.cuda.get_device_properties(device).major > 12
+
+
+def convert_to_cupy(data):
+    if data.device.type == "cuda":
+        return cp.asarray(data)
+
+
+def choose_accelerator():
+    if is_available():
+        return "cuda"
+    return "cpu"
+
+
+accelerator = "gpu" if torch.cuda.is_available() else "cpu"
+builds = torch.cuda.is_available() and CUDA_HOME is not None
+
+
+def convolve(x):
+    if not x.is_cuda:
+        raise NotImplementedError
+    else:
+        return deform_conv_ext.forward(x)

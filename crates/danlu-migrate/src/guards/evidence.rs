@@ -1,0 +1,84 @@
+//! What tells that code is for CUDA only: names, texts and modules.
+
+use ruff_python_ast::Expr;
+use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
+
+use super::Guards;
+use crate::rules::cuda_only;
+
+/// Parts of names that only code for CUDA has.
+const WORDS: &[&str] = &[
+    "triton",
+    "tensorrt",
+    "trt",
+    "polygraphy",
+    "cupy",
+    "nvml",
+    "pynvml",
+    "nvtx",
+    "cutlass",
+    "xformers",
+    "cudart",
+    "capability",
+];
+
+/// Looks for names and texts that only code for CUDA has.
+pub(super) struct Found<'g, 'c, 'a> {
+    pub(super) guards: &'g Guards<'c, 'a>,
+    pub(super) reason: Option<String>,
+}
+
+impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if self.reason.is_some() {
+            return;
+        }
+        self.reason = match expression {
+            Expr::Lambda(_) => return,
+            // A compiled module of the project's own: `deform_conv_ext.forward(x)`.
+            Expr::Call(call) => compiled_module(&call.func),
+            Expr::Name(name) if name.id.as_str() == "CUDA_HOME" => Some(name.id.to_string()),
+            Expr::Name(name) if name.ctx.is_load() && has_word(name.id.as_str()) => Some(name.id.to_string()),
+            Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
+                Some(attribute.attr.to_string())
+            }
+            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "cuda" | "hip") => {
+                let is_version =
+                    matches!(&*attribute.value, Expr::Attribute(owner) if owner.attr.as_str() == "version");
+                is_version.then(|| self.guards.checker.text(expression).to_owned())
+            }
+            // NPUs have properties, but not these.
+            Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "major" | "minor") => {
+                let is_of_device = matches!(&*attribute.value, Expr::Call(call)
+                    if matches!(&*call.func, Expr::Attribute(callee) if callee.attr.as_str() == "get_device_properties"));
+                is_of_device.then(|| self.guards.checker.text(expression).to_owned())
+            }
+            Expr::StringLiteral(text) if is_cuda_source(text.value.to_str()) => {
+                Some(text.value.to_str().to_owned())
+            }
+            _ => None,
+        };
+        source_order::walk_expr(self, expression);
+    }
+}
+
+pub(super) fn has_word(name: &str) -> bool {
+    name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+fn compiled_module(callee: &Expr) -> Option<String> {
+    let Expr::Attribute(attribute) = callee else { return None };
+    let Expr::Name(module) = &*attribute.value else { return None };
+    let name = module.id.as_str();
+    let is_compiled = ["_ext", "_cuda", "_C"].iter().any(|end| name.ends_with(end));
+    is_compiled.then(|| name.to_owned())
+}
+
+/// `kernels/scan.cu`, `*.cu`
+fn is_cuda_source(text: &str) -> bool {
+    text.rsplit_once('.').is_some_and(|(_, extension)| extension == "cu")
+}
+
+pub(super) fn only_for_cuda(module: &str) -> Option<String> {
+    cuda_only::advice(module).map(|_| module.to_owned())
+}

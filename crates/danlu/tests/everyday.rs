@@ -149,7 +149,7 @@ async fn reports_are_left_out_of_logs_unless_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_looks_through_every_attempt_and_says_which() {
     let server = TestServer::start(DANLU, &[]).await;
-    let retry = Retry { limit: 1, ..Retry::default() };
+    let retry = Retry { limit: 1, on: vec![danlu_types::RetryCause::Exit] };
     let job = JobSpec { retry, ..spec("echo needle of $DANLU_ATTEMPT; test $DANLU_ATTEMPT = 2") };
     let id = server.run(&job).await.id;
     let (code, out, err) = run(&server, &["logs", &id.to_string(), "--search", "needle"]).await;

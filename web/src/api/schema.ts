@@ -17,7 +17,8 @@ export interface paths {
         /**
          * Submit a job
          * @description Answered when the job is durable. With an `Idempotency-Key`, a second request of the same key answers with the first
-         *     one's job, so a client that lost the answer may simply ask again.
+         *     one's job, so a client that lost the answer may simply ask again. The same key with another body is refused
+         *     (`key_reused`).
          */
         post: operations["submit"];
         delete?: never;
@@ -2677,7 +2678,7 @@ export interface components {
          * @description What went wrong, as a word that programs may rely on. Codes are only ever added.
          * @enum {string}
          */
-        ProblemCode: "bad_request" | "invalid_fields" | "cannot_ever_run" | "unauthenticated" | "second_factor_needed" | "forbidden" | "not_found" | "wrong_state" | "too_large" | "too_slow" | "too_many_requests" | "unsupported_media_type" | "method_not_allowed" | "unavailable" | "internal";
+        ProblemCode: "bad_request" | "invalid_fields" | "cannot_ever_run" | "unauthenticated" | "second_factor_needed" | "forbidden" | "not_found" | "wrong_state" | "key_reused" | "too_large" | "too_slow" | "too_many_requests" | "unsupported_media_type" | "method_not_allowed" | "unavailable" | "internal";
         /** @description What a running job's program has said of itself. */
         ProgressView: {
             /**
@@ -3269,6 +3270,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The key was used before, with another body */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             422: {

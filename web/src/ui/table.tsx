@@ -53,7 +53,7 @@ export function Table<Row>(props: TableProps<Row>) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard
     <section className="table-box" ref={box} tabIndex={0} aria-label={label}>
       <table
-        className={narrow ? "list narrow" : "list"}
+        className={classes("list", narrow && "narrow", columns.some((column) => column.from) && "adapts")}
         aria-label={label}
         aria-rowcount={(total ?? rows.length) + 1}
       >

@@ -108,9 +108,12 @@ fn nothing_yet(job: &JobView, follow: bool) -> Option<String> {
     let waits = matches!(job.state, JobState::Queued | JobState::Held) && job.attempts.is_empty();
     let state = words::state_sentence(job.state, &job.reason);
     let id = job.id;
-    waits.then(|| match follow {
-        true => format!("job {id} is {state}; its output follows when it starts"),
-        false => format!("job {id} has no output yet: it is {state} (`danlu why {id}` says more)"),
+    waits.then(|| {
+        if follow {
+            format!("job {id} is {state}; its output follows when it starts")
+        } else {
+            format!("job {id} has no output yet: it is {state} (`danlu why {id}` says more)")
+        }
     })
 }
 

@@ -190,6 +190,7 @@ async fn insert_jobs(
     inserts: &[&Insert],
     rows: &[JobRow<'_>],
 ) -> Result<(), sqlx::Error> {
+    const SUBMISSIONS: &str = "submissions (key, job, digest)";
     const JOBS: &str = "jobs (id, name, workspace, owner, priority, state, outcome, submitted_at, ended_at, \
                         generation, code, spec, life)";
     insert_rows(connection, JOBS, 13, rows, |statement, row| {
@@ -217,7 +218,6 @@ async fn insert_jobs(
             insert.submission_key.as_ref().map(|keyed| (text(&keyed.key), row.id, text(&keyed.digest))),
         );
     }
-    const SUBMISSIONS: &str = "submissions (key, job, digest)";
     insert_rows(connection, SUBMISSIONS, 3, &submissions, |statement, (key, job, digest)| {
         statement.bind(&**key).bind(*job).bind(&**digest)
     })

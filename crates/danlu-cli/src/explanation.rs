@@ -1,7 +1,7 @@
 //! Why a job waits, on a terminal: a paragraph, who holds what it needs, and what would start it now.
 
-use danlu_types::NodeName;
 use danlu_types::api::{Explanation, ForeignHolder, Holder};
+use danlu_types::{ForeignKind, NodeName};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
@@ -66,7 +66,7 @@ fn foreign_table(holders: &[ForeignHolder], now: Timestamp) -> comfy_table::Tabl
     let mut table = table::new(["held outside Danlu by", "user", "devices", "on", "ends"]);
     for holder in holders {
         table.add_row([
-            output::printable(&format!("{} ({})", holder.job, holder.name)),
+            output::printable(&words::foreign_label(holder.kind, &holder.job, &holder.name)),
             output::printable(&holder.user),
             if holder.devices == 0 { "–".to_owned() } else { holder.devices.to_string() },
             named(&holder.nodes),
@@ -158,6 +158,8 @@ mod tests {
                 holder(6, 0, &["node-1"], Some(at(-1))),
             ],
             foreign: vec![ForeignHolder {
+                kind: ForeignKind::ClusterJob,
+                device_indices: Vec::new(),
                 job: "4711".to_owned(),
                 name: "night run".to_owned(),
                 user: "alice".to_owned(),

@@ -48,6 +48,8 @@ pub(crate) struct App {
     pub(crate) line_counts: LineCounts,
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
+    /// Whether devices that processes outside Danlu use are given out.
+    pub(crate) use_busy_devices: bool,
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
@@ -279,6 +281,11 @@ impl App {
             let before = explanation.text.trim_end_matches('.');
             let separator = if before.is_empty() { "" } else { ". " };
             explanation.text = format!("{before}{separator}Job {id} {remark}.");
+        }
+        let progress = job.active().and_then(|attempt| self.reports.of(id, attempt.number));
+        if let Some(hang) = progress.and_then(|progress| progress.hang) {
+            let before = explanation.text.trim_end();
+            explanation.text = format!("{before} Job {id} seems to hang: {hang}.").trim_start().to_owned();
         }
         Ok(explanation)
     }

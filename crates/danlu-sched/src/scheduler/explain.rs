@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::{Job, Life};
-use danlu_types::JobId;
 use danlu_types::api::{Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply};
+use danlu_types::{ForeignKind, JobId};
 use jiff::Timestamp;
 
 use super::history::Witness;
@@ -166,27 +166,37 @@ impl Scheduler {
     fn foreign_holders_of(&self, waiting: &Waiting) -> Vec<ForeignHolder> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let is_cpu_only = shape.alternatives.iter().all(|ask| ask.count.is_none());
-        let mut found: BTreeMap<&str, ForeignHolder> = BTreeMap::new();
+        let mut found: BTreeMap<(ForeignKind, &str), ForeignHolder> = BTreeMap::new();
         for node in self.fleet.nodes() {
             for hold in &node.foreign {
                 let of_hold = node.devices.iter().filter(|device| hold.devices.contains(&device.index));
                 let wanted = of_hold.filter(|device| {
                     shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model))
                 });
-                let devices = u32::try_from(wanted.count()).unwrap_or(u32::MAX);
+                let wanted: Vec<u32> = wanted.map(|device| device.index).collect();
+                let devices = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
                 if devices == 0 && !is_cpu_only {
                     continue;
                 }
-                let holder = found.entry(&hold.job).or_insert_with(|| ForeignHolder {
+                let holder = found.entry((hold.kind, &hold.job)).or_insert_with(|| ForeignHolder {
+                    kind: hold.kind,
                     job: hold.job.clone(),
                     name: hold.name.clone(),
                     user: hold.user.clone(),
                     devices: 0,
+                    device_indices: Vec::new(),
                     nodes: Vec::new(),
                     until: hold.until,
                 });
                 holder.devices += devices;
-                holder.nodes.push(node.name.clone());
+                if holder.nodes.iter().all(|known| *known == node.name) {
+                    holder.device_indices.extend(wanted);
+                } else {
+                    holder.device_indices.clear();
+                }
+                if holder.nodes.last() != Some(&node.name) {
+                    holder.nodes.push(node.name.clone());
+                }
             }
         }
         let mut found: Vec<ForeignHolder> = found.into_values().collect();

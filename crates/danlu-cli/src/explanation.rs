@@ -1,7 +1,7 @@
 //! Why a job waits, on a terminal: a paragraph, who holds what it needs, and what would start it now.
 
+use danlu_types::NodeName;
 use danlu_types::api::{Explanation, ForeignHolder, Holder};
-use danlu_types::{ForeignKind, NodeName};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
@@ -158,7 +158,7 @@ mod tests {
                 holder(6, 0, &["node-1"], Some(at(-1))),
             ],
             foreign: vec![ForeignHolder {
-                kind: ForeignKind::ClusterJob,
+                kind: danlu_types::ForeignKind::ClusterJob,
                 device_indices: Vec::new(),
                 job: "4711".to_owned(),
                 name: "night run".to_owned(),

@@ -88,7 +88,7 @@ pub fn worn_out(
     now: Timestamp,
 ) -> Vec<(NodeName, u32, String)> {
     let since = now.checked_sub(WITHIN).unwrap_or(Timestamp::MIN);
-    let mut counts: BTreeMap<(&NodeName, u32), (Vec<JobId>, BTreeSet<&str>)> = BTreeMap::new();
+    let mut counts: BTreeMap<(&NodeName, u32), Vec<&DeviceFailure>> = BTreeMap::new();
     let is_ill = |name: &NodeName, index: u32| {
         let node = nodes.iter().find(|node| node.name == *name);
         let device = node.and_then(|node| node.devices.iter().find(|device| device.index == index));
@@ -101,16 +101,18 @@ pub fn worn_out(
             let is_forgiven =
                 note.and_then(|note| note.restored.get(device)).is_some_and(|at| *at >= failure.at);
             if !is_out && !is_forgiven {
-                let (jobs, owners) = counts.entry((&failure.node, *device)).or_default();
-                jobs.push(failure.job);
-                owners.insert(&failure.owner);
+                counts.entry((&failure.node, *device)).or_default().push(failure);
             }
         }
     }
-    let worn = counts.into_iter().filter(|((node, device), (jobs, owners))| {
-        jobs.len() >= FAILURES && owners.len() >= OWNERS && is_ill(node, *device)
+    let owners = |failures: &[&DeviceFailure]| {
+        failures.iter().map(|failure| &failure.owner).collect::<BTreeSet<_>>().len()
+    };
+    let worn = counts.into_iter().filter(|((node, device), failures)| {
+        failures.len() >= FAILURES && owners(failures) >= OWNERS && is_ill(node, *device)
     });
-    worn.map(|((node, device), (mut jobs, _))| {
+    worn.map(|((node, device), failures)| {
+        let mut jobs: Vec<JobId> = failures.iter().map(|failure| failure.job).collect();
         let attempts = jobs.len();
         jobs.dedup();
         let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();

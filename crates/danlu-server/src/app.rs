@@ -284,8 +284,8 @@ impl App {
         }
         let progress = job.active().and_then(|attempt| self.reports.of(id, attempt.number));
         if let Some(hang) = progress.and_then(|progress| progress.hang) {
-            let before = explanation.text.trim_end();
-            explanation.text = format!("{before} Job {id} seems to hang: {hang}.").trim_start().to_owned();
+            let space = if explanation.text.is_empty() { "" } else { " " };
+            explanation.text += &format!("{space}Job {id} seems to hang: {hang}.");
         }
         Ok(explanation)
     }

@@ -104,7 +104,7 @@ fn foreign_table(holders: &[ForeignHolder], now: Timestamp) -> comfy_table::Tabl
     let mut table = table::new(["held outside Danlu by", "user", "devices", "on", "ends"]);
     for holder in holders {
         table.add_row([
-            output::printable(&format!("{} ({})", holder.job, holder.name)),
+            output::printable(&words::foreign_label(holder.kind, &holder.job, &holder.name)),
             output::printable(&holder.user),
             if holder.devices == 0 { "–".to_owned() } else { holder.devices.to_string() },
             named(&holder.nodes),
@@ -197,6 +197,8 @@ mod tests {
                 holder(6, 0, &["node-1"], Some(at(-1))),
             ],
             foreign: vec![ForeignHolder {
+                kind: danlu_types::ForeignKind::ClusterJob,
+                device_indices: Vec::new(),
                 job: "4711".to_owned(),
                 name: "night run".to_owned(),
                 user: "alice".to_owned(),

@@ -177,6 +177,7 @@ fn tables_line_up() {
             device: device(0, Health::Ok),
             out_of_service: None,
             held_by: Some(held()),
+            holders: vec![held()],
             foreign: None,
             reading: Some(Reading {
                 utilisation_percent: Some(97),
@@ -194,6 +195,7 @@ fn tables_line_up() {
                 "3 attempts on it ended with a device error within a day: of job 7".to_owned(),
             ),
             held_by: None,
+            holders: Vec::new(),
             foreign: None,
             reading: None,
         },
@@ -202,6 +204,7 @@ fn tables_line_up() {
             device: device(0, Health::Ok),
             out_of_service: None,
             held_by: None,
+            holders: Vec::new(),
             foreign: None,
             reading: Some(Reading { health: Health::Warning, ..Reading::default() }),
         },

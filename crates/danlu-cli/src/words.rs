@@ -1,7 +1,7 @@
 //! Jobs, amounts and times in words.
 
 use danlu_types::api::{JobOutcome, JobState, JobView, Reason};
-use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobSpec, ProgressView, Span};
+use danlu_types::{Cpus, DeviceKind, DeviceRequest, ForeignKind, JobSpec, ProgressView, Span};
 use jiff::{SignedDuration, Timestamp};
 
 /// `queued: waiting for 8 Ascend 910B, 5 free`
@@ -55,7 +55,16 @@ fn devices(request: &DeviceRequest) -> String {
 }
 
 pub(crate) fn device_label(kind: DeviceKind, model: &str) -> String {
-    format!("{} {model}", kind.label())
+    kind.labelled(model)
+}
+
+/// What holds devices and is none of Danlu's.
+pub(crate) fn foreign_label(kind: ForeignKind, job: &str, name: &str) -> String {
+    match kind {
+        ForeignKind::ClusterJob => format!("{job} ({name})"),
+        ForeignKind::Process => format!("process {job} ({name})"),
+        ForeignKind::UnknownProcess => "an unknown process".to_owned(),
+    }
 }
 
 /// All of its waits, the present one until now.

@@ -6,9 +6,14 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
+use danlu_types::api::LogStream;
 use danlu_types::device::glob_matches;
 
 use crate::job::{Exit, FailureCause};
+
+mod evidence;
+
+use evidence::{Evidence, Output};
 
 const TABLE: &str = include_str!("diagnosis/table.txt");
 
@@ -46,6 +51,9 @@ pub struct Diagnosis {
     pub entry: Entry,
     /// The line that says so; empty where it only ended.
     pub line: String,
+    /// Whether the rank said so at its end, as a statement. What was printed earlier, or quoted, is a guess: it is told to
+    /// people, and changes nothing.
+    pub is_certain: bool,
 }
 
 /// Each with what it says in small letters.
@@ -60,17 +68,44 @@ fn with_small_letters(entry: Entry) -> (Entry, String) {
     (entry, text)
 }
 
-/// `tail`: the rank's last lines, oldest first.
-pub fn diagnose<'a>(tail: impl Iterator<Item = &'a str>, exit: Option<Exit>) -> Option<Diagnosis> {
-    let lines: Vec<String> = tail.map(|line| line.chars().take(LONGEST_LINE).collect()).collect();
-    let lower: Vec<String> = lines.iter().map(|line| line.to_lowercase()).collect();
-    ENTRIES.iter().find_map(|(entry, text)| match entry.says {
-        Says::Ended(end) => (exit == Some(end)).then(|| Diagnosis { entry: *entry, line: String::new() }),
-        Says::Text(_) => {
-            let at = lower.iter().rposition(|line| holds(line, text))?;
-            Some(Diagnosis { entry: *entry, line: lines[at].trim().to_owned() })
+/// `tail`: the rank's last lines, oldest first. `has_devices`: whether the rank's worker was given any; otherwise no device can
+/// have failed it.
+pub fn diagnose<'a>(
+    tail: impl Iterator<Item = (LogStream, &'a str)>,
+    exit: Option<Exit>,
+    has_devices: bool,
+) -> Option<Diagnosis> {
+    let output = Output::new(tail, LONGEST_LINE);
+    let told = |entry: &Entry, text: &str| match entry.says {
+        Says::Ended(end) => {
+            let told = Diagnosis { entry: *entry, line: String::new(), is_certain: true };
+            (exit == Some(end)).then_some(told)
         }
-    })
+        Says::Text(_) => {
+            let lines = output.lines.iter().enumerate();
+            let found = lines
+                .filter(|(_, (_, _, lower))| holds(lower, text))
+                .filter_map(|(at, _)| Some((output.evidence(at, text)?, at)))
+                .max()?;
+            let (evidence, at) = found;
+            let line = output.lines[at].1.trim().to_owned();
+            Some(Diagnosis { entry: *entry, line, is_certain: evidence == Evidence::Certain })
+        }
+    };
+    let applies = |entry: &Entry| has_devices || !entry.is_of_devices();
+    let all: Vec<Diagnosis> = ENTRIES
+        .iter()
+        .filter(|(entry, _)| applies(entry))
+        .filter_map(|(entry, text)| told(entry, text))
+        .collect();
+    let certain = all.iter().find(|found| found.is_certain);
+    certain.or(all.first()).cloned()
+}
+
+impl Entry {
+    fn is_of_devices(&self) -> bool {
+        self.kind == Kind::Device || self.meaning.starts_with("the device's memory")
+    }
 }
 
 /// Both are in small letters.
@@ -138,8 +173,13 @@ pub fn reference() -> String {
          When a rank fails, its launcher looks for these in its last lines, in this order, and puts what it finds into the \
          reason that `danlu show` prints, with the rank and the node. `program`: another attempt would end the same way, so \
          `retry` makes none. `device`: it is retried elsewhere under `device_error`, and a device that keeps failing is taken out of \
-         service. `passing`: it is retried if `retry.on` names `exit`. `symptom`: the same, but another rank of the worker that \
-         has said more is blamed instead. `*` stands for anything. The table is \
+         service if its own readings are bad as well and attempts of several people failed on it: what a program prints never condemns a \
+         device alone. `passing`: it is retried if `retry.on` names `exit`. `symptom`: the same, but another rank of the worker that \
+         has said more is blamed instead. `*` stands for anything.\n\n\
+         What counts is what the rank said at its end, as a statement: the exception of its last traceback (or one that led to it), or \
+         one of the last lines of standard error, or a complaint among the last lines of standard output. Sources that a \
+         traceback shows count for nothing. Anything else that matches, such as a tip or a quoted message, is told as a guess \
+         (`perhaps`) and leaves `retry` as it is. Entries that speak of devices apply only to jobs that were given some. The table is \
          [one line per entry](../../crates/danlu-core/src/diagnosis/table.txt); a new line is all it takes.\n\n\
          | name | what the rank says | kind | what it means, and what to do |\n|---|---|---|---|\n",
     );

@@ -9,8 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::{FailureCause, Job, Verdict};
 
-/// So many attempts have to fail on a device, within [`WITHIN`], before it is taken out of service.
+mod outside;
+
+pub use outside::{OwnUse, SETTLING, outside_use};
+
+/// So many attempts have to fail on a device, within [`WITHIN`], before it is taken out of service. They have to be of several
+/// people, and the device's own readings bad: what a program prints is no proof, and anybody may print it.
 pub const FAILURES: usize = 3;
+pub const OWNERS: usize = 2;
 pub const WITHIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// Kept in the store, and laid over the engine's inventory.
@@ -51,6 +57,7 @@ impl NodeNote {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFailure {
     pub job: JobId,
+    pub owner: String,
     pub attempt: AttemptNumber,
     pub at: Timestamp,
     pub node: NodeName,
@@ -64,6 +71,7 @@ pub fn device_failures(job: &Job) -> impl Iterator<Item = DeviceFailure> + '_ {
         let grant = &past.attempt.workers.get(worker.0 as usize)?.grant;
         (failure.cause == FailureCause::DeviceError).then(|| DeviceFailure {
             job: job.id,
+            owner: job.owner.clone(),
             attempt: past.attempt.number,
             at: past.ended_at,
             node: grant.node.clone(),
@@ -76,10 +84,16 @@ pub fn device_failures(job: &Job) -> impl Iterator<Item = DeviceFailure> + '_ {
 pub fn worn_out(
     failures: &[DeviceFailure],
     notes: &BTreeMap<NodeName, NodeNote>,
+    nodes: &[Node],
     now: Timestamp,
 ) -> Vec<(NodeName, u32, String)> {
     let since = now.checked_sub(WITHIN).unwrap_or(Timestamp::MIN);
-    let mut counts: BTreeMap<(&NodeName, u32), Vec<JobId>> = BTreeMap::new();
+    let mut counts: BTreeMap<(&NodeName, u32), Vec<&DeviceFailure>> = BTreeMap::new();
+    let is_ill = |name: &NodeName, index: u32| {
+        let node = nodes.iter().find(|node| node.name == *name);
+        let device = node.and_then(|node| node.devices.iter().find(|device| device.index == index));
+        device.is_some_and(|device| device.health != Health::Ok)
+    };
     for failure in failures.iter().filter(|failure| failure.at >= since) {
         let note = notes.get(&failure.node);
         for device in &failure.devices {
@@ -87,17 +101,23 @@ pub fn worn_out(
             let is_forgiven =
                 note.and_then(|note| note.restored.get(device)).is_some_and(|at| *at >= failure.at);
             if !is_out && !is_forgiven {
-                counts.entry((&failure.node, *device)).or_default().push(failure.job);
+                counts.entry((&failure.node, *device)).or_default().push(failure);
             }
         }
     }
-    let worn = counts.into_iter().filter(|(_, jobs)| jobs.len() >= FAILURES);
-    worn.map(|((node, device), mut jobs)| {
+    let owners = |failures: &[&DeviceFailure]| {
+        failures.iter().map(|failure| &failure.owner).collect::<BTreeSet<_>>().len()
+    };
+    let worn = counts.into_iter().filter(|((node, device), failures)| {
+        failures.len() >= FAILURES && owners(failures) >= OWNERS && is_ill(node, *device)
+    });
+    worn.map(|((node, device), failures)| {
+        let mut jobs: Vec<JobId> = failures.iter().map(|failure| failure.job).collect();
         let attempts = jobs.len();
         jobs.dedup();
         let jobs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
         let why = format!(
-            "{attempts} attempts on it ended with a device error within a day: of jobs {}",
+            "its readings are bad, and {attempts} attempts on it ended with a device error within a day: of jobs {}",
             jobs.join(", ")
         );
         (node.clone(), device, why)
@@ -112,6 +132,20 @@ pub fn devices_held<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeMap<NodeNam
         held.entry(worker.grant.node.clone()).or_default().extend(&worker.grant.devices);
     }
     held
+}
+
+/// When attempts that have ended gave each device back, the last of them.
+pub fn devices_released<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeMap<(NodeName, u32), Timestamp> {
+    let mut released: BTreeMap<(NodeName, u32), Timestamp> = BTreeMap::new();
+    for past in jobs.flat_map(|job| &job.past) {
+        for grant in past.attempt.workers.iter().map(|worker| &worker.grant) {
+            for device in &grant.devices {
+                let last = released.entry((grant.node.clone(), *device)).or_insert(past.ended_at);
+                *last = past.ended_at.max(*last);
+            }
+        }
+    }
+    released
 }
 
 /// Moves what others hold off the devices that jobs of ours hold, to others of the same model. The cluster decides which
@@ -181,6 +215,18 @@ fn following(node: &Node, found: Node) -> Node {
     Node { devices, ..found }
 }
 
+/// The nodes when nobody can tell how devices are doing: those that exist are unknown, and given to nobody until they are read
+/// again.
+#[must_use]
+pub fn without_readings(mut nodes: Vec<Node>) -> Vec<Node> {
+    for node in nodes.iter_mut().filter(|node| !node.simulated) {
+        for device in &mut node.devices {
+            device.health = Health::Unknown;
+        }
+    }
+    nodes
+}
+
 /// The nodes with their devices as healthy as they were just read to be. A device that is not among the readings of its
 /// node did not answer, and is given to nobody until it does; nodes without readings stay as they are.
 #[must_use]
@@ -196,7 +242,7 @@ pub fn with_readings(mut nodes: Vec<Node>, readings: &Readings) -> Vec<Node> {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::{Bytes, Cpus, DeviceKind, ForeignHold, NodeCapacity, Topology, Wiring};
+    use danlu_types::{Bytes, Cpus, DeviceKind, ForeignHold, ForeignKind, NodeCapacity, Topology, Wiring};
 
     use super::*;
 
@@ -244,6 +290,7 @@ mod tests {
             wiring: Wiring::default(),
         };
         let hold = |job: &str, devices: &[u32]| ForeignHold {
+            kind: ForeignKind::ClusterJob,
             job: job.to_owned(),
             name: String::new(),
             user: String::new(),
@@ -283,6 +330,7 @@ mod tests {
         let node = NodeName("a".to_owned());
         DeviceFailure {
             job: JobId(job),
+            owner: if job == 1 { "amy" } else { "bob" }.to_owned(),
             attempt: AttemptNumber(1),
             at: hours(hour),
             node,
@@ -290,9 +338,48 @@ mod tests {
         }
     }
 
+    fn ill_node(health: Health) -> Node {
+        let device = |index| Device {
+            index,
+            kind: DeviceKind::Ascend,
+            model: "910B3".to_owned(),
+            memory: Bytes(0),
+            island: 0,
+            health,
+            wiring: Wiring::default(),
+        };
+        Node {
+            name: NodeName("a".to_owned()),
+            architecture: String::new(),
+            capacity: NodeCapacity { cpus: Cpus::whole(1), memory: Bytes(0) },
+            devices: (0..3).map(device).collect(),
+            labels: BTreeMap::new(),
+            cordoned: None,
+            address: String::new(),
+            topology: Topology::default(),
+            simulated: false,
+            foreign: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn issue_15_what_programs_print_never_condemns_a_device() {
+        let failures = [failure(1, 0, &[1]), failure(2, 1, &[1]), failure(3, 2, &[1])];
+        let notes = BTreeMap::new();
+        let well = [ill_node(Health::Ok)];
+        assert_eq!(worn_out(&failures, &notes, &well, hours(3)), [], "the device itself is well");
+        let of_one = [failure(2, 0, &[1]), failure(3, 1, &[1]), failure(4, 2, &[1])];
+        let ill = [ill_node(Health::Warning)];
+        assert_eq!(worn_out(&of_one, &notes, &ill, hours(3)), [], "all are of one person");
+        assert_eq!(worn_out(&failures, &notes, &ill, hours(3)).len(), 1);
+    }
+
     fn worn(failures: &[DeviceFailure], note: NodeNote, hour: i64) -> Vec<u32> {
         let notes = BTreeMap::from([(NodeName("a".to_owned()), note)]);
-        worn_out(failures, &notes, hours(hour)).into_iter().map(|(_, device, _)| device).collect()
+        worn_out(failures, &notes, &[ill_node(Health::Warning)], hours(hour))
+            .into_iter()
+            .map(|(_, device, _)| device)
+            .collect()
     }
 
     #[test]
@@ -301,8 +388,9 @@ mod tests {
         assert_eq!(worn(&failures, NodeNote::default(), 23), [1]);
         assert_eq!(worn(&failures, NodeNote::default(), 25), [0; 0], "the first is more than a day ago");
         assert_eq!(worn(&failures[..2], NodeNote::default(), 23), [0; 0]);
-        let reason = &worn_out(&failures, &BTreeMap::new(), hours(23))[0].2;
-        insta::assert_snapshot!(reason, @"3 attempts on it ended with a device error within a day: of jobs 1, 2, 3");
+        let ill = [ill_node(Health::Warning)];
+        let reason = &worn_out(&failures, &BTreeMap::new(), &ill, hours(23))[0].2;
+        insta::assert_snapshot!(reason, @"its readings are bad, and 3 attempts on it ended with a device error within a day: of jobs 1, 2, 3");
     }
 
     #[test]

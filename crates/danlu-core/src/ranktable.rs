@@ -7,6 +7,7 @@
 //! The text is a function of the value alone: equal tables are equal bytes.
 
 mod convert;
+mod form;
 mod join;
 mod layered;
 mod read;
@@ -23,7 +24,7 @@ use danlu_types::Family;
 use serde_json::Value;
 use thiserror::Error;
 
-pub use convert::{MissingInformation, convert};
+pub use convert::{MissingInformation, convert, left_out};
 pub use join::{CannotJoin, join};
 pub use layered::{LayeredRank, Level, RankAddress};
 pub use read::{ParseError, Reading, parse};

@@ -88,6 +88,9 @@ pub struct Report {
     /// The first metric that was no number, and whose it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_a_number: Option<(Rank, String)>,
+    /// Set by the launcher while the worker seems to hang: how that shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +157,7 @@ pub fn progress(reports: &[Report]) -> ProgressView {
         checkpoint_step: checkpoint.and_then(|checkpoint| checkpoint.step),
         metrics,
         stragglers: stragglers(&ranks().map(|(rank, progress)| (*rank, progress.done)).collect::<Vec<_>>()),
+        hang: reports.iter().find_map(|report| report.hang.clone()),
         at: reports.iter().filter_map(|report| report.at).max(),
     }
 }

@@ -93,6 +93,11 @@ impl HangWatch {
         HangWatch { after, idle_for: Duration::ZERO, told: false }
     }
 
+    /// Whether the worker hung when it was last looked at.
+    pub fn hangs(&self) -> bool {
+        self.told
+    }
+
     /// A sample was taken, `passed` after the last one. True once for each hang; a worker that speaks again may hang again.
     pub fn on_sample(&mut self, passed: Duration, silent_for: Duration, busy: Option<bool>) -> bool {
         match busy {

@@ -15,6 +15,8 @@ use crate::tool::ToolError;
 
 const NPU_SMI: &str = "npu-smi";
 const HCCN_TOOL: &str = "hccn_tool";
+/// Larger numbers of cards are places on a bus.
+const MOST_CARDS: u32 = 64;
 
 /// The chips of a card, by the numbers that `npu-smi` gives card and chip, and the device number that the runtime gives them.
 pub(crate) type DeviceNumbers = BTreeMap<(u32, u32), u32>;
@@ -32,7 +34,9 @@ pub(crate) struct Ascend {
 struct Facts {
     report: Report,
     matrix: Matrix,
+    /// By physical number.
     addresses: BTreeMap<u32, IpAddr>,
+    physical: DeviceNumbers,
     places: BTreeMap<(u32, u32), SuperPodPlace>,
 }
 
@@ -47,21 +51,37 @@ pub(crate) fn look(machine: &Machine) -> Ascend {
     }
     // A tool that fails here does so on purpose: older ones have no such query.
     let ask = |arguments: &[&str]| machine.run(NPU_SMI, arguments).unwrap_or_default();
-    let numbers = numbers(&report.chips, &npu_smi::mapping(&ask(&["info", "-m"])));
+    let mapping = npu_smi::mapping(&ask(&["info", "-m"]));
+    let numbers = numbers(&report.chips, &mapping);
+    let physical = physical_numbers(machine, &report.chips, &mapping, &numbers);
     let facts = Facts {
         matrix: npu_smi::matrix(&ask(&["info", "-t", "topo"])),
-        addresses: addresses(machine, numbers.values().copied()),
+        addresses: addresses(machine, physical.values().copied()),
         places: places(machine, &report.chips),
+        physical,
         report,
     };
     let devices = devices(&facts, &numbers, machine);
     let super_pod = facts.places.values().find_map(|place| place.super_pod);
-    Ascend { devices, numbers, super_pod, remarks: facts.report.remarks }
+    let mut remarks = facts.report.remarks;
+    if facts.report.is_cut_off || mapping.len() > devices.len() {
+        remarks.push(format!(
+            "the table of `npu-smi info` is cut off after {} devices{}; the others are not offered",
+            devices.len(),
+            if mapping.len() > devices.len() { format!(" of {}", mapping.len()) } else { String::new() }
+        ));
+    }
+    Ascend { devices, numbers, super_pod, remarks }
 }
 
 /// How the devices are doing, by device number; nothing where there are none.
 pub(crate) fn readings(machine: &Machine, numbers: &DeviceNumbers) -> Result<BTreeMap<u32, Reading>, String> {
     let Some(report) = report(machine)? else { return Ok(BTreeMap::new()) };
+    if report.is_cut_off {
+        // What is missing may be the processes of those that are there.
+        return Err("the table of `npu-smi info` is cut off; its devices are not offered until it is whole"
+            .to_owned());
+    }
     let mut readings = BTreeMap::new();
     for chip in &report.chips {
         let Some(number) = numbers.get(&(chip.npu, chip.number)) else { continue };
@@ -76,7 +96,7 @@ pub(crate) fn readings(machine: &Machine, numbers: &DeviceNumbers) -> Result<BTr
         let reading = Reading {
             health: chip.health,
             utilisation_percent: chip.utilisation_percent,
-            memory_used: Some(chip.memory.used),
+            memory_used: chip.memory.used,
             temperature_celsius: chip.temperature_celsius,
             power_watts: chip.power_watts,
             processes: processes.collect(),
@@ -107,6 +127,30 @@ fn numbers(chips: &[Chip], mapping: &[npu_smi::MappedChip]) -> DeviceNumbers {
         (key, mapped.get(&key).copied().or(chip.physical).unwrap_or(other))
     };
     chips.iter().zip(0..).map(number).collect()
+}
+
+/// What HCCL and `hccn_tool` count. Where the tool does not say: the number of the card, unless `/dev` has no such device but has
+/// the one that the runtime counts.
+fn physical_numbers(
+    machine: &Machine,
+    chips: &[Chip],
+    mapping: &[npu_smi::MappedChip],
+    numbers: &DeviceNumbers,
+) -> DeviceNumbers {
+    let one_chip_per_card = chips.iter().all(|chip| chip.number == 0);
+    let exists = |number: &u32| machine.has(format!("dev/davinci{number}"));
+    let cards: Vec<u32> = chips.iter().map(|chip| chip.npu).collect();
+    let is_card = one_chip_per_card
+        && cards.iter().all(|card| *card <= MOST_CARDS)
+        && (cards.iter().all(exists) || !numbers.values().all(exists));
+    let number = |chip: &Chip| {
+        let key = (chip.npu, chip.number);
+        let index = *numbers.get(&key)?;
+        let mapped = mapping.iter().find(|mapped| (mapped.npu, mapped.chip) == key);
+        let otherwise = if is_card { chip.npu } else { index };
+        Some((key, mapped.and_then(|mapped| mapped.physical).or(chip.physical).unwrap_or(otherwise)))
+    };
+    chips.iter().filter_map(number).collect()
 }
 
 /// The file first, for it costs nothing; the tool for those that the file does not have.
@@ -148,17 +192,22 @@ fn devices(facts: &Facts, numbers: &DeviceNumbers, machine: &Machine) -> Vec<Dev
     let device = |chip: &Chip| {
         let key = (chip.npu, chip.number);
         let index = *numbers.get(&key)?;
+        let physical = facts.physical.get(&key).copied().unwrap_or(index);
         Some(Device {
             index,
             kind: DeviceKind::Ascend,
             model: chip.name.clone(),
             memory: chip.memory.total,
-            island: islands.get(&index).copied().unwrap_or_else(|| usual_island(&chip.name, index)),
+            island: islands.get(&index).copied().unwrap_or_else(|| usual_island(&chip.name, physical)),
             health: chip.health,
             wiring: Wiring {
                 numa: near(index).or_else(|| machine.numa_of_bus(chip.bus.as_deref()?)),
-                address: facts.addresses.get(&index).copied(),
+                address: facts.addresses.get(&physical).copied(),
                 super_device: facts.places.get(&key).map(|place| place.super_device),
+                physical: Some(physical),
+                bus: chip.bus.clone(),
+                card: Some(chip.npu),
+                chip: Some(chip.number),
                 uuid: None,
             },
         })

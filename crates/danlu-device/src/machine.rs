@@ -42,6 +42,10 @@ impl Machine {
         fs::read_to_string(self.root.join(path)).ok()
     }
 
+    pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.root.join(path).exists()
+    }
+
     /// The memory node nearest to a device, by its place on the bus; the kernel writes -1 where it knows none.
     pub(crate) fn numa_of_bus(&self, bus: &str) -> Option<u32> {
         // NVIDIA's library writes eight digits of the domain, where the kernel and `npu-smi` write four.

@@ -140,9 +140,9 @@ pub(crate) fn devices(gpus: &[Gpu], machine: &Machine) -> Vec<Device> {
         health: gpu.reading.health,
         wiring: Wiring {
             numa: gpu.bus.as_deref().and_then(|bus| machine.numa_of_bus(bus)),
-            address: None,
-            super_device: None,
             uuid: gpu.uuid.clone(),
+            bus: gpu.bus.clone(),
+            ..Wiring::default()
         },
     };
     gpus.iter().zip(islands).zip(0..).map(device).collect()

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use danlu_core::launch::ProcessIdentity;
-use danlu_types::{Bytes, DeviceProcess, JobId};
+use danlu_types::{Bytes, DeviceProcess, JobId, WorkerId};
 
 /// The process with this number, told apart from later ones by its start time; `None` if there is none.
 pub fn identity(pid: i32) -> Option<ProcessIdentity> {
@@ -70,13 +70,18 @@ pub fn with_environment(name: &str, value: &str) -> Vec<i32> {
 /// the job that its environment names. `name` is what the tool calls it, for processes that are not to be seen from here.
 pub fn on_device(pid: i32, name: Option<&str>, memory: Option<Bytes>) -> DeviceProcess {
     let folder = format!("/proc/{pid}");
-    let own_name = fs::read_to_string(format!("{folder}/comm")).ok().map(|name| name.trim_end().to_owned());
-    let owner = fs::metadata(&folder).ok().map(|folder| folder.uid());
+    // One that has ended and is only listed still is not to be seen, and so is nobody's.
+    let is_here = identity(pid).is_some();
+    let own_name = fs::read_to_string(format!("{folder}/comm")).ok().filter(|_| is_here);
+    let own_name = own_name.map(|name| name.trim_end().to_owned());
+    let owner = fs::metadata(&folder).ok().filter(|_| is_here).map(|folder| folder.uid());
     let user = owner.map(|uid| match nix::unistd::User::from_uid(uid.into()) {
         Ok(Some(user)) => user.name,
         _ => uid.to_string(),
     });
-    let job = job_of(pid);
+    let job = job_of(pid)
+        .or_else(|| job_of_group(&fs::read_to_string(format!("{folder}/cgroup")).ok()?))
+        .or_else(|| ancestors(pid).into_iter().find_map(job_of));
     let name = own_name.or_else(|| name.map(str::to_owned)).unwrap_or_else(|| "unknown".to_owned());
     DeviceProcess { pid, name, user, memory, job }
 }
@@ -86,6 +91,17 @@ pub fn job_of(pid: i32) -> Option<JobId> {
     let environment = environment(pid)?;
     let mut entries = environment.split(|byte| *byte == 0);
     entries.find_map(|entry| std::str::from_utf8(entry).ok()?.strip_prefix("DANLU_JOB_ID=")?.parse().ok())
+}
+
+/// The job whose worker's cgroup a process is in, from `/proc/PID/cgroup`. It tells of processes that cleared their environment,
+/// lost their parents or may not be looked into.
+fn job_of_group(text: &str) -> Option<JobId> {
+    text.lines().find_map(|line| {
+        let path = line.splitn(3, ':').nth(2)?;
+        let mut parts = path.split('/').skip_while(|part| !part.starts_with("danlu-"));
+        let _installation = parts.next()?;
+        parts.next()?.parse::<WorkerId>().ok().map(|worker| worker.job)
+    })
 }
 
 /// What the process was started with; `None` if there is no such process, or it is not ours to look into.
@@ -126,6 +142,29 @@ pub(crate) fn ancestors(pid: i32) -> Vec<i32> {
 pub fn session_members(leader: i32) -> Vec<i32> {
     let is_member = |pid: &i32| stat(*pid).is_some_and(|stat| stat.session == leader && !stat.is_gone());
     all().filter(is_member).collect()
+}
+
+/// What the kernel calls it: the program's name, cut off after 15 characters.
+pub fn name(pid: i32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| name.trim_end().to_owned())
+}
+
+/// The session that it is in.
+pub fn session(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.session)
+}
+
+/// What its descriptors stand for, as `/proc` names it: paths, `pipe:[…]` and others. Empty where nobody may look.
+pub fn open_files(pid: i32) -> Vec<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.to_str()?.to_owned())).collect()
+}
+
+/// Whether it was made to outlive its shell, as `nohup` does.
+pub fn ignores_hangup(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// The process group that a terminal's keys act upon, seen from a process on that terminal.
@@ -182,6 +221,15 @@ mod tests {
         let stat = parse_stat(line).unwrap();
         assert_eq!((stat.state, stat.parent, stat.start_ticks), (b'S', 7, 98765));
         assert_eq!((stat.session, stat.foreground), (41, -1));
+    }
+
+    #[test]
+    fn a_process_is_of_the_job_whose_group_it_is_in() {
+        let group = "5:cpu:/user.slice\n0::/danlu.slice/danlu-00f1/7.2.0/inner\n";
+        assert_eq!(job_of_group(group), Some(JobId(7)));
+        for other in ["", "0::/", "0::/danlu-00f1", "0::/danlu-00f1/x", "nonsense"] {
+            assert_eq!(job_of_group(other), None, "{other}");
+        }
     }
 
     #[test]

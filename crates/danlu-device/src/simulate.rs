@@ -5,6 +5,7 @@
 //! this machine is held by its limits.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use danlu_types::{Bytes, Cpus, Device, DeviceKind, Health, Node, NodeCapacity, NodeName, Topology, Wiring};
 
@@ -81,7 +82,8 @@ fn parse_with(text: &str, host: impl Fn() -> Node) -> Result<Vec<Node>, Simulate
         let stem = format!("sim-{}-{}", group.kind, group.model.to_ascii_lowercase());
         let made = made_of_model.entry(stem.clone()).or_default();
         for _ in 0..group.nodes {
-            nodes.push(group.node(NodeName(format!("{stem}-{made}"))));
+            let ordinal = u32::try_from(nodes.len()).unwrap_or(MOST_NODES);
+            nodes.push(group.node(NodeName(format!("{stem}-{made}")), ordinal));
             *made += 1;
         }
     }
@@ -129,7 +131,7 @@ impl<'a> Group<'a> {
         Ok(Group { nodes, devices, kind, model, labels })
     }
 
-    fn node(&self, name: NodeName) -> Node {
+    fn node(&self, name: NodeName, ordinal: u32) -> Node {
         let known = MEMORY_BY_MODEL.iter().find(|(model, _)| model.eq_ignore_ascii_case(self.model));
         let memory = Bytes(known.map_or(OTHER_MEMORY, |(_, gibibytes)| *gibibytes) << 30);
         let device = |index| Device {
@@ -139,7 +141,7 @@ impl<'a> Group<'a> {
             memory,
             island: index / self.island_size(),
             health: Health::Ok,
-            wiring: Wiring::default(),
+            wiring: Wiring { address: self.device_address(ordinal, index), ..Wiring::default() },
         };
         Node {
             name,
@@ -154,6 +156,14 @@ impl<'a> Group<'a> {
             simulated: true,
             foreign: Vec::new(),
         }
+    }
+
+    /// Ascend devices of different nodes reach each other by addresses of their own, which rank tables name. Those here are nobody's;
+    /// they are the same at each start.
+    fn device_address(&self, ordinal: u32, index: u32) -> Option<IpAddr> {
+        let [_, _, high, low] = ordinal.to_be_bytes();
+        let last = u8::try_from(index + 1).ok()?;
+        (self.kind == DeviceKind::Ascend).then(|| IpAddr::from([10, high, low, last]))
     }
 
     /// A 910A board is two HCCS rings of four; other boards of eight reach each other directly.
@@ -248,6 +258,17 @@ mod tests {
         sim-ascend-x9-0 at 127.0.0.1, 192 cores, 1536Gi, simulated: true, rack=r1, zone=a
           16 × ascend X9 64Gi Ok, islands 0000000011111111
         ");
+    }
+
+    #[test]
+    fn simulated_npus_have_addresses_that_nobody_shares() {
+        let nodes = parse("2x8:ascend:910A,1x8:nvidia:H100,300x64:ascend:910B3").unwrap();
+        let addresses = |at: usize| nodes[at].devices.iter().filter_map(|device| device.wiring.address);
+        assert_eq!(addresses(1).next(), Some(IpAddr::from([10, 0, 1, 1])));
+        assert_eq!(addresses(2).count(), 0, "NVIDIA devices have none");
+        let all: Vec<IpAddr> = (0..nodes.len()).flat_map(addresses).collect();
+        let different: std::collections::BTreeSet<&IpAddr> = all.iter().collect();
+        assert_eq!((all.len(), different.len()), (302 * 64 - 2 * 56, 302 * 64 - 2 * 56));
     }
 
     #[test]

@@ -199,3 +199,116 @@ fn readings_tell_who_holds_a_device() {
     assert_eq!(readings[&2].utilisation_percent, Some(63));
     assert!(readings[&0].processes.is_empty());
 }
+
+#[test]
+fn issue_15_a_container_with_gaps_is_known_by_physical_numbers() {
+    let table = "+---+\n| npu-smi 26.0.rc2  Version: 26.0.rc2 |\n+---+\n\
+        | NPU  Name      | Health | Power(W) Temp(C) Hugepages-Usage(page) |\n\
+        | Chip Phy-ID    | Bus-Id | AICore(%) Memory-Usage(MB) HBM-Usage(MB) |\n+===+\n\
+        | 0 Ascend910 | OK | 170.0 36 0 / 0 |\n| 0 0 | 0000:9D:00.0 | 0 0 / 0 2887 / 65536 |\n+---+\n\
+        | 0 Ascend910 | OK | - 36 0 / 0 |\n| 1 1 | 0000:9F:00.0 | 0 0 / 0 2887 / 65536 |\n+===+\n\
+        | 7 Ascend910 | OK | 170.0 36 0 / 0 |\n| 0 14 | 0000:19:00.0 | 0 0 / 0 2887 / 65536 |\n+---+\n\
+        | 7 Ascend910 | OK | - 36 0 / 0 |\n| 1 15 | 0000:1B:00.0 | 0 0 / 0 2887 / 65536 |\n+===+\n";
+    let fake = FakeAscend::new(table);
+    let mapping = "\tNPU ID\tChip ID\tChip Logic ID\tChip Phy-ID\tChip Name\n\
+        \t0\t0\t0\t0\tAscend910\n\t0\t1\t1\t1\tAscend910\n\
+        \t7\t0\t2\t14\tAscend910\n\t7\t1\t3\t15\tAscend910\n";
+    fake.answer("npu-smi", "info -m", mapping);
+    for physical in [0, 1, 2, 3, 14, 15] {
+        fake.answer("hccn_tool", &format!("-i {physical} -ip -g"), &format!("ipaddr:10.1.0.{physical}\n"));
+    }
+    let found = look(machine(&fake));
+    let seen: Vec<String> = found
+        .node
+        .devices
+        .iter()
+        .map(|device| {
+            let address = device.wiring.address.map(|address| address.to_string()).unwrap_or_default();
+            format!("{} is davinci{} at {address}", device.index, device.physical())
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            "0 is davinci0 at 10.1.0.0",
+            "1 is davinci1 at 10.1.0.1",
+            "2 is davinci14 at 10.1.0.14",
+            "3 is davinci15 at 10.1.0.15"
+        ]
+    );
+    let wiring = &found.node.devices[3].wiring;
+    assert_eq!((wiring.bus.as_deref(), wiring.card, wiring.chip), (Some("0000:1B:00.0"), Some(7), Some(1)));
+}
+
+/// The rows of some cards of a table, with all that stands around them.
+fn only_cards(table: &str, cards: &[u32]) -> String {
+    let lines: Vec<&str> = table.lines().collect();
+    let mut kept = String::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let card =
+            lines[at].strip_prefix("| ").and_then(|row| row.split_whitespace().next()?.parse::<u32>().ok());
+        match card.filter(|_| lines[at].contains("910")) {
+            // Two rows and the border below them.
+            Some(card) if !cards.contains(&card) => at += 3,
+            _ => {
+                let _ = writeln!(kept, "{}", lines[at]);
+                at += 1;
+            }
+        }
+    }
+    kept
+}
+
+#[test]
+fn issue_15_cards_of_a_910a_keep_their_rings_in_a_container() {
+    let fake = FakeAscend::new(&only_cards(&fixture("info-910A-8-one-warning.txt"), &[1, 4]));
+    fake.answer(
+        "npu-smi",
+        "info -m",
+        "\tNPU ID\tChip ID\tChip Logic ID\tChip Name\n\t1\t0\t0\tAscend 910A\n\t4\t0\t1\tAscend 910A\n",
+    );
+    let seen = |found: Inventory| -> Vec<(u32, u32, u32)> {
+        let devices = found.node.devices.iter();
+        devices.map(|device| (device.index, device.physical(), device.island)).collect()
+    };
+    assert_eq!(seen(look(machine(&fake))), [(0, 1, 0), (1, 4, 1)], "index, number of HCCL, ring");
+    // Some boards count their cards from elsewhere; then `/dev` has the numbers of the runtime.
+    fake.write("dev/davinci0", "");
+    fake.write("dev/davinci1", "");
+    assert_eq!(seen(look(machine(&fake))), [(0, 0, 0), (1, 1, 0)]);
+}
+
+#[test]
+fn issue_15_a_table_that_is_cut_off_is_told_and_not_believed() {
+    let whole = fixture("info-910B3-8-busy.txt");
+    let rows: Vec<&str> = whole.lines().take(13).collect();
+    let fake = FakeAscend::new(&rows.join("\n"));
+    let found = look(machine(&fake));
+    let remarks = found.remarks.join("\n");
+    assert!(remarks.contains("cut off after 2 devices"), "{remarks}");
+    assert!(found.reader.read().unwrap_err().contains("cut off"));
+    fake.answer("npu-smi", "info", &whole);
+    assert_eq!(found.reader.read().unwrap().len(), 2);
+}
+
+#[test]
+fn issue_15_colours_and_missing_figures_are_not_taken_for_values() {
+    let plain = fixture("info-910B4-1-alarm.txt");
+    let fake = FakeAscend::new(
+        &plain.replace("910B4", "\u{1b}[1m910B4\u{1b}[0m").replace("Alarm", "\u{1b}[31mAlarm\u{1b}[0m"),
+    );
+    let device = look(machine(&fake)).node.devices.remove(0);
+    assert_eq!((device.model.as_str(), device.health), ("910B4", Health::Failed));
+
+    let used = |row: &str| {
+        let fake = FakeAscend::new(&plain.lines().fold(String::new(), |text, line| {
+            let line = if line.contains("32768") { row } else { line };
+            text + line + "\n"
+        }));
+        look(machine(&fake)).reader.read().unwrap().remove(&0).unwrap().memory_used
+    };
+    assert_eq!(used("| 0 | 0000:C1:00.0 | 0 0 / 0 - / 32768 |"), None);
+    assert_eq!(used("| 0 | 0000:C1:00.0 | 0 0 / 0 NA / 32768 |"), None);
+    assert!(used("| 0 | 0000:C1:00.0 | 0 0 / 0 12 / 32768 |").is_some());
+}

@@ -12,6 +12,8 @@ pub(crate) struct Course {
     exits: Vec<Option<Exit>>,
     grace: Duration,
     ending: Option<Ending>,
+    /// They left something running that counts as theirs.
+    background: bool,
 }
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ pub(crate) enum Action {
 impl Course {
     /// `grace`: for the others when one fails, and for all when time is up.
     pub(crate) fn new(processes: usize, grace: Duration) -> Self {
-        Course { exits: vec![None; processes], grace, ending: None }
+        Course { exits: vec![None; processes], grace, ending: None, background: false }
     }
 
     pub(crate) fn on_exit(&mut self, index: usize, exit: Exit, now: Instant) -> Action {
@@ -105,9 +107,17 @@ impl Course {
         self.ending.as_ref().and_then(|ending| ending.kill_at)
     }
 
-    /// Everyone has ended.
+    /// Everyone has ended, and so has what they left running, as far as it counts as theirs.
     pub(crate) fn is_over(&self) -> bool {
+        self.has_everyone_exited() && (!self.background || self.ending.is_some())
+    }
+
+    pub(crate) fn has_everyone_exited(&self) -> bool {
         self.exits.iter().all(Option::is_some)
+    }
+
+    pub(crate) fn set_background(&mut self, runs: bool) {
+        self.background = runs;
     }
 
     /// Processes that these left behind may go on until the grace is over. A shell dies of the signal at once while the
@@ -156,6 +166,18 @@ mod tests {
         assert!(course.is_over() && !course.waits_for_leftovers());
         assert_eq!(course.on_order(GRACE, start), Action::Nothing);
         assert_eq!(course.why(), None);
+    }
+
+    #[test]
+    fn what_was_left_running_can_still_be_stopped() {
+        let start = Instant::now();
+        let mut course = Course::new(1, GRACE);
+        assert_eq!(course.on_exit(0, OK, start), Action::Nothing);
+        course.set_background(true);
+        assert!(course.has_everyone_exited() && !course.is_over());
+        assert_eq!(course.on_time_limit(start), Action::Terminate);
+        assert!(course.is_over() && course.waits_for_leftovers());
+        assert_eq!(course.why(), Some(Why::TimeLimit));
     }
 
     #[test]

@@ -79,6 +79,13 @@ impl Reports {
         }
     }
 
+    /// The worker seems to hang, or does no longer.
+    pub(crate) fn set_hang(&self, hang: Option<String>) {
+        let mut inner = self.lock();
+        inner.report.hang = hang;
+        inner.due = Some(Instant::now());
+    }
+
     /// When [`Self::write`] has something to do.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.lock().due

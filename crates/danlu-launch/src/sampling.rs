@@ -52,6 +52,11 @@ impl Sampling {
         self.last + self.every
     }
 
+    /// Whether the worker hung when it was last looked at.
+    pub(crate) fn hangs(&self) -> bool {
+        self.watch.is_some_and(|watch| watch.hangs())
+    }
+
     /// True where the worker has begun to hang. `silent_for`: how long it has printed nothing.
     pub(crate) fn take(&mut self, launch: &LaunchFile, group: &WorkerGroup, silent_for: Duration) -> bool {
         let (now, at) = (Instant::now(), Timestamp::now());

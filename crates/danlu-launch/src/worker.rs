@@ -1,5 +1,6 @@
 //! The life of one worker, from its launch file to its last status.
 
+mod background;
 mod before;
 mod failure;
 mod meet;
@@ -8,6 +9,7 @@ mod supervise;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
@@ -102,6 +104,7 @@ pub(crate) async fn run(
         sourced: BTreeMap::new(),
         secrets: Secrets::default(),
         server: None,
+        background: Background::default(),
         unsaid: None,
         disk_is_full: false,
         running_since: None,
@@ -147,6 +150,7 @@ struct Worker<'a> {
     sourced: BTreeMap<String, String>,
     /// A process that serves the ranks and is none of them.
     server: Option<i32>,
+    background: Background,
     /// A status that is still to be written, and when.
     unsaid: Option<(LauncherPhase, Instant)>,
     /// A status could not be written; said once.
@@ -237,6 +241,7 @@ impl Worker<'_> {
         let mut started = Vec::with_capacity(launch.ranks.len());
         let mut first_env = None;
         self.start_server(&surroundings, rendezvous)?;
+        self.remember_what_runs();
         let bindings = bind_ranks(launch, &binding::allowed());
         for (index, plan) in launch.ranks.iter().enumerate() {
             let rank = plan.rank;
@@ -317,6 +322,10 @@ impl Worker<'_> {
 
     fn capture(&mut self, name: String, mut child: Child, rank: Option<Rank>) -> io::Result<()> {
         let spool = Spool::open(&PathBuf::from(&name))?;
+        if rank.is_some() {
+            let streams = [child.stdout.as_ref().map(AsFd::as_fd), child.stderr.as_ref().map(AsFd::as_fd)];
+            self.background.pipes.extend(streams.into_iter().flatten().filter_map(pipe_name));
+        }
         let pipes = (child.stdout.take(), child.stderr.take());
         let listener = rank.map(|rank| (self.reports.clone(), rank));
         let echo = match (self.audience, rank) {
@@ -371,7 +380,14 @@ impl Worker<'_> {
     }
 }
 
+use background::Background;
 pub(crate) use meet::write_whole;
+
+/// Both ends of a pipe have this name in `/proc/PID/fd`.
+fn pipe_name(end: BorrowedFd<'_>) -> Option<String> {
+    let target = fs::read_link(format!("/proc/self/fd/{}", end.as_raw_fd())).ok()?;
+    target.to_str().map(str::to_owned)
+}
 
 pub(crate) fn pid_of(child: &Child) -> i32 {
     i32::try_from(child.id()).expect("the kernel's process numbers are positive i32")

@@ -6,7 +6,7 @@ use danlu_core::Job;
 use danlu_types::api::{
     CordonedNode, EstimateBasis, Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply,
 };
-use danlu_types::{Cpus, DeviceKind, DeviceRequest, JobId, JobSpec, Span};
+use danlu_types::{Cpus, DeviceKind, DeviceRequest, ForeignKind, JobId, JobSpec, Span};
 use jiff::Timestamp;
 
 use crate::scheduler::{ReasonCode, Resource, WaitReason};
@@ -24,7 +24,7 @@ pub(crate) fn devices(request: &DeviceRequest) -> String {
 
 /// "8 Ascend 910B3".
 pub(crate) fn model(kind: DeviceKind, model: &str, count: u32) -> String {
-    format!("{count} {} {model}", kind.label())
+    format!("{count} {}", kind.labelled(model))
 }
 
 /// "96 CPUs", "1 CPU".
@@ -288,17 +288,29 @@ fn holders_sentence(holders: &[Holder]) -> String {
 
 fn foreign_sentence(holders: &[ForeignHolder]) -> String {
     const NAMED: usize = 3;
-    let named: Vec<String> = holders
-        .iter()
-        .take(NAMED)
-        .map(|holder| match holder.devices {
-            0 => format!("{} of {}", holder.job, holder.user),
-            devices => format!("{} of {} ({devices})", holder.job, holder.user),
-        })
-        .collect();
+    let of_devices = |holder: &ForeignHolder| match (&holder.device_indices[..], holder.devices) {
+        (_, 0) => String::new(),
+        (indices @ [_, ..], _) if holder.kind != ForeignKind::ClusterJob => {
+            let indices: Vec<String> = indices.iter().map(ToString::to_string).collect();
+            let (noun, nodes) = (if indices.len() == 1 { "device" } else { "devices" }, &holder.nodes);
+            let on = nodes.first().map(|node| format!(" of {node}")).unwrap_or_default();
+            format!(" ({noun} {}{on})", indices.join(", "))
+        }
+        (_, devices) => format!(" ({devices})"),
+    };
+    let name = |holder: &ForeignHolder| match holder.kind {
+        ForeignKind::ClusterJob => format!("{} of {}", holder.job, holder.user),
+        ForeignKind::Process => format!("process {} ({}) of {}", holder.job, holder.name, holder.user),
+        ForeignKind::UnknownProcess => "an unknown process".to_owned(),
+    };
+    // Engines have either jobs of a cluster or processes beside them.
+    let is_cluster = holders.iter().all(|holder| holder.kind == ForeignKind::ClusterJob);
+    let whose = if is_cluster { "the cluster's jobs " } else { "" };
+    let named: Vec<String> =
+        holders.iter().take(NAMED).map(|holder| format!("{}{}", name(holder), of_devices(holder))).collect();
     let more = holders.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("Held outside Danlu by the cluster's jobs {}{more}", named.join(", "))
+    format!("Held outside Danlu by {whose}{}{more}", named.join(", "))
 }
 
 fn estimate_sentence(estimate: &StartEstimate, now: Timestamp) -> String {

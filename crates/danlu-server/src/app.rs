@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(crate) line_counts: LineCounts,
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
+    /// Whether devices that processes outside Danlu use are given out.
+    pub(crate) use_busy_devices: bool,
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,

@@ -46,6 +46,11 @@ impl App {
             let separator = if before.is_empty() { "" } else { ". " };
             explanation.text = format!("{before}{separator}Job {id} {remark}.");
         }
+        let progress = job.active().and_then(|attempt| self.reports.of(id, attempt.number));
+        if let Some(hang) = progress.and_then(|progress| progress.hang) {
+            let space = if explanation.text.is_empty() { "" } else { " " };
+            explanation.text += &format!("{space}Job {id} seems to hang: {hang}.");
+        }
         Ok(explanation)
     }
 

@@ -1,34 +1,35 @@
 //! Nodes as people and the scheduler see them: what the engine offers, with what is known beyond that laid over it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use danlu_core::node::{
-    DeviceFailure, Readings, WITHIN, device_failures, devices_held, keep_apart, renewed, with_readings,
-    worn_out,
-};
+use danlu_core::node::{DeviceFailure, WITHIN, device_failures, devices_held, keep_apart, renewed, worn_out};
 use danlu_core::transition::{DANLU, RecordKind};
 use danlu_core::{Event, Job, NodeNote, Record, WorkerState};
 use danlu_store::NodeChange;
 use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView};
 use danlu_types::device::WHOLE_DEVICE;
-use danlu_types::{Bytes, Cpus, DeviceCount, FieldError, Node, NodeName, Problem, ProblemCode};
+use danlu_types::{Bytes, Cpus, DeviceCount, FieldError, ForeignHold, Node, NodeName, Problem, ProblemCode};
 use jiff::Timestamp;
 
 use crate::app::{App, store_problem};
 
-const LONGEST_REASON: usize = 500;
+mod readings;
+
 /// Why nothing starts on nodes of an engine that cannot be asked.
 const NO_ANSWER: &str = "the cluster's controller does not answer";
-/// A list of devices is worth more soon than complete.
-const PATIENCE: Duration = Duration::from_secs(3);
 
+const LONGEST_REASON: usize = 500;
 /// What is known of nodes beyond what their engine says. Written through [`App::note`] only, after the store has it.
 #[derive(Debug)]
 pub(crate) struct NodeNotes {
     offered: Mutex<Vec<Node>>,
     notes: Mutex<BTreeMap<NodeName, NodeNote>>,
+    /// Who uses devices without a job, by node.
+    outside: Mutex<BTreeMap<NodeName, Vec<ForeignHold>>>,
+    /// When jobs gave devices back, as far as that still matters.
+    released: Mutex<BTreeMap<(NodeName, u32), Timestamp>>,
     /// Device errors of the last day, to tell when a device has had enough of them.
     failures: Mutex<Vec<DeviceFailure>>,
     /// Changes of notes come one after the other: each starts from what the one before it has left.
@@ -40,6 +41,8 @@ impl NodeNotes {
         NodeNotes {
             offered: Mutex::new(offered),
             notes: Mutex::new(notes),
+            outside: Mutex::default(),
+            released: Mutex::default(),
             failures: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
         }
@@ -48,23 +51,15 @@ impl NodeNotes {
     /// The nodes as schedulers are to see them.
     pub(crate) fn noted(&self) -> Vec<Node> {
         let notes = self.all();
+        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut nodes = self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for node in &mut nodes {
             if let Some(note) = notes.get(&node.name) {
                 note.lay_over(node);
             }
+            node.foreign.extend(outside.get(&node.name).into_iter().flatten().cloned());
         }
         nodes
-    }
-
-    /// Takes over how healthy devices are. Returns the names of the nodes where that has changed.
-    pub(crate) fn read(&self, readings: &Readings) -> Vec<NodeName> {
-        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = with_readings(offered.clone(), readings);
-        let changed = offered.iter().zip(&read).filter(|(old, new)| old != new);
-        let changed = changed.map(|(node, _)| node.name.clone()).collect();
-        *offered = read;
-        changed
     }
 
     /// Takes over which nodes are open, and those that have come. Returns the names of those that have changed. One that is
@@ -93,12 +88,14 @@ impl NodeNotes {
         offered.iter().filter(|node| node.cordoned.is_some()).map(|node| node.name.clone()).collect()
     }
 
-    /// Remembers the device errors of jobs, each once. Says whether there were any that it did not know.
+    /// Remembers the device errors of jobs, each once, and when they gave their devices back. Says whether there were any that it did not know.
     pub(crate) fn learn<'a>(&self, jobs: impl Iterator<Item = &'a Job>, now: Timestamp) -> bool {
+        let jobs: Vec<&Job> = jobs.collect();
+        self.learn_released(jobs.iter().copied(), now);
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let since = now.checked_sub(WITHIN).unwrap_or(Timestamp::MIN);
         let mut is_news = false;
-        for failure in jobs.flat_map(device_failures).filter(|failure| failure.at >= since) {
+        for failure in jobs.into_iter().flat_map(device_failures).filter(|failure| failure.at >= since) {
             if !failures.contains(&failure) {
                 failures.retain(|known| known.at >= since);
                 failures.push(failure);
@@ -110,7 +107,8 @@ impl NodeNotes {
 
     fn worn_out(&self, now: Timestamp) -> Vec<(NodeName, u32, String)> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        worn_out(&failures, &self.all(), now)
+        let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        worn_out(&failures, &self.all(), &offered, now)
     }
 
     fn all(&self) -> BTreeMap<NodeName, NodeNote> {
@@ -166,11 +164,14 @@ impl App {
             let note = notes.get(&node.name);
             for device in node.devices {
                 let foreign = node.foreign.iter().find(|hold| hold.devices.contains(&device.index));
-                let holders = held.iter().filter(|held| held.index == device.index);
+                let mut holders: Vec<HeldDevice> =
+                    held.iter().filter(|held| held.index == device.index).cloned().collect();
+                holders.sort_by_key(|held| (Reverse(held.count), held.job));
                 devices.push(DeviceView {
                     node: node.name.clone(),
                     out_of_service: note.and_then(|note| note.out_of_service.get(&device.index)).cloned(),
-                    held_by: holders.max_by_key(|held| held.count).cloned(),
+                    held_by: holders.first().cloned(),
+                    holders,
                     foreign: foreign.cloned(),
                     reading: None,
                     device,
@@ -178,43 +179,6 @@ impl App {
             }
         }
         devices
-    }
-
-    /// The same with how they are doing, where that can be told in time for whoever asks.
-    pub(crate) async fn devices_read(&self) -> Vec<DeviceView> {
-        let readings = match tokio::time::timeout(PATIENCE, self.engine.readings()).await {
-            Ok(Ok(readings)) => readings,
-            Ok(Err(error)) => {
-                tracing::debug!("{}", crate::error_chain(&error));
-                Readings::new()
-            }
-            Err(_) => Readings::new(),
-        };
-        let mut devices = self.devices();
-        for view in &mut devices {
-            view.reading = readings.get(&view.node).and_then(|node| node.get(&view.device.index)).cloned();
-        }
-        devices
-    }
-
-    /// Gives no new jobs to devices that have become ill, and does again to those that are well. False where the
-    /// devices could not be read.
-    pub(crate) async fn take_readings(&self) -> bool {
-        let readings = match self.engine.readings().await {
-            Ok(readings) => readings,
-            Err(error) => {
-                tracing::warn!("{}", crate::error_chain(&error));
-                return false;
-            }
-        };
-        // Not while a note changes: each of the two would write its own view of the nodes over the other's.
-        let _changing = self.nodes.changing.lock().await;
-        for name in self.nodes.read(&readings) {
-            self.book.write().set_nodes(self.nodes.noted());
-            tracing::info!("the health of devices of {name} has changed");
-            self.wake.node_changed(&name);
-        }
-        true
     }
 
     /// Starts nothing new on nodes that the engine has closed since, and does again on those that it has opened.

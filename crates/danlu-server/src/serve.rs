@@ -73,6 +73,8 @@ pub struct ServeOptions {
     pub keep_ended: Option<Span>,
     /// What this data folder or database was copied from is not used any more.
     pub restored: bool,
+    /// Gives out devices that processes outside Danlu use.
+    pub use_busy_devices: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -119,6 +121,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     // On other machines, jobs find it where the settings say.
     app.attempts.set_address(server_for_nodes(&options.engine).unwrap_or(&address));
     let stop = CancellationToken::new();
+    // Before the first job is placed: a device that somebody else uses is not to be given out meanwhile.
+    app.take_readings().await;
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
@@ -282,6 +286,7 @@ pub(crate) async fn open(
         code,
         line_counts,
         keep_ended,
+        use_busy_devices: options.use_busy_devices,
         planner,
         nodes,
         reports,

@@ -44,6 +44,11 @@ impl FakeAscend {
         self.write(&format!("answers/{tool}/hang"), "");
     }
 
+    /// Ends what [`Self::hang`] began.
+    pub fn answer_again(&self, tool: &str) {
+        fs::remove_file(self.folder.path().join(format!("answers/{tool}/hang"))).expect("it hung");
+    }
+
     /// A file of the machine, such as `etc/hccn.conf`.
     pub fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(path);

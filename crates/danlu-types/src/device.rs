@@ -36,6 +36,13 @@ impl DeviceKind {
             DeviceKind::Ascend => "Ascend",
         }
     }
+
+    /// The model with its maker before it, once: some models have it in their names, as the `Ascend910` of an A3.
+    pub fn labelled(self, model: &str) -> String {
+        let label = self.label();
+        let has_label = model.get(..label.len()).is_some_and(|start| start.eq_ignore_ascii_case(label));
+        if has_label { model.to_owned() } else { format!("{label} {model}") }
+    }
 }
 
 impl fmt::Display for DeviceKind {
@@ -201,10 +208,10 @@ impl DeviceRequest {
 /// `8 × Ascend 910B*`, for tables and sentences.
 impl fmt::Display for DeviceRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind.map_or("device", DeviceKind::label);
-        match &self.model {
-            Some(model) => write!(f, "{} × {kind} {model}", self.count),
-            None => write!(f, "{} × {kind}", self.count),
+        match (self.kind, &self.model) {
+            (Some(kind), Some(model)) => write!(f, "{} × {}", self.count, kind.labelled(model)),
+            (None, Some(model)) => write!(f, "{} × device {model}", self.count),
+            (kind, None) => write!(f, "{} × {}", self.count, kind.map_or("device", DeviceKind::label)),
         }
     }
 }
@@ -296,6 +303,18 @@ pub struct Wiring {
     /// Its number within its super-pod (`SDID`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub super_device: Option<u64>,
+    /// The number in `/dev/davinciN`, by which HCCL and `hccn_tool` know an Ascend device; its index may count otherwise, as in a
+    /// container that was given some of a machine's devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical: Option<u32>,
+    /// Where it is on the PCI bus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
+    /// The card and the chip on it, as `npu-smi` counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chip: Option<u32>,
     /// The vendor's name for this very piece, where a number would not do: an NVIDIA UUID, also of a MIG instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
@@ -308,6 +327,11 @@ impl Wiring {
 }
 
 impl Device {
+    /// The number by which HCCL knows it.
+    pub fn physical(&self) -> u32 {
+        self.wiring.physical.unwrap_or(self.index)
+    }
+
     pub fn usable(&self) -> bool {
         matches!(self.health, Health::Ok | Health::Warning)
     }

@@ -26,7 +26,7 @@ pub mod workspace;
 pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
 pub use family::Family;
 pub use id::{AttemptNumber, JobId, NodeName, Rank, WorkerId, WorkerIndex};
-pub use node::{ForeignHold, Node, NodeCapacity, Topology};
+pub use node::{ForeignHold, ForeignKind, Node, NodeCapacity, Topology};
 pub use problem::{FieldError, Problem, ProblemCode};
 pub use progress::{Fraction, ProgressView};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};

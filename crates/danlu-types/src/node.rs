@@ -58,10 +58,25 @@ pub struct Node {
     pub foreign: Vec<ForeignHold>,
 }
 
-/// What a job that is none of Danlu's holds of a node.
+/// What holds a part of a node and is none of Danlu's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForeignKind {
+    /// A job of the cluster that the engine runs on.
+    #[default]
+    ClusterJob,
+    /// A process that uses devices without a job.
+    Process,
+    /// A device's memory is in use, and its vendor's tool names no process.
+    UnknownProcess,
+}
+
+/// What a job or a process that is none of Danlu's holds of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForeignHold {
-    /// The cluster's own number of it.
+    #[serde(default)]
+    pub kind: ForeignKind,
+    /// The cluster's own number of the job; of a process, its process id; empty where no process is named.
     pub job: String,
     pub name: String,
     pub user: String,

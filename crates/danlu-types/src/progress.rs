@@ -75,6 +75,9 @@ pub struct ProgressView {
     /// Ranks that are clearly behind the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stragglers: Vec<Rank>,
+    /// Set while the job seems to hang, where `on_hang` is `notify`: how that shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang: Option<String>,
     /// When it last said anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,

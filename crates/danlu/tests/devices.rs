@@ -75,7 +75,8 @@ async fn a_silent_job_hangs_only_when_its_devices_are_idle_too() {
     let busy = fixture("info-910B3-8-busy.txt");
     let fake = machine(&busy);
     let folder = tempfile::tempdir().expect("a folder");
-    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    let server =
+        TestServer::start_in(DANLU, &["--use-busy-devices"], folder, &[("PATH", &path(&fake))]).await;
     let spec = JobSpec {
         devices: "ascend:910B*:8".parse().expect("a request for devices"),
         ranks: Some(RanksPerWorker::PerWorker),
@@ -110,7 +111,8 @@ async fn a_silent_job_hangs_only_when_its_devices_are_idle_too() {
 async fn workers_of_one_machine_are_one_server_of_their_rank_table() {
     let fake = machine(&fixture("info-910B3-8-busy.txt"));
     let folder = tempfile::tempdir().expect("a folder");
-    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    let server =
+        TestServer::start_in(DANLU, &["--use-busy-devices"], folder, &[("PATH", &path(&fake))]).await;
     let spec = JobSpec {
         devices: "ascend:910B*:4".parse().expect("a request for devices"),
         workers: 2,
@@ -143,7 +145,7 @@ fn machines_that_meet_in_a_folder_are_two_servers_of_their_rank_table() {
         let mut command = Command::new(DANLU);
         command.args(["launch", "--nodes", "2", "--node-rank", &rank.to_string(), "--rendezvous"]).arg(&meet);
         command.args(["--devices", "0-7", "--address", ["127.0.0.1", "127.0.0.2"][rank]]);
-        command.args(["--framework", "none", "--no-binding", "--"]);
+        command.args(["--force", "--framework", "none", "--no-binding", "--"]);
         command.arg("[ $DANLU_LOCAL_RANK != 5 ] || cat $DANLU_RANK_TABLE");
         command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("PATH", path(&machines[rank]));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -229,6 +231,103 @@ fn a_rank_table_of_this_machine_passes_its_own_checks() {
     assert!(text(&refused.stderr).contains("`super_device_id` of device 4"), "{}", text(&refused.stderr));
     let wrong = danlu(&fake, &["ranktable", "validate", file, "--family", "A5"]);
     assert_eq!(wrong.status.code(), Some(1));
+}
+
+/// The same machine when nobody uses it.
+fn idle() -> String {
+    let busy = fixture("info-910B3-8-busy.txt");
+    let busy = busy.replace("49002/ 65536", "3282 / 65536").replace("38845/ 65536", "3282 / 65536");
+    let kept: Vec<&str> = busy.lines().filter(|line| !line.contains("python3")).collect();
+    kept.join("\n") + "\n"
+}
+
+#[tokio::test]
+async fn issue_15_devices_that_others_use_are_given_to_nobody_until_they_leave() {
+    let (fake, mut child) = squatter();
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    let devices = server.client().devices_list().await.expect("devices").items;
+    let in_use: Vec<u32> =
+        devices.iter().filter(|view| view.foreign.is_some()).map(|view| view.device.index).collect();
+    assert_eq!(in_use, [2, 3]);
+
+    let all: DeviceRequest = "ascend:910B*:8".parse().expect("a request for devices");
+    let spec = JobSpec { devices: all, ..danlu_testkit::spec("echo $ASCEND_RT_VISIBLE_DEVICES") };
+    let squatter = format!("process {} (sleep) of", child.id());
+    let dry = server.client().job_dry_run(&spec).await.expect("an answer");
+    assert!(dry.text.contains(&squatter) && dry.text.contains("(device 2 of"), "{}", dry.text);
+    let job = server.submit(&spec).await;
+    let why = server.client().job_why(job).await.expect("an answer");
+    assert!(why.text.contains(&squatter) && why.text.contains("of another container"), "{}", why.text);
+    assert_eq!(why.supply[0].free, 6, "{why:?}");
+
+    // Six are free, and none of them is one that somebody uses.
+    let six: DeviceRequest = "ascend:910B*:6".parse().expect("a request for devices");
+    let beside = server.run(&JobSpec { devices: six, ..spec.clone() }).await;
+    assert_eq!(server.texts(beside.id).await, ["0,1,4,5,6,7"]);
+
+    child.kill().expect("it is ours");
+    child.wait().expect("it has ended");
+    fake.answer("npu-smi", "info", &idle());
+    assert_eq!(server.wait_for_end(job).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+#[tokio::test]
+async fn issue_15_devices_whose_tool_hangs_are_unknown_until_it_answers() {
+    let fake = machine(&idle());
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    fake.hang("npu-smi");
+    eventually("devices of which nobody knows anything", || async {
+        let devices = server.client().devices_list().await.expect("devices").items;
+        devices.iter().all(|view| view.device.health == Health::Unknown).then_some(())
+    })
+    .await;
+    let request: DeviceRequest = "ascend:1".parse().expect("a request for devices");
+    let spec = JobSpec { devices: request, ..danlu_testkit::spec("true") };
+    let dry = server.client().job_dry_run(&spec).await.expect("an answer");
+    assert_eq!(dry.supply[0].usable, 0, "{dry:?}");
+    let job = server.submit(&spec).await;
+    fake.answer_again("npu-smi");
+    assert_eq!(server.wait_for_end(job).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+#[test]
+fn issue_15_launch_refuses_devices_that_are_in_use_or_not_there() {
+    let (fake, mut child) = squatter();
+    let in_use = danlu(&fake, &["launch", "--devices", "1-2", "--", "true"]);
+    let said = text(&in_use.stderr);
+    assert!(said.contains(&format!("in use: device 2 by process {} (sleep) of", child.id())), "{said}");
+    assert!(said.contains("--force") && !in_use.status.success(), "{said}");
+    let absent = danlu(&fake, &["launch", "--devices", "ascend:9", "--", "true"]);
+    assert!(text(&absent.stderr).contains("shows no device 9, it shows 0, 1, 2"), "{}", text(&absent.stderr));
+    for taken in [&["--devices", "0,4"][..], &["--force", "--devices", "2"]] {
+        let arguments: Vec<&str> =
+            ["launch"].iter().chain(taken).chain(&["--ranks", "1", "--", "true"]).copied().collect();
+        let done = danlu(&fake, &arguments);
+        assert!(done.status.success(), "{taken:?}: {}", text(&done.stderr));
+    }
+    child.kill().expect("it is ours");
+    child.wait().expect("it has ended");
+}
+
+#[tokio::test]
+async fn issue_15_simulated_npus_of_two_nodes_have_a_rank_table() {
+    let server = TestServer::start(DANLU, &["--simulate", "2x8:ascend:910A"]).await;
+    let spec = JobSpec {
+        devices: "ascend:910A:8".parse().expect("a request for devices"),
+        workers: 2,
+        framework: Framework::Mindspore,
+        rank_table: RankTableUse::Always,
+        ..danlu_testkit::spec("[ $RANK_ID != 9 ] || cat $RANK_TABLE_FILE")
+    };
+    let job = server.run(&spec).await;
+    assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
+    let table = summary(&server.texts(job.id).await.join("\n"));
+    let servers: Vec<&str> = table.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(servers, ["version 1.0, completed, 2 servers", "sim-ascend-910a-0", "sim-ascend-910a-1"]);
+    assert!(table.contains("  device 7 at 10.0.0.8 is rank 7\n"), "{table}");
+    assert!(table.contains("  device 0 at 10.0.1.1 is rank 8\n"), "{table}");
 }
 
 /// A process of the test's own, which the table says holds device 2.

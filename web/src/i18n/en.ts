@@ -404,6 +404,8 @@ export const en = {
     closed: "closed",
     failed: "out of service",
     foreign: "Slurm job {{job}} ({{name}}) of {{user}}",
+    foreign_process: "process {{job}} ({{name}}) of {{user}}, outside Danlu",
+    foreign_unknown_process: "an unknown process, outside Danlu",
     until: "until",
   },
   nodes: {

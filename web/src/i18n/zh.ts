@@ -400,6 +400,8 @@ export const zh: Words<typeof en> = {
     closed: "已关闭",
     failed: "停用",
     foreign: "{{user}} 的 Slurm 作业 {{job}}（{{name}}）",
+    foreign_process: "{{user}} 的外部进程 {{job}}（{{name}}）",
+    foreign_unknown_process: "未知外部进程",
     until: "直到",
   },
   nodes: {

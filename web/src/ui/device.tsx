@@ -105,7 +105,7 @@ export function DeviceCell({ device, isCordoned }: { device: DeviceView; isCordo
   const lines = [
     `${device.index} · ${device.model} · ${t(`device.${state}`)}`,
     holder ? `${holder.job_name} (${holder.job}) · ${holder.owner}` : "",
-    device.foreign ? t("device.foreign", { ...device.foreign }) : "",
+    device.foreign ? t("device.foreign", { ...device.foreign, context: device.foreign.kind }) : "",
     reading?.utilisation_percent === undefined || reading.utilisation_percent === null
       ? ""
       : `${reading.utilisation_percent} %`,

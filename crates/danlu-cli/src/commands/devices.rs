@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color, Table};
 use danlu_client::{Client, ClientError};
+use danlu_core::node::{OwnUse, outside_use};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_types::api::DeviceView;
 use danlu_types::device::WHOLE_DEVICE;
-use danlu_types::{Bytes, DeviceProcess, Health, Reading};
+use danlu_types::{Bytes, DeviceProcess, ForeignKind, Health, Reading};
+use jiff::Timestamp;
 
 use crate::failure::Failure;
 use crate::{output, table, words};
@@ -95,22 +97,24 @@ fn this_machine() -> Vec<DeviceView> {
         output::say(remark);
         BTreeMap::new()
     });
+    // Nobody here holds anything: what uses a device is outside.
+    let outside = outside_use(&found.node, &readings, &OwnUse::default(), Timestamp::now());
     let name = found.node.name;
     let view = |device: danlu_types::Device| DeviceView {
         node: name.clone(),
         reading: readings.remove(&device.index),
-        device,
         out_of_service: None,
         held_by: None,
-        foreign: None,
+        holders: Vec::new(),
+        foreign: outside.iter().find(|hold| hold.devices.contains(&device.index)).cloned(),
+        device,
     };
     found.node.devices.into_iter().map(view).collect()
 }
 
-/// Held by no job, and used by nobody else either.
+/// Held by no job, and used by nobody else either, as the scheduler sees it.
 fn is_free(view: &DeviceView) -> bool {
-    let used = view.reading.as_ref().is_some_and(|reading| !reading.processes.is_empty());
-    view.held_by.is_none() && view.foreign.is_none() && view.device.usable() && !used
+    view.held_by.is_none() && view.foreign.is_none() && view.device.usable()
 }
 
 pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
@@ -153,7 +157,7 @@ fn memory(used: Option<Bytes>, total: Bytes) -> String {
 /// Who holds it, then whoever uses it beside them: nobody should have to look twice to find out whose program is in the way.
 fn used_by(view: &DeviceView, processes: &[DeviceProcess]) -> String {
     let mut users = Vec::new();
-    if let Some(held) = &view.held_by {
+    for held in &view.holders {
         let whole = held.count.milli() >= WHOLE_DEVICE;
         let share = if whole { String::new() } else { format!(", {} of it", held.count) };
         users.push(format!(
@@ -163,14 +167,20 @@ fn used_by(view: &DeviceView, processes: &[DeviceProcess]) -> String {
             held.owner
         ));
     }
-    if let Some(hold) = &view.foreign {
-        let (name, user) = (output::printable(&hold.name), output::printable(&hold.user));
-        users.push(format!("the cluster's job {} ({name}) of {user}", output::printable(&hold.job)));
+    match &view.foreign {
+        Some(hold) if hold.kind == ForeignKind::ClusterJob => {
+            let (name, user) = (output::printable(&hold.name), output::printable(&hold.user));
+            users.push(format!("the cluster's job {} ({name}) of {user}", output::printable(&hold.job)));
+        }
+        Some(hold) if hold.kind == ForeignKind::UnknownProcess => {
+            users.push("in use by an unknown process".to_owned());
+        }
+        // Told below, with all others.
+        Some(_) | None => {}
     }
     for process in processes {
-        let holder = view.held_by.as_ref().map(|held| held.job);
         match process.job {
-            Some(job) if Some(job) == holder => {}
+            Some(job) if view.holders.iter().any(|held| held.job == job) => {}
             Some(job) => users.push(format!("pid {} of job {job}", process.pid)),
             None => users.push(format!(
                 "pid {} of {}: {}, no job",

@@ -1,12 +1,16 @@
 //! `danlu launch`: a training on this machine with no server at all, instead of a hand-written `train.sh`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use danlu_core::node::{OwnUse, outside_use};
 use danlu_device::inventory;
+use danlu_device::machine::Machine;
 use danlu_launch::here::{self, Party, Request};
-use danlu_types::{Bytes, Device, DeviceKind, Framework, Health, Node, Span, Wiring};
+use danlu_types::{Bytes, Device, DeviceKind, ForeignKind, Framework, Health, Node, Reading, Span, Wiring};
+use jiff::Timestamp;
 
 use crate::failure::{Failure, USAGE};
 use crate::job_flags::command_line;
@@ -41,6 +45,9 @@ pub(crate) struct Arguments {
     /// How long ranks may take to end after Ctrl-C, or after one of them failed
     #[arg(long, default_value = "30s", value_name = "TIME")]
     grace: Span,
+    /// Takes devices although other processes use them, or although this machine does not show them
+    #[arg(long)]
+    force: bool,
     /// Does not bind ranks to processors
     #[arg(long)]
     no_binding: bool,
@@ -59,7 +66,23 @@ enum FrameworkName {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
-    let request = request(arguments, inventory::host())?;
+    let found = inventory::look(Machine::this());
+    let asked = arguments.devices.is_some() && !arguments.force;
+    let readings =
+        if asked && !found.node.devices.is_empty() { found.reader.read() } else { Ok(BTreeMap::new()) };
+    let (node, force) = (found.node.clone(), arguments.force);
+    let request = request(arguments, found.node)?;
+    if !force {
+        let objection = match readings {
+            Ok(readings) => objection(&request.devices, &node, &readings),
+            Err(remark) => Some(format!("cannot tell who uses the devices: {remark}")),
+        };
+        if let Some(objection) = objection {
+            return Err(Failure::new(objection)
+                .with_code(USAGE)
+                .hint("choose others (`danlu devices --local` lists them), or add `--force` to take them all the same"));
+        }
+    }
     // Kept after a failure, for its logs.
     let run = tempfile::Builder::new()
         .prefix("danlu-launch-")
@@ -83,7 +106,7 @@ fn request(arguments: Arguments, mut node: Node) -> Result<Request, Failure> {
     let working_directory = std::env::current_dir()
         .map_err(|error| Failure::new("cannot tell the current folder").caused_by(&error))?;
     let devices = match &arguments.devices {
-        Some(text) => pick_devices(text, &node).map_err(wrong)?,
+        Some(text) => pick_devices(text, &node, arguments.force).map_err(wrong)?,
         None => Vec::new(),
     };
     let each = u32::try_from(devices.len()).unwrap_or(u32::MAX).max(1);
@@ -133,8 +156,31 @@ fn request(arguments: Arguments, mut node: Node) -> Result<Request, Failure> {
     })
 }
 
-/// Those of the machine with these numbers. Where a kind is named, its word is taken for devices that were not found.
-fn pick_devices(text: &str, node: &Node) -> Result<Vec<Device>, String> {
+/// Why these devices are not to be taken: they are ill, or somebody uses them.
+fn objection(devices: &[Device], node: &Node, readings: &BTreeMap<u32, Reading>) -> Option<String> {
+    let chosen = |index: u32| devices.iter().any(|device| device.index == index);
+    if let Some(ill) = devices.iter().find(|device| !device.usable()) {
+        return Some(format!("device {} is not healthy, or nobody can tell", ill.index));
+    }
+    let holds = outside_use(node, readings, &OwnUse::default(), Timestamp::now());
+    let users: Vec<String> = holds
+        .iter()
+        .filter_map(|hold| {
+            let used: Vec<String> =
+                hold.devices.iter().filter(|index| chosen(**index)).map(ToString::to_string).collect();
+            let who = match hold.kind {
+                ForeignKind::UnknownProcess => "an unknown process".to_owned(),
+                _ => format!("process {} ({}) of {}", hold.job, output::printable(&hold.name), hold.user),
+            };
+            let noun = if used.len() == 1 { "device" } else { "devices" };
+            (!used.is_empty()).then(|| format!("{noun} {} by {who}", used.join(", ")))
+        })
+        .collect();
+    (!users.is_empty()).then(|| format!("in use: {}", users.join("; ")))
+}
+
+/// Those of the machine with these numbers. With `force`, a named kind is taken for devices that were not found.
+fn pick_devices(text: &str, node: &Node, force: bool) -> Result<Vec<Device>, String> {
     let (kind, list) = match text.split_once(':') {
         Some((kind, list)) => (Some(kind.parse::<DeviceKind>().map_err(|error| error.to_string())?), list),
         None => (None, text),
@@ -148,10 +194,16 @@ fn pick_devices(text: &str, node: &Node) -> Result<Vec<Device>, String> {
             let is_it = |device: &&Device| device.index == index && kind.is_none_or(|kind| kind == device.kind);
             match (node.devices.iter().find(is_it), kind) {
                 (Some(device), _) => Ok(device.clone()),
-                (None, Some(kind)) => Ok(unseen(index, kind)),
-                (None, None) => Err(format!(
-                    "this machine shows no device {index}; if it is there all the same, name its kind: `--devices ascend:{list}`"
-                )),
+                (None, Some(kind)) if force => Ok(unseen(index, kind)),
+                (None, kind) => {
+                    let known: Vec<String> =
+                        node.devices.iter().map(|device| device.index.to_string()).collect();
+                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                    let kind = kind.map_or("ascend", DeviceKind::as_str);
+                    Err(format!(
+                        "this machine shows no device {index}, it shows {known}; if it is there all the same: `--force --devices {kind}:{list}`"
+                    ))
+                }
             }
         })
         .collect()
@@ -196,10 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_seen_needs_its_kind() {
+    fn a_device_that_is_not_seen_needs_its_kind_and_force() {
         let node = Node { devices: Vec::new(), ..inventory::host() };
-        assert!(pick_devices("0-1", &node).unwrap_err().contains("shows no device 0"));
-        let named = pick_devices("ascend:0-1", &node).unwrap();
+        for (text, force) in [("0-1", false), ("0-1", true), ("ascend:0-1", false)] {
+            let refused = pick_devices(text, &node, force).unwrap_err();
+            assert!(refused.contains("shows no device 0, it shows none"), "{refused}");
+        }
+        let named = pick_devices("ascend:0-1", &node, true).unwrap();
         assert_eq!(
             named.iter().map(|device| (device.index, device.kind)).collect::<Vec<_>>(),
             [(0, DeviceKind::Ascend), (1, DeviceKind::Ascend)]

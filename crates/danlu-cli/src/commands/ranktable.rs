@@ -55,7 +55,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             for finding in &findings {
                 output::say(finding.to_string());
             }
-            let converted = ranktable::convert(table, to).map_err(|error| Failure::new(error.to_string()))?;
+            let converted =
+                ranktable::convert(table.clone(), to).map_err(|error| Failure::new(error.to_string()))?;
+            for sentence in ranktable::left_out(&table, &converted) {
+                output::say(sentence);
+            }
             write(&ranktable::render(&converted))
         }
     }

@@ -107,7 +107,13 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
         ("command", spec.full_command()),
     ];
     if let Some(progress) = &job.progress {
-        facts.insert(1, ("progress", words::progress(progress, now)));
+        let text = words::progress(progress, now);
+        if !text.is_empty() {
+            facts.insert(1, ("progress", text));
+        }
+        if let Some(hang) = &progress.hang {
+            facts.insert(1, ("seems to hang", output::printable(hang)));
+        }
     }
     facts.extend(spec.code.clone().map(|code| ("code", code)));
     if let Some(original) = spec.labels.get(migration::LABEL) {

@@ -79,6 +79,9 @@ pub(crate) struct Arguments {
     /// this. Only where the original is not used any more: its jobs would run a second time
     #[arg(long)]
     restored: bool,
+    /// Gives jobs devices that processes outside Danlu use, too; by default those wait until the processes have ended
+    #[arg(long)]
+    use_busy_devices: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -123,6 +126,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
         restored: arguments.restored,
+        use_busy_devices: arguments.use_busy_devices,
     };
     block_on_many_threads(async {
         danlu_server::serve(options, tell_first_sign_in)

@@ -78,7 +78,7 @@ fn name_of(worker: &Present, workers: &[Present]) -> String {
 fn ranked(device: &Device) -> RankedDevice {
     RankedDevice {
         super_device: device.wiring.super_device,
-        ..RankedDevice::new(device.index, device.wiring.address)
+        ..RankedDevice::new(device.physical(), device.wiring.address)
     }
 }
 

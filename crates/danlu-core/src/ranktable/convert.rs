@@ -3,10 +3,12 @@
 //! What the other version has no field for is left out: an address of the host, a super-pod, fields that only one
 //! framework reads. What it needs and nobody told us is never made up.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{Content, Extra, RankTable, RankedDevice, Server, Version, numbered};
+use super::{Content, Extra, RankTable, RankedDevice, Server, Version, numbered, render};
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MissingInformation {
@@ -68,6 +70,70 @@ pub fn convert(table: RankTable, to: Version) -> Result<RankTable, MissingInform
     let servers = fit(servers, to)?;
     let servers = if between_lists { servers } else { servers.into_iter().map(without_extra).collect() };
     Ok(RankTable { version: to, content: Content::Servers(servers), extra })
+}
+
+/// What a conversion left out, because the other version has no field for it, in words; and for which hardware alone the other
+/// version is.
+pub fn left_out(before: &RankTable, after: &RankTable) -> Vec<String> {
+    let names = |table: &RankTable| -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        gather_names(&serde_json::from_str(&render(table)).unwrap_or_default(), &mut names);
+        names
+    };
+    let (old, new) = (names(before), names(after));
+    let lost: Vec<String> = old
+        .iter()
+        .filter(|name| !new.contains(*name) && !STRUCTURE.contains(&name.as_str()))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let mut sentences = Vec::new();
+    if !lost.is_empty() {
+        sentences.push(format!(
+            "left out, because version {} has no field for it: {}",
+            after.version,
+            lost.join(", ")
+        ));
+    }
+    if before.version == Version::SuperPodList
+        && matches!(after.version, Version::GroupList | Version::BoardId)
+    {
+        sentences.push(format!("version {} is for the 910A alone; an A3 cannot use it", after.version));
+    }
+    sentences
+}
+
+/// Names of how a version is built, which follow from the rest of it.
+const STRUCTURE: [&str; 17] = [
+    "rank_id",
+    "pod_name",
+    "version",
+    "status",
+    "server_count",
+    "server_list",
+    "server_id",
+    "device",
+    "devices",
+    "group_count",
+    "group_list",
+    "group_name",
+    "instance_list",
+    "instance_count",
+    "device_count",
+    "device_num",
+    "server_num",
+];
+
+fn gather_names(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map {
+                names.insert(name.clone());
+                gather_names(value, names);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather_names(item, names)),
+        _ => {}
+    }
 }
 
 /// Servers as this version says them, from servers of which everything may be known.

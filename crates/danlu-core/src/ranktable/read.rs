@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::form;
 use super::validate::{Finding, Weight};
 use super::{Content, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, Version, numbered};
 
@@ -20,6 +21,8 @@ pub struct Reading {
 pub enum ParseError {
     #[error("the rank table is not JSON")]
     Json(#[source] serde_json::Error),
+    #[error("line {line} has a comment, and JSON has none; remove the comments")]
+    Comment { line: usize },
     #[error("the rank table is still being written: its status is `initializing`")]
     Initializing,
     #[error(
@@ -41,7 +44,14 @@ pub enum ParseError {
 }
 
 pub fn parse(text: &str) -> Result<Reading, ParseError> {
-    let value = serde_json::from_str(text).map_err(ParseError::Json)?;
+    let (text, has_mark) = match text.strip_prefix(form::BYTE_ORDER_MARK) {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    let value = serde_json::from_str(text).map_err(|error| match form::comment_line(text) {
+        Some(line) => ParseError::Comment { line },
+        None => ParseError::Json(error),
+    })?;
     let mut fields = Fields::of(value, String::new())?;
     if fields.map.get("status").and_then(Value::as_str) == Some("initializing") {
         return Err(ParseError::Initializing);
@@ -49,6 +59,13 @@ pub fn parse(text: &str) -> Result<Reading, ParseError> {
     let version = version_of(&fields)?;
     fields.map.remove("version");
     let mut reader = Reader { findings: Vec::new(), numbers: version == Version::RankList };
+    if has_mark {
+        let problem = "begins with a byte order mark; save it as UTF-8 without one".to_owned();
+        reader.findings.push(Finding { weight: Weight::Doubtful, place: "the file".to_owned(), problem });
+    }
+    for path in form::doubled_keys(text) {
+        reader.find(path, "stands there twice; readers keep one of the two".to_owned());
+    }
     let status = fields.optional_text("status")?;
     if status.as_deref().is_none_or(|status| status != "completed")
         && (status.is_some() || version != Version::RankList)
@@ -108,6 +125,10 @@ impl Reader {
                 self.leave_out(pod);
             }
         }
+        if version == Version::ServerList && fields.map.contains_key("super_pod_list") {
+            let problem = "is of version 1.2, and `version` says 1.0: HCCL would see no super-pods";
+            self.find("super_pod_list", problem.to_owned());
+        }
         let mut servers = Vec::new();
         for mut server in fields.list("server_list")? {
             let id = server.text("server_id")?;
@@ -165,6 +186,14 @@ impl Reader {
         }
         let devices = servers.iter().map(|server| server.devices.len()).sum();
         self.count(&mut group, "instance_count", instance_count, false)?;
+        if version == Version::GroupList {
+            let numbers: Option<Vec<u64>> =
+                servers.iter().map(|server| form::pod_number(server.pod.as_deref()?)).collect();
+            if numbers.is_some_and(|numbers| !numbers.is_sorted()) {
+                let problem = "is not in the order of the pods' numbers: some readers number ranks by those, others by place; sort it";
+                self.find("group_list[0].instance_list", problem.to_owned());
+            }
+        }
         if version == Version::BoardId {
             self.count(&mut group, "device_num", devices, false)?;
             self.count(&mut group, "server_num", servers.len(), false)?;
@@ -203,7 +232,15 @@ impl Reader {
             for mut level in rank.list("level_list")? {
                 let mut addresses = Vec::new();
                 for address in level.list("rank_addr_list")? {
-                    addresses.push(rank_address(address)?);
+                    let ports_at = address.path_of("ports");
+                    let address = rank_address(address)?;
+                    if let Some(port) = address.ports.iter().find(|port| !form::is_port(port)) {
+                        self.find(
+                            ports_at,
+                            format!("has `{port}`; a port is written as `die/port`, such as `0/1`"),
+                        );
+                    }
+                    addresses.push(address);
                 }
                 levels.push(Level {
                     layer: self.number(&mut level, "net_layer")?,
@@ -254,9 +291,13 @@ impl Reader {
             let expected = if self.numbers { "a number" } else { "a text" };
             self.find(path.clone(), format!("is {value}; this version writes it as {expected}"));
         }
-        scalar_text(&value)
+        let number: u64 = scalar_text(&value)
             .and_then(|text| text.parse().ok())
-            .ok_or(ParseError::Kind { path, expected: "a whole number" })
+            .ok_or(ParseError::Kind { path: path.clone(), expected: "a whole number" })?;
+        if value.as_str().is_some_and(|text| text != number.to_string()) {
+            self.find(path, format!("is {value}; write it as \"{number}\""));
+        }
+        Ok(number)
     }
 
     fn small_number(&mut self, fields: &mut Fields, name: &'static str) -> Result<u32, ParseError> {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_types::{Bytes, Cpus, ForeignHold, Node, NodeName};
+use danlu_types::{Bytes, Cpus, ForeignHold, ForeignKind, Node, NodeName};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -141,6 +141,7 @@ pub fn lay_over(nodes: &mut [Node], slots: &BTreeMap<NodeName, Vec<Slot>>, jobs:
                 let node = &mut nodes[*place];
                 let devices = devices(node, slots.get(&node.name).unwrap_or(&none), &part.gres);
                 node.foreign.push(ForeignHold {
+                    kind: ForeignKind::ClusterJob,
                     job: job.label.clone(),
                     name: job.name.clone(),
                     user: job.user.clone(),
@@ -208,7 +209,7 @@ mod tests {
         lay_over(&mut nodes, &slots, &parse_holders(text));
         let mut lines = Vec::new();
         for node in &nodes {
-            for ForeignHold { job, name, user, devices, cpus, memory, until } in &node.foreign {
+            for ForeignHold { kind: _, job, name, user, devices, cpus, memory, until } in &node.foreign {
                 let until = until.map_or("ever".to_owned(), |until| until.to_string());
                 lines.push(format!(
                     "{}: {job} `{name}` of {user}: devices {devices:?}, {cpus} cores, {memory}, until {until}",

@@ -2,12 +2,18 @@
 
 use danlu_core::diagnosis::{diagnose, reference};
 use danlu_core::job::Exit;
+use danlu_types::api::LogStream;
 use proptest::prelude::*;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/diagnosis.md");
 
 fn told(text: &str, exit: Exit) -> String {
-    match diagnose(text.lines(), Some(exit)) {
+    on(LogStream::Stderr, text, exit)
+}
+
+fn on(stream: LogStream, text: &str, exit: Exit) -> String {
+    match diagnose(text.lines().map(|line| (stream, line)), Some(exit), true) {
+        Some(found) if !found.is_certain => format!("perhaps {}: {}", found.entry.name, found.line),
         Some(found) => format!("{} ({:?}): {}", found.entry.name, found.entry.kind, found.line),
         None => "nothing known".to_owned(),
     }
@@ -46,6 +52,44 @@ fn causes_come_before_symptoms_and_words_before_exit_codes() {
 }
 
 #[test]
+fn issue_15_a_tip_or_a_source_line_is_no_diagnosis() {
+    let one = Exit::Code(1);
+    let tip = "tip: if you see 'CUDA out of memory', lower --batch\nOSError: [Errno 116] Stale file handle\n";
+    assert!(on(LogStream::Stdout, tip, one).starts_with("perhaps cuda-memory"));
+    let plain = "note: CUDA out of memory is possible with large batches\n";
+    assert!(on(LogStream::Stdout, plain, one).starts_with("perhaps cuda-memory"));
+    let source = "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    \
+        raise RuntimeError(\"CUDA out of memory\") if full else OSError(116)\nOSError: [Errno 116] Stale file handle\n";
+    assert_eq!(told(source, one), "nothing known");
+    // An error that was dealt with long before the end.
+    let early = format!("RuntimeError: CUDA out of memory. Tried\n{}", "step\n".repeat(80));
+    assert_eq!(told(&early, one), "nothing known");
+    let caught = "RuntimeError: CUDA out of memory, trying a smaller batch\nTraceback (most recent call last):\n  \
+        File \"a.py\", line 1, in f\nOSError: [Errno 116] Stale file handle\n";
+    assert!(told(caught, one).starts_with("perhaps cuda-memory"));
+}
+
+#[test]
+fn issue_15_what_ended_the_rank_is_certain() {
+    let one = Exit::Code(1);
+    let traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x.cuda()\n\
+        [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n";
+    assert!(told(traceback, one).starts_with("cuda-memory (Program)"));
+    let chained = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nModuleNotFoundError: No module named 'x'\n\n\
+        During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  \
+        File \"a.py\", line 2, in g\nValueError: no backend\n";
+    assert!(told(chained, one).starts_with("missing-module (Program)"));
+    let complaint = "[ERROR] HCCL(1,python): EI0006: Getting socket times out.\n";
+    assert!(on(LogStream::Stdout, complaint, one).contains("(Symptom)"));
+}
+
+#[test]
+fn issue_15_no_device_failed_a_job_that_has_none() {
+    let line = [(LogStream::Stderr, "RuntimeError: CUDA error: uncorrectable ECC error encountered")];
+    assert_eq!(diagnose(line.into_iter(), Some(Exit::Code(1)), false), None);
+}
+
+#[test]
 #[expect(
     clippy::disallowed_methods,
     reason = "the page lies in the tree; the crate itself still reads nothing"
@@ -65,6 +109,6 @@ fn the_page_for_readers_is_fresh() {
 proptest! {
     #[test]
     fn nothing_that_a_rank_prints_hurts(lines in prop::collection::vec(".{0,40}", 0..4), code in any::<i32>()) {
-        let _ = diagnose(lines.iter().map(String::as_str), Some(Exit::Code(code)));
+        let _ = diagnose(lines.iter().map(|line| (LogStream::Stdout, line.as_str())), Some(Exit::Code(code)), true);
     }
 }

@@ -1,6 +1,6 @@
 //! From version to version: what all know stays, and what one lacks is asked for rather than made up.
 
-use danlu_core::ranktable::{RankTable, Version, convert, generate, parse, render};
+use danlu_core::ranktable::{RankTable, Version, convert, generate, left_out, parse, render};
 
 use super::{cluster, outline, super_pods};
 
@@ -95,4 +95,24 @@ fn unknown_fields_pass_through_where_the_versions_are_of_a_kind() {
       ]
     }
     "#);
+}
+
+#[test]
+fn issue_15_what_a_conversion_leaves_out_is_said() {
+    let pods = generate(super_pods(2, 1, 2), Version::SuperPodList).unwrap();
+    let said = |to| left_out(&pods, &convert(pods.clone(), to).unwrap()).join("\n");
+    insta::assert_snapshot!(said(Version::ServerList), @"left out, because version 1.0 has no field for it: `super_device_id`, `super_pod_id`, `super_pod_list`");
+    insta::assert_snapshot!(said(Version::GroupList), @"
+    left out, because version group_list has no field for it: `host_ip`, `super_device_id`, `super_pod_id`, `super_pod_list`
+    version group_list is for the 910A alone; an A3 cannot use it
+    ");
+    assert_eq!(said(Version::SuperPodList), "");
+    let text = r#"{"status": "completed", "version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": [
+        {"device_id": "0", "device_ip": "192.168.0.1", "device_port": "16666", "rank_id": "0"}]}]}"#;
+    let table = parse(text).unwrap().table;
+    let converted = convert(table.clone(), Version::GroupList).unwrap();
+    assert_eq!(
+        left_out(&table, &converted),
+        ["left out, because version group_list has no field for it: `device_port`"]
+    );
 }

@@ -157,3 +157,40 @@ fn what_is_no_table_is_refused_with_the_place() {
     `super_pod_list[0].server_list[0]` names server `b`, which `server_list` does not have
     ");
 }
+
+/// What `parse` finds in a text, or why it refuses it.
+fn form(text: &str) -> String {
+    match parse(text) {
+        Ok(reading) => listed(&reading.findings),
+        Err(error) => format!("refused: {error}"),
+    }
+}
+
+#[test]
+fn issue_15_tables_that_readers_take_differently_are_named() {
+    let table = r#"{"status": "completed", "version": "1.0", "server_count": "1", "server_list": [
+        {"server_id": "10.0.0.1", "device": [{"device_id": "0", "device_ip": "192.168.0.1", "rank_id": "0"}]}]}"#;
+    assert_eq!(form(table), "nothing is wrong");
+    let leading = table.replace(r#""rank_id": "0""#, r#""rank_id": "00""#);
+    let twice = table.replace(r#""rank_id": "0""#, r#""rank_id": "1", "rank_id": "0""#);
+    let pods = table.replace(r#""server_list""#, r#""super_pod_list": [], "server_list""#);
+    let mark = format!("\u{feff}{table}");
+    let comment = table.replace("\n", " // the first server\n");
+    let unsorted = r#"{"status": "completed", "group_count": "1", "group_list": [{"group_name": "x", "instance_count": "2", "device_count": "2",
+        "instance_list": [
+        {"pod_name": "job-1", "server_id": "10.0.0.2", "devices": [{"device_id": "0", "device_ip": "192.168.0.6"}]},
+        {"pod_name": "job-0", "server_id": "10.0.0.1", "devices": [{"device_id": "0", "device_ip": "192.168.0.5"}]}]}]}"#;
+    let port = r#"{"status": "completed", "version": "2.0", "rank_count": 1, "rank_list": [{"rank_id": 0, "local_id": 0, "device_id": 0,
+        "level_list": [{"net_layer": 0, "net_instance_id": "a", "net_type": "TOPO_FILE_DESC",
+        "rank_addr_list": [{"addr_type": "EID", "addr": "0", "ports": ["0/1", "0-0"]}]}]}]}"#;
+    let found = [&leading, &twice, &pods, &mark, &comment, unsorted, port].map(form);
+    insta::assert_snapshot!(found.join("\n"), @r#"
+    wrong: `server_list[0].device[0].rank_id` is "00"; write it as "0"
+    wrong: `server_list[0].device[0].rank_id` stands there twice; readers keep one of the two
+    wrong: `super_pod_list` is of version 1.2, and `version` says 1.0: HCCL would see no super-pods
+    doubtful: `the file` begins with a byte order mark; save it as UTF-8 without one
+    refused: line 1 has a comment, and JSON has none; remove the comments
+    wrong: `group_list[0].instance_list` is not in the order of the pods' numbers: some readers number ranks by those, others by place; sort it
+    wrong: `rank_list[0].level_list[0].rank_addr_list[0].ports` has `0-0`; a port is written as `die/port`, such as `0/1`
+    "#);
+}

@@ -5,8 +5,10 @@
 pub struct MappedChip {
     pub npu: u32,
     pub chip: u32,
-    /// As the runtime and `/dev/davinciN` count.
+    /// As the runtime counts; inside a container that is not the number of `/dev/davinciN`.
     pub device: u32,
+    /// As `/dev/davinciN`, HCCL and `hccn_tool` count, where the tool shows it.
+    pub physical: Option<u32>,
     /// Such as `Ascend 910B3`.
     pub name: String,
 }
@@ -18,14 +20,15 @@ pub fn mapping(text: &str) -> Vec<MappedChip> {
     let (Some(npu), Some(chip), Some(name)) = (at("NPU ID"), at("Chip ID"), at("Chip Name")) else {
         return Vec::new();
     };
-    // Newer tools show both; what counts inside a container is the logic number.
-    let Some(device) = at("Chip Logic ID").or_else(|| at("Chip Phy-ID")) else { return Vec::new() };
+    let physical = at("Chip Phy-ID");
+    let Some(device) = at("Chip Logic ID").or(physical) else { return Vec::new() };
     lines
         .filter_map(|cells| {
             let number = |at: usize| cells.get(at)?.parse().ok();
             let name = (*cells.get(name)?).to_owned();
             let (npu, chip, device) = (number(npu)?, number(chip)?, number(device)?);
-            (!name.eq_ignore_ascii_case("mcu")).then_some(MappedChip { npu, chip, device, name })
+            let physical = physical.and_then(number);
+            (!name.eq_ignore_ascii_case("mcu")).then_some(MappedChip { npu, chip, device, physical, name })
         })
         .collect()
 }

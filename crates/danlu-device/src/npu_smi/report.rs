@@ -12,6 +12,8 @@ pub struct Report {
     pub version: Option<String>,
     pub chips: Vec<Chip>,
     pub processes: Vec<Process>,
+    /// Whether the table stops before its end, so that devices may be missing.
+    pub is_cut_off: bool,
     /// What the tool says beside its tables, such as that its driver is not wholly installed.
     pub remarks: Vec<String>,
 }
@@ -36,7 +38,9 @@ pub struct Chip {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    pub used: Bytes,
+    /// Nothing where the tool does not say.
+    pub used: Option<Bytes>,
+    /// 0 where the tool does not say.
     pub total: Bytes,
 }
 
@@ -65,7 +69,12 @@ const LONGEST_REMARK: usize = 200;
 /// A machine without devices is a report without chips, not an error.
 pub fn report(text: &str) -> Result<Report, ReadError> {
     let mut reader = Reader::default();
+    let text = without_colours(text);
+    let mut last = "";
     for line in text.lines().map(str::trim) {
+        if line.starts_with(['|', '+']) {
+            last = line;
+        }
         match line.strip_prefix('|') {
             Some(row) => reader.on_row(row),
             None if line.starts_with('+') || line.is_empty() => {}
@@ -73,7 +82,10 @@ pub fn report(text: &str) -> Result<Report, ReadError> {
         }
     }
     let saw_table = reader.columns.is_some();
-    let report = reader.report;
+    // A table ends with a border, and no chip has one row only.
+    let is_closed = last.len() > 1 && last.starts_with('+') && last.ends_with('+');
+    let mut report = reader.report;
+    report.is_cut_off = saw_table && (reader.open.is_some() || !is_closed);
     let remark_with = |words: &[&str]| {
         report.remarks.iter().find(|remark| {
             let remark = remark.to_lowercase();
@@ -90,6 +102,22 @@ pub fn report(text: &str) -> Result<Report, ReadError> {
         return Err(ReadError::Driver(remark.clone()));
     }
     Err(ReadError::NoTable(report.remarks.first().cloned().unwrap_or_else(|| "nothing at all".to_owned())))
+}
+
+/// Without the escape sequences by which some tools set colours.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        if character == '\u{1b}' && rest.next_if_eq(&'[').is_some() {
+            // A sequence ends with its first letter.
+            while rest.next_if(|c| c.is_ascii_digit() || matches!(c, ';' | '?' | ':')).is_some() {}
+            rest.next();
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
 }
 
 #[derive(Default)]
@@ -180,10 +208,10 @@ fn chip(identity: Identity, cells: &[&str], columns: &Columns) -> Option<Chip> {
     // Five digits touch the slash.
     let figures = figures.replace('/', " / ");
     let figures: Vec<&str> = figures.split_whitespace().collect();
-    let mut usages = figures.windows(3).filter(|three| three[1] == "/").map(|three| Usage {
-        used: mebibytes(three[0]).unwrap_or_default(),
-        total: mebibytes(three[2]).unwrap_or_default(),
-    });
+    let mut usages = figures
+        .windows(3)
+        .filter(|three| three[1] == "/")
+        .map(|three| Usage { used: mebibytes(three[0]), total: mebibytes(three[2]).unwrap_or_default() });
     let (plain, high_bandwidth) = (usages.next(), usages.next().filter(|_| columns.high_bandwidth));
     Some(Chip {
         npu: identity.npu,

@@ -38,7 +38,7 @@ fn texts(folder: &Path, prefix: &str) -> BTreeMap<String, String> {
 
 /// One line per chip and process.
 fn outline(report: &Report) -> String {
-    let Report { version, chips, processes, remarks } = report;
+    let Report { version, chips, processes, is_cut_off, remarks } = report;
     let mut lines = vec![format!("driver {}", version.as_deref().unwrap_or("-"))];
     lines.extend(chips.iter().map(|chip| {
         let Chip {
@@ -60,7 +60,7 @@ fn outline(report: &Report) -> String {
             shown(power_watts.map(|watts| watts.to_string())),
             shown(temperature_celsius.map(|celsius| celsius.to_string())),
             shown(utilisation_percent.map(|percent| percent.to_string())),
-            memory.used,
+            memory.used.map_or("-".to_owned(), |used| used.to_string()),
             memory.total,
             shown(bus.clone()),
         )
@@ -69,6 +69,7 @@ fn outline(report: &Report) -> String {
         let Process { npu, chip, pid, name, memory, pid_in_container } = process;
         format!("process {pid} {name} on {npu}.{chip:?} with {memory}, inside {pid_in_container:?}")
     }));
+    lines.extend(is_cut_off.then(|| "cut off".to_owned()));
     lines.extend(remarks.iter().map(|remark| format!("remark {remark}")));
     lines.join("\n")
 }

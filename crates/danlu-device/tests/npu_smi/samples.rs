@@ -17,6 +17,7 @@ fn every_table_of_the_samples_comes_to_its_devices() {
         |name: &str| !["info-l-", "info-m-", "info-t-"].iter().any(|other| name.starts_with(other));
     for (name, text) in texts(&folder, "info-").into_iter().filter(|(name, _)| is_table(name)) {
         let report = report(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!report.is_cut_off, "{name} is whole");
         let mut kinds: BTreeMap<String, u32> = BTreeMap::new();
         for chip in &report.chips {
             let kind = format!("{} {:?} {}", chip.name, chip.health, chip.memory.total);
@@ -25,7 +26,7 @@ fn every_table_of_the_samples_comes_to_its_devices() {
         let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
         let numbers: Vec<String> =
             report.chips.iter().map(|chip| format!("{}.{}", chip.npu, chip.number)).collect();
-        let used: u64 = report.chips.iter().map(|chip| chip.memory.used.0 >> 20).sum();
+        let used: u64 = report.chips.iter().map(|chip| chip.memory.used.unwrap_or_default().0 >> 20).sum();
         let processes: Vec<String> =
             report.processes.iter().map(|process| format!("{} {}", process.name, process.memory)).collect();
         lines.push(format!(

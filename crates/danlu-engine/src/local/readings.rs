@@ -40,6 +40,21 @@ struct State {
 /// When it came, and what it was: readings by device number, or why there are none.
 type Answer = (Instant, Result<BTreeMap<u32, Reading>, String>);
 
+impl State {
+    /// A look that finds no devices, where there were some, is not kept: the tools did not answer.
+    fn ask(&mut self) -> Result<BTreeMap<u32, Reading>, String> {
+        if let Some(reader) = &self.reader {
+            return reader.read();
+        }
+        let found = inventory::look(Machine::this());
+        if found.node.devices.is_empty() {
+            let gone = || "this machine shows none of its devices any more".to_owned();
+            return Err(found.remarks.into_iter().next().unwrap_or_else(gone));
+        }
+        self.reader.insert(found.reader).read()
+    }
+}
+
 impl Sensors {
     pub(super) fn of(nodes: &[Node], layout: RunLayout) -> Self {
         let host = nodes.iter().find(|node| !node.simulated && !node.devices.is_empty());
@@ -52,8 +67,7 @@ impl Sensors {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = state.last.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH);
         if !fresh {
-            let reader = state.reader.get_or_insert_with(|| inventory::look(Machine::this()).reader);
-            let answer = reader.read();
+            let answer = state.ask();
             if let Ok(readings) = &answer
                 && let Err(error) = lay_down(&self.layout.readings_file(node), readings)
             {

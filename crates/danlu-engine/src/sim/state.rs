@@ -147,6 +147,7 @@ impl State {
 /// A job of somebody else's that has the whole node.
 fn whole(node: &Node) -> ForeignHold {
     ForeignHold {
+        kind: danlu_types::ForeignKind::ClusterJob,
         job: "1".to_owned(),
         name: "another".to_owned(),
         user: "somebody".to_owned(),

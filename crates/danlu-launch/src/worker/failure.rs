@@ -8,6 +8,7 @@ use danlu_core::diagnosis::{Diagnosis, Kind, diagnose};
 use danlu_core::job::{Exit, Failure, FailureCause, WorkerExit};
 use danlu_core::log::{decode, rank_log_name};
 use danlu_types::Rank;
+use danlu_types::api::LogStream;
 
 use super::Worker;
 
@@ -51,7 +52,7 @@ impl Worker<'_> {
     pub(super) fn diagnose(&self, exit: &mut WorkerExit) {
         let WorkerExit::Failed(failure) = exit else { return };
         let Some(rank) = failure.rank.filter(|_| failure.cause == FailureCause::Exit) else { return };
-        let own = last_words(rank).and_then(|tail| diagnose(tail.lines(), failure.exit));
+        let own = last_words(rank).and_then(|tail| self.read(&tail, failure.exit));
         if let Some((culprit, diagnosis)) = self.culprit(rank, own) {
             if culprit != rank {
                 // How the other one ended is not known to have anything to do with it.
@@ -73,21 +74,30 @@ impl Worker<'_> {
         }
         let others = self.launch.ranks.iter().map(|plan| plan.rank).filter(|other| *other != rank);
         let mut causes = others.filter_map(|other| {
-            let found = diagnose(last_words(other)?.lines(), None)?;
-            (found.entry.kind != Kind::Symptom).then_some((other, found))
+            let found = self.read(&last_words(other)?, None)?;
+            (found.is_certain && found.entry.kind != Kind::Symptom).then_some((other, found))
         });
         Some(causes.next().unwrap_or((rank, own)))
     }
 
+    fn read(&self, tail: &[(LogStream, String)], exit: Option<Exit>) -> Option<Diagnosis> {
+        let lines = tail.iter().map(|(stream, line)| (*stream, line.as_str()));
+        diagnose(lines, exit, !self.launch.devices.is_empty())
+    }
+
     fn fill_in(&self, failure: &mut Failure, diagnosis: &Diagnosis) {
-        let Diagnosis { entry, line } = diagnosis;
-        failure.cause = entry.kind.cause();
+        let Diagnosis { entry, line, is_certain } = diagnosis;
+        if *is_certain {
+            failure.cause = entry.kind.cause();
+        }
         let said = if line.is_empty() {
             String::new()
         } else {
             format!("; it said `{}`", line.chars().take(LONGEST_QUOTE).collect::<String>())
         };
-        add(failure, format!("on {}: {}; {}{said}", self.launch.node, entry.meaning, entry.kind.advice()));
+        let (perhaps, advice) =
+            if *is_certain { ("", entry.kind.advice()) } else { ("perhaps ", Kind::Passing.advice()) };
+        add(failure, format!("on {}: {perhaps}{}; {advice}{said}", self.launch.node, entry.meaning));
     }
 }
 
@@ -95,24 +105,18 @@ fn add(failure: &mut Failure, text: String) {
     failure.detail = if failure.detail.is_empty() { text } else { format!("{}; {text}", failure.detail) };
 }
 
-fn last_words(rank: Rank) -> Option<String> {
+fn last_words(rank: Rank) -> Option<Vec<(LogStream, String)>> {
     tail(Path::new(&rank_log_name(rank))).ok()
 }
 
-/// The text of the last records of a log.
-fn tail(path: &Path) -> io::Result<String> {
+/// The last records of a log.
+fn tail(path: &Path) -> io::Result<Vec<(LogStream, String)>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     let mut bytes = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-    let mut text = String::new();
-    for record in bytes.split(|byte| *byte == b'\n') {
-        // The first may be cut.
-        if let Some((_, _, line)) = decode(record) {
-            text.push_str(&String::from_utf8_lossy(line));
-            text.push('\n');
-        }
-    }
-    Ok(text)
+    // The first may be cut.
+    let records = bytes.split(|byte| *byte == b'\n').filter_map(decode);
+    Ok(records.map(|(_, stream, line)| (stream, String::from_utf8_lossy(line).into_owned())).collect())
 }

@@ -30,6 +30,7 @@ impl Worker<'_> {
     /// Until all `pids` have ended, and, where they were told to, what they started has too.
     pub(super) async fn supervise(&mut self, course: &mut Course, pids: &[i32], deadline: Option<Instant>) {
         let mut any_left = self.reap(course, pids).await;
+        self.follow_background(course, any_left);
         while !course.is_over() || (course.waits_for_leftovers() && any_left) {
             let tick = course.next_tick();
             let status_due = self.unsaid.as_ref().map(|(_, due)| *due);
@@ -37,10 +38,14 @@ impl Worker<'_> {
             let sample_due = self.sampling.as_ref().map(Sampling::due).filter(|_| course.why().is_none());
             let time_limit = deadline.filter(|_| course.why().is_none());
             let look_due = self.looking.map(|(next, _)| next);
+            let background_due = self.background.next_look().filter(|_| course.why().is_none());
             tokio::select! {
                 biased;
                 wake = self.signals.next() => match wake {
-                    Wake::Reap => any_left = self.reap(course, pids).await,
+                    Wake::Reap => {
+                        any_left = self.reap(course, pids).await;
+                        self.follow_background(course, any_left);
+                    }
                     Wake::Order => {
                         // Without a file someone else wants us to end, such as a machine that shuts down.
                         // Whoever asks twice at a terminal does not want to wait.
@@ -55,6 +60,10 @@ impl Worker<'_> {
                     }
                 },
                 () = at(look_due) => self.look(course),
+                () = at(background_due) => {
+                    any_left = self.reap(course, pids).await;
+                    self.follow_background(course, any_left);
+                }
                 () = at(tick) => self.act(course.on_tick(Instant::now())),
                 () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
                 () = at(sample_due) => self.take_sample(course),
@@ -108,16 +117,26 @@ impl Worker<'_> {
             self.look(course);
         }
         let silent_for = self.reports.last_output().elapsed();
+        let hung = self.sampling.as_ref().is_some_and(Sampling::hangs);
         let hangs = self
             .sampling
             .as_mut()
             .is_some_and(|sampling| sampling.take(self.launch, &self.group, silent_for));
+        if hung && !self.sampling.as_ref().is_some_and(Sampling::hangs) && course.why().is_none() {
+            self.announce("the worker goes on: it printed something, or works again");
+            self.reports.set_hang(None);
+            self.pass_on_reports();
+        }
         if !hangs {
             return;
         }
         let sentence = self.hang_sentence();
         match self.launch.options.on_hang {
-            OnHang::Notify => self.journal.note(format_args!("the worker seems to hang: {sentence}")),
+            OnHang::Notify => {
+                self.announce(&format!("the worker seems to hang: {sentence}; nothing is done about it"));
+                self.reports.set_hang(Some(sentence));
+                self.pass_on_reports();
+            }
             OnHang::Restart => {
                 self.journal.note(format_args!("ending the worker, which hangs: {sentence}"));
                 self.act(course.on_hang(Instant::now()));

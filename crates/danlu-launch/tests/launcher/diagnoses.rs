@@ -3,9 +3,33 @@
 use std::time::{Duration, Instant};
 
 use danlu_core::job::{Exit, FailureCause};
-use danlu_types::Rank;
+use danlu_types::{Bytes, Device, DeviceKind, Health, Rank, Wiring};
 
 use crate::harness::{Bench, Launched};
+
+fn device() -> Device {
+    Device {
+        index: 0,
+        kind: DeviceKind::Nvidia,
+        model: "H200".to_owned(),
+        memory: Bytes(1 << 30),
+        island: 0,
+        health: Health::Ok,
+        wiring: Wiring::default(),
+    }
+}
+
+#[test]
+fn issue_15_a_printed_tip_takes_no_retry_away() {
+    let bench = Bench::new();
+    let command =
+        "echo \"tip: if you see 'CUDA out of memory', lower --batch\"; echo 'NFS stale handle' >&2; exit 1";
+    let mut launch = bench.launch_file(command);
+    launch.devices = vec![device()];
+    let failure = Launched::start(launch).failure();
+    assert_eq!(failure.cause, FailureCause::Exit);
+    assert!(failure.detail.contains("perhaps the device's memory is full"), "{}", failure.detail);
+}
 
 #[test]
 fn a_missing_module_is_the_programs_and_not_tried_again() {
@@ -21,8 +45,11 @@ fn a_missing_module_is_the_programs_and_not_tried_again() {
 fn a_broken_device_is_a_device_error() {
     let bench = Bench::new();
     let command = "echo 'RuntimeError: CUDA error: uncorrectable ECC error encountered'; exit 1";
-    let failure = Launched::start(bench.launch_file(command)).failure();
-    assert_eq!(failure.cause, FailureCause::DeviceError);
+    let mut launch = bench.launch_file(command);
+    launch.devices = vec![device()];
+    assert_eq!(Launched::start(launch).failure().cause, FailureCause::DeviceError);
+    // A job without devices was failed by none.
+    assert_eq!(Launched::start(Bench::new().launch_file(command)).failure().cause, FailureCause::Exit);
 }
 
 #[test]
@@ -35,7 +62,9 @@ fn who_only_suffered_from_another_is_not_blamed() {
          0) read line < {0}; echo 'EI0006: Getting socket times out'; exit 1;; *) exec sleep 1000;; esac",
         fifo.display()
     );
-    let failure = Launched::start(bench.launch_file_of_ranks(3, &command)).failure();
+    let mut launch = bench.launch_file_of_ranks(3, &command);
+    launch.devices = vec![device()];
+    let failure = Launched::start(launch).failure();
     assert_eq!((failure.rank, failure.cause), (Some(Rank(2)), FailureCause::ProgramError));
     assert!(failure.detail.contains("smaller batch"), "{}", failure.detail);
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod background;
 mod diagnoses;
 mod ends;
 mod gangs;

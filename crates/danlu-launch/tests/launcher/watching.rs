@@ -36,10 +36,22 @@ fn a_rank_that_hangs_ends_the_worker_in_its_time() {
 fn a_hang_is_only_noted_where_nothing_else_is_asked_for() {
     let bench = Bench::new();
     let fifo = bench.fifo("end");
-    let mut launch = bench.launch_file(&format!("read line < {}", fifo.display()));
+    let command = format!("read line < {0}; echo again; read line < {0}", fifo.display());
+    let mut launch = bench.launch_file(&command);
     launch.options.hang_after = Some(Span::from_seconds(1));
     let mut launched = Launched::start(launch);
-    eventually("a note", || launched.journal().contains("seems to hang").then_some(()));
+    let told = eventually("a line in the log", || {
+        launched.lines(0).into_iter().find(|line| line.contains("seems to hang"))
+    });
+    assert!(told.contains("it printed nothing and used no processor for 1s"), "{told}");
+    let report = launched.launch.folders.run.join(danlu_core::report::REPORT_FILE);
+    let report = || fs::read_to_string(&report).unwrap_or_default();
+    eventually("a report", || report().contains("\"hang\"").then_some(()));
+    fs::write(&fifo, "on\n").unwrap();
+    eventually("a line in the log", || {
+        launched.lines(0).iter().any(|line| line.contains("the worker goes on")).then_some(())
+    });
+    eventually("a report", || (!report().contains("\"hang\"")).then_some(()));
     fs::write(fifo, "end\n").unwrap();
     assert_eq!(launched.exit(), danlu_core::WorkerExit::Succeeded);
 }

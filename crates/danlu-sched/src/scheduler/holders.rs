@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use danlu_types::api::{ForeignHolder, Holder};
-use danlu_types::{Bytes, Cpus, JobId};
+use danlu_types::{Bytes, Cpus, ForeignKind, JobId};
 use jiff::Timestamp;
 
 use super::history::Witness;
@@ -138,14 +138,15 @@ impl Scheduler {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let is_quota = matches!(reason, WaitReason::WorkspaceLimit { .. } | WaitReason::UserLimit { .. });
         let Some(wanted) = wanted(shape, reason).filter(|_| !is_quota) else { return Vec::new() };
-        let mut found: BTreeMap<&str, (u64, ForeignHolder)> = BTreeMap::new();
+        let mut found: BTreeMap<(ForeignKind, &str), (u64, ForeignHolder)> = BTreeMap::new();
         for node in self.fleet.nodes() {
             for hold in &node.foreign {
                 let of_hold = node.devices.iter().filter(|device| hold.devices.contains(&device.index));
                 let accepted = of_hold.filter(|device| {
                     shape.alternatives.iter().any(|ask| ask.accepts(device.kind, &device.model))
                 });
-                let devices = u32::try_from(accepted.count()).unwrap_or(u32::MAX);
+                let accepted: Vec<u32> = accepted.map(|device| device.index).collect();
+                let devices = u32::try_from(accepted.len()).unwrap_or(u32::MAX);
                 let amount = match wanted {
                     Wanted::Devices => u64::from(devices),
                     _ if !shape.may_run_on(node) => 0,
@@ -155,12 +156,14 @@ impl Scheduler {
                 if amount == 0 {
                     continue;
                 }
-                let (sum, holder) = found.entry(&hold.job).or_insert_with(|| {
+                let (sum, holder) = found.entry((hold.kind, &hold.job)).or_insert_with(|| {
                     let holder = ForeignHolder {
+                        kind: hold.kind,
                         job: hold.job.clone(),
                         name: hold.name.clone(),
                         user: hold.user.clone(),
                         devices: 0,
+                        device_indices: Vec::new(),
                         nodes: Vec::new(),
                         until: hold.until,
                     };
@@ -168,7 +171,15 @@ impl Scheduler {
                 });
                 *sum += amount;
                 holder.devices += devices;
-                holder.nodes.push(node.name.clone());
+                // Indices say something only of one node.
+                if holder.nodes.iter().all(|known| *known == node.name) {
+                    holder.device_indices.extend(accepted);
+                } else {
+                    holder.device_indices.clear();
+                }
+                if holder.nodes.last() != Some(&node.name) {
+                    holder.nodes.push(node.name.clone());
+                }
             }
         }
         let mut found: Vec<(u64, ForeignHolder)> = found.into_values().collect();

@@ -7,8 +7,8 @@ use danlu_core::job::{Failure, FailureCause, WorkerExit, WorkerState};
 use danlu_core::{Event, Grant, Job, Life, Step, apply};
 use danlu_sched::{Plan, Scheduler, WaitReason};
 use danlu_types::{
-    Bytes, Cpus, Device, DeviceKind, ForeignHold, Health, JobId, JobSpec, Node, NodeCapacity, NodeName,
-    Sharing, Topology, Wiring, WorkerIndex,
+    Bytes, Cpus, Device, DeviceKind, ForeignHold, ForeignKind, Health, JobId, JobSpec, Node, NodeCapacity,
+    NodeName, Sharing, Topology, Wiring, WorkerIndex,
 };
 use jiff::Timestamp;
 
@@ -52,6 +52,7 @@ pub(crate) fn node(name: &str, devices: &[(u32, DeviceKind, &str)], island: u32)
 /// What a job of somebody else's holds of a node: its first devices.
 pub(crate) fn foreign(devices: u32, cpus: u64, until: Option<Timestamp>) -> ForeignHold {
     ForeignHold {
+        kind: ForeignKind::ClusterJob,
         job: "4711".to_owned(),
         name: "theirs".to_owned(),
         user: "eve".to_owned(),

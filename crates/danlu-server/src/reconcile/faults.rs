@@ -171,6 +171,7 @@ fn options(data: PathBuf) -> ServeOptions {
         unix_users: None,
         keep_ended: None,
         restored: false,
+        use_busy_devices: false,
     }
 }
 

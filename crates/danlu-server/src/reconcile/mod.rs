@@ -120,7 +120,7 @@ async fn device_loop(app: Arc<App>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
         // Tools that have failed are not asked more often because somebody would like to know.
-        let soon = answered && app.holds_real_devices();
+        let soon = answered && (app.holds_real_devices() || app.nodes.has_outside_use());
         let every = if soon { READ_HELD_DEVICES_EVERY } else { READ_DEVICES_EVERY };
         if last.is_none_or(|last| last.elapsed() >= every) {
             answered = app.take_readings().await;

@@ -52,7 +52,10 @@ pub struct DeviceView {
     /// Whoever holds it, or the largest share of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<HeldDevice>,
-    /// The job that holds it and is none of Danlu's.
+    /// All jobs that hold a part of it, the largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<HeldDevice>,
+    /// The job or process that holds it and is none of Danlu's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<ForeignHold>,
     /// How it is doing now; absent where its vendor's tools do not answer, and for simulated devices.

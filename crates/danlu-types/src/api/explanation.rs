@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{JobState, Reason};
-use crate::{Bytes, Cpus, DeviceKind, JobId, NodeName};
+use crate::{Bytes, Cpus, DeviceKind, ForeignKind, JobId, NodeName};
 
 /// Why a job waits, or what it is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -30,7 +30,7 @@ pub struct Explanation {
     /// Who holds what it needs, largest first; at most a dozen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
-    /// Jobs that are none of Danlu's and hold what it needs, largest first; at most a dozen.
+    /// Jobs and processes that are none of Danlu's and hold what it needs, largest first; at most a dozen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<ForeignHolder>,
     /// Cordoned nodes that have what it needs.
@@ -98,14 +98,19 @@ pub struct Holder {
     pub expected_end: Option<Timestamp>,
 }
 
-/// A job that is none of Danlu's and holds what another waits for.
+/// A job or a process that is none of Danlu's and holds what another waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForeignHolder {
-    /// The cluster's own number of it.
+    #[serde(default)]
+    pub kind: ForeignKind,
+    /// The cluster's own number of the job; of a process, its process id; empty where no process is named.
     pub job: String,
     pub name: String,
     pub user: String,
     pub devices: u32,
+    /// Their numbers on the node, where all are on one node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_indices: Vec<u32>,
     pub nodes: Vec<NodeName>,
     /// When its time is over, if it has a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

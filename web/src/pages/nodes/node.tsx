@@ -140,7 +140,7 @@ function Foreign({ hold }: { hold: NonNullable<DeviceView["foreign"]> }) {
   const { t } = useTranslation();
   return (
     <span>
-      {t("device.foreign", { job: hold.job, name: hold.name, user: hold.user })}
+      {t("device.foreign", { job: hold.job, name: hold.name, user: hold.user, context: hold.kind })}
       {hold.until ? (
         <>
           {" · "}

@@ -104,7 +104,7 @@ fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), 
         None => ascend.iter().map(|device| device.index).collect(),
         Some(text) => device_numbers(text)?,
     };
-    let mut chosen = Vec::new();
+    let (mut chosen, mut ill) = (Vec::new(), Vec::new());
     for number in wanted {
         let device = ascend.iter().find(|device| device.index == number).ok_or_else(|| {
             let known: Vec<String> = ascend.iter().map(|device| device.index.to_string()).collect();
@@ -112,11 +112,34 @@ fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), 
                 .with_code(USAGE)
         })?;
         let super_device = device.wiring.super_device;
-        chosen.push(RankedDevice { super_device, ..RankedDevice::new(number, device.wiring.address) });
+        chosen.push(RankedDevice {
+            super_device,
+            ..RankedDevice::new(device.physical(), device.wiring.address)
+        });
+        if !device.usable() {
+            ill.push(number);
+        }
+    }
+    if let Some(sentence) = ill_sentence(&ill) {
+        // Whoever names them knows what they do.
+        if arguments.devices.is_none() {
+            return Err(Failure::new(sentence)
+                .hint("choose the others with `--devices`, such as `--devices 0-3`; `danlu devices --local` lists them"));
+        }
+        output::say(sentence);
     }
     let id = arguments.server_id.clone().unwrap_or_else(|| name.to_string());
     let super_pod = topology.super_pod.map(|pod| pod.to_string());
     Ok((vec![Server { super_pod, ..Server::new(id, chosen) }], family))
+}
+
+fn ill_sentence(ill: &[u32]) -> Option<String> {
+    let list: Vec<String> = ill.iter().map(ToString::to_string).collect();
+    match list.len() {
+        0 => None,
+        1 => Some(format!("device {} is not healthy, or nobody can tell", list[0])),
+        _ => Some(format!("devices {} are not healthy, or nobody can tell", list.join(", "))),
+    }
 }
 
 fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), Failure> {

@@ -10,6 +10,10 @@ pub(crate) struct NpuPlaces(Vec<TextSize>);
 
 impl NpuPlaces {
     pub(crate) fn of(source: &str, tokens: &Tokens) -> Self {
+        // Most files never name them.
+        if !has_word(source) {
+            return NpuPlaces::default();
+        }
         let names = |kind: TokenKind, text: &str| match kind {
             TokenKind::Name => has_word(text),
             TokenKind::String | TokenKind::FStringMiddle | TokenKind::TStringMiddle => {

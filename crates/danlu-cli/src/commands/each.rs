@@ -53,7 +53,7 @@ pub(crate) async fn run(client: Client, deed: Deed, arguments: Arguments) -> Res
             Err(failure) => failures.note(failure),
         }
     }
-    failures.outcome(count)
+    Ok(failures.exit_code(count))
 }
 
 async fn one(client: &Client, deed: Deed, job: &str) -> Result<String, Failure> {
@@ -84,12 +84,12 @@ impl Failures {
         let _ = failure.report();
     }
 
-    fn outcome(&self, count: usize) -> Result<ExitCode, Failure> {
-        let Some(&first) = self.codes.first() else { return Ok(ExitCode::SUCCESS) };
+    fn exit_code(&self, count: usize) -> ExitCode {
+        let Some(&first) = self.codes.first() else { return ExitCode::SUCCESS };
         if count > 1 {
             output::say(format!("{} of {count} jobs: done", count - self.codes.len()));
         }
-        Ok(ExitCode::from(combined(first, &self.codes)))
+        ExitCode::from(combined(first, &self.codes))
     }
 }
 

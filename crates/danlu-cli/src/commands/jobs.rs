@@ -101,6 +101,7 @@ async fn count(client: &Client, query: &JobQuery, json: bool) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+const NAME: usize = 1;
 /// The column whose sentences are cut.
 const STATE: usize = 2;
 /// Narrower than this, a state says nothing; the lines wrap then.
@@ -112,7 +113,9 @@ pub(crate) fn jobs_table(jobs: &[JobView], width: Option<usize>, now: Timestamp)
     let header = ["id", "name", "state", "resources", "waited", "ran", "age"];
     let mut rows: Vec<[String; 7]> = jobs.iter().map(|job| job_row(job, now)).collect();
     if let Some(width) = width {
-        rows.iter_mut().for_each(|row| row[1] = shortened(&row[1], LONGEST_NAME));
+        for row in &mut rows {
+            row[NAME] = shortened(&row[NAME], LONGEST_NAME);
+        }
         let others = (0..header.len()).filter(|column| *column != STATE);
         let taken: usize = others
             .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
@@ -120,7 +123,9 @@ pub(crate) fn jobs_table(jobs: &[JobView], width: Option<usize>, now: Timestamp)
             .map(|(widest, (_, name))| widest.max(name.len()) + table::GAP)
             .sum();
         let room = width.saturating_sub(taken + table::GAP).max(NARROWEST_STATE);
-        rows.iter_mut().for_each(|row| row[STATE] = shortened(&row[STATE], room));
+        for row in &mut rows {
+            row[STATE] = shortened(&row[STATE], room);
+        }
     }
     let mut table = table::new(header);
     for (row, job) in rows.into_iter().zip(jobs) {

@@ -10,6 +10,7 @@ mod grant;
 mod gres;
 mod hostlist;
 mod judge;
+mod names;
 mod nodes;
 mod order;
 mod queue;
@@ -25,11 +26,9 @@ pub use grant::{Granted, HeldGres, Place, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
 pub use judge::{Answer, Evidence, Judgement, QueueWait, judge, queue_wait, waiting_sentence};
+pub use names::{order_comment, order_name, order_of_name};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
-pub use order::{
-    Delegated, GresNeed, Order, OrderedWorker, batch_script, order_comment, order_name, order_of_name, parts,
-    submission,
-};
+pub use order::{Delegated, GresNeed, Order, OrderedWorker, batch_script, parts, submission};
 pub use queue::{
     ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
     parse_submitted,

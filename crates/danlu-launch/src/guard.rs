@@ -59,10 +59,9 @@ fn watch(run: &Path, launcher: Pid) -> ExitCode {
     let identity = process::identity(launcher.as_raw());
     let ended = loop {
         match waitpid(launcher, None) {
-            Err(Errno::EINTR) => {}
             Ok(WaitStatus::Exited(_, code)) => break Ok(code),
             Ok(WaitStatus::Signaled(_, signal, _)) => break Err(Some(signal)),
-            Ok(_) => {}
+            Ok(_) | Err(Errno::EINTR) => {}
             Err(_) => break Err(None),
         }
     };

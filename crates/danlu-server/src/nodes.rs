@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use danlu_core::node::{DeviceFailure, WITHIN, device_failures, devices_held, keep_apart, renewed, worn_out};
 use danlu_core::transition::{DANLU, RecordKind};
-use danlu_core::{Event, Job, NodeNote, Record, WorkerState};
+use danlu_core::{Event, Job, NodeNote, Record};
 use danlu_store::NodeChange;
 use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView};
 use danlu_types::device::WHOLE_DEVICE;
@@ -83,7 +83,7 @@ impl NodeNotes {
     }
 
     /// The nodes that the engine itself starts nothing on.
-    fn closed_by_engine(&self) -> HashSet<NodeName> {
+    pub(crate) fn closed_by_engine(&self) -> HashSet<NodeName> {
         let offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
         offered.iter().filter(|node| node.cordoned.is_some()).map(|node| node.name.clone()).collect()
     }
@@ -214,33 +214,6 @@ impl App {
         self.reports.note_inventory();
         self.take_back(&displaced).await;
         true
-    }
-
-    /// Takes back what waits in the engine's own queue for a node that it has closed. What runs there, runs on.
-    async fn leave_closed_nodes(&self) {
-        let closed = self.nodes.closed_by_engine();
-        let waits_for = |job: &Job| -> Option<NodeName> {
-            let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
-            // An engine that places workers itself chooses another.
-            if self.engine.places(&attempt.grants()) {
-                return None;
-            }
-            self.reports.remark_on(job.id, attempt.number)?;
-            let waiting = attempt.workers.iter().filter(|worker| worker.state == WorkerState::Placed);
-            waiting.map(|worker| &worker.grant.node).find(|node| closed.contains(node)).cloned()
-        };
-        let events: Vec<_> = {
-            let pages = self.book.read();
-            let leaving = pages.active().filter_map(|job| Some((job.id, waits_for(job)?)));
-            let event = |node| Event::Drain { node, by: DANLU.to_owned() };
-            leaving.map(|(id, node)| (id, event(node), Timestamp::now())).collect()
-        };
-        for (result, (id, event, _)) in self.ledger.apply_all(events.clone()).await.iter().zip(&events) {
-            // The next inventory finds it again.
-            if let (Err(error), Event::Drain { node, .. }) = (result, event) {
-                tracing::warn!(job.id = %id, "could not take job {id} back from {node}: {}", crate::error_chain(error));
-            }
-        }
     }
 
     /// Whether any worker has devices that exist.

@@ -197,3 +197,14 @@ async fn why_and_a_dry_run_give_the_same_answer_with_offers_that_hold() {
     let changed = server.wait_for_end(waiting).await;
     assert_eq!(changed.outcome, Some(JobOutcome::Succeeded));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_does_not_end_a_server_without_such_a_file() {
+    let server = TestServer::start(DANLU, &ONE_NODE).await;
+    kill(Pid::from_raw(server.pid()), Signal::SIGHUP).expect("it runs");
+    eventually("the server to say that it was asked", || async {
+        server.log().contains("there is no file of workspaces to read again").then_some(())
+    })
+    .await;
+    server.client().readiness().await.expect("it still serves");
+}

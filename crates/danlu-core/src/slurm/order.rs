@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use danlu_types::{AttemptNumber, Bytes, Cpus, Device, JobId, Span, WorkerId};
+use danlu_types::{Bytes, Cpus, Device, Span, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::settings::SlurmSettings;
@@ -38,13 +38,6 @@ pub struct Order {
     pub max_time: Option<Span>,
 }
 
-/// Whose job it is and what it is called, for those who look at Slurm's lists: all jobs may be of one user there.
-pub fn order_comment(job: JobId, name: &str, owner: &str, workspace: &str) -> String {
-    const LONGEST: usize = 200;
-    let text = format!("danlu job {job} `{name}` of {owner} in {workspace}");
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LONGEST).collect()
-}
-
 /// What is to be known of nodes that nobody has chosen yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Delegated {
@@ -73,19 +66,6 @@ pub struct GresNeed {
     pub devices: Vec<Device>,
     /// The node's number of the first device of this resource, which Slurm calls 0.
     pub first: u32,
-}
-
-/// The name of an order. Nothing that was ever submitted anywhere has this `unique`.
-pub fn order_name(job: JobId, attempt: AttemptNumber, part: usize, unique: u64) -> String {
-    format!("danlu-{job}.{attempt}-{part}-{unique:016x}")
-}
-
-/// Which order a name may be that of: its job, attempt and part.
-pub fn order_of_name(name: &str) -> Option<(u64, AttemptNumber, usize)> {
-    let (job, rest) = name.strip_prefix("danlu-")?.split_once('.')?;
-    let (attempt, rest) = rest.split_once('-')?;
-    let (part, _) = rest.split_once('-')?;
-    Some((job.parse().ok()?, AttemptNumber(attempt.parse().ok()?), part.parse().ok()?))
 }
 
 /// Workers, by the nodes they are on, in groups that one submission can ask for: Slurm gives each node of a job the same.
@@ -258,7 +238,7 @@ pub(super) fn quoted(text: &str) -> String {
 pub(super) fn order_of(workers: Vec<OrderedWorker>) -> Order {
     Order {
         name: "danlu-7.1-ab".to_owned(),
-        comment: order_comment(JobId(7), "it's, mine\n", "ada", "vision"),
+        comment: super::order_comment(danlu_types::JobId(7), "it's, mine\n", "ada", "vision"),
         workspace: "default".to_owned(),
         user: None,
         workers,
@@ -314,16 +294,6 @@ mod tests {
         7.1.2@n2 7.1.3@n3
         7.1.0@n1 7.1.1@n1
         ");
-    }
-
-    #[test]
-    fn names_of_orders_are_recognised() {
-        let name = order_name(JobId(7), AttemptNumber(2), 1, 0xab);
-        assert_eq!(name, "danlu-7.2-1-00000000000000ab");
-        assert_eq!(order_of_name(&name), Some((7, AttemptNumber(2), 1)));
-        for stranger in ["danlu", "danlu-7", "danlu-x.1-0-ab", "danlu-7.1-../-ab", "train"] {
-            assert_eq!(order_of_name(stranger), None, "{stranger}");
-        }
     }
 
     #[test]

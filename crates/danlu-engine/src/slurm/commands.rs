@@ -168,14 +168,11 @@ impl Programs {
             Ok::<_, io::Error>(Answered { status: child.wait().await?, text, said })
         };
         tokio::pin!(finished);
-        let soon = tokio::time::timeout(SOON, &mut finished).await;
-        let answered = match soon {
-            Ok(answered) => Ok(answered),
-            Err(_) => {
-                self.outage.note(format!("`{program}` has not answered for {SOON:?}"));
-                tokio::time::timeout(PATIENCE - SOON, finished).await
-            }
-        };
+        let mut answered = tokio::time::timeout(SOON, &mut finished).await;
+        if answered.is_err() {
+            self.outage.note(format!("`{program}` has not answered for {SOON:?}"));
+            answered = tokio::time::timeout(PATIENCE.saturating_sub(SOON), finished).await;
+        }
         if let Ok(Ok(answered)) = &answered
             && (answered.status.success() || meaning(answered) != ClusterAnswer::Away)
         {

@@ -62,9 +62,8 @@ pub(super) enum Deed {
     LoseNode(u8),
     RestoreNode(u8),
     LoseLauncher(prop::sample::Index),
-    /// A node goes to somebody else, or comes back.
+    /// To somebody else, or back.
     GiveAway(u8, bool),
-    /// The engine begins nothing, or does again.
     Hold(bool),
     Requeue(prop::sample::Index),
     Fail(Call, Vec<Fault>),
@@ -247,9 +246,7 @@ impl World {
             Deed::Hold(is_held) => self.cluster.hold(is_held),
             Deed::Requeue(which) => {
                 let live = self.cluster.live();
-                if !live.is_empty() {
-                    self.cluster.requeue(*which.get(&live));
-                }
+                (!live.is_empty()).then(|| self.cluster.requeue(*which.get(&live)));
             }
             Deed::Fail(call, faults) => {
                 // Half a gang that waits for the other half gives up at last.
@@ -295,8 +292,10 @@ impl World {
     /// Nothing fails any more, and all passes go on until there is nothing left to do.
     async fn heal(&mut self) -> Result<(), String> {
         self.cluster.clear_faults();
-        (0..NODES).for_each(|number| self.cluster.restore_node(&node_name(number)));
-        (0..NODES).for_each(|number| self.cluster.give_away(&node_name(number), false));
+        for node in (0..NODES).map(node_name) {
+            self.cluster.restore_node(&node);
+            self.cluster.give_away(&node, false);
+        }
         self.cluster.hold(false);
         for _ in 0..ENOUGH {
             use Deed::{Hints, Inventory, Launch, Observe, Schedule, SignalStops};

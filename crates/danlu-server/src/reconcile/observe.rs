@@ -159,9 +159,8 @@ pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp
             Seen::Preparing | Seen::Running { .. } => Verdict::Kill,
         };
     };
-    // Nodes have clocks of their own: nothing happened before the job was placed, or will have happened after now.
     let placed_at = live.map_or(now, |live| live.placed_at);
-    let by_our_clock = |at: Timestamp| at.max(placed_at).min(now.max(placed_at));
+    let by_our_clock = |at: Timestamp| within(at, placed_at, now);
     let running = |since: Timestamp| (Event::WorkerRunning { attempt, worker }, by_our_clock(since));
     match (&observation.seen, state) {
         (Seen::Ended { .. }, WorkerState::Ended { .. }) => Verdict::Release,
@@ -196,6 +195,11 @@ pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp
     }
 }
 
+/// Nodes have clocks of their own: nothing happened before the job was placed, or will have happened after now.
+fn within(at: Timestamp, placed_at: Timestamp, now: Timestamp) -> Timestamp {
+    at.max(placed_at).min(now.max(placed_at))
+}
+
 /// What a job would lose is known to the second or two; a program that saves all the time need not be written down so often.
 fn is_news(saved_at: Timestamp, known: Option<Timestamp>) -> bool {
     known.is_none_or(|known| saved_at.duration_since(known) >= SAVED_ENOUGH)
@@ -217,5 +221,19 @@ async fn kill_worker(app: &App, worker: WorkerId) {
     tracing::warn!("ending worker {worker}, which belongs to no live attempt");
     if let Err(error) = app.engine.signal(worker, &StopOrder { grace: Span::default() }).await {
         tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_wrong_clocks_are_kept_within_ours() {
+        let at = |second| Timestamp::from_second(second).expect("a time");
+        assert_eq!(within(at(5), at(10), at(20)), at(10));
+        assert_eq!(within(at(15), at(10), at(20)), at(15));
+        assert_eq!(within(at(260), at(10), at(20)), at(20));
+        assert_eq!(within(at(15), at(30), at(20)), at(30), "ours was set back meanwhile");
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::job::{Life, Waiting};
 use danlu_core::slurm::QueueWait;
+use danlu_core::transition::DANLU;
 use danlu_core::{Attempt, Event, Job, WorkerState};
 use danlu_types::{DeviceKind, JobId, Node, NodeName};
 use jiff::Timestamp;
@@ -43,6 +44,33 @@ impl App {
         let waits = |id: JobId, attempt: &Attempt| self.reports.queued(id, attempt.number).is_some();
         let displaced = attempts().filter(|(id, attempt)| waits(*id, attempt) && lacks_room(attempt));
         displaced.map(|(id, _)| id).collect()
+    }
+
+    /// Takes back what waits in the engine's own queue for a node that it has closed. What runs there, runs on.
+    pub(crate) async fn leave_closed_nodes(&self) {
+        let closed = self.nodes.closed_by_engine();
+        let waits_for = |job: &Job| -> Option<NodeName> {
+            let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
+            // An engine that places workers itself chooses another.
+            if self.engine.places(&attempt.grants()) {
+                return None;
+            }
+            self.reports.remark_on(job.id, attempt.number)?;
+            let waiting = attempt.workers.iter().filter(|worker| worker.state == WorkerState::Placed);
+            waiting.map(|worker| &worker.grant.node).find(|node| closed.contains(node)).cloned()
+        };
+        let events: Vec<_> = {
+            let pages = self.book.read();
+            let leaving = pages.active().filter_map(|job| Some((job.id, waits_for(job)?)));
+            let event = |node| Event::Drain { node, by: DANLU.to_owned() };
+            leaving.map(|(id, node)| (id, event(node), Timestamp::now())).collect()
+        };
+        for (result, (id, event, _)) in self.ledger.apply_all(events.clone()).await.iter().zip(&events) {
+            // The next inventory finds it again.
+            if let (Err(error), Event::Drain { node, .. }) = (result, event) {
+                tracing::warn!(job.id = %id, "could not take job {id} back from {node}: {}", crate::error_chain(error));
+            }
+        }
     }
 
     /// Requeues what waits in the engine's own queue in vain.

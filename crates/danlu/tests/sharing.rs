@@ -122,7 +122,10 @@ async fn a_limit_holds_and_what_exceeds_it_alone_is_refused() {
     server.wait_for(first, JobState::Running).await;
     let second = server.submit(&job_in("vision", "nvidia:1", "true")).await;
     let job = waits_for(&server, second, "workspace_limit").await;
-    assert_eq!(job.reason.text, "workspace `vision` uses 2 of at most 2 NVIDIA devices");
+    assert_eq!(
+        job.reason.text,
+        "workspace `vision` uses 2 of at most 2 NVIDIA devices, and this job asks for 1"
+    );
     let why = server.client().job_why(second).await.unwrap();
     let quota = why.quota.expect("the limit is what keeps it");
     assert_eq!((quota.resource.as_str(), quota.limit.as_deref()), ("nvidia", Some("2")));

@@ -72,10 +72,13 @@ impl Scheduler {
                 // Those who count in a limit are told with all that they hold.
                 let is_quota =
                     matches!(reason, WaitReason::WorkspaceLimit { .. } | WaitReason::UserLimit { .. });
-                let devices = self.running.get(job)?.placement.parts.iter().map(|part| match is_quota {
-                    true => part.devices.len(),
-                    false => self.accepted(shape, part),
-                });
+                let devices = self
+                    .running
+                    .get(job)?
+                    .placement
+                    .parts
+                    .iter()
+                    .map(|part| if is_quota { part.devices.len() } else { self.accepted(shape, part) });
                 let devices = if wanted == Wanted::Devices { devices.sum() } else { 0 };
                 Some(Holder { devices: u32::try_from(devices).unwrap_or(u32::MAX), ..holder })
             })

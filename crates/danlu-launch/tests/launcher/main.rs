@@ -11,5 +11,6 @@ mod output;
 mod platforms;
 mod reports;
 mod sessions;
+mod srun;
 mod steps;
 mod watching;

@@ -53,11 +53,20 @@ danlu_file() {
         }'
 }
 
-# A process and all that came from it, for `kill`.
-danlu_tree() {
+# Sends a signal to a process and all that came from it: SIGNAL PID. Each is halted before its children are looked up, or one
+# that is just being started would be missed and go on alone.
+danlu_signal_tree() {
+    danlu_halted=$(danlu_halt "$2")
+    # shellcheck disable=SC2086 # numbers
+    kill -s "$1" $danlu_halted
+    # shellcheck disable=SC2086 # numbers
+    kill -s CONT $danlu_halted
+}
+danlu_halt() {
+    kill -s STOP "$1" || return 0
     printf '%s ' "$1"
     # shellcheck disable=SC2013 # numbers
-    for danlu_of_tree in $(cat "/proc/$1/task/"*/children 2> /dev/null); do
-        danlu_tree "$danlu_of_tree"
+    for danlu_of_tree in $(cat "/proc/$1/task/"*/children); do
+        danlu_halt "$danlu_of_tree"
     done
 }

@@ -118,13 +118,10 @@ until mkdir "$steps/$number" 2> /dev/null; do number=$((number + 1)); done
 echo "$number" > "$steps/last"
 step=$steps/$number
 SLURM_STEP_ID=$((number - 1))
-trap 'rm -f "$step/held"; unlock; [ -e "$step/ready" ] || : > "$step/over"' EXIT
+# Before its tasks run, a signal just ends it. A whole group may get it, the programs that write a step's files as well.
+trap 'rm -f "$step/held"; unlock; [ -e "$step/ready" ] || : > "$step/over"; [ -e "$step/over" ] || : > "$step/kill"' EXIT
+trap 'exit 143' TERM INT HUP
 claim
-trap 'pass_on TERM' TERM
-trap 'pass_on INT' INT
-trap 'pass_on HUP' HUP
-trap 'pass_on USR1' USR1
-trap 'pass_on USR2' USR2
 
 # What a step prints goes where its `srun` prints, as long as that is not the log: each task has one of its own there.
 [ -e "/proc/$$/fd/0" ] || exec < /dev/null
@@ -202,8 +199,6 @@ done
     for word in "$@"; do printf ' ' && quoted "$word"; done
     echo
 } > "$step/command"
-: > "$step/ready"
-
 # Nobody ends the tasks of an `srun` that was killed outright, so this does.
 (
     while kill -0 "$$" 2> /dev/null; do sleep 1; done
@@ -211,6 +206,11 @@ done
     rm -f "$step/held"
 ) < /dev/null > /dev/null 2>&1 3<&- 4>&- &
 helpers=$!
+: > "$step/ready"
+for signal in TERM INT HUP USR1 USR2; do
+    # shellcheck disable=SC2064 # the name of now
+    trap "pass_on $signal" "$signal"
+done
 case $feed in
 all | 'task '*)
     (cat <&3 > "$step/input" && : > "$step/input.whole") < /dev/null > /dev/null 2>&1 4>&- &
@@ -218,11 +218,12 @@ all | 'task '*)
     ;;
 esac
 # Tasks of the first rank are run here, and speak and read for themselves.
-own=$(sed -n 's/^0 //p' "$step/tasks")
+own=$(sed -n 's/^0 //p' "$step/tasks") owns=''
 if [ -n "$own" ]; then
     while read -r task; do
         # shellcheck disable=SC2086 # four numbers and a list
         DANLU_OWN=1 sh "$here/task" "$step" $task <&3 4>&- &
+        owns="$owns ${task%% *}:$!"
     done << END
 $own
 END
@@ -251,6 +252,11 @@ pump_all() {
 begun=$(date +%s) first_end=''
 failed=0 naps=0
 while :; do
+    # `timeout` signals its whole group, and may kill what is not ready for it yet.
+    for one in $owns; do
+        [ -e "$step/exit.${one%:*}" ] || kill -0 "${one#*:}" 2> /dev/null || [ -e "$step/exit.${one%:*}" ] ||
+            echo 143 > "$step/exit.${one%:*}"
+    done
     ended=0 task=0
     while [ "$task" -lt "$tasks" ]; do
         if [ -e "$step/exit.$task" ]; then
@@ -272,8 +278,7 @@ while :; do
     if [ "$ended" -ge "$tasks" ]; then
         pump_all
         : > "$step/over"
-        # shellcheck disable=SC2046 # numbers
-        for helper in $helpers; do kill $(danlu_tree "$helper") 2> /dev/null; done
+        for helper in $helpers; do danlu_signal_tree TERM "$helper" 2> /dev/null; done
         exit "$failed"
     fi
     pump_all

@@ -2,6 +2,9 @@
 # One task of a step of `srun`: STEP-FOLDER TASK LOCAL-TASK NODE DEVICES. Laid down by Danlu. Names of our own begin with
 # `danlu_`: all others may be the job's.
 trap : TERM INT HUP USR1 USR2
+# Whatever becomes of this, `srun` hears that it ended.
+danlu_code=70 danlu_exit=$1/exit.$2
+trap 'echo "$danlu_code" > "$danlu_exit.new" && mv "$danlu_exit.new" "$danlu_exit"' EXIT
 danlu_own='DANLU_RUN_DIR DANLU_WORKER DANLU_RANK DANLU_LOCAL_RANK DANLU_NODE DANLU_TOKEN DANLU_STDOUT DANLU_STDERR TMPDIR SLURM_TMPDIR
     SLURMD_NODENAME CUDA_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME HCCL_IF_IP
     SLURM_JOB_GPUS DANLU_OWN'
@@ -145,18 +148,18 @@ exec < /dev/null > /dev/null 2>&1 3<&- 4>&- 5>&-
         if [ -e "$1/signal.$danlu_signal" ]; then
             read -r danlu_name < "$1/signal.$danlu_signal"
             # Where the job itself is ended, the launcher has told everybody.
-            # shellcheck disable=SC2046 # numbers
             [ -e "$DANLU_RUN_DIR/slurm/ending" ] || case $danlu_name in
             USR*) kill -s "$danlu_name" "$danlu_child" ;;
-            *) kill -s "$danlu_name" $(danlu_tree "$danlu_child") ;;
+            *) danlu_signal_tree "$danlu_name" "$danlu_child" ;;
             esac
             danlu_signal=$((danlu_signal + 1))
         else
             sleep 1
         fi
     done
-    # shellcheck disable=SC2046 # numbers
-    kill $(danlu_tree "$danlu_child") && sleep 10 && kill -9 $(danlu_tree "$danlu_child")
+    danlu_signal_tree TERM "$danlu_child"
+    sleep 10
+    danlu_signal_tree KILL "$danlu_child"
 ) &
 danlu_helpers="$danlu_helpers $!"
 wait "$danlu_child"
@@ -168,7 +171,5 @@ while kill -0 "$danlu_child"; do
 done
 # shellcheck disable=SC2086 # numbers
 [ -z "${danlu_labels-}" ] || wait $danlu_labels
-# shellcheck disable=SC2046 # numbers
-for danlu_helper in $danlu_helpers; do kill $(danlu_tree "$danlu_helper"); done
+for danlu_helper in $danlu_helpers; do danlu_signal_tree TERM "$danlu_helper"; done
 rm -rf "$danlu_pipes"
-echo "$danlu_code" > "$1/exit.$2.new" && mv "$1/exit.$2.new" "$1/exit.$2"

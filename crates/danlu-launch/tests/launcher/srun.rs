@@ -148,7 +148,7 @@ fn variables_are_exported_as_said() {
         tell='echo "$1 KEPT=$KEPT LOST=$LOST NEW=$NEW path ${PATH:+set} task $SLURM_PROCID"'
         srun -n1 sh -c "$tell" - default
         srun -n1 --export=ALL,NEW="it's" sh -c "$tell" - all
-        srun -n1 --export=NONE sh -c "$tell" - none
+        srun -n1 -w "$SLURMD_NODENAME" --export=NONE sh -c "$tell" - none
         srun -n1 --export=KEPT,NEW=new sh -c "$tell" - some
         SLURM_EXPORT_ENV=NONE srun -n1 sh -c "$tell" - inherited"#;
     let (_bench, launched) = run(1, text);

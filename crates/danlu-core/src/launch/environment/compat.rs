@@ -87,11 +87,12 @@ fn apulis(env: &mut Variables, launch: &LaunchFile) {
 /// What holds for the whole job; which task one is, the programs in [`STEPS_FOLDER`] say.
 fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
     let hosts = host_names(launch, rendezvous);
-    let nodes_by_name: Vec<&str> = rendezvous
-        .workers
-        .iter()
-        .map(|worker| worker.node.as_ref().map_or(worker.address.as_str(), |node| node.0.as_str()))
-        .collect();
+    let of_worker =
+        |worker: &Present| worker.node.as_ref().map_or(worker.address.clone(), ToString::to_string);
+    let mut node_names: Vec<String> = rendezvous.workers.iter().map(of_worker).collect();
+    if node_names.is_empty() {
+        node_names.push(launch.node.to_string());
+    }
     let (nodes, each) = (launch.world_workers(), launch.ranks.len());
     let cpus = (launch.limits.cpus.milli / 1000).max(1);
     let devices: Vec<String> = launch.devices.iter().map(|device| device.index.to_string()).collect();
@@ -116,7 +117,7 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
         ("SLURM_RESTART_COUNT", launch.worker.attempt.0.saturating_sub(1).to_string()),
         ("SLURM_SUBMIT_DIR", submitted_from(launch)),
         // By which `srun -w` knows them, too.
-        ("DANLU_NODE_NAMES", nodes_by_name.join(",")),
+        ("DANLU_NODE_NAMES", node_names.join(",")),
     ] {
         env.set(name, value);
     }

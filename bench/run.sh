@@ -22,8 +22,15 @@ measure() {
   fi
 }
 
+# Its own program where that is on PATH, or named by HQ: PyPI has only the library, whose server and worker share a process.
 hyperqueue() {
-  local venv
+  local venv hq
+  hq="${HQ:-$(command -v hq || true)}"
+  if [ -n "$hq" ]; then
+    bench/peers/hyperqueue_native.sh "$hq"
+    return
+  fi
+  say "notice: no \`hq\` on PATH; measuring HyperQueue's library, which is slower than its server and worker apart"
   venv="$(scripts/venv.sh bench/peers/requirements.txt)" || { say "skipped: HyperQueue cannot be installed from PyPI"; return 3; }
   "$venv/bin/python" bench/peers/hyperqueue_peer.py
 }

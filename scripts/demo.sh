@@ -21,8 +21,8 @@ trap 'exit 130' INT TERM
 
 say "== building"
 scripts/console.sh
-cargo build --release --locked --package danlu
-danlu="${CARGO_TARGET_DIR:-$ROOT/target}/release/danlu"
+cargo build --profile demo --locked --package danlu
+danlu="${CARGO_TARGET_DIR:-$ROOT/target}/demo/danlu"
 
 say "== getting Python ready"
 if venv="$(scripts/venv.sh examples/digits/requirements.txt)"; then

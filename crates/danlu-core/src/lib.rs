@@ -18,6 +18,7 @@ pub mod report;
 pub mod sample;
 pub mod settle;
 pub mod slurm;
+pub mod srun;
 pub mod ssh_key;
 pub mod transition;
 pub mod view;

@@ -20,7 +20,7 @@ mod settings;
 
 use danlu_types::AttemptNumber;
 
-pub use fit::fit;
+pub use fit::{check_unshared, fit};
 pub use foreign::{HeldPart, HoldingJob, lay_over, parse_holders};
 pub use grant::{Granted, HeldGres, Place, granted};
 pub use gres::{Gres, parse_gres};

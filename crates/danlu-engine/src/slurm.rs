@@ -233,6 +233,9 @@ impl Engine for SlurmEngine {
     }
 
     fn fit(&self, spec: JobSpec) -> Result<JobSpec, FieldError> {
+        if self.remote.is_some() {
+            danlu_core::slurm::check_unshared(&spec)?;
+        }
         danlu_core::slurm::fit(spec)
     }
 

@@ -10,11 +10,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use danlu_core::launch::{LaunchFile, STEPS_FOLDER};
+use danlu_core::srun;
 
 use crate::error::StartError;
 use crate::user::WorkerUser;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 7] = [
+    ("library", include_str!("steps/library.sh")),
+    ("claims", include_str!("steps/claims.sh")),
     ("rank", include_str!("steps/rank.sh")),
     ("task", include_str!("steps/task.sh")),
     ("bash_env", include_str!("steps/bash_env.sh")),
@@ -30,11 +33,19 @@ pub(crate) fn lay_down(launch: &LaunchFile, user: &WorkerUser) -> Result<(), Sta
         for (name, text) in FILES {
             write_program(&folder.join(name), text)?;
         }
+        write_program(&folder.join("options"), &srun::shell_options())?;
         write_program(&folder.join("script"), &launch.command)
     };
     user.make_folder(&folder)
         .and_then(|()| user.act(make).flatten())
         .map_err(|source| StartError::Folder { path: folder.clone(), source })
+}
+
+/// Leaves word that all processes of the worker are being told to end, so that `srun` passes no signal on: everybody gets
+/// it from the launcher. Without that word programs get it twice, which some take for haste.
+pub(crate) fn announce_end(launch: &LaunchFile, user: &WorkerUser) -> io::Result<()> {
+    let path = launch.folders.run.join(STEPS_FOLDER).join("ending");
+    user.act(|| fs::write(path, "")).flatten()
 }
 
 fn write_program(path: &Path, text: &str) -> io::Result<()> {

@@ -69,7 +69,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     oidc: Option<PathBuf>,
     /// Runs jobs as users of their own: `same-name` for the machine's users with the accounts' names, or a range of user ids
-    /// to give to accounts (`200000-299999`). The server must be root's; without this, all jobs run as its own user
+    /// to give to accounts (`200000-299999`). The server runs as root, or on Slurm as a user that `sudo` lets submit for others;
+    /// without this, all jobs run as the server's own user
     #[arg(long, value_name = "RULE")]
     unix_users: Option<UnixUsers>,
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent

@@ -9,7 +9,10 @@ mod body;
 mod header;
 mod job;
 mod options;
+mod shell;
 mod size;
+mod steps;
+mod steps_of_job;
 mod surroundings;
 
 use super::complaint::{Complaint, Place};

@@ -11,7 +11,9 @@ SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0
 # `#!/bin/bash -l` begins with a PATH of its own.
 [ -z "${BASH_ENV-}" ] || export DANLU_BASH_ENV="$BASH_ENV"
 BASH_ENV=$danlu_here/bash_env PATH=$danlu_here/bin:$PATH
-export SLURM_PROCID SLURM_LOCALID SLURM_NODEID BASH_ENV PATH
+# By which `srun` knows whether it was redirected.
+DANLU_STDOUT=$(readlink /proc/$$/fd/1) DANLU_STDERR=$(readlink /proc/$$/fd/2)
+export SLURM_PROCID SLURM_LOCALID SLURM_NODEID BASH_ENV PATH DANLU_STDOUT DANLU_STDERR
 
 if [ "$DANLU_RANK" = 0 ]; then
     mkdir -p "$danlu_steps" || exit 70
@@ -32,16 +34,35 @@ fi
 # Tasks that are told to end may take their time.
 trap 'danlu_told=1' TERM INT HUP
 trap : USR1 USR2
-danlu_next=1 danlu_naps=0 danlu_told=''
+# Steps begin in any order: one may wait for what others hold. All below `danlu_next` have begun.
+danlu_next=1 danlu_begun='' danlu_naps=0 danlu_told=''
 while [ ! -e "$danlu_steps/done" ]; do
     [ -z "$danlu_told" ] || { wait && exit 143; }
-    if [ -e "$danlu_steps/$danlu_next/ready" ]; then
-        danlu_task=$(sed -n "s/^$DANLU_RANK //p" "$danlu_steps/$danlu_next/tasks")
-        # shellcheck disable=SC2086 # three numbers
-        [ -z "$danlu_task" ] || sh "$danlu_here/task" "$danlu_steps/$danlu_next" $danlu_task &
+    danlu_step=$danlu_next
+    while [ -d "$danlu_steps/$danlu_step" ]; do
+        case "$danlu_begun " in
+        *" $danlu_step "*) ;;
+        *)
+            if [ -e "$danlu_steps/$danlu_step/ready" ]; then
+                danlu_tasks=$(sed -n "s/^$DANLU_RANK //p" "$danlu_steps/$danlu_step/tasks")
+                while read -r danlu_task; do
+                    # shellcheck disable=SC2086 # three numbers and a list
+                    [ -z "$danlu_task" ] || sh "$danlu_here/task" "$danlu_steps/$danlu_step" $danlu_task &
+                done << END
+$danlu_tasks
+END
+                danlu_begun="$danlu_begun $danlu_step" danlu_naps=0
+            elif [ -e "$danlu_steps/$danlu_step/over" ]; then
+                danlu_begun="$danlu_begun $danlu_step"
+            fi
+            ;;
+        esac
+        danlu_step=$((danlu_step + 1))
+    done
+    while case "$danlu_begun " in *" $danlu_next "*) ;; *) false ;; esac do
         danlu_next=$((danlu_next + 1))
-        continue
-    fi
+    done
+    [ "$danlu_step" != "$danlu_next" ] || danlu_begun=''
     danlu_naps=$((danlu_naps + 1))
     if [ "$danlu_naps" -gt 240 ] && [ ! -d "$danlu_steps" ]; then
         echo "danlu: the first node's folder \`$danlu_steps\` is not seen here: \`srun\` needs a disk that all nodes share" >&2

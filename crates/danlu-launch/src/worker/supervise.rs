@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use danlu_core::job::Exit;
-use danlu_types::OnHang;
+use danlu_types::{Compat, OnHang};
 use nix::sys::signal::Signal;
 use tokio::time::sleep_until;
 
@@ -13,7 +13,7 @@ use super::{Audience, Confinement, Worker};
 use crate::children::{Wake, signal_all};
 use crate::course::{Action, Course};
 use crate::sampling::Sampling;
-use crate::secrets;
+use crate::{secrets, steps};
 
 /// How often what was killed and is still there is killed again: it may have forked meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
@@ -182,6 +182,11 @@ impl Worker<'_> {
                 // First, because an interactive shell does not heed the polite signal.
                 if let Some(sessions) = &self.sessions {
                     sessions.hang_up();
+                }
+                if self.launch.options.is_compatible_with(Compat::Slurm)
+                    && let Err(error) = steps::announce_end(self.launch, &self.user)
+                {
+                    self.journal.note(format!("`srun` cannot be told that the worker is ended: {error}"));
                 }
                 signal_all(&self.group, Signal::SIGTERM);
             }

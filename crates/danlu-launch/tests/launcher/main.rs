@@ -12,5 +12,6 @@ mod output;
 mod platforms;
 mod reports;
 mod sessions;
+mod srun;
 mod steps;
 mod watching;

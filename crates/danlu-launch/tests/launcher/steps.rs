@@ -8,7 +8,7 @@ use danlu_types::{
 
 use crate::harness::{Bench, Launched};
 
-fn script(bench: &Bench, ranks: u32, text: &str) -> LaunchFile {
+pub(crate) fn script(bench: &Bench, ranks: u32, text: &str) -> LaunchFile {
     let mut launch = bench.launch_file_of_ranks(ranks, &format!("#!/bin/bash\n{text}\n"));
     launch.options.compat = vec![Compat::Slurm];
     launch.limits.cpus = Cpus::whole(u64::from(ranks));
@@ -33,7 +33,7 @@ fn the_script_runs_once_and_srun_in_every_rank() {
         export WORD="it's
 two lines" name=mine nodes=mine
         cd /
-        srun --label -u bash -c 'echo "task $SLURM_PROCID of $SLURM_NTASKS in $PWD sees $CUDA_VISIBLE_DEVICES: $WORD, $name, $nodes"' | cat
+        srun --label -u bash -c 'echo "task $SLURM_PROCID of $SLURM_NTASKS in $PWD sees $CUDA_VISIBLE_DEVICES: $WORD, $name, $nodes"' | sort -s -k 1,1
         srun --gpus-per-task=1 sh -c 'echo "own device $CUDA_VISIBLE_DEVICES"'
         one=$(srun --nodes=1 --ntasks 1 -w "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)" echo the first)
         echo "only $one"
@@ -46,18 +46,18 @@ two lines" name=mine nodes=mine
     insta::assert_snapshot!(shown.join("\n"), @r"
     --- 0
     script: task 0 of 3, RANK is unset
-    task 0 of 3 in / sees 4,5,6: it's
-    two lines, mine, mine
+    0: task 0 of 3 in / sees 4,5,6: it's
+    0: two lines, mine, mine
+    1: task 1 of 3 in / sees 4,5,6: it's
+    1: two lines, mine, mine
+    2: task 2 of 3 in / sees 4,5,6: it's
+    2: two lines, mine, mine
     own device 4
     only the first
     beside
     --- 1
-    task 1 of 3 in / sees 4,5,6: it's
-    two lines, mine, mine
     own device 5
     --- 2
-    task 2 of 3 in / sees 4,5,6: it's
-    two lines, mine, mine
     own device 6
     ");
 }
@@ -86,29 +86,31 @@ fn what_srun_cannot_do_it_says() {
         srun -n x true; echo $?
         srun; echo $?
         srun -n1 sh -c 'exit 5'; echo $?
-        scontrol show job; echo $?";
+        scontrol show job | head -n 2; scontrol show node; echo $?";
     let (launched, exit) = Launched::run(script(&bench, 2, text));
     assert_eq!(exit, WorkerExit::Succeeded);
     insta::assert_snapshot!(launched.lines(0).join("\n"), @r"
-    srun: 4 tasks on a node are more than the 2 that the job has: `#SBATCH --ntasks-per-node=4` asks for them
+    srun: 4 tasks on a node need 4 cores, and the job has 2: `#SBATCH --ntasks-per-node=4` asks for more, `srun --overcommit` does without
     1
-    srun: `--multi-prog` is not possible: all tasks of a step are alike
+    srun: the list of programs `tasks.conf` cannot be read
     1
-    srun: `--container-image` is not possible: jobs run with the node's own programs
+    srun: `--container-image` is not possible: jobs run with the programs of their node
     1
-    srun: Danlu does not know the option `--no-such-option`
+    srun: `--no-such-option` is not an option of `srun`
     1
     srun: the job has no node `elsewhere`; it has 127.0.0.1
     1
-    srun: the job has 1 nodes, not 2
+    srun: the step asks for 2 nodes, and can have 1 of the job's 1
     1
-    srun: `x` is no number of nodes, tasks or devices
+    srun: `x` is no number of nodes, tasks or cores
     1
     srun: there is nothing to run
     1
-    srun: task 0 ended with code 5; the others are ended
+    srun: task 0 ended with code 5
     5
-    scontrol: a job of Danlu's can ask for `show hostnames` only
+    JobId=1 JobName=probe
+       UserId=admin JobState=RUNNING Restarts=0
+    scontrol: in a job of Danlu it can `show hostnames` and `show job`, and nothing else
     1
     ");
 }

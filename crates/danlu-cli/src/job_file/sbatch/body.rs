@@ -1,12 +1,17 @@
-//! A look at the commands of a script for what will not do what it does under Slurm. Only words are looked at: a shell
-//! is not to be understood by reading it, and nothing here changes what runs.
+//! A look at the commands of a script for what will not do what it does under Slurm. A shell cannot be understood by
+//! reading it: what is not seen here is told when it runs, and nothing here changes what runs.
 
-use super::Remark;
+use super::shell::{Command, commands};
+use super::steps::{Step, steps};
+use super::{Remark, line_of};
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) has_srun: bool,
+    pub(super) steps: Vec<Step>,
     pub(super) remarks: Vec<Remark>,
+    /// Those that hold for several nodes only.
+    pub(super) of_several_nodes: Vec<Remark>,
 }
 
 /// Programs that talk to Slurm, and what to do instead.
@@ -23,36 +28,44 @@ const OF_SLURM: [(&str, &str); 7] = [
     ("sattach", "`danlu exec` enters running jobs"),
 ];
 
-pub(super) fn look(body: &str, first_line: usize, nodes: u32) -> Seen {
-    let mut seen = Seen::default();
-    for (line, text) in (first_line..).zip(body.lines()) {
-        if text.trim_start().starts_with('#') {
-            continue;
-        }
-        let mut remark = |text: String| seen.remarks.push(Remark { line, text });
-        let is_break = |it: char| it.is_whitespace() || ";|&()`$\"'{}".contains(it);
-        for word in text.split(is_break).filter(|word| !word.is_empty()) {
-            let program = word.rsplit('/').next().unwrap_or(word);
-            if let Some((name, instead)) = OF_SLURM.iter().find(|(name, _)| *name == program) {
-                remark(format!("`{name}` does not reach Slurm from a job of Danlu's: {instead}"));
-            }
-            match program {
-                "srun" => seen.has_srun = true,
-                "mpirun" | "mpiexec" | "horovodrun" if nodes > 1 => remark(format!(
-                    "`{program}` finds the other nodes only where it can log in to them; `srun` reaches them always"
-                )),
-                _ if word.starts_with("--container-image") => {
-                    remark(
-                        "`srun --container-image` will fail: jobs run with the node's own programs"
-                            .to_owned(),
-                    );
-                }
-                "--multi-prog" | "--het-group" => {
-                    remark(format!("`srun {program}` will fail: all tasks of a step are alike"));
-                }
-                _ => {}
-            }
-        }
+/// Looks at the commands of `source`, which begin at `begin`.
+pub(super) fn look(source: &str, begin: usize) -> Seen {
+    let commands = commands(&source[begin..], begin);
+    // Also where it stands in a text that another shell reads.
+    let has_srun =
+        source[begin..].lines().any(|line| !line.trim_start().starts_with('#') && line.contains("srun"));
+    let mut seen = Seen { has_srun, steps: steps(&commands), ..Seen::default() };
+    for command in &commands {
+        look_at(command, source, &mut seen);
     }
     seen
+}
+
+fn look_at(command: &Command, source: &str, seen: &mut Seen) {
+    for (at, word) in command.words.iter().enumerate() {
+        let line = line_of(source, word.place.start);
+        let mut remark = |text: String| seen.remarks.push(Remark { line, text });
+        let program = word.text.rsplit('/').next().unwrap_or(&word.text);
+        if let Some((name, instead)) = OF_SLURM.iter().find(|(name, _)| *name == program) {
+            remark(format!("`{name}` does not reach Slurm from a job of Danlu's: {instead}"));
+        }
+        match program {
+            "mpirun" | "mpiexec" | "horovodrun" => {
+                let text = format!(
+                    "`{program}` finds the other nodes only where it can log in to them; `srun` reaches them always"
+                );
+                seen.of_several_nodes.push(Remark { line, text });
+            }
+            "scontrol" => {
+                let next = |by: usize| command.words.get(at + by).map_or("", |word| word.text.as_str());
+                if !(next(1) == "show" && (next(2).starts_with("host") || next(2).starts_with("job"))) {
+                    remark(format!(
+                        "`scontrol {}` will fail: in a job it can `show hostnames` and `show job`, and nothing else",
+                        next(1)
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
 }

@@ -8,9 +8,11 @@ use danlu_types::{Bytes, DeviceKind};
 use serde_json::Number;
 
 use super::amounts::{self, Resource};
+use super::body::Seen;
 use super::header::{Given, Header};
 use super::options::{Field, Meaning};
 use super::size::{Asked, Size, size};
+use super::steps::Step;
 use super::{Remark, Script, body, line_of};
 use crate::job_file::complaint::{Complaint, Place};
 use crate::job_file::merge;
@@ -36,12 +38,14 @@ pub(super) fn build(header: &Header, name: &str, source: &str) -> Script {
     let mut builder = Builder { source, fields: BTreeMap::new(), wanted: None, script };
     builder.sort_out(header);
     builder.name(name);
-    let size = builder.size();
+    let seen = body::look(source, header.body);
+    let size = builder.size(&seen.steps);
     builder.devices(&size);
     builder.memory(&size);
     builder.times();
     builder.surroundings();
-    builder.command(header, &size);
+    builder.steps(&seen.steps);
+    builder.command(header, &size, seen);
     let mut script = builder.script;
     script.remarks.sort_by_key(|remark| remark.line);
     script
@@ -163,7 +167,7 @@ impl<'a> Builder<'a> {
         self.put("name", Content::Text(name), place);
     }
 
-    fn size(&mut self) -> Size {
+    fn size(&mut self, steps: &[Step]) -> Size {
         let nodes = |text: &'a str| {
             let least = text.split_once('-').map_or(text, |(least, _)| least);
             amounts::count(least).filter(|count| *count > 0).map(|count| (count, text.contains('-')))
@@ -204,7 +208,7 @@ impl<'a> Builder<'a> {
             cpus_per_device: self.count(Field::CpusPerGpu),
         };
         let found = size(&asked);
-        let size = found.unwrap_or_else(|(field, message)| {
+        let mut size = found.unwrap_or_else(|(field, message)| {
             if let Some((given, _)) = self.value(field) {
                 let hint = "workers are equal here: each node gets the same".to_owned();
                 self.complain(&given.place, "", message, Some(hint));
@@ -219,6 +223,7 @@ impl<'a> Builder<'a> {
             let text = format!("all {} tasks are on one node; `--nodes` spreads them", size.tasks_per_node);
             self.remark(given, text);
         }
+        self.fit_steps(steps, &mut size);
         let place = self.place_of(&[Field::Nodes, Field::Ntasks]);
         self.put_number("workers", size.nodes, place);
         let place = self.place_of(&[Field::NtasksPerNode, Field::Ntasks]);
@@ -309,7 +314,7 @@ impl<'a> Builder<'a> {
         self.put("memory", Content::Text(memory.to_string()), place);
     }
 
-    fn command(&mut self, header: &Header, size: &Size) {
+    fn command(&mut self, header: &Header, size: &Size, seen: Seen) {
         self.put("compat", Content::List(vec![Tree::text("slurm", Place::Nowhere)]), Place::Nowhere);
         let body = &self.source[header.body..];
         let wrapped = self.value(Field::Wrap);
@@ -328,9 +333,10 @@ impl<'a> Builder<'a> {
             }
             None => self.source.to_owned(),
         };
-        let first = line_of(self.source, header.body);
-        let seen = body::look(body, first, size.nodes);
         self.script.remarks.extend(seen.remarks);
+        if size.nodes > 1 {
+            self.script.remarks.extend(seen.of_several_nodes);
+        }
         if size.tasks_per_node > 1 && !seen.has_srun {
             // All of it runs in the first task, which must not be kept to the cores of one.
             self.put("binding", Content::Bool(false), Place::Nowhere);

@@ -98,7 +98,7 @@ const fn of_no_concern(long: &'static str, letter: Option<char>, argument: Argum
 
 use Argument::{Needed, None as Bare, Optional};
 
-static KNOWN: [Known; 110] = [
+static KNOWN: &[Known] = &[
     field("array", Some('a'), Field::Array),
     field("chdir", Some('D'), Field::Chdir),
     field("constraint", Some('C'), Field::Constraint),
@@ -117,6 +117,8 @@ static KNOWN: [Known; 110] = [
     field("ntasks", Some('n'), Field::Ntasks),
     field("ntasks-per-gpu", None, Field::NtasksPerGpu),
     field("ntasks-per-node", None, Field::NtasksPerNode),
+    // The same, undocumented, and written all the same.
+    field("tasks-per-node", None, Field::NtasksPerNode),
     field("signal", None, Field::Signal),
     field("time", Some('t'), Field::Time),
     field("wrap", None, Field::Wrap),
@@ -253,6 +255,35 @@ mod tests {
         letters.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
         assert!(letters.windows(2).all(|pair| pair[0] != pair[1]), "{letters:?}");
+    }
+
+    /// Of Slurm 22.05, as `sbatch --help` has them.
+    const OF_22_05: &str = "
+        bb bbf cluster-constraint comment container contiguous cores-per-socket cpu-freq cpus-per-gpu
+        deadline delay-boot exclusive export export-file get-user-env gid gpu-bind gpu-freq gpus-per-node
+        gpus-per-socket gpus-per-task gres gres-flags ignore-pbs mail-type mail-user mcs-label mem
+        mem-per-cpu mem-per-gpu mincpus nice no-requeue ntasks-per-core ntasks-per-node ntasks-per-socket
+        parsable power priority profile propagate reboot requeue reservation signal sockets-per-node
+        spread-job switches thread-spec threads-per-core time-min tmp uid usage use-min-nodes wckey wrap
+        -A/account -B/extra-node-info -C/constraint -D/chdir -F/nodefile -G/gpus -H/hold -J/job-name
+        -L/licenses -M/clusters -N/nodes -O/overcommit -Q/quiet -S/core-spec -V/version -W/wait -a/array
+        -b/begin -c/cpus-per-task -d/dependency -e/error -h/help -i/input -k/no-kill -m/distribution
+        -n/ntasks -o/output -p/partition -q/qos -s/oversubscribe -t/time -v/verbose -w/nodelist -x/exclude";
+
+    #[test]
+    fn every_option_of_sbatch_is_known_by_its_name_and_letter() {
+        for written in OF_22_05.split_whitespace() {
+            let (letter, long) = match written.split_once('/') {
+                Some((letter, long)) => (letter.chars().nth(1), long),
+                None => (None, written),
+            };
+            let known = by_name(long).unwrap_or_else(|| panic!("`--{long}` is not in the table"));
+            assert_eq!((known.long, known.letter), (long, letter));
+        }
+        assert_eq!(
+            by_name("tasks-per-node").map(|known| known.meaning),
+            Some(Meaning::Field(Field::NtasksPerNode))
+        );
     }
 
     #[test]

@@ -103,6 +103,39 @@ fn what_is_no_script_for_slurm_is_none_here() {
     assert!(empty.contains("the script has no commands"), "{empty}");
 }
 
+#[test]
+fn what_srun_will_not_do_is_said_at_submission() {
+    let told = |header: &str, body: &str| told("a.sh", &format!("#!/bin/bash\n{header}\n{body}\n"), |_| {});
+    let ignored =
+        told("#SBATCH -n 2", "srun --mpi=pmix --cpu-bind=cores --hint=nomultithread python train.py");
+    assert!(ignored.contains("a.sh:3: `--cpu-bind`, `--hint` of `srun` is not honoured"), "{ignored}");
+    assert!(ignored.contains("`--mpi` of `srun` is not honoured: no process manager"), "{ignored}");
+    assert!(ignored.contains("runs as it is"), "{ignored}");
+    let refused = told("#SBATCH -n 2", "srun --container-image=x.sqsh python train.py");
+    assert!(refused.contains("error: `srun --container-image` is not possible"), "{refused}");
+    let unknown = told("#SBATCH -n 2", "srun --no-such-option python train.py");
+    assert!(unknown.contains("error: `--no-such-option` is no option of `srun`"), "{unknown}");
+    let may_run = told("#SBATCH -n 2", "if [ -n \"$IMAGE\" ]; then srun --container-image=$IMAGE true; fi");
+    assert!(may_run.contains("a.sh:3: if it runs, it fails: `srun --container-image`"), "{may_run}");
+    assert!(may_run.contains("runs as it is"), "{may_run}");
+    let beside = told("#SBATCH -n 2", "srun -n1 a &\nsrun -n1 --exact b &\nwait");
+    assert_eq!(beside.matches("runs beside other steps").count(), 1, "{beside}");
+}
+
+#[test]
+fn steps_get_what_the_header_leaves_open() {
+    let told = |header: &str, body: &str| told("a.sh", &format!("#!/bin/bash\n{header}\n{body}\n"), |_| {});
+    let open = told("#SBATCH -N 1", "srun -n 2 -c 8 --cpu-bind=none python train.py");
+    assert!(open.contains("2 tasks of `srun` need 16 cores of a node, and the job gets them"), "{open}");
+    assert!(open.contains("\"cpus\": \"16\""), "{open}");
+    let said = told("#SBATCH -N 1 -n 2", "srun -n 4 python train.py");
+    assert!(said.contains("error: 4 tasks of `srun` need 4 cores of a node, and the job has 2"), "{said}");
+    let fits = told("#SBATCH -N 1 -n 2 -c 2", "srun -n 4 python train.py");
+    assert!(fits.contains("runs as it is"), "{fits}");
+    let nodes = told("#SBATCH -N 2", "srun -N 3 hostname");
+    assert!(nodes.contains("error: `srun` asks for 3 nodes, and the job has 2"), "{nodes}");
+}
+
 proptest! {
     #[test]
     fn no_script_is_too_strange(text in "#!/bin/sh\n(#SBATCH [ -~]{0,60}\n){0,6}(.|\n){0,80}") {

@@ -3,13 +3,13 @@
 //! Only the names and their meaning are taken over. Folders that lie at fixed places of a container there lie in the run
 //! folder here, so a program that reads the variables finds them and one with the paths written into it does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use danlu_types::{Compat, DeviceKind, Framework};
 
 use super::{Rendezvous, Variables};
-use crate::launch::LaunchFile;
+use crate::launch::{LaunchFile, Present};
 
 /// In the run folder: `$MA_HOME`.
 pub const MODELARTS_FOLDER: &str = "ma-user";
@@ -86,9 +86,12 @@ fn apulis(env: &mut Variables, launch: &LaunchFile) {
 
 /// What holds for the whole job; which task one is, the programs in [`STEPS_FOLDER`] say.
 fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
-    let mut hosts: Vec<&str> = rendezvous.workers.iter().map(|worker| worker.address.as_str()).collect();
-    if hosts.is_empty() {
-        hosts.push(&launch.address);
+    let hosts = host_names(launch, rendezvous);
+    let of_worker =
+        |worker: &Present| worker.node.as_ref().map_or(worker.address.clone(), ToString::to_string);
+    let mut node_names: Vec<String> = rendezvous.workers.iter().map(of_worker).collect();
+    if node_names.is_empty() {
+        node_names.push(launch.node.to_string());
     }
     let (nodes, each) = (launch.world_workers(), launch.ranks.len());
     let cpus = (launch.limits.cpus.milli / 1000).max(1);
@@ -99,7 +102,6 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
         ("SLURM_JOBID", launch.worker.job.to_string()),
         ("SLURM_JOB_NAME", launch.job_name.clone()),
         ("SLURM_JOB_USER", launch.owner.clone()),
-        // Addresses, not names: only those are sure to be found from the other nodes.
         ("SLURM_JOB_NODELIST", hosts.join(",")),
         ("SLURM_NODELIST", hosts.join(",")),
         ("SLURM_JOB_NUM_NODES", nodes.to_string()),
@@ -114,6 +116,8 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
         ("SLURM_TMPDIR", launch.folders.run.join("tmp").display().to_string()),
         ("SLURM_RESTART_COUNT", launch.worker.attempt.0.saturating_sub(1).to_string()),
         ("SLURM_SUBMIT_DIR", submitted_from(launch)),
+        // By which `srun -w` knows them, too.
+        ("DANLU_NODE_NAMES", node_names.join(",")),
     ] {
         env.set(name, value);
     }
@@ -129,6 +133,22 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
     let own = launch.folders.run.join(STEPS_FOLDER).join("steps");
     let shared = || launch.folders.output.join(format!(".steps-{}", launch.worker.attempt));
     env.set("DANLU_STEPS_DIR", if nodes > 1 { shared() } else { own }.display());
+}
+
+/// The name of each worker's node, for `SLURM_JOB_NODELIST`. Addresses, not names: only those are sure to be found from the
+/// other nodes. Each worker counts as a node, so that a second one at the same address has a name of its own; that one means
+/// something to `srun -w` only.
+fn host_names(launch: &LaunchFile, rendezvous: &Rendezvous) -> Vec<String> {
+    if rendezvous.workers.is_empty() {
+        return vec![launch.address.clone()];
+    }
+    let mut seen = BTreeSet::new();
+    let mut names = Vec::with_capacity(rendezvous.workers.len());
+    for (index, Present { address, .. }) in rendezvous.workers.iter().enumerate() {
+        let is_first = seen.insert(address);
+        names.push(if is_first { address.clone() } else { format!("{address}-w{index}") });
+    }
+    names
 }
 
 fn submitted_from(launch: &LaunchFile) -> String {

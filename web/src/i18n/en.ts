@@ -101,8 +101,10 @@ export const en = {
     memory_busy: "waiting for {{asked}} of memory: at most {{most}} free on one node",
     behind_others: "behind job {{job}}, which waits for the same",
     reserved: "what is free is kept for job {{job}}, which is ahead",
-    workspace_limit: "workspace {{workspace}} uses {{used}} of at most {{limit}} {{resource}}; this job asks for {{asked}}",
-    user_limit: "its owner uses {{used}} of at most {{limit}} {{resource}} in {{workspace}}; this job asks for {{asked}}",
+    workspace_limit:
+      "workspace {{workspace}} uses {{used}} of at most {{limit}} {{resource}}; this job asks for {{asked}}",
+    user_limit:
+      "its owner uses {{used}} of at most {{limit}} {{resource}} in {{workspace}}; this job asks for {{asked}}",
     guaranteed_to_others: "what is free of {{resource}} is guaranteed to other workspaces",
     keeps_away: "keeps away from {{node}}, which failed it, until {{until}}",
     preempting: "{{jobs}} running jobs have to make room for it",

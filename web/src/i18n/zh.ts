@@ -99,7 +99,8 @@ export const zh: Words<typeof en> = {
     memory_busy: "等待 {{asked}} 内存：单节点最多空闲 {{most}}",
     behind_others: "排在任务 {{job}} 之后，两者等待相同资源",
     reserved: "空闲设备已为前面的任务 {{job}} 预留",
-    workspace_limit: "工作空间 {{workspace}} 已用 {{resource}} {{used}}，上限 {{limit}}，此任务申请 {{asked}}",
+    workspace_limit:
+      "工作空间 {{workspace}} 已用 {{resource}} {{used}}，上限 {{limit}}，此任务申请 {{asked}}",
     user_limit: "用户在 {{workspace}} 已用 {{resource}} {{used}}，上限 {{limit}}，此任务申请 {{asked}}",
     guaranteed_to_others: "空闲的 {{resource}} 属于其他工作空间的保障额度",
     keeps_away: "节点 {{node}} 上次失败，在 {{until}} 之前避开",

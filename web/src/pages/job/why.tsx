@@ -78,7 +78,14 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
           ))}
           {foreign.map((holder) => (
             <div key={`foreign-${holder.kind}-${holder.job}`} className="row">
-              <span>{t("device.foreign", { job: holder.job, name: holder.name, user: holder.user, context: holder.kind })}</span>
+              <span>
+                {t("device.foreign", {
+                  job: holder.job,
+                  name: holder.name,
+                  user: holder.user,
+                  context: holder.kind,
+                })}
+              </span>
               <span className="muted">
                 {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
               </span>

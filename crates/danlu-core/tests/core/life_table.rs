@@ -74,7 +74,7 @@ fn attempt(job: &Job) -> u32 {
     job.active().map(|attempt| attempt.number).or(past).map_or(1, |number| number.0)
 }
 
-const WISHES: [(&str, MakeEvent); 9] = [
+const WISHES: [(&str, MakeEvent); 10] = [
     ("hold", |_| Event::Hold { by: "ada".to_owned() }),
     ("release", |_| Event::Release { by: "ada".to_owned() }),
     ("approve", |_| Event::Approve { by: "otto".to_owned() }),

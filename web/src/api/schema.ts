@@ -62,7 +62,12 @@ export interface paths {
         delete: operations["delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a job that waits
+         * @description It keeps its number and its queue position. Fields of the body replace the job's own, `null` takes one away, and the
+         *     result is checked as at submission. Jobs that have been given devices, or have ended, are not changed.
+         */
+        patch: operations["job_change"];
         trace?: never;
     };
     "/jobs/{id}/stop": {
@@ -1528,6 +1533,12 @@ export interface components {
             /** @description Shown wherever the node is. */
             why: string;
         };
+        /** @description A node that takes no new jobs. */
+        CordonedNode: {
+            node: components["schemas"]["NodeName"];
+            /** @description As given by whoever cordoned it. */
+            reason: string;
+        };
         /** @description What a worker on a node has to hear. */
         CourierNews: {
             /** @description What the workers of its gang say of themselves, by the names of the files; once all have, or some are late. */
@@ -1628,6 +1639,8 @@ export interface components {
         DeviceView: components["schemas"]["Device"] & {
             foreign?: components["schemas"]["ForeignHold"] | null;
             held_by?: components["schemas"]["HeldDevice"] | null;
+            /** @description All jobs that hold a part of it, the largest first. */
+            holders?: components["schemas"]["HeldDevice"][];
             node: components["schemas"]["NodeName"];
             /** @description Set while Danlu gives the device to nobody, although the vendor's tool may call it well: why not. */
             out_of_service?: string | null;
@@ -1645,7 +1658,40 @@ export interface components {
             likely: number;
             safe: number;
         };
-        /** @description Something that happened, kept for ever in the order in which it happened. */
+        /** @description How many running jobs' ends an estimate takes from what. */
+        EstimateBasis: {
+            /**
+             * Format: int32
+             * @description From nothing: a guess.
+             */
+            guesses: number;
+            /**
+             * Format: int32
+             * @description From past durations of like jobs.
+             */
+            past_durations: number;
+            /**
+             * Format: int32
+             * @description Jobs that will be preempted for it.
+             */
+            preemptions: number;
+            /**
+             * Format: int32
+             * @description From the progress that they report.
+             */
+            progress: number;
+            /**
+             * Format: int32
+             * @description From their time limits.
+             */
+            time_limits: number;
+        };
+        /**
+         * @description How much a start estimate says.
+         * @enum {string}
+         */
+        EstimateBound: "range" | "earliest";
+        /** @description Something that happened, in the order in which it happened; that of a job is kept as long as the job. */
         EventView: {
             /** @description Who did it: a person, or `danlu`. */
             actor: string;
@@ -1661,14 +1707,16 @@ export interface components {
         };
         /** @description Why a job waits, or what it is doing. */
         Explanation: {
+            /** @description Cordoned nodes that have what it needs. */
+            cordoned?: components["schemas"]["CordonedNode"][];
             estimate?: components["schemas"]["StartEstimate"] | null;
-            /** @description Jobs that are none of Danlu's and hold what it needs, largest first; at most a dozen. */
+            /** @description Jobs and processes that are none of Danlu's and hold what it needs, largest first; at most a dozen. */
             foreign?: components["schemas"]["ForeignHolder"][];
             /** @description Who holds what it needs, largest first; at most a dozen. */
             holders?: components["schemas"]["Holder"][];
             /** @description 0 for a dry run. */
             job: components["schemas"]["JobId"];
-            /** @description Changes that would start it now; each was planned before it is offered. */
+            /** @description Changes that would start it now; each was admitted and planned, as the asker would make it, before it is offered. */
             offers?: components["schemas"]["Offer"][];
             /**
              * Format: int32
@@ -1723,7 +1771,7 @@ export interface components {
             unknown: number;
             unsupported: number;
         };
-        /** @description What a job that is none of Danlu's holds of a node. */
+        /** @description What a job or a process that is none of Danlu's holds of a node. */
         ForeignHold: {
             cpus: components["schemas"]["Cpus"];
             /**
@@ -1731,8 +1779,9 @@ export interface components {
              *     planned on the same.
              */
             devices: number[];
-            /** @description The cluster's own number of it. */
+            /** @description The cluster's own number of the job; of a process, its process id; empty where no process is named. */
             job: string;
+            kind?: components["schemas"]["ForeignKind"];
             memory: components["schemas"]["Bytes"];
             name: string;
             /**
@@ -1742,12 +1791,15 @@ export interface components {
             until?: string | null;
             user: string;
         };
-        /** @description A job that is none of Danlu's and holds what another waits for. */
+        /** @description A job or a process that is none of Danlu's and holds what another waits for. */
         ForeignHolder: {
+            /** @description Their numbers on the node, where all are on one node. */
+            device_indices?: number[];
             /** Format: int32 */
             devices: number;
-            /** @description The cluster's own number of it. */
+            /** @description The cluster's own number of the job; of a process, its process id; empty where no process is named. */
             job: string;
+            kind?: components["schemas"]["ForeignKind"];
             name: string;
             nodes: components["schemas"]["NodeName"][];
             /**
@@ -1757,6 +1809,11 @@ export interface components {
             until?: string | null;
             user: string;
         };
+        /**
+         * @description What holds a part of a node and is none of Danlu's.
+         * @enum {string}
+         */
+        ForeignKind: "cluster_job" | "process" | "unknown_process";
         /**
          * @description Decides how many ranks there are and which environment they get.
          * @enum {string}
@@ -1792,6 +1849,7 @@ export interface components {
         };
         /** @description A job that holds what another waits for. */
         Holder: {
+            cpus?: components["schemas"]["Cpus"] | null;
             /** Format: int32 */
             devices: number;
             /**
@@ -1800,6 +1858,7 @@ export interface components {
              */
             expected_end?: string | null;
             job: components["schemas"]["JobId"];
+            memory?: components["schemas"]["Bytes"] | null;
             name: string;
             nodes: components["schemas"]["NodeName"][];
             owner: string;
@@ -1841,7 +1900,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When the queued job that waits longest was submitted.
+             * @description When the longest present wait of a queued job began.
              */
             oldest_queued_at?: string | null;
         };
@@ -1959,7 +2018,19 @@ export interface components {
             /** Format: int32 */
             priority: number;
             progress?: components["schemas"]["ProgressView"] | null;
+            /**
+             * Format: date-time
+             * @description When the present wait began: at the submission, at a release, or when the last attempt ended. Absent unless queued.
+             */
+            queued_since?: string | null;
+            /** @description How long its attempts ran that are over, in all. */
+            ran?: components["schemas"]["Span"];
             reason: components["schemas"]["Reason"];
+            /**
+             * Format: date-time
+             * @description When the present attempt began to run.
+             */
+            running_since?: string | null;
             spec: components["schemas"]["JobSpec"];
             /**
              * Format: date-time
@@ -1969,6 +2040,8 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** Format: date-time */
             submitted_at: string;
+            /** @description How long it waited before each of its attempts, in all, without the present wait. */
+            waited?: components["schemas"]["Span"];
             workspace: string;
         };
         /**
@@ -2338,6 +2411,8 @@ export interface components {
             items: (components["schemas"]["Device"] & {
                 foreign?: components["schemas"]["ForeignHold"] | null;
                 held_by?: components["schemas"]["HeldDevice"] | null;
+                /** @description All jobs that hold a part of it, the largest first. */
+                holders?: components["schemas"]["HeldDevice"][];
                 node: components["schemas"]["NodeName"];
                 /** @description Set while Danlu gives the device to nobody, although the vendor's tool may call it well: why not. */
                 out_of_service?: string | null;
@@ -2415,7 +2490,19 @@ export interface components {
                 /** Format: int32 */
                 priority: number;
                 progress?: components["schemas"]["ProgressView"] | null;
+                /**
+                 * Format: date-time
+                 * @description When the present wait began: at the submission, at a release, or when the last attempt ended. Absent unless queued.
+                 */
+                queued_since?: string | null;
+                /** @description How long its attempts ran that are over, in all. */
+                ran?: components["schemas"]["Span"];
                 reason: components["schemas"]["Reason"];
+                /**
+                 * Format: date-time
+                 * @description When the present attempt began to run.
+                 */
+                running_since?: string | null;
                 spec: components["schemas"]["JobSpec"];
                 /**
                  * Format: date-time
@@ -2425,6 +2512,8 @@ export interface components {
                 state: components["schemas"]["JobState"];
                 /** Format: date-time */
                 submitted_at: string;
+                /** @description How long it waited before each of its attempts, in all, without the present wait. */
+                waited?: components["schemas"]["Span"];
                 workspace: string;
             }[];
             next?: string | null;
@@ -2695,6 +2784,8 @@ export interface components {
              * @description Of the slowest rank that says.
              */
             done?: number | null;
+            /** @description Set while the job seems to hang, where `on_hang` is `notify`: how that shows. */
+            hang?: string | null;
             left?: components["schemas"]["Span"] | null;
             /** @description The last value of each. */
             metrics?: {
@@ -2967,6 +3058,8 @@ export interface components {
         Standing: "waiting" | "active" | "disabled";
         /** @description When a waiting job should start. */
         StartEstimate: {
+            basis?: components["schemas"]["EstimateBasis"];
+            bound?: components["schemas"]["EstimateBound"];
             /** Format: date-time */
             earliest: string;
             /**
@@ -2974,7 +3067,7 @@ export interface components {
              * @description Absent when a job with no time limit and no history stands in the way.
              */
             latest?: string | null;
-            /** @description What the two rest on: time limits, past durations of like jobs, or guesses. */
+            /** @description The basis as a sentence. */
             rests_on: string;
         };
         /** @description What to stop, and how kindly. */
@@ -3110,11 +3203,26 @@ export interface components {
         Wiring: {
             /** @description The address of its own network port, by which Ascend devices of different nodes reach each other. */
             address?: string | null;
+            /** @description Where it is on the PCI bus. */
+            bus?: string | null;
+            /**
+             * Format: int32
+             * @description The card and the chip on it, as `npu-smi` counts them.
+             */
+            card?: number | null;
+            /** Format: int32 */
+            chip?: number | null;
             /**
              * Format: int32
              * @description The memory node nearest to it.
              */
             numa?: number | null;
+            /**
+             * Format: int32
+             * @description The number in `/dev/davinciN`, by which HCCL and `hccn_tool` know an Ascend device; its index may count otherwise, as in a
+             *     container that was given some of a machine's devices.
+             */
+            physical?: number | null;
             /**
              * Format: int64
              * @description Its number within its super-pod (`SDID`).
@@ -3399,6 +3507,57 @@ export interface operations {
                 content?: never;
             };
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    job_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description A JSON merge patch of the job's spec */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3992,7 +4151,12 @@ export interface operations {
     };
     nodes: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description At least 1; all of them when absent. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4179,7 +4343,12 @@ export interface operations {
     };
     devices: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string;
+                /** @description At least 1; all of them when absent. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -23,7 +23,7 @@ impl Taking {
             let apart = words.iter().position(|word| word == flag).and_then(|at| words.get(at + 1));
             let joined = || words.iter().find_map(|word| word.strip_prefix(flag)?.strip_prefix('='));
             if let Some(value) = apart.map(String::as_str).or_else(joined) {
-                before += &format!(" {flag} {}", shell_word(value));
+                before = format!("{before} {flag} {}", shell_word(value));
             }
         }
         Taking { before: format!("{before} change {job}"), after: String::new() }
@@ -36,7 +36,7 @@ impl Taking {
         let (flags, command) = words.split_at(end);
         let flags = flags.iter().filter(|word| *word != "--dry-run" && *word != "--json");
         let line = |words: &mut dyn Iterator<Item = &String>| {
-            words.map(|word| format!(" {}", shell_word(word))).collect::<String>()
+            words.fold(String::new(), |line, word| line + " " + &shell_word(word))
         };
         Taking { before: format!("danlu{}", line(&mut { flags })), after: line(&mut command.iter()) }
     }

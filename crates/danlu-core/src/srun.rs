@@ -50,8 +50,7 @@ pub fn option_by_letter(letter: char) -> Option<&'static SrunOption> {
 /// The effect of an option with this value: some values ask for nothing.
 pub fn effect(option: &SrunOption, value: Option<&str>) -> OptionEffect {
     let asks_for_nothing = match (option.long, value.unwrap_or_default()) {
-        ("mpi" | "cpu-bind" | "mem-bind", "none" | "no" | "list") => true,
-        ("het-group" | "pack-group", "0") => true,
+        ("mpi" | "cpu-bind" | "mem-bind", "none" | "no" | "list") | ("het-group" | "pack-group", "0") => true,
         ("gpu-bind", value) => !["closest", "mask_gpu"].iter().any(|kind| value.contains(kind)),
         ("distribution", value) => {
             let first = value.split([':', ',']).next().unwrap_or_default();

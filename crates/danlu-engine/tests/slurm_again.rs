@@ -18,7 +18,7 @@ use sites::{jobs_of, programs, site_of};
 use support::{kill, status};
 
 async fn observe(engine: &dyn Engine, worker: WorkerId) -> Observation {
-    engine.observe(Which::These(&[worker])).await.unwrap().remove(0)
+    engine.observe(Which::These(&[worker])).await.expect("workers can be looked at").remove(0)
 }
 
 async fn until_requeued(site: &Site, engine: &dyn Engine, worker: WorkerId) -> String {

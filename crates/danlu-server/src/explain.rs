@@ -49,7 +49,7 @@ impl App {
         let progress = job.active().and_then(|attempt| self.reports.of(id, attempt.number));
         if let Some(hang) = progress.and_then(|progress| progress.hang) {
             let space = if explanation.text.is_empty() { "" } else { " " };
-            explanation.text += &format!("{space}Job {id} seems to hang: {hang}.");
+            explanation.text = format!("{}{space}Job {id} seems to hang: {hang}.", explanation.text);
         }
         Ok(explanation)
     }

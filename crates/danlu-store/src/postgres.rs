@@ -46,13 +46,11 @@ fn push_placeholder(sql: &mut String, number: usize) {
 }
 
 /// Its own vacuum does that.
-#[expect(clippy::unused_async, reason = "the same signature as for SQLite")]
 async fn give_space_back(_writer: &PgPool) -> Result<bool, sqlx::Error> {
     Ok(false)
 }
 
 /// Its own checksums and its administrator's tools do that; a damaged page shows as an error of the statement.
-#[expect(clippy::unused_async, reason = "the same signature as for SQLite")]
 async fn find_damage(_readers: &PgPool) -> Result<Option<String>, sqlx::Error> {
     Ok(None)
 }

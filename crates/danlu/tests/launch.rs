@@ -30,7 +30,9 @@ fn sorted_lines(bytes: &[u8]) -> Vec<String> {
 
 #[test]
 fn every_rank_is_told_who_it_is_and_its_lines_say_whose_they_are() {
+    // This machine shows no such devices.
     let done = run(&[
+        "--force",
         "--devices",
         "ascend:4-5",
         "--",
@@ -105,7 +107,8 @@ fn machines_meet_in_a_folder() {
 #[test]
 fn what_makes_no_sense_is_refused_with_what_would() {
     for (arguments, hint) in [
-        (&["--devices", "0-1", "--", "true"][..], "name its kind"),
+        (&["--devices", "0-1", "--", "true"][..], "--force --devices ascend:0-1"),
+        (&["--devices", "ascend:7", "--", "true"][..], "this machine shows no device 7"),
         (&["--nodes", "2", "--", "true"][..], "--rendezvous"),
         (&["--ranks", "many", "--", "true"][..], "per-device"),
     ] {

@@ -175,7 +175,7 @@ fn issue_15_tables_that_readers_take_differently_are_named() {
     let twice = table.replace(r#""rank_id": "0""#, r#""rank_id": "1", "rank_id": "0""#);
     let pods = table.replace(r#""server_list""#, r#""super_pod_list": [], "server_list""#);
     let mark = format!("\u{feff}{table}");
-    let comment = table.replace("\n", " // the first server\n");
+    let comment = table.replace('\n', " // the first server\n");
     let unsorted = r#"{"status": "completed", "group_count": "1", "group_list": [{"group_name": "x", "instance_count": "2", "device_count": "2",
         "instance_list": [
         {"pod_name": "job-1", "server_id": "10.0.0.2", "devices": [{"device_id": "0", "device_ip": "192.168.0.6"}]},

@@ -213,7 +213,7 @@ impl World {
             Verdict::Release => self.release(),
             // An old look, judged by a newer book. The engine then finds nothing to end.
             Verdict::Kill => {
-                assert_ne!(self.worker, Worker::Running, "a worker is ended that nobody gave up")
+                assert_ne!(self.worker, Worker::Running, "a worker is ended that nobody gave up");
             }
             Verdict::Tell(told) => {
                 let releases = matches!(observation.seen, Seen::Ended { .. });

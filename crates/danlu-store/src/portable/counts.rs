@@ -87,16 +87,13 @@ fn counts_query(filter: &JobFilter) -> QueryBuilder<Db> {
 fn oldest_queued_query(filter: &JobFilter) -> QueryBuilder<Db> {
     let queued = JobFilter { states: vec![JobState::Queued], outcomes: Vec::new(), ..filter.clone() };
     let mut sql = QueryBuilder::new("SELECT MIN(submitted_at) FROM ");
-    match plan_walks(&queued, &statuses(&queued)) {
-        Some(walks) => {
-            sql.push("(");
-            push_walks(&mut sql, &queued, &walks, "submitted_at", "id", 1);
-            sql.push(") AS oldest");
-        }
-        None => {
-            sql.push("jobs WHERE ");
-            push_filter(&mut sql, &queued);
-        }
+    if let Some(walks) = plan_walks(&queued, &statuses(&queued)) {
+        sql.push("(");
+        push_walks(&mut sql, &queued, &walks, "submitted_at", "id", 1);
+        sql.push(") AS oldest");
+    } else {
+        sql.push("jobs WHERE ");
+        push_filter(&mut sql, &queued);
     }
     sql
 }

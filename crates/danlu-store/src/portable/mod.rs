@@ -81,13 +81,11 @@ impl SqlStore {
             }
             work(connection, counters).await.map(Some)
         });
-        match done.await.map_err(|error| StoreError::of(doing, error))? {
-            Some(value) => Ok(value),
-            None => {
-                self.is_deposed.send_replace(true);
-                Err(StoreError::Deposed)
-            }
-        }
+        let written = done.await.map_err(|error| StoreError::of(doing, error))?;
+        written.ok_or_else(|| {
+            self.is_deposed.send_replace(true);
+            StoreError::Deposed
+        })
     }
 }
 

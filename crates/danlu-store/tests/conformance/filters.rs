@@ -152,7 +152,7 @@ pub(crate) async fn lists_of_people_and_workspaces_have_no_holes(database: &Data
                 1 => ended_job(id as u64, failed("x"), 9),
                 _ => job(id as u64),
             };
-            job.owner = owners[id % 3].to_owned();
+            owners[id % 3].clone_into(&mut job.owner);
             let spec = danlu_types::JobSpec { workspace: workspaces[id % 2].into(), ..(*job.spec).clone() };
             Job { spec: spec.into(), ..job }
         })

@@ -102,13 +102,13 @@ fn read_long<'a>(
         return false;
     };
     let (value, is_unknown) = match (option.argument, value) {
-        (OptionArgument::Needed, None) => match words.next() {
-            Some(next) => (Some(next.text.as_str()), next.is_unknown),
-            None => {
+        (OptionArgument::Needed, None) => {
+            let Some(next) = words.next() else {
                 step.refused.push((word.place.clone(), format!("`--{name}` of `srun` lacks its value")));
                 return false;
-            }
-        },
+            };
+            (Some(next.text.as_str()), next.is_unknown)
+        }
         (_, value) => (value, word.is_unknown),
     };
     on_option(step, option, &format!("--{name}"), value.filter(|_| !is_unknown), &word.place)
@@ -138,13 +138,13 @@ fn read_short<'a>(
         }
         let joined = Some(tail.strip_prefix('=').unwrap_or(tail)).filter(|tail| !tail.is_empty());
         let (value, is_unknown) = match (option.argument, joined) {
-            (OptionArgument::Needed, None) => match words.next() {
-                Some(next) => (Some(next.text.as_str()), next.is_unknown),
-                None => {
+            (OptionArgument::Needed, None) => {
+                let Some(next) = words.next() else {
                     step.refused.push((word.place.clone(), format!("`-{letter}` of `srun` lacks its value")));
                     return keeps_apart;
-                }
-            },
+                };
+                (Some(next.text.as_str()), next.is_unknown)
+            }
             (_, joined) => (joined, word.is_unknown),
         };
         return keeps_apart | on_option(step, option, &written, value.filter(|_| !is_unknown), &word.place);

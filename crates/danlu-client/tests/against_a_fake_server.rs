@@ -151,7 +151,7 @@ async fn submissions_carry_the_token_and_the_key() {
 
 #[tokio::test]
 async fn uploads_tell_their_progress() {
-    let view = r#"{"digest":"sha256:00","size":"5"}"#;
+    let view = r#"{"digest":"sha256:00","size":"5B"}"#;
     let server = FakeServer::answering(vec![json("404 Not Found", ""), json("201 Created", view)]);
     let client = Client::new(&server.address, "secret");
     assert!(!client.code_has("sha256:00").await.unwrap());

@@ -220,10 +220,9 @@ async fn scribbles_in_the_run_folder_are_no_status() {
     for scribble in ["", "{", "null", foreign] {
         fs::write(run.join(STATUS_FILE), format!("{scribble}\n")).unwrap();
         assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "{scribble}");
-        engine.signal(draft.worker(0), &STOP).await.unwrap();
     }
-    let pid = launcher_pid(&run);
-    kill(pid);
+    // Known by the note of its start, it hears the order all the same; `sleep` ends of it.
+    engine.signal(draft.worker(0), &STOP).await.unwrap();
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
 }
 

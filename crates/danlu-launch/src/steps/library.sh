@@ -62,11 +62,12 @@ danlu_signal_tree() {
     # shellcheck disable=SC2086 # numbers
     kill -s CONT $danlu_halted
 }
+# The first comes last: whoever waits for it ends this helper as soon as it is gone, and by then all others must go on.
 danlu_halt() {
     kill -s STOP "$1" || return 0
-    printf '%s ' "$1"
     # shellcheck disable=SC2013 # numbers
     for danlu_of_tree in $(cat "/proc/$1/task/"*/children); do
         danlu_halt "$danlu_of_tree"
     done
+    printf '%s ' "$1"
 }

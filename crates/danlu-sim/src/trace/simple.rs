@@ -138,7 +138,7 @@ mod tests {
         let trace = read_text(
             "submit,duration,workers,devices,kind,model,cpus,memory,workspace,user,priority,preemptible,max_time,name\n\
              10s,2h,2,8,ascend,910B*,96,256Gi,vision,ann,7,true,1d,resnet\n\
-             5s,90,,0.5,,,,,,,,,,\n",
+             5s,90s,,0.5,,,,,,,,,,\n",
         )
         .unwrap();
         let [small, large] = &trace.jobs[..] else { panic!("two jobs") };

@@ -26,6 +26,14 @@ export const useStop = () =>
     JOBS,
   );
 
+/** Changes a job that waits, which keeps its turn: a merge patch of what it asks for. */
+export const useJobChange = () =>
+  useChange(
+    ({ id, patch }: { id: number; patch: Partial<JobSpec> }) =>
+      answer(api.PATCH("/jobs/{id}", { params: { path: { id } }, body: patch as Record<string, never> })),
+    JOBS,
+  );
+
 export const useHold = () =>
   useChange((id: number) => answer(api.POST("/jobs/{id}/hold", { params: { path: { id } } })), JOBS);
 

@@ -22,8 +22,6 @@ export const paths = {
     `/jobs/${id}/logs?attempt=${attempt}&rank=${rank}&line=${line}`,
   submit: (like?: number) => (like === undefined ? "/submit" : `/submit?like=${like}`),
   /** A copy of a waiting job with changes, in its place. */
-  replace: (id: number, set: Record<string, string>) =>
-    `/submit?like=${id}&replaces=${id}&set=${encodeURIComponent(JSON.stringify(set))}`,
   /** A job that runs a migrated snapshot. */
   submitMigrated: (code: string, from: string, name: string) =>
     `/submit?${new URLSearchParams({ code, from, name })}`,

@@ -381,7 +381,6 @@ export const en = {
     checking: "checking…",
     startsNow: "Starts at once.",
     waits: "Would wait.",
-    replaces: "Takes the place of job {{id}}, which is stopped when this one is submitted.",
   },
   overview: {
     running: "jobs running",

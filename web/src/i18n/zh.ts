@@ -376,7 +376,6 @@ export const zh: Words<typeof en> = {
     checking: "检查中…",
     startsNow: "可立即开始。",
     waits: "需要等待。",
-    replaces: "将替代任务 {{id}}：提交后原任务会被停止。",
   },
   overview: {
     running: "运行中的任务",

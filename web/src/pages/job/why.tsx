@@ -1,13 +1,16 @@
 /** The explanation of a waiting job, drawn: what there is, who has it, when it starts, what would start now. */
 import { useTranslation } from "react-i18next";
-import { Link, useNavigate } from "react-router";
+import { Link } from "react-router";
+import { useJobChange } from "../../api/changes";
 import type { Explanation, JobView } from "../../api/client";
 import { paths } from "../../app/paths";
 import { kindName } from "../../format/amounts";
+import { Failure } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { Button } from "../../ui/controls";
 import { offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
 import { Until, When } from "../../ui/when";
+import { withOffer } from "../submit/draft";
 
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
   const { t } = useTranslation();
@@ -124,18 +127,23 @@ function Estimate({ estimate }: { estimate: NonNullable<Explanation["estimate"]>
   );
 }
 
-/** Opens the form with the job as the offer would have it: people see what they submit. Offers were planned without the
- * job that waits, so it has to go. */
+/** Changes the job in place, which keeps its turn should it not start after all. */
 function TakeOffer({ job, text, set }: { job: JobView; text: string; set: Record<string, string> }) {
   const { t } = useTranslation();
-  const navigate = useNavigate();
-  const address = paths.replace(job.id, set);
+  const change = useJobChange();
   return (
-    <div className="row">
-      <Button small onClick={() => navigate(address)}>
-        {t("why.take")}
-      </Button>
-      <span>{text}</span>
-    </div>
+    <>
+      <div className="row">
+        <Button
+          small
+          busy={change.isPending}
+          onClick={() => change.mutate({ id: job.id, patch: withOffer({}, set) })}
+        >
+          {t("why.take")}
+        </Button>
+        <span>{text}</span>
+      </div>
+      {change.error ? <Failure error={change.error} /> : null}
+    </>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate, useSearchParams } from "react-router";
-import { useStop, useSubmit } from "../../api/changes";
+import { useSubmit } from "../../api/changes";
 import { type JobSpec, Refusal } from "../../api/client";
 import { dryRun, job as jobQuery } from "../../api/queries";
 import { paths } from "../../app/paths";
@@ -37,8 +37,6 @@ export function Submit() {
   const me = useMe();
   const [query] = useSearchParams();
   const like = Number(query.get("like") ?? 0) || undefined;
-  const replaced = Number(query.get("replaces") ?? 0) || undefined;
-  const stop = useStop();
   const account = me.account.name;
   // A page that was opened about another job begins with that one.
   const isPlain = query.size === 0;
@@ -58,13 +56,11 @@ export function Submit() {
   const [key, setKey] = useState(() => newKey());
 
   const original = useQuery({ ...jobQuery(like ?? 0), enabled: like !== undefined });
-  const offer = query.get("set");
   useEffect(() => {
     if (!original.data) return;
-    const copy = likeJob(original.data.spec);
-    setDraft(offer ? withOffer(copy, JSON.parse(offer) as Record<string, string>) : copy);
+    setDraft(likeJob(original.data.spec));
     setText(undefined);
-  }, [original.data, offer]);
+  }, [original.data]);
 
   const settled = useSettled(draft);
   const check = useQuery(dryRun(settled.command ? (settled as JobSpec) : undefined));
@@ -90,7 +86,6 @@ export function Submit() {
   const send = async () => {
     const made = await submit.mutateAsync({ spec: draft as JobSpec, key });
     forgetDraft(account);
-    if (replaced !== undefined) await stop.mutateAsync(replaced);
     await navigate(paths.job(made.id));
   };
   const yaml = text ?? textOf(draft);
@@ -129,12 +124,7 @@ export function Submit() {
         </>
       }
     >
-      {submit.error || stop.error ? <Failure error={submit.error ?? stop.error} /> : null}
-      {replaced === undefined ? null : (
-        <div className="banner" role="status">
-          <p>{t("submit.replaces", { id: replaced })}</p>
-        </div>
-      )}
+      {submit.error ? <Failure error={submit.error} /> : null}
       <div className="columns" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(420px, 1fr))" }}>
         <section className="panel stack" aria-label={t("submit.form")}>
           <SpecForm draft={draft} onChange={change} errors={refusal?.fields ?? []} />

@@ -106,7 +106,9 @@ impl HangWatch {
             // Nobody can tell: the server that reads devices may be down, which must not end anybody's training.
             None => {}
         }
-        let hangs = silent_for >= self.after && self.idle_for >= self.after;
+        // What was printed since the last sample counts, however late this one is on a busy machine.
+        let spoke = silent_for < passed;
+        let hangs = !spoke && silent_for >= self.after && self.idle_for >= self.after;
         let news = hangs && !self.told;
         self.told = hangs;
         news

@@ -35,8 +35,9 @@ fn a_rank_that_hangs_ends_the_worker_in_its_time() {
 #[test]
 fn a_hang_is_only_noted_where_nothing_else_is_asked_for() {
     let bench = Bench::new();
-    let fifo = bench.fifo("end");
-    let command = format!("read line < {0}; echo again; read line < {0}", fifo.display());
+    // One each: of a shared one, the shell could open the second time what the first writer has not closed yet, and read its end.
+    let (on, end) = (bench.fifo("on"), bench.fifo("end"));
+    let command = format!("read line < {}; echo again; read line < {}", on.display(), end.display());
     let mut launch = bench.launch_file(&command);
     launch.options.hang_after = Some(Span::from_seconds(1));
     let mut launched = Launched::start(launch);
@@ -47,12 +48,12 @@ fn a_hang_is_only_noted_where_nothing_else_is_asked_for() {
     let report = launched.launch.folders.run.join(danlu_core::report::REPORT_FILE);
     let report = || fs::read_to_string(&report).unwrap_or_default();
     eventually("a report", || report().contains("\"hang\"").then_some(()));
-    fs::write(&fifo, "on\n").unwrap();
+    fs::write(on, "on\n").unwrap();
     eventually("a line in the log", || {
         launched.lines(0).iter().any(|line| line.contains("the worker goes on")).then_some(())
     });
     eventually("a report", || (!report().contains("\"hang\"")).then_some(()));
-    fs::write(fifo, "end\n").unwrap();
+    fs::write(end, "end\n").unwrap();
     assert_eq!(launched.exit(), danlu_core::WorkerExit::Succeeded);
 }
 

@@ -133,13 +133,20 @@ impl<'a> Cluster<'a> {
             let word = command.split(|byte| *byte == 0).nth(1).unwrap_or_default().to_owned();
             String::from_utf8(word).unwrap_or_default()
         };
-        let is_worker = |pid: &i32| word(*pid) == "slurm-worker";
+        let is = |pid: i32, program: &str| word(pid) == program;
+        // Each has a guard above it that is called the same.
+        let is_below_its_guard = |pid: i32, program: &str| {
+            is(pid, program) && parent_of(pid).is_some_and(|parent| is(parent, program))
+        };
         // By the environment, which names the cluster's configuration.
         let all = processes_of(&self.folder);
+        let (worker, courier) = ("slurm-worker", "slurm-courier");
         let found = all.into_iter().filter(|pid| match wanted {
-            Part::Courier => word(*pid) == "slurm-courier",
-            Part::Guard => is_worker(pid) && parent_of(*pid).is_none_or(|parent| !is_worker(&parent)),
-            Part::Launcher => is_worker(pid) && parent_of(*pid).is_some_and(|parent| is_worker(&parent)),
+            Part::Courier => is_below_its_guard(*pid, courier),
+            Part::Launcher => is_below_its_guard(*pid, worker),
+            Part::Guard => [worker, courier]
+                .iter()
+                .any(|program| is(*pid, program) && !is_below_its_guard(*pid, program)),
         });
         found.collect()
     }
@@ -155,7 +162,7 @@ fn parent_of(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Processes that ended badly with their parents, for the report.
+/// The clock of the marks.
 pub(crate) fn uptime() -> f64 {
     let text = std::fs::read_to_string("/proc/uptime").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()

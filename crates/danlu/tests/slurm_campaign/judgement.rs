@@ -101,7 +101,6 @@ pub(crate) fn judge(
         if (is_shared && resumed < saved) || resumed > saved + 1 {
             found.wrong(FORGOTTEN, job, format!("saved {saved}, and {who}"));
         }
-        // Halves of one second: a dead rank's last mark may be a step old.
         let overlap = before.map(|(_, other)| other.last).fold(0.0, f64::max) - deeds.first;
         if overlap > 0.0 {
             found.wrong(BESIDE, job, format!("by {overlap:.2} s, {who}"));
@@ -122,7 +121,8 @@ pub(crate) fn judge(
         if all(|deeds| deeds.ended == 1) && code != "succeeded" {
             found.wrong(OTHERWISE, job, said.clone());
         }
-        if code == "exit" && !of_attempt.iter().any(|deeds| deeds.failed) {
+        let blames = ["exit", "program_error", "device_error", "out_of_memory", "setup_failed", "hang"];
+        if blames.contains(&code) && !of_attempt.iter().any(|deeds| deeds.failed) {
             found.wrong(BLAMED, job, format!("{said}; {of_attempt:?}"));
         }
         if code == "succeeded" && !all(|deeds| deeds.ended == 1) {

@@ -29,7 +29,7 @@ pub(crate) static CASES: &[Case] = &[
         "--nodes=1 --ntasks=4 --gres=gpu:4 --cpus-per-task=2",
         r#"
         for number in 1 2 3 4; do
-            srun -n1 -N1 --gres=gpu:1 --exclusive bash -c '
+            srun -n1 -N1 --mem=50M --gres=gpu:1 --exclusive bash -c '
                 tell packed; echo "$CUDA_VISIBLE_DEVICES" > "device-$0"
                 until [ "$(ls device-* | wc -l)" = 4 ]; do sleep 0.2; done' "$number" &
         done
@@ -40,7 +40,7 @@ pub(crate) static CASES: &[Case] = &[
         "exact steps wait for what others hold",
         "-N 1 -n 2 --gres=gpu:2",
         r#"
-        for number in 1 2 3; do srun --exact -N1 -n1 --gpus=1 bash -c 'mkdir "d$CUDA_VISIBLE_DEVICES" && tell exact; sleep 0.3; rmdir "d$CUDA_VISIBLE_DEVICES"' & done
+        for number in 1 2 3; do srun --exact --mem=50M -N1 -n1 --gpus=1 bash -c 'mkdir "d$CUDA_VISIBLE_DEVICES" && tell exact; sleep 0.3; rmdir "d$CUDA_VISIBLE_DEVICES"' & done
         wait"#,
     ),
     same(
@@ -71,7 +71,6 @@ pub(crate) static CASES: &[Case] = &[
         r#"
         printf 'a\nb\n' | srun -n2 bash -c 'echo "read $(tr "\n" ,)"'
         printf 'a\nb\n' | srun -n2 -i none bash -c 'echo "read $(tr "\n" ,)"'
-        printf 'x\n' > in-0; printf 'y\n' > in-1; srun -n2 -i in-%t cat
         srun -n1 cat <<< 'a here string'
         printf '1\n2\n' | while read -r word; do srun -n1 -i none echo "loop $word"; done"#,
     ),

@@ -81,7 +81,7 @@ fn submit_to_slurm(rig: &SlurmRig, script: &Path) -> String {
 
 /// What it printed, and how it ended, once it has.
 async fn ended_on_slurm(rig: &SlurmRig, script: &Path, id: &str) -> (Vec<String>, i32) {
-    let shown = eventually("a script to end on Slurm", || async {
+    let shown = eventually(&format!("{} to end on Slurm", script.display()), || async {
         let shown = rig.ask("scontrol", &["--oneliner", "show", "job", id]);
         let is_over = !["RUNNING", "PENDING", "COMPLETING"]
             .iter()
@@ -135,12 +135,12 @@ async fn scripts_do_what_they_do_under_slurm_or_say_what_they_will_not() {
     let mut under_danlu = Vec::new();
     for case in &cases {
         let script = bench.script(case, "danlu");
-        let submitted =
-            danlu(&server, script.parent().unwrap(), &["submit", "--quiet", script.to_str().unwrap()]);
+        let submitted = danlu(&server, script.parent().unwrap(), &["submit", script.to_str().unwrap()]);
         let (out, told) =
             (String::from_utf8(submitted.stdout).unwrap(), String::from_utf8(submitted.stderr).unwrap());
         assert!(submitted.status.success(), "{}: {told}", case.name);
-        let id: JobId = out.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
+        let id: JobId =
+            out.split(|letter: char| !letter.is_ascii_digit()).find_map(|word| word.parse().ok()).unwrap();
         under_danlu.push((id, told));
     }
     let mut wrong = String::new();

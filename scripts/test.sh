@@ -81,6 +81,11 @@ step_test() {
   DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
     cargo test --workspace --locked --no-fail-fast
 }
+# Sixty jobs and forty-five random faults on a Slurm cluster, with a shared disk and without. Not among the steps that run unasked:
+# it is random, and takes a quarter of an hour.
+step_campaign() {
+  cargo test --locked --package danlu --test slurm_campaign -- --ignored --test-threads=1
+}
 # All tests AGAIN_ROUNDS times on a machine that is busy with something else: what passes by luck does not pass here. Not
 # among the steps that run unasked.
 step_again() {

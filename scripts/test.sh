@@ -75,6 +75,21 @@ step_api() {
   cargo build --locked --package danlu
   scripts/api/fuzz.sh "${CARGO_TARGET_DIR:-target}/debug/danlu"
 }
+# Kills, freezes and starves the platform under hundreds of jobs, and holds what it says afterwards against witnesses of our own
+# (docs/reliability.md). STORMS and STORM_JOBS choose. Not among the steps that run unasked: it takes half an hour, and is random.
+step_storms() {
+  local target storm failures=0
+  target="$(realpath "${CARGO_TARGET_DIR:-target}")"
+  cargo build --locked --package danlu
+  rustc --edition 2024 -O -o "$target/debug/storm-witness" scripts/storms/witness.rs
+  for storm in ${STORMS:-server launchers frozen power graceful locked disk postgres}; do
+    if [ "$storm" = postgres ] && [ -z "${DANLU_TEST_PG_BIN:-}" ]; then printf 'storms\tno PostgreSQL\n' >>"$skipped"; continue; fi
+    if [ "$storm" = disk ] && [ "$(id -u)" != 0 ]; then printf 'storms\tonly root may mount a small disk\n' >>"$skipped"; continue; fi
+    PYTHONDONTWRITEBYTECODE=1 python3 scripts/storms/storm.py --danlu "$target/debug/danlu" --witness "$target/debug/storm-witness" \
+      --storm "$storm" --jobs "${STORM_JOBS:-240}" --postgres "${DANLU_TEST_PG_BIN:-}" || failures=$((failures + 1))
+  done
+  [ "$failures" = 0 ]
+}
 step_fresh() { cargo xtask fresh; }
 # The same random cases every time: who changes something else does not meet a fault that was there before.
 step_test() {
@@ -162,7 +177,7 @@ provision() {
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training migrate api soak"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training migrate api soak again storms"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

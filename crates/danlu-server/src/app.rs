@@ -33,6 +33,8 @@ use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
 
+const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
+                           back-up to have it again";
 const TRY_AGAIN: &str =
     "nothing was changed; check the database and the disk of the data folder, then try again";
 
@@ -207,6 +209,13 @@ impl App {
         job.map(Arc::new).ok_or_else(|| no_such_job(id))
     }
 
+    /// What there is to tell of jobs whose rows are damaged.
+    pub(crate) fn unreadable_jobs(&self) -> Vec<String> {
+        let told =
+            |(id, error)| format!("job {id} cannot be read from the database ({error}): {RESTORE_JOB}");
+        self.store.unreadable_jobs().into_iter().map(told).collect()
+    }
+
     pub(crate) async fn change(&self, id: JobId, event: Event) -> Result<Arc<Job>, Problem> {
         match self.ledger.apply(id, event.clone()).await {
             // The book forgets jobs that have ended; they are not gone, they only take no more events.
@@ -227,6 +236,10 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
                 .with_hint(format!("stop it first: `danlu stop {id}`")));
         }
+        if let Some(why) = self.health.read_only() {
+            return Err(Problem::new(ProblemCode::Unavailable, format!("job {id} cannot be deleted: {why}"))
+                .with_hint("make the disk writable, then delete it again"));
+        }
         self.forget(&[id]).await.map_err(store_problem)?;
         Ok(())
     }
@@ -238,6 +251,11 @@ impl App {
     pub(crate) async fn forget(&self, ids: &[JobId]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
+        }
+        // The records may well be elsewhere, and gone they would leave folders that no job names.
+        if self.health.read_only().is_some() {
+            let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+            return Err(StoreError::unavailable("remove the folders of jobs", error));
         }
         let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
         let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
@@ -355,6 +373,10 @@ fn no_such_job(id: JobId) -> Problem {
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
 pub(crate) fn store_problem(error: StoreError) -> Problem {
+    if let StoreError::Corrupt { .. } = error {
+        let problem = Problem::new(ProblemCode::Internal, crate::error_chain(&error));
+        return problem.with_hint(RESTORE_JOB);
+    }
     if let StoreError::Unavailable { .. } | StoreError::Damaged { .. } = error {
         return unavailable(&error);
     }

@@ -165,6 +165,10 @@ impl Store for GuardedStore {
         reading!(self.integrity_check())
     }
 
+    fn unreadable_jobs(&self) -> Vec<(JobId, String)> {
+        self.inner.unreadable_jobs()
+    }
+
     /// Without the reserve: to ask whether there is room takes none away.
     async fn check(&self) -> Result<(), StoreError> {
         reading!(self.check())

@@ -31,6 +31,7 @@ mod secrets;
 mod serve;
 mod sharing;
 mod simulate;
+mod stop;
 mod troubles;
 mod unix_users;
 mod usage;

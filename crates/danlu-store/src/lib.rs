@@ -11,6 +11,8 @@ pub mod logs;
 mod postgres;
 mod row;
 mod sqlite;
+mod unreadable;
+mod words;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -105,6 +107,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Reads the whole database and fails with [`StoreError::Damaged`] if it is not what was written. Takes seconds for
     /// each GB.
     async fn integrity_check(&self) -> Result<(), StoreError>;
+
+    /// Jobs that were met whose rows cannot be read, with what is wrong; lists leave them out.
+    fn unreadable_jobs(&self) -> Vec<(JobId, String)>;
 
     /// Answers if the store can be read and written now; for readiness.
     async fn check(&self) -> Result<(), StoreError>;
@@ -208,7 +213,7 @@ pub struct JobFilter {
     /// Only jobs in these; in all when absent.
     pub visible: Option<Vec<String>>,
     pub name: Option<String>,
-    /// Part of the name, ignoring case.
+    /// Part of the name, ignoring the case of ASCII letters; every character stands for itself. The empty part is in all.
     pub search: Option<String>,
     pub label: Option<(String, String)>,
     /// Only jobs with a smaller id.

@@ -168,6 +168,8 @@ export const en = {
     attempt_placed: "placed",
     attempt_running: "running",
     worker_moved: "worker elsewhere",
+    worker_hangs: "worker hangs",
+    worker_goes_on: "worker goes on",
     worker_ended: "worker ended",
     attempt_ended: "attempt ended",
     job_queued_again: "queued again",

@@ -164,6 +164,8 @@ export const zh: Words<typeof en> = {
     attempt_placed: "已分配",
     attempt_running: "运行",
     worker_moved: "工作进程换了位置",
+    worker_hangs: "Worker 疑似卡住",
+    worker_goes_on: "Worker 恢复运行",
     worker_ended: "工作进程结束",
     attempt_ended: "尝试结束",
     job_queued_again: "重新排队",

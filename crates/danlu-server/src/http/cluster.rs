@@ -215,6 +215,7 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
     let is_ready = problems.is_empty();
     problems.extend(context.app.engine.trouble());
     problems.extend(context.app.troubles.all());
+    problems.extend(context.app.unreadable_jobs());
     // One worker that cannot be looked at is for a person to see to, and no reason to send requests elsewhere.
     let (code, status) = match (is_ready, problems.is_empty()) {
         (true, true) => (StatusCode::OK, "ok"),

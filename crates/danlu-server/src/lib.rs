@@ -16,6 +16,7 @@ mod files;
 mod folder;
 mod guarded;
 mod health;
+mod hiding;
 mod http;
 mod identity;
 mod ledger;

@@ -30,6 +30,7 @@ use crate::book::Book;
 use crate::courier::Couriers;
 use crate::database;
 use crate::entrance::door::Door;
+use crate::entrance::places::{Bounds, Places};
 use crate::entrance::{Entrance, Tls, certificate};
 use crate::folder::DataFolder;
 use crate::ledger::Ledger;
@@ -152,7 +153,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
         None => None,
     };
-    let router = crate::http::router(app.clone(), entrance.clone(), oidc, stop.clone());
+    let places = Places::new(Bounds::of_this_process());
+    let router = crate::http::router(app.clone(), entrance.clone(), oidc, places.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();
@@ -165,7 +167,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         }
     };
     let tls = identity.map(|identity| identity.acceptor);
-    Door { router, tls, patience: entrance.patience }.serve(listener, shutdown).await;
+    let proxies = entrance.proxies.clone().unwrap_or_default();
+    let (patience, refuse) = (entrance.patience, crate::http::refuse);
+    Door { router, tls, patience, places, proxies, refuse }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();

@@ -27,7 +27,7 @@ pub use accounts::{
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
-    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView,
+    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HIDDEN_JOB, HeldDevice, JobOnNode, NodeView,
     WorkspaceView,
 };
 pub use courier::{

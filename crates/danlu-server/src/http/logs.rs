@@ -164,8 +164,9 @@ impl Following {
     async fn step(&mut self) -> (Vec<SseEvent>, bool) {
         let mut messages = Vec::new();
         // The job before its logs: a launcher's last lines are written before its end is known.
-        // Asked for anew each time: whoever is put out of the workspace reads no more.
-        let Ok(job) = self.app.job_for(&self.asker, self.id, Action::SeeJob).await else {
+        // Asked for anew each time: whoever is put out of the workspace, or is no administrator any more, reads no more.
+        let Some(asker) = self.app.directory.asker_now(&self.asker) else { return (messages, true) };
+        let Ok(job) = self.app.job_for(&asker, self.id, Action::SeeJob).await else {
             return (messages, true);
         };
         for source in sources(&self.app, &job, &self.query, Some(self.first)).unwrap_or_default() {

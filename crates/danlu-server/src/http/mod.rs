@@ -21,6 +21,7 @@ mod series;
 mod session;
 mod signing_in;
 mod simulations;
+mod crowding;
 mod workspaces;
 
 use std::sync::Arc;
@@ -43,8 +44,10 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::entrance::Entrance;
+use crate::entrance::places::Places;
 use crate::oidc::Oidc;
 use extract::Failure;
+pub(crate) use crowding::refuse;
 pub(crate) use extract::json_problem;
 pub(crate) use logs::last_attempt;
 
@@ -63,6 +66,7 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) entrance: Arc<Entrance>,
     pub(crate) oidc: Option<Arc<Oidc>>,
+    pub(crate) places: Arc<Places>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -207,9 +211,10 @@ pub(crate) fn router(
     app: Arc<App>,
     entrance: Arc<Entrance>,
     oidc: Option<Arc<Oidc>>,
+    places: Arc<Places>,
     stop: CancellationToken,
 ) -> Router {
-    let context = Context { app, entrance, oidc, stop };
+    let context = Context { app, entrance, oidc, places, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))

@@ -305,6 +305,14 @@ impl Register {
         Some(token.expires_at.unwrap_or(Timestamp::MAX)).filter(|end| *end > now)
     }
 
+    /// Who asks with the token of this key, as they are now; nobody where it cannot be used.
+    pub(crate) fn person_of(&self, key: &str, now: Timestamp) -> Option<Person> {
+        self.expiry(key, now)?;
+        let token = self.tokens.get(key)?;
+        let account = self.account(&token.account)?;
+        Some(Person { name: account.name.clone(), admin: account.admin, scope: token.scope })
+    }
+
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {
         let given =
             self.members.get(workspace).and_then(|members| members.get(person)).map(|member| member.role);

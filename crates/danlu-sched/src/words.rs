@@ -4,7 +4,8 @@ use std::fmt;
 
 use danlu_core::Job;
 use danlu_types::api::{
-    CordonedNode, EstimateBasis, Explanation, ForeignHolder, HIDDEN_JOB, Holder, QuotaUse, StartEstimate, Supply,
+    CordonedNode, EstimateBasis, Explanation, ForeignHolder, HIDDEN_JOB, Holder, QuotaUse, StartEstimate,
+    Supply,
 };
 use danlu_types::{Cpus, DeviceKind, DeviceRequest, ForeignKind, JobId, JobSpec, Span};
 use jiff::Timestamp;

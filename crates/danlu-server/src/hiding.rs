@@ -93,8 +93,17 @@ impl Sight {
                 continue;
             }
             hidden = true;
-            let Holder { job, name, workspace, owner, devices: _, cpus: _, memory: _, nodes: _, expected_end: _ } =
-                holder;
+            let Holder {
+                job,
+                name,
+                workspace,
+                owner,
+                devices: _,
+                cpus: _,
+                memory: _,
+                nodes: _,
+                expected_end: _,
+            } = holder;
             *job = None;
             HIDDEN_JOB.clone_into(name);
             workspace.clear();

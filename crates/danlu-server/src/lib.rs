@@ -32,6 +32,7 @@ mod secrets;
 mod serve;
 mod sharing;
 mod simulate;
+mod trail;
 mod troubles;
 mod unix_users;
 mod usage;

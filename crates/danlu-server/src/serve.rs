@@ -42,6 +42,7 @@ use crate::reports::Reports;
 use crate::sealing::Sealer;
 use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
+use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::usage::UsageLog;
@@ -232,8 +233,12 @@ pub(crate) async fn open(
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
-    let store = database::open(&url, &folder.health).await?;
+    let sealer = Arc::new(Sealer::open(&folder.path)?);
+    let trail = Arc::new(Trail::new(&folder.path, &sealer));
+    let store = database::open(&url, &folder.health, &trail).await?;
     take_lead(options, folder, &*store).await?;
+    // Before anything is written that would vouch for what it finds.
+    trail.begin(&*store, options.restored).await;
     let nodes = first_inventory(&*engine).await?;
 
     let jobs = store.jobs_live().await?;
@@ -246,7 +251,6 @@ pub(crate) async fn open(
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let sealer = Arc::new(Sealer::open(&folder.path)?);
     let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer.clone())
         .await
         .context("could not read the accounts")?;
@@ -295,6 +299,7 @@ pub(crate) async fn open(
         nodes,
         reports,
         directory,
+        trail,
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         migrating: Arc::default(),

@@ -21,14 +21,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
-    Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind,
-    TokenView, TotpCode, TotpEnrolment, TotpRemoval, WaysIn, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, JobsOfAccount,
+    MadeToken, MemberView, Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn,
+    SignInLink, TokenKind, TokenView, TotpCode, TotpEnrolment, TotpRemoval, VerificationQuery, WaysIn,
+    Whoami,
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
-    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HIDDEN_JOB, HeldDevice, JobOnNode, NodeView,
-    WorkspaceView,
+    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HIDDEN_JOB, HeldDevice, JobOnNode,
+    NodeView, WorkspaceView,
 };
 pub use courier::{
     ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,
@@ -248,7 +249,12 @@ pub struct JobQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1000; 100 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 1000>"
+    )]
     pub limit: Option<u32>,
 }
 
@@ -298,7 +304,12 @@ pub struct EventQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1000; 100 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 1000>"
+    )]
     pub limit: Option<u32>,
 }
 
@@ -323,7 +334,12 @@ pub struct LogQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Only the last so many lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 0, maximum = 10000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 0, 10000>"
+    )]
     pub tail: Option<u32>,
     /// With `tail`: the last so many lines before this place, an earlier answer's `before`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -332,7 +348,12 @@ pub struct LogQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// 1 to 10000; 1000 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 10000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 10000>"
+    )]
     pub limit: Option<u32>,
 }
 

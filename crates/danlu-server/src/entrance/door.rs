@@ -146,10 +146,9 @@ impl Door {
                 let response = answer.await?;
                 // What has become something else than HTTP rests no more.
                 let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                Ok::<_, std::convert::Infallible>(response.map(|body| Answering {
-                    body,
-                    place: (!upgraded).then_some(place),
-                }))
+                Ok::<_, std::convert::Infallible>(
+                    response.map(|body| Answering { body, place: (!upgraded).then_some(place) }),
+                )
             }
         });
         let connection = http1::Builder::new()
@@ -178,7 +177,9 @@ async fn refuse(
     full: Full,
 ) {
     let service =
-        service_fn(move |_: Request<Incoming>| async move { Ok::<_, std::convert::Infallible>(answer(full)) });
+        service_fn(
+            move |_: Request<Incoming>| async move { Ok::<_, std::convert::Infallible>(answer(full)) },
+        );
     let connection = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service);
     let _ = connection.await;
 }

@@ -192,7 +192,7 @@ fn unknown() -> Problem {
     )
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     Some(value.strip_prefix("Bearer ")?.trim())
 }
@@ -208,7 +208,7 @@ pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a
 }
 
 /// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.
-fn is_from_console(request: &Request) -> bool {
+pub(super) fn is_from_console(request: &Request) -> bool {
     let headers = request.headers();
     let text = |name: &axum::http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST);

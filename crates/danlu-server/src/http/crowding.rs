@@ -50,10 +50,13 @@ fn crowded(full: Full) -> Problem {
             "this address has as many connections open as one may have",
         )
         .with_hint("close some, and send several requests over one connection"),
-        _ => Problem::new(ProblemCode::Unavailable, "as many connections are open as this server has room for")
-            .with_hint(
-                "try again soon; an administrator can raise the server's limit of open files (`LimitNOFILE`)",
-            ),
+        _ => Problem::new(
+            ProblemCode::Unavailable,
+            "as many connections are open as this server has room for",
+        )
+        .with_hint(
+            "try again soon; an administrator can raise the server's limit of open files (`LimitNOFILE`)",
+        ),
     }
 }
 

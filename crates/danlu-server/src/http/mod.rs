@@ -7,8 +7,11 @@ mod cluster;
 mod code;
 mod console;
 mod courier;
+mod crowding;
 mod extract;
 mod files;
+#[cfg(test)]
+mod hostile;
 mod invitations;
 mod jobs;
 mod keys;
@@ -21,14 +24,17 @@ mod series;
 mod session;
 mod signing_in;
 mod simulations;
-mod crowding;
+mod strict;
 mod workspaces;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY};
 use axum::middleware;
+use axum::response::Response;
 use axum::routing::get;
 use danlu_types::{Problem, ProblemCode};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +42,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::response::{Response as DescribedResponse, ResponseBuilder};
 use utoipa::openapi::schema::{Ref, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -46,8 +52,8 @@ use crate::app::App;
 use crate::entrance::Entrance;
 use crate::entrance::places::Places;
 use crate::oidc::Oidc;
-use extract::Failure;
 pub(crate) use crowding::refuse;
+use extract::Failure;
 pub(crate) use extract::json_problem;
 pub(crate) use logs::last_attempt;
 
@@ -174,6 +180,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(secrets::list_secrets))
         .routes(routes!(secrets::set_secret, secrets::delete_secret))
         .routes(routes!(accounts::audit))
+        .routes(routes!(accounts::verify_audit))
 }
 
 /// The API's description, as committed in `docs/openapi.json`.
@@ -199,7 +206,7 @@ pub fn openapi_json() -> String {
 }
 
 /// Whatever is wrong with a request is said in one form, so it is described in one place.
-fn problem_response() -> Response {
+fn problem_response() -> DescribedResponse {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     ResponseBuilder::new()
         .description("What is wrong; `code` tells problems apart")
@@ -221,14 +228,33 @@ pub(crate) fn router(
         .fallback(no_such_address)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(middleware::from_fn_with_state(context.clone(), auth::identify));
+        .layer(middleware::from_fn_with_state(context.clone(), auth::identify))
+        .layer(middleware::map_response(keep_nowhere));
+    let insist = middleware::map_response_with_state(context.clone(), insist_on_tls);
     Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))
         .route("/readyz", get(cluster::ready))
         .fallback(console::answer)
         .layer(CatchPanicLayer::custom(on_panic))
+        .layer(insist)
         .with_state(context)
+}
+
+/// Answers hold tokens, secrets and what only one person may see, so nobody on their way keeps them.
+async fn keep_nowhere(mut response: Response) -> Response {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Whoever has come through TLS once comes that way for a year.
+async fn insist_on_tls(State(context): State<Context>, mut response: Response) -> Response {
+    if context.entrance.is_private() {
+        response
+            .headers_mut()
+            .insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    response
 }
 
 async fn no_such_address(uri: axum::http::Uri) -> Failure {
@@ -241,7 +267,7 @@ async fn no_such_method() -> Failure {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that CatchPanicLayer wants")]
-fn on_panic(panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
+fn on_panic(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -14,7 +14,12 @@ pub struct ClusterQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// At least 1; all of them when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 100000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 100000>"
+    )]
     pub limit: Option<u32>,
 }
 

@@ -42,8 +42,10 @@ fn whatever_may_be_open_connections_leave_a_reserve() {
 #[test]
 fn who_says_nothing_makes_room_and_who_is_being_answered_does_not() {
     let places = Places::new(SMALL);
-    let (first, second) = (places.enter(address(1), false).unwrap(), places.enter(address(2), false).unwrap());
-    let (third, fourth) = (places.enter(address(3), false).unwrap(), places.enter(address(4), false).unwrap());
+    let (first, second) =
+        (places.enter(address(1), false).unwrap(), places.enter(address(2), false).unwrap());
+    let (third, fourth) =
+        (places.enter(address(3), false).unwrap(), places.enter(address(4), false).unwrap());
     assert!(first.wake());
     // The first is being answered, so the second has been idle for longest.
     let fifth = places.enter(address(5), false).unwrap();

@@ -230,6 +230,9 @@ pub struct Page<T> {
 #[serde(deny_unknown_fields)]
 pub struct JobQuery {
     /// States or outcomes, separated by commas: `queued,running,failed`.
+    #[param(
+        pattern = "^((held|queued|starting|running|stopping|ended|succeeded|failed|stopped)(,(held|queued|starting|running|stopping|ended|succeeded|failed|stopped))*)?$"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,8 +247,10 @@ pub struct JobQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// `key=value`: jobs that carry this label.
+    #[param(pattern = "^[^=]*=.*$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1000; 100 when absent.
@@ -301,6 +306,7 @@ pub struct EventQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
     /// Events after this number, oldest first.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1000; 100 when absent.
@@ -325,12 +331,14 @@ pub struct LogQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
     /// Only lines that hold this text.
+    #[param(max_length = 1000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Read `search` as a regular expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regex: Option<bool>,
     /// From an earlier page's `next`.
+    #[param(pattern = "^([0-9]{1,9}!)?1(~[0-9a-z]{1,10}([.][0-9a-z]{1,10}){3})*$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Only the last so many lines.
@@ -342,6 +350,7 @@ pub struct LogQuery {
     )]
     pub tail: Option<u32>,
     /// With `tail`: the last so many lines before this place, an earlier answer's `before`.
+    #[param(pattern = "^1(~[0-9a-z]{1,10}([.][0-9a-z]{1,10}){3})*$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// With `rank`: from the line of this number on.

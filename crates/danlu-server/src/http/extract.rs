@@ -65,7 +65,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
         if bytes.is_empty() {
             return Ok(OptionalBody(T::default()));
         }
-        read_json(&bytes).map(OptionalBody).map_err(Failure)
+        // What may be left out may be nothing.
+        read_json::<Option<T>>(&bytes).map(|body| OptionalBody(body.unwrap_or_default())).map_err(Failure)
     }
 }
 

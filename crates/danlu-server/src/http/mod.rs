@@ -202,7 +202,33 @@ pub fn openapi_json() -> String {
             operation.responses.responses.insert("default".to_owned(), problem_response().into());
         }
     }
-    document.to_pretty_json().expect("the document is built from plain values") + "\n"
+    let text = document.to_pretty_json().expect("the document is built from plain values");
+    with_unsigned_numbers(&text)
+}
+
+/// `int32` is said of numbers that may be larger and never negative: their own bounds say it better.
+fn with_unsigned_numbers(text: &str) -> String {
+    let (mut lines, mut exact) = (text.lines().peekable(), String::with_capacity(text.len()));
+    while let Some(line) = lines.next() {
+        let is_unsigned = line.trim() == "\"format\": \"int32\","
+            && lines.peek().is_some_and(|next| next.contains("\"minimum\""));
+        if !is_unsigned {
+            exact.push_str(line);
+        } else if let Some(minimum) = lines.next() {
+            // A bound of its own comes behind the minimum, or before the format.
+            let bounded = minimum.ends_with(',')
+                || exact.trim_end().rsplit('\n').next().is_some_and(|before| before.contains("maximum"));
+            let indent = &line[..line.len() - line.trim_start().len()];
+            exact.push_str(minimum);
+            if !bounded {
+                exact.push_str(",\n");
+                exact.push_str(indent);
+                exact.push_str(&format!("\"maximum\": {}", u32::MAX));
+            }
+        }
+        exact.push('\n');
+    }
+    exact
 }
 
 /// Whatever is wrong with a request is said in one form, so it is described in one place.

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn everything_else_is_as_it_was() {
-        let spec = r#"{"command":"true","devices":"ascend:2","any_of":null,"env":{"A":"b"},"labels":{},
+        let spec = r#"{"command":"true","devices":{"kind":"ascend","count":2},"env":{"A":"b"},"labels":{},
             "retry":{"limit":1,"on":["exit"]},"max_time":"1h"}"#;
         assert_eq!(
             read_json::<JobSpec>(spec.as_bytes()).unwrap_or_else(|problem| panic!("{problem:?}")),

@@ -275,6 +275,7 @@ pub struct AuditQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Where the page before ended.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     #[param(minimum = 1, maximum = 1000)]

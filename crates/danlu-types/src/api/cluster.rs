@@ -11,6 +11,7 @@ use crate::{Bytes, Cpus, Device, DeviceCount, ForeignHold, JobId, Node, NodeName
 #[serde(deny_unknown_fields)]
 pub struct ClusterQuery {
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// At least 1; all of them when absent.

@@ -20,6 +20,7 @@ pub struct SeriesQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerIndex>,
     /// From an earlier page's `next`.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Only the last so many, of the last MiB of them.

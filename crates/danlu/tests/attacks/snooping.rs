@@ -102,11 +102,11 @@ async fn others_jobs_are_not_reached_by_their_numbers() {
 async fn who_may_not_see_a_job_sees_only_that_something_is_held() {
     let site = Site::new(&["--simulate", "1x2:ascend:910B3"]).await;
     let spec = json!({
-        "name": "merger-model", "command": "sleep 1000", "workspace": "lab", "devices": "ascend:2", "cpus": "10m",
+        "name": "merger-model", "command": "sleep 1000", "workspace": "lab", "devices": { "kind": "ascend", "count": 2 }, "cpus": "10m",
     });
     let job = value(&site.ask("ada", "POST", "/jobs", &spec).await)["id"].as_u64().unwrap();
     site.server.wait_for(danlu_types::JobId(job), danlu_types::api::JobState::Running).await;
-    let own = json!({ "command": "true", "devices": "ascend:1", "cpus": "10m" });
+    let own = json!({ "command": "true", "devices": { "kind": "ascend", "count": 1 }, "cpus": "10m" });
     let waiting = value(&site.ask("sam", "POST", "/jobs", &own).await)["id"].as_u64().unwrap();
     let asked = [
         ("GET", "/devices".to_owned(), Value::Null),

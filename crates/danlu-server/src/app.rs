@@ -28,6 +28,7 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::secrets::SecretTable;
+use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
@@ -57,6 +58,7 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    pub(crate) trail: Arc<Trail>,
     pub(crate) usage: UsageLog,
     /// Held while somebody simulates.
     pub(crate) simulating: tokio::sync::Mutex<()>,

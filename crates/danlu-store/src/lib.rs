@@ -88,6 +88,16 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Changes what is known of people, and says so in the audit, both or neither. Returns the entry, numbered and sealed.
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError>;
 
+    /// The same, with a row of the directory that is made from the sealed entry and written beside it.
+    async fn directory_change_proven(
+        &self,
+        change: &DirectoryChange,
+        prove: &Prove<'_>,
+    ) -> Result<AuditEntry, StoreError>;
+
+    /// Entries of the audit as they lie in the database, at most `limit` after that number, by their numbers.
+    async fn audit_rows(&self, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+
     /// One page of the audit, oldest first.
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError>;
 
@@ -182,6 +192,19 @@ pub struct DirectoryChange {
     pub rows: Vec<DirectoryRow>,
     /// Its number and seal are given by the store.
     pub audit: AuditEntry,
+}
+
+/// What vouches for a sealed entry: a row of the directory that goes with it.
+pub type Prove<'a> = dyn Fn(&AuditEntry) -> DirectoryRow + Send + Sync + 'a;
+
+/// An entry of the audit with the columns that it is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    pub number: u64,
+    pub by: String,
+    pub subject: String,
+    /// JSON; not read here, because it may have become something else.
+    pub entry: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -406,6 +406,7 @@ export const en = {
     warning: "free, with a warning",
     closed: "closed",
     failed: "out of service",
+    hidden: "another workspace's job",
     foreign: "Slurm job {{job}} ({{name}}) of {{user}}",
     foreign_process: "process {{job}} ({{name}}) of {{user}}, outside Danlu",
     foreign_unknown_process: "an unknown process, outside Danlu",

@@ -401,6 +401,7 @@ export const zh: Words<typeof en> = {
     warning: "空闲（有告警）",
     closed: "已关闭",
     failed: "停用",
+    hidden: "其他工作空间的任务",
     foreign: "{{user}} 的 Slurm 作业 {{job}}（{{name}}）",
     foreign_process: "{{user}} 的外部进程 {{job}}（{{name}}）",
     foreign_unknown_process: "未知外部进程",

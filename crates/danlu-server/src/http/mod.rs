@@ -7,8 +7,11 @@ mod cluster;
 mod code;
 mod console;
 mod courier;
+mod crowding;
 mod extract;
 mod files;
+#[cfg(test)]
+mod hostile;
 mod invitations;
 mod jobs;
 mod keys;
@@ -21,13 +24,17 @@ mod series;
 mod session;
 mod signing_in;
 mod simulations;
+mod strict;
 mod workspaces;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY};
 use axum::middleware;
+use axum::response::Response;
 use axum::routing::get;
 use danlu_types::{Problem, ProblemCode};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +42,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::response::{Response as DescribedResponse, ResponseBuilder};
 use utoipa::openapi::schema::{Ref, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -43,7 +50,9 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::entrance::Entrance;
+use crate::entrance::places::Places;
 use crate::oidc::Oidc;
+pub(crate) use crowding::refuse;
 use extract::Failure;
 pub(crate) use extract::json_problem;
 pub(crate) use logs::last_attempt;
@@ -63,6 +72,7 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) entrance: Arc<Entrance>,
     pub(crate) oidc: Option<Arc<Oidc>>,
+    pub(crate) places: Arc<Places>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -170,6 +180,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(secrets::list_secrets))
         .routes(routes!(secrets::set_secret, secrets::delete_secret))
         .routes(routes!(accounts::audit))
+        .routes(routes!(accounts::verify_audit))
 }
 
 /// The API's description, as committed in `docs/openapi.json`.
@@ -191,11 +202,37 @@ pub fn openapi_json() -> String {
             operation.responses.responses.insert("default".to_owned(), problem_response().into());
         }
     }
-    document.to_pretty_json().expect("the document is built from plain values") + "\n"
+    let text = document.to_pretty_json().expect("the document is built from plain values");
+    with_unsigned_numbers(&text)
+}
+
+/// `int32` is said of numbers that may be larger and never negative: their own bounds say it better.
+fn with_unsigned_numbers(text: &str) -> String {
+    let (mut lines, mut exact) = (text.lines().peekable(), String::with_capacity(text.len()));
+    while let Some(line) = lines.next() {
+        let is_unsigned = line.trim() == "\"format\": \"int32\","
+            && lines.peek().is_some_and(|next| next.contains("\"minimum\""));
+        if !is_unsigned {
+            exact.push_str(line);
+        } else if let Some(minimum) = lines.next() {
+            // A bound of its own comes behind the minimum, or before the format.
+            let bounded = minimum.ends_with(',')
+                || exact.trim_end().rsplit('\n').next().is_some_and(|before| before.contains("maximum"));
+            let indent = &line[..line.len() - line.trim_start().len()];
+            exact.push_str(minimum);
+            if !bounded {
+                exact.push_str(",\n");
+                exact.push_str(indent);
+                exact.push_str(&format!("\"maximum\": {}", u32::MAX));
+            }
+        }
+        exact.push('\n');
+    }
+    exact
 }
 
 /// Whatever is wrong with a request is said in one form, so it is described in one place.
-fn problem_response() -> Response {
+fn problem_response() -> DescribedResponse {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     ResponseBuilder::new()
         .description("What is wrong; `code` tells problems apart")
@@ -207,23 +244,43 @@ pub(crate) fn router(
     app: Arc<App>,
     entrance: Arc<Entrance>,
     oidc: Option<Arc<Oidc>>,
+    places: Arc<Places>,
     stop: CancellationToken,
 ) -> Router {
-    let context = Context { app, entrance, oidc, stop };
+    let context = Context { app, entrance, oidc, places, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))
         .fallback(no_such_address)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(middleware::from_fn_with_state(context.clone(), auth::identify));
+        .layer(middleware::from_fn_with_state(context.clone(), auth::identify))
+        .layer(middleware::map_response(keep_nowhere));
+    let insist = middleware::map_response_with_state(context.clone(), insist_on_tls);
     Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))
         .route("/readyz", get(cluster::ready))
         .fallback(console::answer)
         .layer(CatchPanicLayer::custom(on_panic))
+        .layer(insist)
         .with_state(context)
+}
+
+/// Answers hold tokens, secrets and what only one person may see, so nobody on their way keeps them.
+async fn keep_nowhere(mut response: Response) -> Response {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Whoever has come through TLS once comes that way for a year.
+async fn insist_on_tls(State(context): State<Context>, mut response: Response) -> Response {
+    if context.entrance.is_private() {
+        response
+            .headers_mut()
+            .insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    response
 }
 
 async fn no_such_address(uri: axum::http::Uri) -> Failure {
@@ -236,7 +293,7 @@ async fn no_such_method() -> Failure {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that CatchPanicLayer wants")]
-fn on_panic(panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
+fn on_panic(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -32,8 +32,8 @@ use super::{
 };
 use crate::unreadable::Unreadable;
 use crate::{
-    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
-    StoreError,
+    AuditFilter, AuditRow, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter,
+    NodeChange, Prove, Store, StoreError,
 };
 
 pub(crate) use migrate::migrate;
@@ -186,8 +186,25 @@ impl Store for SqlStore {
     }
 
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
-        self.write("write to the accounts", async |connection, _| people::change(connection, change).await)
-            .await
+        self.write("write to the accounts", async |connection, _| {
+            people::change(connection, change, None).await
+        })
+        .await
+    }
+
+    async fn directory_change_proven(
+        &self,
+        change: &DirectoryChange,
+        prove: &Prove<'_>,
+    ) -> Result<AuditEntry, StoreError> {
+        self.write("write to the accounts", async |connection, _| {
+            people::change(connection, change, Some(prove)).await
+        })
+        .await
+    }
+
+    async fn audit_rows(&self, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+        people::audit_rows(&self.readers, after, limit).await
     }
 
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {

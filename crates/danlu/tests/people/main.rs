@@ -7,10 +7,12 @@
 
 mod coming_in;
 mod entrance;
+mod leaving;
 mod links;
 mod matrix;
 mod providers;
 mod second_factor;
 mod signing_in;
 mod site;
+mod tampering;
 mod workspaces;

@@ -101,7 +101,8 @@ proptest! {
             }
         }
         if let Some(found) = cookie_named(&headers, "danlu_session") {
-            prop_assert!(cookies.iter().any(|cookie| cookie.contains(&format!("danlu_session={found}"))));
+            let pair = format!("danlu_session={found}");
+            prop_assert!(cookies.iter().any(|cookie| cookie.contains(&pair)));
             prop_assert!(!found.contains(';'));
         }
         if let Some(found) = bearer(&headers) {

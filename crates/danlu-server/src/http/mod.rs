@@ -206,25 +206,24 @@ pub fn openapi_json() -> String {
     with_unsigned_numbers(&text)
 }
 
-/// `int32` is said of numbers that may be larger and never negative: their own bounds say it better.
+/// `int32` is said of numbers that may be larger and never negative: where nothing else bounds them, what they are does.
 fn with_unsigned_numbers(text: &str) -> String {
-    let (mut lines, mut exact) = (text.lines().peekable(), String::with_capacity(text.len()));
-    while let Some(line) = lines.next() {
-        let is_unsigned = line.trim() == "\"format\": \"int32\","
-            && lines.peek().is_some_and(|next| next.contains("\"minimum\""));
-        if !is_unsigned {
+    let lines: Vec<&str> = text.lines().collect();
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let mut exact = String::with_capacity(text.len());
+    let is_unbounded = |at: usize, line: &str| {
+        // The rest of the same schema, up to the brace that closes it.
+        let rest = lines[at + 1..].iter().take_while(|later| depth(later) >= depth(line));
+        let own: Vec<&str> =
+            rest.filter(|later| depth(later) == depth(line)).map(|later| later.trim()).collect();
+        own.iter().any(|key| key.trim_end_matches(',') == "\"minimum\": 0")
+            && !own.iter().any(|key| key.starts_with("\"maximum\""))
+    };
+    for (at, line) in lines.iter().enumerate() {
+        if line.trim() == "\"format\": \"int32\"," && is_unbounded(at, line) {
+            exact.push_str(&line.replace("\"format\": \"int32\"", &format!("\"maximum\": {}", u32::MAX)));
+        } else {
             exact.push_str(line);
-        } else if let Some(minimum) = lines.next() {
-            // A bound of its own comes behind the minimum, or before the format.
-            let bounded = minimum.ends_with(',')
-                || exact.trim_end().rsplit('\n').next().is_some_and(|before| before.contains("maximum"));
-            let indent = &line[..line.len() - line.trim_start().len()];
-            exact.push_str(minimum);
-            if !bounded {
-                exact.push_str(",\n");
-                exact.push_str(indent);
-                exact.push_str(&format!("\"maximum\": {}", u32::MAX));
-            }
         }
         exact.push('\n');
     }
@@ -321,6 +320,25 @@ mod tests {
             assert!(seen.insert(name), "two operations are called `{name}`: give one an `operation_id`");
         }
         assert!(seen.len() > 40, "the document was read");
+    }
+
+    #[test]
+    fn numbers_that_are_never_negative_have_the_bound_that_they_have() {
+        let schema = |more: &str| {
+            format!(
+                "{{\n  \"format\": \"int32\",\n  \"description\": \"of a worker\",{more}\n  \"minimum\": 0\n}}"
+            )
+        };
+        assert!(super::with_unsigned_numbers(&schema("")).contains("{\n  \"maximum\": 4294967295,\n"));
+        let bounded = schema("\n  \"maximum\": 9,");
+        assert_eq!(super::with_unsigned_numbers(&bounded).trim_end(), bounded);
+        let document: serde_json::Value = serde_json::from_str(&super::openapi_json()).unwrap();
+        let worker = &document["components"]["schemas"]["WorkerIndex"];
+        assert_eq!(
+            (worker["maximum"].as_u64(), worker["format"].as_str()),
+            (Some(4_294_967_295), None),
+            "{worker}"
+        );
     }
 
     #[test]

@@ -97,6 +97,7 @@ conformance! {
     people:
         people_are_kept_replaced_and_taken_away,
         the_audit_is_sealed_whoever_writes_at_once,
+        what_vouches_for_an_entry_is_written_with_it,
         only_what_is_visible_is_listed;
     search:
         every_part_of_every_name_is_found,

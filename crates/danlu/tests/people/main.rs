@@ -6,6 +6,7 @@
 )]
 
 mod coming_in;
+mod crossing;
 mod entrance;
 mod leaving;
 mod links;

@@ -79,7 +79,9 @@ impl SlurmRig {
     /// only user, of the account `root`.
     pub fn start_with_accounting() -> Option<SlurmRig> {
         if !accounting::is_installed() {
-            skip("Slurm's accounting is not installed (Debian: `apt-get install slurmdbd mariadb-server-core mariadb-client-core`)");
+            skip(
+                "Slurm's accounting is not installed (Debian: `apt-get install slurmdbd mariadb-server-core mariadb-client-core`)",
+            );
             return None;
         }
         let rig = Self::start_with(Disks::Shared, PATIENT, true)?;

@@ -7,7 +7,8 @@ use super::configuration::free_ports;
 use super::version::daemon;
 
 pub(super) fn is_installed() -> bool {
-    let has_tools = Path::new("/usr/bin/mariadb-install-db").exists() && Path::new("/usr/bin/my_print_defaults").exists();
+    let has_tools =
+        Path::new("/usr/bin/mariadb-install-db").exists() && Path::new("/usr/bin/my_print_defaults").exists();
     has_tools && ["slurmdbd", "mariadbd"].into_iter().all(|name| daemon(name).is_some())
 }
 

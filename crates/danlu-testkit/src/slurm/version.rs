@@ -25,7 +25,8 @@ impl SlurmVersion {
         let version = Self::parse(&said);
         assert!(version.is_some(), "that is no version of Slurm: `{said}`");
         if let Ok(wanted) = std::env::var(WANTED) {
-            let other = "put `scripts/newer-slurm.sh test` in the place of `cargo test`, or unset the variable";
+            let other =
+                "put `scripts/newer-slurm.sh test` in the place of `cargo test`, or unset the variable";
             assert!(Self::parse(&wanted) == version, "{WANTED} is {wanted}, and here is `{said}`: {other}");
         }
         version

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # newer-slurm.sh make: puts a Debian with a newer Slurm (26.05) than this machine's into our cache, once; as root.
+# newer-slurm.sh there: whether it is there.
 # newer-slurm.sh run COMMAND...: runs a command of this machine inside it, such as a test.
 # newer-slurm.sh test CARGO-TEST-ARGUMENT...: `cargo test` with all its executables run inside it.
 #
@@ -38,7 +39,7 @@ make() {
     mount -t proc none "$draft/proc"
     mount --rbind /dev "$draft/dev"
     chroot "$draft" apt-get -q -y -o Acquire::Check-Valid-Until=false update
-    chroot "$draft" apt-get -q -y --no-install-recommends install munge slurm-wlm slurmdbd mariadb-server-core mariadb-client-core sudo
+    chroot "$draft" apt-get -q -y --no-install-recommends install munge slurm-wlm sudo
     chroot "$draft" apt-get clean
     touch "$draft/etc/hosts"
     rm -rf "$draft"/var/lib/apt/lists/*
@@ -90,7 +91,8 @@ test() {
 
 case "${1:-}" in
   make) make ;;
+  there) [ -e "$SYSTEM/ready" ] ;;
   run) run "${@:2}" ;;
   test) test "${@:2}" ;;
-  *) say "usage: scripts/newer-slurm.sh make|run COMMAND...|test CARGO-TEST-ARGUMENT..."; exit 2 ;;
+  *) say "usage: scripts/newer-slurm.sh make|there|run COMMAND...|test CARGO-TEST-ARGUMENT..."; exit 2 ;;
 esac

@@ -10,8 +10,11 @@ disks=$3
 accounting=$4
 PATH="$PATH:/usr/sbin:/sbin"
 database=
+# Whoever waits for the cluster says what its logs say, so they stay till then.
 fail() {
   for pid in $daemons $database; do kill "$pid" 2>/dev/null; done
+  while read -r _; do :; done
+  rm -rf "$rig"
   exit 1
 }
 export SLURM_CONF="$rig/slurm.conf"
@@ -30,12 +33,11 @@ if [ -n "$accounting" ]; then
   database=$!
   until [ -S "$MYSQL_UNIX_PORT" ]; do kill -0 "$database" || fail; sleep 0.02; done
   slurmdbd -D </dev/null >/dev/null 2>&1 &
-  daemons="$! $daemons"
-  turns=0
+  accounts=$!
+  daemons="$accounts $daemons"
   until sacctmgr --immediate add cluster danlu </dev/null >"$rig/log/sacctmgr.log" 2>&1; do
-    [ "$turns" -lt 500 ] || fail
+    kill -0 "$accounts" || fail
     sleep 0.1
-    turns=$((turns + 1))
   done
 fi
 slurmctld -D -c -f "$SLURM_CONF" </dev/null >/dev/null 2>&1 &

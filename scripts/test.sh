@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny advisories shell clippy web examples test console jax fresh)
+STEPS=(format layers files deny advisories shell clippy web examples test newslurm console jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
@@ -103,6 +103,18 @@ step_test() {
   DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
     cargo test --workspace --locked --no-fail-fast
 }
+# What the engine does on Slurm, and jobs on it, on a newer Slurm than this machine's. All of the workspace is named, so that
+# what the tests before have built serves here too.
+step_newslurm() {
+  cargo build --locked --workspace --example engine_launcher
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --test slurm --test slurm_again
+}
+# All tests of clusters there. Not among the steps that run unasked: they take some minutes.
+step_newslurmall() {
+  cargo build --locked --workspace --example engine_launcher
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --no-fail-fast --test slurm --test slurm_again \
+    --test slurm_placement --test slurm_replanning --test slurm_crashes --test unshared
+}
 # All tests AGAIN_ROUNDS times on a machine that is busy with something else: what passes by luck does not pass here. Not
 # among the steps that run unasked.
 step_again() {
@@ -156,6 +168,7 @@ obstacle() {
       ;;
     shell) command -v shellcheck >/dev/null || echo "no shellcheck" ;;
     jax) scripts/venv.sh examples/digits/requirements.txt >/dev/null || echo "JAX cannot be installed from PyPI" ;;
+    newslurm*) scripts/newer-slurm.sh there || echo "no newer Slurm (as root: scripts/newer-slurm.sh make)" ;;
     web) scripts/node-version.sh 2>&1 || true ;;
     console)
       scripts/node-version.sh 2>&1 || true
@@ -198,7 +211,7 @@ run() {
 
 provision() {
   local what=lint name
-  for name in "${STEPS[@]}"; do [ "$name" != test ] || what="test"; done
+  for name in "${STEPS[@]}"; do case "$name" in test | newslurm*) what="test" ;; esac; done
   DANLU_SKIPPED="$skipped" scripts/provision.sh "$what"
 }
 

@@ -1,10 +1,12 @@
-//! Jobs of other people on the same cluster: one question for all of them, with each inventory.
+//! Jobs of other people on the same cluster: two questions for all of them, with each inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::PoisonError;
 
-use danlu_core::slurm::{HoldingJob, allocation_folder_name, order_of_name, parse_holders};
+use danlu_core::slurm::{
+    HoldingJob, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name, parse_holders,
+};
 use danlu_types::JobId;
 
 use super::SlurmEngine;
@@ -27,7 +29,12 @@ impl SlurmEngine {
         let Ok(text) = asked else {
             return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
         };
-        let found = parse_holders(&text);
+        let places = ["--all".to_owned(), "--noheader".to_owned(), format!("--format={PLACES_FORMAT}")];
+        let places = self.programs.ask("list who has which nodes", "squeue", &places).await;
+        let Ok(places) = places else {
+            return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
+        };
+        let found = keep_listed(parse_holders(&text), &places);
         let known = self.holders.lock().unwrap_or_else(PoisonError::into_inner).ours.clone();
         let sorted = self.blocking(move |folders, _| Ok(without_ours(found, known, folders))).await;
         let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,6 +36,8 @@ use crate::wake::Wake;
 
 const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
                            back-up to have it again";
+/// Between the first answer of an engine that was away and its first inventory.
+pub(crate) const NAMES_NO_NODES: &str = "the engine has not named its nodes yet";
 const TRY_AGAIN: &str =
     "nothing was changed; check the database and the disk of the data folder, then try again";
 
@@ -175,7 +177,8 @@ impl App {
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
         // Of nodes that nobody has seen yet, nothing can be said.
-        if let Some(trouble) = self.engine.trouble().filter(|_| self.book.nodes().is_empty()) {
+        if self.book.nodes().is_empty() {
+            let trouble = self.engine.trouble().unwrap_or_else(|| NAMES_NO_NODES.to_owned());
             return Err(Problem::new(ProblemCode::Unavailable, trouble)
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
         }

@@ -20,6 +20,9 @@ const WORDS: &[&str] = &[
     "xformers",
     "cudart",
     "capability",
+    "cudagraph",
+    "cudagraphs",
+    "nvcc",
 ];
 
 /// Looks for names and texts that only code for CUDA has.
@@ -36,8 +39,10 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
         self.reason = match expression {
             Expr::Lambda(_) => return,
             // A compiled module of the project's own: `deform_conv_ext.forward(x)`.
-            Expr::Call(call) => compiled_module(&call.func),
-            Expr::Name(name) if name.id.as_str() == "CUDA_HOME" => Some(name.id.to_string()),
+            Expr::Call(call) => compiled_module(&call.func).or_else(|| self.guards.in_function(&call.func)),
+            Expr::Name(name) if matches!(name.id.as_str(), "CUDA_HOME" | "CUDAExtension") => {
+                Some(name.id.to_string())
+            }
             Expr::Name(name) if name.ctx.is_load() && has_word(name.id.as_str()) => Some(name.id.to_string()),
             Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
                 Some(attribute.attr.to_string())
@@ -53,7 +58,10 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
                     if matches!(&*call.func, Expr::Attribute(callee) if callee.attr.as_str() == "get_device_properties"));
                 is_of_device.then(|| self.guards.checker.text(expression).to_owned())
             }
-            Expr::StringLiteral(text) if is_cuda_source(text.value.to_str()) => {
+            Expr::StringLiteral(text)
+                if is_cuda_source(text.value.to_str())
+                    || matches!(text.value.to_str(), "nvcc" | "WITH_CUDA") =>
+            {
                 Some(text.value.to_str().to_owned())
             }
             _ => None,

@@ -109,3 +109,56 @@ def convolve(x):
         raise NotImplementedError
     else:
         return deform_conv_ext.forward(x)
+
+
+# What a function of this file does, and what a handler does not catch, is guarded as well.
+def dtw_cuda(x):
+    from .triton_ops import kernel
+
+    return kernel(x)
+
+
+def dtw(x):
+    if x.is_cuda:
+        try:
+            return dtw_cuda(x)
+        except (RuntimeError, OSError):
+            print("slow")
+    return dtw_cpu(x)
+
+
+# Which version there is says nothing of the device.
+def can_group(weight):
+    if weight.device.type == "cuda":
+        if hasattr(torch.nn.functional, "grouped_mm"):
+            return torch.cuda.get_device_capability(weight.device) >= (8, 0)
+    return False
+
+
+class Mixture:
+    def __init__(self):
+        if not torch.cuda.is_available():
+            raise NotImplementedError("Mixture is currently implemented for CUDA.")
+        self.count = 1
+
+    def forward_compiled(self, x):
+        if x.device.type not in ("cpu", "cuda"):
+            raise ValueError(f"compile=True runs on CPU and CUDA, not {x.device.type}")
+        return load(x)
+
+    def mark(self, is_compiled):
+        if torch.cuda.is_available() and is_compiled:
+            torch._inductor.cudagraph_mark_step_begin()
+
+
+def extension(arguments):
+    kind = CppExtension
+    if torch.cuda.is_available() or os.getenv("FORCE_CUDA", "0") == "1":
+        arguments["nvcc"] = []
+        kind = CUDAExtension
+    return kind
+
+
+def train_on_devices():
+    if not torch.npu.is_available():
+        raise NotImplementedError("training on processors is not supported")

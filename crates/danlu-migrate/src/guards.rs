@@ -15,7 +15,7 @@ use ruff_python_ast::{BoolOp, Expr, ExprBoolOp, Stmt, StmtIf};
 use ruff_text_size::{Ranged as _, TextRange};
 
 use self::conditions::{
-    answered, catches_what_is_missing, end_of, is_negative, is_question, leaves, names_cuda,
+    answered, catches_what_is_missing, end_of, is_negative, is_question, leaves, names_build, names_cuda,
     refuses_for_nvidia,
 };
 use self::evidence::{Found, has_word, only_for_cuda};
@@ -117,6 +117,11 @@ impl<'a> Guards<'_, 'a> {
                         if self.has_edit(assign.value.range()) && is_question(&assign.value) {
                             answers.insert(name.id.as_str(), assign.value.range());
                         }
+                    }
+                    // `self.build_for_cpu = not torch.cuda.is_available()`
+                    if assign.targets.iter().any(names_build) {
+                        let reason = "a build for CUDA".to_owned();
+                        self.close(assign.value.range(), assign.value.range(), Some(reason));
                     }
                     self.visit_expr(&assign.value);
                 }
@@ -338,10 +343,15 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
             Expr::If(conditional) if self.has_edit(conditional.test.range()) => {
                 let test = &conditional.test;
                 let guarded = if is_negative(test) { &conditional.orelse } else { &conditional.body };
-                // Lightning's word for CUDA.
-                let is_gpu = matches!(&**guarded, Expr::StringLiteral(text) if text.value.to_str() == "gpu");
-                let gpu = || is_gpu.then(|| "gpu".to_owned());
-                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(gpu);
+                // Lightning's word for CUDA, and that of `associative_scan` for kernels of Triton.
+                let word = match &**guarded {
+                    Expr::StringLiteral(text) if matches!(text.value.to_str(), "gpu" | "pointwise") => {
+                        Some(text)
+                    }
+                    _ => None,
+                };
+                let word = || word.map(|text| text.value.to_str().to_owned());
+                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(word);
                 self.close(expression.range(), test.range(), reason.clone());
                 self.close(expression.range(), guarded.range(), reason);
             }

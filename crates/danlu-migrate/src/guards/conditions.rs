@@ -81,3 +81,13 @@ pub(super) fn catches_what_is_missing(kind: Option<&Expr>) -> bool {
 pub(super) fn end_of(body: &[Stmt], test: &Expr) -> ruff_text_size::TextSize {
     body.last().map_or(test.end(), ruff_text_size::Ranged::end)
 }
+
+/// `build_for_cpu`, `self.build_cuda`: what is compiled, which a change of names does not do.
+pub(super) fn names_build(target: &Expr) -> bool {
+    let name = match target {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => return false,
+    };
+    name.split('_').any(|part| part.eq_ignore_ascii_case("build"))
+}

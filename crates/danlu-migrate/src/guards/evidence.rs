@@ -4,6 +4,7 @@ use ruff_python_ast::Expr;
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
 
 use super::Guards;
+use super::conditions::names_cuda;
 use crate::rules::cuda_only;
 
 /// Parts of names that only code for CUDA has.
@@ -20,6 +21,8 @@ const WORDS: &[&str] = &[
     "xformers",
     "cudart",
     "capability",
+    "bitsandbytes",
+    "bnb",
     "cudagraph",
     "cudagraphs",
     "nvcc",
@@ -87,6 +90,9 @@ fn is_cuda_source(text: &str) -> bool {
     text.rsplit_once('.').is_some_and(|(_, extension)| extension == "cu")
 }
 
+/// A library of others, or a compiled module: `import alignment_train_cuda_binding`.
 pub(super) fn only_for_cuda(module: &str) -> Option<String> {
-    cuda_only::advice(module).map(|_| module.to_owned())
+    let last = module.rsplit('.').next().unwrap_or(module);
+    let is_compiled = !crate::scope::is_in(module, "torch") && last.contains('_') && names_cuda(last);
+    (is_compiled || cuda_only::advice(module).is_some()).then(|| module.to_owned())
 }

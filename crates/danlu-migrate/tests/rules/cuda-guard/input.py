@@ -161,3 +161,29 @@ def extension(arguments):
 def train_on_devices():
     if not torch.cuda.is_available():
         raise NotImplementedError("training on processors is not supported")
+
+
+class CUDAOpBuilder:
+    def load(self):
+        self.build_for_cpu = not torch.cuda.is_available()
+
+
+def align(p_choose):
+    if p_choose.is_cuda:
+        from alignment_train_cuda_binding import alignment_train_cuda
+
+        alignment_train_cuda(p_choose)
+
+
+def _import_bitsandbytes():
+    class Linear:
+        def __init__(self, device=None):
+            if torch.tensor(0, device=device).device.type == "cuda":
+                self.quantize_()
+
+    return Linear
+
+
+def scan(x):
+    mode = "pointwise" if x.device.type in ("cuda", "xpu") else "generic"
+    return associative_scan(x, combine_mode=mode)

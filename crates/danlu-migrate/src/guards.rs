@@ -8,7 +8,7 @@ mod conditions;
 mod evidence;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
 use ruff_python_ast::{BoolOp, Expr, ExprBoolOp, Stmt, StmtIf};
@@ -18,7 +18,7 @@ use self::conditions::{
     answered, catches_what_is_missing, end_of, is_negative, is_question, leaves, names_build, names_cuda,
     refuses_for_nvidia,
 };
-use self::evidence::{Found, has_word, only_for_cuda};
+use self::evidence::{Found, flags, has_word, only_for_cuda};
 use crate::checker::Checker;
 use crate::finding::Kind;
 use crate::rules::cuda_guard;
@@ -45,12 +45,14 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
         _ => None,
     });
     let functions = RefCell::new(functions.collect());
+    let flags = flags(checker.body);
     let mut guards = Guards {
         edits,
         lacking,
         checker,
         closed: Vec::new(),
         owner: None,
+        flags,
         functions,
         follows: Cell::new(false),
     };
@@ -80,6 +82,8 @@ struct Guards<'c, 'a> {
     closed: Vec<(TextRange, TextRange, String)>,
     /// The function around, if its name says that it is for CUDA only: `convert_to_cupy`.
     owner: Option<String>,
+    /// Names that say whether a library for CUDA only is there.
+    flags: HashSet<&'a str>,
     /// The functions at the top of the file.
     functions: RefCell<HashMap<&'a str, Called<'a>>>,
     /// Calls in a function that is called are not followed: one step says enough, and circles have no end.

@@ -52,8 +52,15 @@ pub(super) fn leaves(body: &[Stmt]) -> bool {
 /// `raise NotImplementedError("training without a device")`, which NPUs do away with.
 pub(super) fn refuses_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
     let Some(Stmt::Raise(raise)) = body.last() else { return false };
-    let mut words = checker.text(raise).split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| matches!(word, "NVIDIA" | "implemented" | "compile" | "compiled") || has_word(word))
+    let text = checker.text(raise);
+    let words = || text.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_unwritten = text.contains("NotImplementedError")
+        && words().any(|word| word == "CUDA")
+        && !words().any(|word| word.starts_with("train"));
+    is_unwritten
+        || words().any(|word| {
+            matches!(word, "NVIDIA" | "NCCL" | "implemented" | "compile" | "compiled") || has_word(word)
+        })
 }
 
 /// Whether a handler is there for what is missing where there is no CUDA: modules, attributes, PyTorch's own assertion.

@@ -188,3 +188,37 @@ def _import_bitsandbytes():
 def scan(x):
     mode = "pointwise" if x.device.type in ("cuda", "xpu") else "generic"
     return associative_scan(x, combine_mode=mode)
+
+
+try:
+    from apex.normalization import FusedLayerNorm
+
+    has_fused = True
+except ImportError:
+    has_fused = False
+
+try:
+    from apex import amp
+
+    has_apex = True
+except ImportError:
+    has_apex = False
+
+
+def layer_norm(shape):
+    if torch.cuda.is_available() and has_fused:
+        return FusedLayerNorm(shape)
+    if torch.npu.is_available() and has_apex:
+        return amp
+    return torch.nn.LayerNorm(shape)
+
+
+def decode(self, x):
+    if self.cuda_graphs_mode is not None and x.device.type == "cuda":
+        return self.decode_in_graph(x)
+
+
+def synchronise(device):
+    if device.type != "cuda":
+        raise NotImplementedError("weights go through NCCL, which needs a CUDA device")
+    torch.npu.set_device(device)

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
-    Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind,
-    TokenView, TotpCode, TotpEnrolment, TotpRemoval, WaysIn, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, IdentityDeparture, IdentityView, Invitation,
+    JobsOfAccount, MadeToken, MemberView, Membership, NewAccount, NewIdentity, NewPassword, NewRole,
+    NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode, TotpEnrolment, TotpRemoval,
+    WaysIn, Whoami,
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{

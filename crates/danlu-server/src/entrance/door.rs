@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::Extensions;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,6 +17,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
+
+use super::peer::{FromJob, Peer, may_be_a_jobs};
 
 /// How long a body that is read whole may take.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +33,8 @@ pub(crate) struct Door {
     pub(crate) router: Router,
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) patience: Duration,
+    /// Whether programs of this machine that may be jobs' are told from proxies.
+    pub(crate) knows_jobs: bool,
 }
 
 impl Door {
@@ -62,28 +67,45 @@ impl Door {
     async fn admit(self, stream: TcpStream, peer: SocketAddr, closing: CancellationToken) {
         // Log lines and hints are small and should not wait for each other.
         let _ = stream.set_nodelay(true);
+        let known = self.look_at(&stream, peer).await;
         match self.tls.clone() {
-            None => self.converse(stream, peer, closing).await,
+            None => self.converse(stream, known, closing).await,
             Some(tls) => match tokio::time::timeout(self.patience, tls.accept(stream)).await {
-                Ok(Ok(stream)) => self.converse(stream, peer, closing).await,
+                Ok(Ok(stream)) => self.converse(stream, known, closing).await,
                 Ok(Err(error)) => tracing::debug!("{peer} did not agree on TLS: {error}"),
                 Err(_) => tracing::debug!("{peer} took too long over TLS"),
             },
         }
     }
 
+    /// What each request of a connection is told of where it comes from.
+    async fn look_at(&self, stream: &TcpStream, remote: SocketAddr) -> Extensions {
+        let mut known = Extensions::new();
+        known.insert(ConnectInfo(remote));
+        known.insert(Patience(self.patience));
+        let Ok(local) = stream.local_addr() else { return known };
+        let peer = Peer { remote, local };
+        known.insert(peer);
+        if self.knows_jobs && remote.ip().to_canonical().is_loopback() {
+            let user = tokio::task::spawn_blocking(move || peer.user()).await.ok().flatten();
+            if may_be_a_jobs(user) {
+                known.insert(FromJob);
+            }
+        }
+        known
+    }
+
     async fn converse(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        peer: SocketAddr,
+        known: Extensions,
         closing: CancellationToken,
     ) {
         let patience = self.patience;
         let router = self.router;
         let service = service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(ConnectInfo(peer));
-            request.extensions_mut().insert(Patience(patience));
+            request.extensions_mut().extend(known.clone());
             router.clone().call(request)
         });
         let connection = http1::Builder::new()
@@ -101,7 +123,7 @@ impl Door {
         };
         // People close their laptops.
         if let Err(error) = ended {
-            tracing::debug!("the connection from {peer} ended: {error}");
+            tracing::debug!("a connection ended: {error}");
         }
     }
 }

@@ -7,10 +7,14 @@
 
 mod coming_in;
 mod entrance;
+mod guessing;
+mod linking;
 mod links;
 mod matrix;
+mod names;
 mod providers;
 mod second_factor;
 mod signing_in;
 mod site;
+mod takeover;
 mod workspaces;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use danlu_core::launch::RunLayout;
+use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_core::{Event, Job};
@@ -133,7 +133,7 @@ impl App {
         if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
-        self.users.of(&asker.name()).await.map_err(user_problem)?;
+        self.unix_user(&asker.name()).await.map_err(user_problem)?;
         match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
             Ok(Answer::SubmittedBefore(id)) => {
                 let job = self.job_for(asker, id, Action::SeeJob).await?;
@@ -144,6 +144,15 @@ impl App {
             }
             other => done(other),
         }
+    }
+
+    /// Whom the jobs of an account run as. Where that is the machine's user of its name, an administrator must have meant
+    /// that user: names of accounts are chosen by people.
+    pub(crate) async fn unix_user(&self, account: &str) -> Result<Option<UnixUser>, UnixUserError> {
+        if self.users.is_by_name() && !self.directory.may_be_unix_user(account) {
+            return Err(UnixUserError::NotAllowed(account.to_owned()));
+        }
+        self.users.of(account).await
     }
 
     /// Whether something else was submitted with this key before.
@@ -359,6 +368,7 @@ fn user_problem(error: UnixUserError) -> Problem {
     match error {
         UnixUserError::Store(error) => store_problem(error),
         UnixUserError::LookUp { .. } => unavailable(&error),
+        UnixUserError::NotAllowed(_) => Problem::new(ProblemCode::Forbidden, error.to_string()),
         UnixUserError::Missing(_) | UnixUserError::NoPerson { .. } | UnixUserError::NoneLeft { .. } => {
             Problem::new(ProblemCode::CannotEverRun, error.to_string()).with_hint(
                 "an administrator can add such a user, or start the server with other `--unix-users`",

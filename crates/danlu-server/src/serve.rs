@@ -149,6 +149,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
     }
 
+    if let Some(warning) = entrance.warning(options.unix_users.is_some()) {
+        tracing::warn!("{warning}");
+    }
     let public = entrance.public_address(&address);
     let oidc = match options.oidc.clone() {
         Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
@@ -169,8 +172,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     };
     let tls = identity.map(|identity| identity.acceptor);
     let proxies = entrance.proxies.clone().unwrap_or_default();
+    let knows_jobs = entrance.proxies.is_some() && options.unix_users.is_some();
     let (patience, refuse) = (entrance.patience, crate::http::refuse);
-    Door { router, tls, patience, places, proxies, refuse }.serve(listener, shutdown).await;
+    Door { router, tls, patience, places, proxies, refuse, knows_jobs }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();
@@ -179,6 +183,10 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Ok((_claim, Some(lost))) => Err(lost).context("lost the database, so this server had to end"),
         _ => Ok(()),
     }
+}
+
+fn people_choose_names(options: &ServeOptions) -> bool {
+    options.oidc.is_some() || options.registration != Registration::Closed
 }
 
 /// Waits for a signal, or for another server to take the database, which only a database that was away for a while allows.
@@ -271,7 +279,15 @@ pub(crate) async fn open(
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
     let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
     match (&options.unix_users, users.limitation()) {
-        (Some(rule), _) => tracing::info!("jobs run as {rule}"),
+        (Some(rule), _) => {
+            tracing::info!("jobs run as {rule}");
+            if *rule == UnixUsers::SameName && people_choose_names(options) {
+                tracing::warn!(
+                    "people choose the names of their accounts here, and this machine has users: jobs of an account wait for \
+                     an administrator who says that it is the user's"
+                );
+            }
+        }
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
     let secrets = SecretTable::open(store.clone(), sealer).await?;

@@ -15,7 +15,7 @@ pub struct ClusterQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// At least 1; all of them when absent.
-    #[param(minimum = 1, maximum = 100000)]
+    #[param(minimum = 1, maximum = 100_000)]
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

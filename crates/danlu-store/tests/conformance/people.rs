@@ -74,7 +74,8 @@ pub(crate) async fn what_vouches_for_an_entry_is_written_with_it(database: &Data
             key: String::new(),
             value: Some(format!("{} {}", entry.number, entry.seal)),
         };
-        let entry = store.directory_change_proven(&change("root", "\u{0}ada", Some("1")), &prove).await.unwrap();
+        let entry =
+            store.directory_change_proven(&change("root", "\u{0}ada", Some("1")), &prove).await.unwrap();
         assert_eq!(entry.number, number);
         let directory = store.directory().await.unwrap();
         let head = directory.iter().find(|row| row.kind == "head").unwrap();

@@ -28,11 +28,16 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::secrets::SecretTable;
+use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
 
+const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
+                           back-up to have it again";
+/// Between the first answer of an engine that was away and its first inventory.
+pub(crate) const NAMES_NO_NODES: &str = "the engine has not named its nodes yet";
 const TRY_AGAIN: &str =
     "nothing was changed; check the database and the disk of the data folder, then try again";
 
@@ -55,6 +60,7 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    pub(crate) trail: Arc<Trail>,
     pub(crate) usage: UsageLog,
     /// Held while somebody simulates.
     pub(crate) simulating: tokio::sync::Mutex<()>,
@@ -180,7 +186,8 @@ impl App {
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
         // Of nodes that nobody has seen yet, nothing can be said.
-        if let Some(trouble) = self.engine.trouble().filter(|_| self.book.nodes().is_empty()) {
+        if self.book.nodes().is_empty() {
+            let trouble = self.engine.trouble().unwrap_or_else(|| NAMES_NO_NODES.to_owned());
             return Err(Problem::new(ProblemCode::Unavailable, trouble)
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
         }
@@ -216,6 +223,13 @@ impl App {
         job.map(Arc::new).ok_or_else(|| no_such_job(id))
     }
 
+    /// What there is to tell of jobs whose rows are damaged.
+    pub(crate) fn unreadable_jobs(&self) -> Vec<String> {
+        let told =
+            |(id, error)| format!("job {id} cannot be read from the database ({error}): {RESTORE_JOB}");
+        self.store.unreadable_jobs().into_iter().map(told).collect()
+    }
+
     pub(crate) async fn change(&self, id: JobId, event: Event) -> Result<Arc<Job>, Problem> {
         match self.ledger.apply(id, event.clone()).await {
             // The book forgets jobs that have ended; they are not gone, they only take no more events.
@@ -236,6 +250,10 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
                 .with_hint(format!("stop it first: `danlu stop {id}`")));
         }
+        if let Some(why) = self.health.read_only() {
+            return Err(Problem::new(ProblemCode::Unavailable, format!("job {id} cannot be deleted: {why}"))
+                .with_hint("make the disk writable, then delete it again"));
+        }
         self.forget(&[id]).await.map_err(store_problem)?;
         Ok(())
     }
@@ -247,6 +265,11 @@ impl App {
     pub(crate) async fn forget(&self, ids: &[JobId]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
+        }
+        // The records may well be elsewhere, and gone they would leave folders that no job names.
+        if self.health.read_only().is_some() {
+            let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+            return Err(StoreError::unavailable("remove the folders of jobs", error));
         }
         let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
         let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
@@ -365,6 +388,10 @@ fn no_such_job(id: JobId) -> Problem {
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
 pub(crate) fn store_problem(error: StoreError) -> Problem {
+    if let StoreError::Corrupt { .. } = error {
+        let problem = Problem::new(ProblemCode::Internal, crate::error_chain(&error));
+        return problem.with_hint(RESTORE_JOB);
+    }
     if let StoreError::Unavailable { .. } | StoreError::Damaged { .. } = error {
         return unavailable(&error);
     }

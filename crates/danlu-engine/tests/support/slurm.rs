@@ -22,7 +22,7 @@ pub(crate) fn shared_site() -> Option<Site> {
 
 /// The same cluster, where Slurm chooses the nodes.
 pub(crate) fn delegating_site() -> Option<Site> {
-    Some(site_with(SlurmRig::shared()?, None, Placement::Engine))
+    Some(site_with(SlurmRig::shared()?, None, Placement::Engine, false))
 }
 
 /// On a cluster of its own, whose nodes can be lost.
@@ -39,10 +39,15 @@ pub(crate) fn breakable_site() -> Option<Site> {
 
 /// A data folder of its own; `programs` stand in for Slurm's.
 pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
-    site_with(rig, programs, Placement::Danlu)
+    site_with(rig, programs, Placement::Danlu, false)
 }
 
-fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement) -> Site {
+/// Where jobs are submitted by many users.
+pub(crate) fn site_of_many_users(rig: &SlurmRig) -> Site {
+    site_with(rig, None, Placement::Danlu, true)
+}
+
+fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement, many_users: bool) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("it's shared".repeat(10));
     fs::create_dir(&data).unwrap();
@@ -61,7 +66,7 @@ fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement) ->
             data: inside.clone(),
             program,
             settings: settings.clone(),
-            many_users: false,
+            many_users,
             couriers: None,
         };
         Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>

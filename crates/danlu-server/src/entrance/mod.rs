@@ -6,6 +6,7 @@
 pub(crate) mod certificate;
 pub(crate) mod door;
 pub(crate) mod peer;
+pub(crate) mod places;
 mod proxy;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

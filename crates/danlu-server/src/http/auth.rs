@@ -4,10 +4,11 @@
 //! ask the policy about the thing at hand.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, FromRequestParts, OptionalFromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
@@ -16,11 +17,13 @@ use danlu_types::{Problem, ProblemCode};
 use futures::StreamExt as _;
 
 use super::Context;
+use super::crowding::no_place;
 use super::extract::Failure;
 use crate::attempts::{self, Speaker};
 use crate::courier::{self, Courier};
 use crate::entrance::origin;
 use crate::entrance::peer::{FromJob, Peer};
+use crate::entrance::places::Place;
 use crate::people::{Asker, Visitor};
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
@@ -114,6 +117,10 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
     match asker {
         Some(asker) => {
+            let place = request.extensions().get::<Arc<Place>>();
+            if let Some(Err(full)) = place.map(|place| place.belongs_to(&asker.person.name)) {
+                return closing(no_place(full, context.places.bounds()).into_response());
+            }
             request.extensions_mut().insert(asker.clone());
             until_lapse(context, asker, next.run(request).await)
         }
@@ -126,15 +133,29 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     }
 }
 
-/// A stream ends with the token that it was opened with. Here, so that no handler can forget it.
+/// What is sent piece by piece is one of so many of its account's, and ends with the token that it was opened with. Here,
+/// so that no handler can forget it. (Terminals are not sent: [`super::session`] does the same.)
 fn until_lapse(context: Context, asker: Asker, response: Response) -> Response {
-    let kind = response.headers().get(CONTENT_TYPE);
-    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+    if response.body().size_hint().exact().is_some() {
         return response;
     }
+    let ticket = match context.places.stream(&asker.person.name) {
+        Ok(ticket) => ticket,
+        Err(full) => return closing(no_place(full, context.places.bounds()).into_response()),
+    };
     let lapse = async move { context.app.directory.lapsed(&asker).await };
     let (parts, body) = response.into_parts();
-    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(lapse)))
+    let pieces = body.into_data_stream().take_until(Box::pin(lapse)).map(move |piece| {
+        let _until_the_end = &ticket;
+        piece
+    });
+    Response::from_parts(parts, Body::from_stream(pieces))
+}
+
+/// Whoever has too many connections is not to keep this one.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// A token of an attempt opens what is about that attempt, and nothing that anybody else may ask for.
@@ -181,7 +202,7 @@ fn unknown() -> Problem {
     )
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     Some(value.strip_prefix("Bearer ")?.trim())
 }
@@ -197,7 +218,7 @@ pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a
 }
 
 /// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.
-fn is_from_console(request: &Request) -> bool {
+pub(super) fn is_from_console(request: &Request) -> bool {
     let headers = request.headers();
     let text = |name: &axum::http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST);

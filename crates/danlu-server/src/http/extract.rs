@@ -13,6 +13,7 @@ use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
 use danlu_types::{FieldError, Problem, ProblemCode};
 use serde::de::DeserializeOwned;
 
+use super::strict::Strict;
 use crate::entrance::door::Patience;
 
 /// A problem as a response.
@@ -68,7 +69,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
         if bytes.is_empty() {
             return Ok(OptionalBody(T::default()));
         }
-        read_json(&bytes).map(OptionalBody).map_err(Failure)
+        // What may be left out may be nothing.
+        read_json::<Option<T>>(&bytes).map(|body| OptionalBody(body.unwrap_or_default())).map_err(Failure)
     }
 }
 
@@ -98,7 +100,7 @@ pub(crate) fn too_slow() -> Problem {
 
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|error| {
         let path = error.path().to_string();
         json_problem(&path, error.inner())
     })?;

@@ -74,7 +74,8 @@ pub(crate) async fn quota(
     Query(query): Query<QuotaQuery>,
 ) -> Result<Json<Page<QuotaView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.quota(&asker, query.workspace.as_deref()).await?, next: None }))
+    let quotas = context.app.quota(&asker, query.workspace.as_deref()).await?;
+    Ok(Json(Page { items: context.app.sight_of(&asker).quotas(quotas), next: None }))
 }
 
 /// Show what holds for all workspaces

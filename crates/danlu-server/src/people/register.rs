@@ -165,7 +165,7 @@ impl Register {
                 Some(())
             }
             // Kept beside people, and read by those whose they are.
-            crate::unix_users::UNIX_USER | crate::secrets::SECRET => Some(()),
+            crate::unix_users::UNIX_USER | crate::secrets::SECRET | crate::trail::HEAD => Some(()),
             _ => self.belongings.file(row),
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
@@ -355,6 +355,14 @@ impl Register {
         let token = self.tokens.get(key)?;
         self.account(&token.account).filter(|account| account.standing == Standing::Active)?;
         Some(token.expires_at.unwrap_or(Timestamp::MAX)).filter(|end| *end > now)
+    }
+
+    /// Who asks with the token of this key, as they are now; nobody where it cannot be used.
+    pub(crate) fn person_of(&self, key: &str, now: Timestamp) -> Option<Person> {
+        self.expiry(key, now)?;
+        let token = self.tokens.get(key)?;
+        let account = self.account(&token.account)?;
+        Some(Person { name: account.name.clone(), admin: account.admin, scope: token.scope })
     }
 
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {

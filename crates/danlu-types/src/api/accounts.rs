@@ -283,6 +283,25 @@ pub struct AuditEntry {
     pub seal: String,
 }
 
+/// Whether the audit, and what it is about, are as the server wrote them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditVerification {
+    pub entries: u64,
+    /// The last entry's; to be kept elsewhere and compared.
+    pub seal: String,
+    /// What was changed behind the server's back; nothing, where all is well.
+    pub findings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct VerificationQuery {
+    /// Findings that entries up to this one tell of are known and not told again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<u64>,
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -294,8 +313,14 @@ pub struct AuditQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Where the page before ended.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 1000>"
+    )]
     pub limit: Option<u32>,
 }

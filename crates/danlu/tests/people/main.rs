@@ -6,8 +6,10 @@
 )]
 
 mod coming_in;
+mod crossing;
 mod entrance;
 mod guessing;
+mod leaving;
 mod linking;
 mod links;
 mod matrix;
@@ -17,4 +19,5 @@ mod second_factor;
 mod signing_in;
 mod site;
 mod takeover;
+mod tampering;
 mod workspaces;

@@ -515,7 +515,8 @@ export const en = {
     linked: "Linked",
     unlink: "Unlink",
     unlinkTitle: "Unlink {{subject}}?",
-    unlinkText: "The identity no longer signs in to this account. Open sessions remain until they are revoked.",
+    unlinkText:
+      "The identity no longer signs in to this account. Open sessions remain until they are revoked.",
   },
   totp: {
     title: "Authenticator",

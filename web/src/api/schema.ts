@@ -2409,6 +2409,8 @@ export interface components {
         /** @description A node with what is taken of it. */
         NodeView: components["schemas"]["Node"] & {
             held: components["schemas"]["HeldDevice"][];
+            /** @description Why it may have devices that are not offered, in words for people. */
+            notice?: string | null;
             used_cpus: components["schemas"]["Cpus"];
             used_memory: components["schemas"]["Bytes"];
         };
@@ -2644,6 +2646,8 @@ export interface components {
         Page_NodeView: {
             items: (components["schemas"]["Node"] & {
                 held: components["schemas"]["HeldDevice"][];
+                /** @description Why it may have devices that are not offered, in words for people. */
+                notice?: string | null;
                 used_cpus: components["schemas"]["Cpus"];
                 used_memory: components["schemas"]["Bytes"];
             })[];

@@ -32,6 +32,9 @@ pub struct NodeView {
     pub used_cpus: Cpus,
     pub used_memory: Bytes,
     pub held: Vec<HeldDevice>,
+    /// Why it may have devices that are not offered, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// A device in a job's hands.

@@ -13,6 +13,7 @@ import os
 import pathlib
 import random as randomness
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -175,6 +176,8 @@ def tamper(platform, site):
 
 
 def main():
+    # As after Ctrl-C: what was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser()
     parser.add_argument("--danlu", required=True, type=pathlib.Path)
     parser.add_argument("--witness", required=True, type=pathlib.Path)

@@ -101,7 +101,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     }
     // On a cluster, users' files reach the server only by way of couriers.
     let is_local = matches!(options.engine, EngineChoice::Local);
-    let folder = DataFolder::open(&options.data, is_local && options.unix_users.is_some())?;
+    let folder = Arc::new(DataFolder::open(&options.data, is_local && options.unix_users.is_some())?);
     // A start on a full disk writes a little; what was kept for that is given up as long as it helps.
     while folder.health.make_room() {}
     // The embedded database belongs to the data folder, which is ours by now.
@@ -135,7 +135,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         if app.health.objection().is_none() {
             return Err(error);
         }
-        tracing::warn!("clients that look into the data folder do not find this server: {error:#}");
+        tracing::warn!("clients that look into the data folder do not find this server yet: {error:#}");
+        loops.spawn(folder.clone().announce_later(address.clone(), fingerprint, stop.clone()));
     }
     tracing::info!(data = %folder.path.display(), "serving on {address}");
     if let Some(fingerprint) = fingerprint {

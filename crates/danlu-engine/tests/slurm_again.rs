@@ -13,7 +13,7 @@ use danlu_engine::conformance::{Draft, Site};
 use danlu_engine::{Engine, Observation, Seen, Which};
 use danlu_testkit::SlurmRig;
 use danlu_types::{DeviceKind, Span, WorkerId};
-use sites::{jobs_of, programs, site_of, site_of_many_users};
+use sites::{jobs_of, programs, site_of, site_with};
 use support::{kill, status};
 
 async fn observe(engine: &dyn Engine, worker: WorkerId) -> Observation {
@@ -178,7 +178,7 @@ async fn a_killed_launcher_leaves_nothing_running() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_other_users_write_is_no_answer_of_slurms() {
     let Some(rig) = SlurmRig::start() else { return };
-    let site = site_of_many_users(&rig);
+    let site = site_with(&rig, None, Placement::Danlu, true);
     let engine = site.engine();
     let draft = site.draft("exec sleep 600");
     engine.launch(&draft.launch_file(0)).await.unwrap();

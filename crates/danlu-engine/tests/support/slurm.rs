@@ -43,12 +43,7 @@ pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     site_with(rig, programs, Placement::Danlu, false)
 }
 
-/// Where jobs are submitted by many users.
-pub(crate) fn site_of_many_users(rig: &SlurmRig) -> Site {
-    site_with(rig, None, Placement::Danlu, true)
-}
-
-fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement, many_users: bool) -> Site {
+pub(crate) fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement, many_users: bool) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("it's shared".repeat(10));
     fs::create_dir(&data).unwrap();

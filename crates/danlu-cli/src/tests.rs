@@ -108,7 +108,7 @@ fn held() -> HeldDevice {
     HeldDevice {
         index: 0,
         count: DeviceCount::from_milli(500).unwrap(),
-        job: JobId(12),
+        job: Some(JobId(12)),
         job_name: "digits".to_owned(),
         owner: "admin".to_owned(),
     }

@@ -105,6 +105,10 @@ pub struct Worker {
     /// of such a worker is only a plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
+    /// That it seems to hang, as its launcher says and as long as that is so. Here because history tells it once,
+    /// whoever looks and however often.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hangs: bool,
 }
 
 /// Which devices of which node.
@@ -309,7 +313,7 @@ impl Job {
 impl Worker {
     /// As planned, before anything is known of it.
     pub fn placed(grant: Grant) -> Self {
-        Worker { grant, state: WorkerState::Placed, settled: false }
+        Worker { grant, state: WorkerState::Placed, settled: false, hangs: false }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use danlu_core::launch::RunLayout;
+use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_core::{Event, Job};
@@ -28,11 +28,16 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::secrets::SecretTable;
+use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
 
+const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
+                           back-up to have it again";
+/// Between the first answer of an engine that was away and its first inventory.
+pub(crate) const NAMES_NO_NODES: &str = "the engine has not named its nodes yet";
 const TRY_AGAIN: &str =
     "nothing was changed; check the database and the disk of the data folder, then try again";
 
@@ -55,6 +60,7 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    pub(crate) trail: Arc<Trail>,
     pub(crate) usage: UsageLog,
     /// Held while somebody simulates.
     pub(crate) simulating: tokio::sync::Mutex<()>,
@@ -127,7 +133,7 @@ impl App {
         if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
-        self.users.of(&asker.name()).await.map_err(user_problem)?;
+        self.unix_user(&asker.name()).await.map_err(user_problem)?;
         match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
             Ok(Answer::SubmittedBefore(id)) => {
                 let job = self.job_for(asker, id, Action::SeeJob).await?;
@@ -138,6 +144,15 @@ impl App {
             }
             other => done(other),
         }
+    }
+
+    /// Whom the jobs of an account run as. Where that is the machine's user of its name, an administrator must have meant
+    /// that user: names of accounts are chosen by people.
+    pub(crate) async fn unix_user(&self, account: &str) -> Result<Option<UnixUser>, UnixUserError> {
+        if self.users.is_by_name() && !self.directory.may_be_unix_user(account) {
+            return Err(UnixUserError::NotAllowed(account.to_owned()));
+        }
+        self.users.of(account).await
     }
 
     /// Whether something else was submitted with this key before.
@@ -171,7 +186,8 @@ impl App {
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
         // Of nodes that nobody has seen yet, nothing can be said.
-        if let Some(trouble) = self.engine.trouble().filter(|_| self.book.nodes().is_empty()) {
+        if self.book.nodes().is_empty() {
+            let trouble = self.engine.trouble().unwrap_or_else(|| NAMES_NO_NODES.to_owned());
             return Err(Problem::new(ProblemCode::Unavailable, trouble)
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
         }
@@ -207,6 +223,13 @@ impl App {
         job.map(Arc::new).ok_or_else(|| no_such_job(id))
     }
 
+    /// What there is to tell of jobs whose rows are damaged.
+    pub(crate) fn unreadable_jobs(&self) -> Vec<String> {
+        let told =
+            |(id, error)| format!("job {id} cannot be read from the database ({error}): {RESTORE_JOB}");
+        self.store.unreadable_jobs().into_iter().map(told).collect()
+    }
+
     pub(crate) async fn change(&self, id: JobId, event: Event) -> Result<Arc<Job>, Problem> {
         match self.ledger.apply(id, event.clone()).await {
             // The book forgets jobs that have ended; they are not gone, they only take no more events.
@@ -227,6 +250,10 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
                 .with_hint(format!("stop it first: `danlu stop {id}`")));
         }
+        if let Some(why) = self.health.read_only() {
+            return Err(Problem::new(ProblemCode::Unavailable, format!("job {id} cannot be deleted: {why}"))
+                .with_hint("make the disk writable, then delete it again"));
+        }
         self.forget(&[id]).await.map_err(store_problem)?;
         Ok(())
     }
@@ -238,6 +265,11 @@ impl App {
     pub(crate) async fn forget(&self, ids: &[JobId]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
+        }
+        // The records may well be elsewhere, and gone they would leave folders that no job names.
+        if self.health.read_only().is_some() {
+            let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+            return Err(StoreError::unavailable("remove the folders of jobs", error));
         }
         let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
         let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
@@ -336,6 +368,7 @@ fn user_problem(error: UnixUserError) -> Problem {
     match error {
         UnixUserError::Store(error) => store_problem(error),
         UnixUserError::LookUp { .. } => unavailable(&error),
+        UnixUserError::NotAllowed(_) => Problem::new(ProblemCode::Forbidden, error.to_string()),
         UnixUserError::Missing(_) | UnixUserError::NoPerson { .. } | UnixUserError::NoneLeft { .. } => {
             Problem::new(ProblemCode::CannotEverRun, error.to_string()).with_hint(
                 "an administrator can add such a user, or start the server with other `--unix-users`",
@@ -355,6 +388,10 @@ fn no_such_job(id: JobId) -> Problem {
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
 pub(crate) fn store_problem(error: StoreError) -> Problem {
+    if let StoreError::Corrupt { .. } = error {
+        let problem = Problem::new(ProblemCode::Internal, crate::error_chain(&error));
+        return problem.with_hint(RESTORE_JOB);
+    }
     if let StoreError::Unavailable { .. } | StoreError::Damaged { .. } = error {
         return unavailable(&error);
     }

@@ -70,7 +70,8 @@ impl App {
         })?;
         let offered = explanation.offers.len();
         explanation.offers.retain(|offer| self.could_take(asker, &job, offer));
-        if explanation.offers.len() < offered {
+        let is_hidden = self.sight_of(asker).explanation(&mut explanation);
+        if is_hidden || explanation.offers.len() < offered {
             explanation.text = danlu_sched::explanation_text(&explanation, &job, now);
         }
         Ok(explanation)

@@ -148,7 +148,7 @@ impl App {
                 view.held.extend(grant.devices.iter().map(|index| HeldDevice {
                     index: *index,
                     count: DeviceCount::from_milli(grant.share.min(WHOLE_DEVICE)).unwrap_or_default(),
-                    job: job.id,
+                    job: Some(job.id),
                     job_name: job.spec.name.clone(),
                     owner: job.owner.clone(),
                 }));

@@ -358,7 +358,7 @@ async fn couriers_say_where_slurm_has_put_them() {
     site.server.wait_for(id, JobState::Running).await;
     let by_slurm = site.rig.ask("squeue", &["--noheader", "--states=running", "--format=%j|%N"]);
     let nodes = site.server.client().nodes_list().await.unwrap().items;
-    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == id));
+    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == Some(id)));
     let held: Vec<&str> = held.map(|view| view.node.name.0.as_str()).collect();
     assert_eq!(held, ["n3", "n4"], "{by_slurm}");
     assert!(by_slurm.lines().any(|line| line.ends_with("|n[3-4]")), "{by_slurm}");

@@ -160,12 +160,11 @@ fn used_by(view: &DeviceView, processes: &[DeviceProcess]) -> String {
     for held in &view.holders {
         let whole = held.count.milli() >= WHOLE_DEVICE;
         let share = if whole { String::new() } else { format!(", {} of it", held.count) };
-        users.push(format!(
-            "job {} ({}) of {}{share}",
-            held.job,
-            output::printable(&held.job_name),
-            held.owner
-        ));
+        let name = output::printable(&held.job_name);
+        users.push(match held.job {
+            Some(job) => format!("job {job} ({name}) of {}{share}", held.owner),
+            None => format!("{name}{share}"),
+        });
     }
     match &view.foreign {
         Some(hold) if hold.kind == ForeignKind::ClusterJob => {
@@ -180,7 +179,7 @@ fn used_by(view: &DeviceView, processes: &[DeviceProcess]) -> String {
     }
     for process in processes {
         match process.job {
-            Some(job) if view.holders.iter().any(|held| held.job == job) => {}
+            Some(job) if view.holders.iter().any(|held| held.job == Some(job)) => {}
             Some(job) => users.push(format!("pid {} of job {job}", process.pid)),
             None => users.push(format!(
                 "pid {} of {}: {}, no job",

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// The address to listen on; port 0 takes any free one
     ///
     /// One that other machines can reach needs `--tls`, a certificate, or `--behind-proxy`.
-    #[arg(long, default_value = "127.0.0.1:8765", value_name = "ADDRESS")]
+    #[arg(long, default_value = "127.0.0.1:8765", value_name = "ADDRESS", value_parser = address)]
     listen: SocketAddr,
     /// Serves through TLS, with a certificate that is made once and known by the fingerprint that is shown
     #[arg(long)]
@@ -92,6 +92,10 @@ pub(crate) struct Arguments {
 enum EngineName {
     Local,
     Slurm,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8765`".to_owned())
 }
 
 pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {

@@ -94,6 +94,9 @@ fn name(event: &Event) -> String {
             format!("worker {attempt}.{worker} is planned for {}", to.node)
         }
         Event::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
+        Event::WorkerHangs { attempt, worker, hang } => {
+            format!("worker {attempt}.{worker} {}", if hang.is_some() { "hangs" } else { "goes on" })
+        }
         Event::Saved { attempt } => format!("attempt {attempt} has saved its work"),
         Event::WorkerEnded { attempt, worker, exit } => {
             format!("worker {attempt}.{worker} ends: {}", view::exit_sentence(exit))

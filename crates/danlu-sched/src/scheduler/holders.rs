@@ -118,7 +118,7 @@ impl Scheduler {
         let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
         nodes.dedup();
         Some(Holder {
-            job,
+            job: Some(job),
             name: running.name.to_string(),
             workspace: self.accounts.get(running.account).name.clone(),
             owner: running.owner.to_string(),

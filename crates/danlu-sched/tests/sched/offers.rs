@@ -150,7 +150,8 @@ fn shortage_of_cpus_and_memory_is_blamed_on_those_who_hold_them() {
     let mut holders = |id| {
         let explanation = world.scheduler.explain(&world.jobs[&JobId(id)], world.now);
         let holders = explanation.holders.iter();
-        let holders: Vec<_> = holders.map(|holder| (holder.job.0, holder.cpus, holder.memory)).collect();
+        let holders: Vec<_> =
+            holders.map(|holder| (holder.job.unwrap().0, holder.cpus, holder.memory)).collect();
         (
             explanation.reason.code,
             holders,
@@ -290,7 +291,10 @@ fn what_a_limit_leaves_is_said_with_what_the_job_asks_for() {
     );
     let explanation = world.scheduler.explain(&world.jobs[&JobId(3)], world.now);
     insta::assert_snapshot!(explanation.text);
-    assert_eq!(explanation.holders.iter().map(|holder| holder.job.0).collect::<Vec<_>>(), [1]);
+    assert_eq!(
+        explanation.holders.iter().filter_map(|holder| holder.job).map(|job| job.0).collect::<Vec<_>>(),
+        [1]
+    );
 }
 
 #[test]

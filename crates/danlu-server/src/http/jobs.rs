@@ -182,7 +182,8 @@ pub(crate) async fn stop(
     Path(id): Path<JobId>,
     OptionalBody(request): OptionalBody<StopRequest>,
 ) -> Result<Json<JobView>, Failure> {
-    change(context, &asker, id, Event::Stop { by: asker.name(), grace: request.grace }).await
+    let job = context.app.stop(&asker, id, request.grace).await?;
+    Ok(Json(context.app.view(&job).await))
 }
 
 /// Keep a waiting job from starting

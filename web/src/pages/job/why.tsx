@@ -70,11 +70,16 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
       {holders.length + foreign.length > 0 ? (
         <div>
           <h3>{t("why.holders")}</h3>
-          {holders.map((holder) => (
-            <div key={holder.job} className="row">
-              <Link to={paths.job(holder.job)}>{holder.name}</Link>
+          {holders.map((holder, place) => (
+            <div key={holder.job ?? `hidden-${place}`} className="row">
+              {holder.job ? (
+                <Link to={paths.job(holder.job)}>{holder.name}</Link>
+              ) : (
+                <span>{t("device.hidden")}</span>
+              )}
               <span className="muted">
-                {holder.owner} · {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
+                {holder.owner ? `${holder.owner} · ` : ""}
+                {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
               </span>
               {holder.expected_end ? <When at={holder.expected_end} /> : null}
             </div>

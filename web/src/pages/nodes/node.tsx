@@ -118,7 +118,7 @@ function NodeActions({ node }: { node: NodeView }) {
             <p>{t("nodes.drainText", { count: jobs.size })}</p>
             <ul>
               {[...jobs.values()].map((held) => (
-                <li key={held.job}>
+                <li key={held.job ?? held.job_name}>
                   {held.job_name} ({held.job}) · {held.owner}
                 </li>
               ))}
@@ -179,7 +179,9 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
           title: t("nodes.holder"),
           width: "22%",
           render: (device) =>
-            device.held_by ? (
+            device.held_by && !device.held_by.job ? (
+              t("device.hidden")
+            ) : device.held_by?.job ? (
               <Link to={paths.job(device.held_by.job)}>
                 {device.held_by.job_name} · {device.held_by.owner}
               </Link>

@@ -82,8 +82,12 @@ slurm() {
 # For tests of limits that Slurm keeps for each user.
 slurm_accounting() {
   # The tools of the database's two packages are needed, not a server of this machine's.
-  (PATH="$PATH:/usr/sbin"; command -v slurmdbd mariadbd my_print_defaults >/dev/null) ||
+  local program
+  for program in slurmdbd mariadbd my_print_defaults; do
+    PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null && continue
     install_debian "Slurm's accounting" slurmdbd mariadb-server-core mariadb-client-core
+    return
+  done
 }
 
 # A second system in our cache, as Debian has one release of Slurm at a time.

@@ -115,6 +115,11 @@ step_newslurmall() {
   DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --no-fail-fast --test slurm --test slurm_again \
     --test slurm_placement --test slurm_replanning --test slurm_crashes --test unshared
 }
+# Sixty jobs and forty-five random faults on a Slurm cluster, with a shared disk and without. Not among the steps that run unasked:
+# it is random, and takes a quarter of an hour.
+step_campaign() {
+  cargo test --locked --package danlu --test slurm_campaign -- --ignored --test-threads=1
+}
 # All tests AGAIN_ROUNDS times on a machine that is busy with something else: what passes by luck does not pass here. Not
 # among the steps that run unasked.
 step_again() {

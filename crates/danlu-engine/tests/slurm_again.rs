@@ -1,7 +1,6 @@
 //! What Slurm refuses, takes back or forgets, on a real cluster: who is to blame, and what may be tried again.
 
 #[path = "support/slurm.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
 mod sites;
 mod support;
 

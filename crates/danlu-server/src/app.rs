@@ -6,7 +6,7 @@ use std::sync::Arc;
 use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
-use danlu_core::{Event, Job};
+use danlu_core::{ApprovalNeed, Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_sched::WaitReason;
@@ -163,7 +163,11 @@ impl App {
 
     /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
     /// its workspace takes it, and why somebody has to approve it, if so.
-    pub(crate) fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Option<String>), Problem> {
+    pub(crate) fn check(
+        &self,
+        asker: &Asker,
+        spec: JobSpec,
+    ) -> Result<(JobSpec, Option<ApprovalNeed>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
@@ -192,6 +196,12 @@ impl App {
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
         }
         if let Err(impossible) = self.planner.check(&spec) {
+            let is_about_devices =
+                ["devices", "any_of"].iter().any(|field| impossible.field.starts_with(field));
+            if let Some(notice) = self.notice().filter(|_| is_about_devices) {
+                return Err(Problem::new(ProblemCode::Unavailable, notice)
+                    .with_hint("submit again once they are offered; `danlu nodes` says when"));
+            }
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
             return Err(Problem { errors: vec![impossible], ..problem });
@@ -200,6 +210,12 @@ impl App {
             Some(digest) if !self.code.has(digest) => Err(no_snapshot(digest)),
             _ => Ok((spec, approval)),
         }
+    }
+
+    /// Why there may be more devices than are offered, with the node.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let (node, notice) = self.engine.notices().pop_first()?;
+        Some(format!("node `{node}`: {notice}"))
     }
 
     /// The job, if the asker may do this to it.

@@ -40,6 +40,11 @@ impl App {
             let text = explanation.text.trim_end_matches('.');
             explanation.text = format!("{trouble}. {text}.");
         }
+        let lacks_devices = queued && explanation.reason.code == "no_such_devices";
+        if let Some(notice) = self.notice().filter(|_| lacks_devices) {
+            let text = explanation.text.trim_end_matches('.');
+            explanation.text = format!("{text}. However, of {notice}.");
+        }
         if let Some(remark) = self.remark_on(&job) {
             explanation.reason.text.clone_from(&remark);
             let before = explanation.text.trim_end_matches('.');

@@ -357,10 +357,10 @@ fn open_engine(
             if options.unix_users.is_some() && !nix::unistd::geteuid().is_root() {
                 bail!("jobs can run as users of their own only where the server runs as root");
             }
-            let nodes =
+            let offered =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
             let launchers = Launchers::Nursery(options.nursery.clone());
-            let engine = LocalEngine::new(LocalOptions { data, launchers, nodes })
+            let engine = LocalEngine::new(LocalOptions { data, launchers, offered })
                 .context("could not prepare the local engine")?;
             if let Some(limitation) = engine.limitation() {
                 tracing::warn!("{limitation}");

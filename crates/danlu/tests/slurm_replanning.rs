@@ -245,7 +245,7 @@ async fn a_job_that_slurm_forgot_is_not_given_up_while_its_launcher_lives() {
     let server = start(&rig, folder(), "", &[]).await;
     let command = "echo $DANLU_ATTEMPT begins; [ -e \"$DANLU_OUTPUT_DIR/once\" ] && exit 0; \
                    touch \"$DANLU_OUTPUT_DIR/once\"; trap 'echo told; exit 0' TERM; while :; do sleep 0.05; done";
-    let retry = Retry { limit: 1, on: vec![RetryCause::NodeLost], ..Retry::default() };
+    let retry = Retry { limit: 1, on: vec![RetryCause::NodeLost] };
     let id = server.submit(&JobSpec { retry, ..whole(command) }).await;
     server.wait_for(id, JobState::Running).await;
     let once = server.data().join(format!("runs/{id}/output/once"));

@@ -358,7 +358,7 @@ async fn couriers_say_where_slurm_has_put_them() {
     site.server.wait_for(id, JobState::Running).await;
     let by_slurm = site.rig.ask("squeue", &["--noheader", "--states=running", "--format=%j|%N"]);
     let nodes = site.server.client().nodes_list().await.unwrap().items;
-    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == id));
+    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == Some(id)));
     let held: Vec<&str> = held.map(|view| view.node.name.0.as_str()).collect();
     assert_eq!(held, ["n3", "n4"], "{by_slurm}");
     assert!(by_slurm.lines().any(|line| line.ends_with("|n[3-4]")), "{by_slurm}");
@@ -368,4 +368,29 @@ async fn couriers_say_where_slurm_has_put_them() {
     }
     site.server.client().job_stop(id, &StopRequest::default()).await.unwrap();
     site.server.wait_for_end(id).await;
+}
+
+/// Tasks of a script on several nodes meet in a folder that all of them must see.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_of_several_nodes_are_refused_when_they_are_submitted_and_those_of_one_run() {
+    let Some(site) = Site::start(Some(DANLU)).await else { return };
+    let submit = |nodes: u32| {
+        let script = site.server.folder().join("train.sbatch");
+        let text = format!(
+            "#!/bin/bash\n#SBATCH -N {nodes} --ntasks-per-node=2\nsrun sh -c 'echo task $SLURM_PROCID'\n"
+        );
+        std::fs::write(&script, text).unwrap();
+        let mut danlu = std::process::Command::new(DANLU);
+        danlu.arg("--data").arg(site.server.data()).arg("run").arg(&script).current_dir("/").output().unwrap()
+    };
+    let refused = submit(2);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("only where they share a disk"), "{said}");
+    assert!(
+        site.rig.ask("squeue", &["--noheader", "--states=all", "--format=%j"]).trim().is_empty(),
+        "{said}"
+    );
+    let ran = submit(1);
+    let (out, said) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && out.contains("task 0") && out.contains("task 1"), "{out}\n{said}");
 }

@@ -117,7 +117,8 @@ enum User {
     /// Say whether an account's jobs may run as this machine's user of the same name
     ///
     /// Matters where the server runs with `--unix-users same-name`. Accounts that an administrator made may.
-    UnixUser {
+    #[command(name = "unix-user")]
+    RunsAs {
         name: AccountName,
         /// They may
         #[arg(long, required_unless_present = "deny", conflicts_with = "deny")]
@@ -185,7 +186,7 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
         }
         User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
         User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
-        User::UnixUser { name, allow, .. } => {
+        User::RunsAs { name, allow, .. } => {
             let unix_user = AccountChange { unix_user: Some(allow), ..AccountChange::default() };
             let what = if allow { "may run jobs" } else { "may not run jobs" };
             change(&name, unix_user, &format!("{what} as the machine's user `{name}`")).await?;

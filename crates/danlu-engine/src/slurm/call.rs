@@ -93,7 +93,6 @@ impl SlurmEngine {
     }
 
     /// The call, made now or before, and how long to wait for it.
-    #[expect(clippy::type_complexity, reason = "what a task is, is said by its type")]
     fn begin(
         &self,
         job: u64,

@@ -1,5 +1,6 @@
 //! Sites for tests on a Slurm cluster.
 
+#![allow(dead_code, reason = "each test program uses its part")]
 #![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
 
 use std::fs;

@@ -48,6 +48,10 @@ pub(crate) async fn page(
         let error = FieldError::new("line", "needs a `rank`: each counts its own");
         return Err(Failure(Problem::invalid_fields(vec![error])));
     }
+    if query.before.is_some() && query.tail.is_none() {
+        let error = FieldError::new("before", "goes with `tail`: the last lines before a place");
+        return Err(Failure(Problem::invalid_fields(vec![error])));
+    }
     let app = context.app.clone();
     let read = tokio::task::spawn_blocking(move || read(&app, &sources, &query)).await;
     let page = read

@@ -209,7 +209,8 @@ pub fn openapi_json() -> String {
     with_unsigned_numbers(&text)
 }
 
-/// `int32` is said of numbers that may be larger and never negative: where nothing else bounds them, what they are does.
+/// `int32` and `int64` are said of numbers that may be larger and never negative: where nothing else bounds them, what they are
+/// does.
 fn with_unsigned_numbers(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let depth = |line: &str| line.len() - line.trim_start().len();
@@ -223,8 +224,14 @@ fn with_unsigned_numbers(text: &str) -> String {
             && !own.iter().any(|key| key.starts_with("\"maximum\""))
     };
     for (at, line) in lines.iter().enumerate() {
-        if line.trim() == "\"format\": \"int32\"," && is_unbounded(at, line) {
-            exact.push_str(&line.replace("\"format\": \"int32\"", &format!("\"maximum\": {}", u32::MAX)));
+        let most = match line.trim() {
+            "\"format\": \"int32\"," => Some(u64::from(u32::MAX)),
+            "\"format\": \"int64\"," => Some(u64::MAX),
+            _ => None,
+        };
+        if let Some(most) = most.filter(|_| is_unbounded(at, line)) {
+            exact.push_str(&" ".repeat(depth(line)));
+            exact.push_str(&format!("\"maximum\": {most},"));
         } else {
             exact.push_str(line);
         }

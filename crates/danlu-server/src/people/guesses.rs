@@ -5,6 +5,7 @@
 //! it comes in even from where the guesser sits. Codes are asked for after a right password only; they are counted by account.
 //! Secrets of links cannot be guessed, so a right one is never refused ([ADR 26](../../../docs/adr/0026-who-guesses-waits.md)).
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ use crate::sealing::Sealer;
 const FREE_TRIES: u32 = 5;
 /// Of one place, whatever names are tried there: several people may sit behind one address.
 const FREE_TRIES_OF_A_PLACE: u32 = 40;
+/// Only right passwords add to them, so no guesser fills the memory.
+const MOST_REMEMBERED: usize = 10_000;
 /// Nobody guesses those; whoever goes on is told to stop.
 const FREE_LINKS: u32 = 10;
 /// After so many wrong proofs in a row, a session was left open to somebody else.
@@ -54,7 +57,7 @@ pub(crate) fn network_of(address: IpAddr) -> IpAddr {
             let [a, b, c, d, ..] = address.segments();
             Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
         }
-        v4 => v4,
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -78,6 +81,8 @@ pub(super) struct Guesses {
     links: Throttle<Place>,
     /// Wrong proofs by token, where one asks for more than the session alone.
     sessions: Throttle<String>,
+    /// Where accounts have come in from: a long line of strangers is not theirs to wait in.
+    came_in: HashSet<(String, Place)>,
 }
 
 impl Default for Guesses {
@@ -88,6 +93,7 @@ impl Default for Guesses {
             codes: Throttle::new(FREE_TRIES),
             links: Throttle::new(FREE_LINKS),
             sessions: Throttle::new(TRIES_OF_A_SESSION),
+            came_in: HashSet::new(),
         }
     }
 }
@@ -96,15 +102,10 @@ impl Default for Guesses {
 #[derive(Debug)]
 #[must_use = "a try that was right is given back"]
 pub(super) struct Ticket {
-    pub(super) guesser: Guesser,
+    guesser: Guesser,
     place: Option<Place>,
-}
-
-impl Ticket {
-    /// Whether a browser that the account knows asks.
-    pub(super) fn is_known(&self) -> bool {
-        matches!(self.guesser, Guesser::Device(_))
-    }
+    /// Whether the account has come in from there, or in this browser.
+    pub(super) is_known: bool,
 }
 
 impl Directory {
@@ -121,16 +122,23 @@ impl Directory {
             }
             guesses.passwords.failed(guesser.clone(), now);
             guesses.places.failed(place, now);
-            return Ok(Ticket { guesser, place: Some(place) });
+            let is_known = guesses.came_in.contains(&(name.to_owned(), place));
+            return Ok(Ticket { guesser, place: Some(place), is_known });
         };
         let guesser = Guesser::Device(device);
         guesses.passwords.take(&guesser, now).map_err(too_often)?;
-        Ok(Ticket { guesser, place: None })
+        Ok(Ticket { guesser, place: None, is_known: true })
     }
 
     /// The password was right.
     pub(super) fn password_was_right(&self, ticket: &Ticket) {
         let mut guesses = self.guesses();
+        if let Guesser::Stranger(name, place) = &ticket.guesser {
+            if guesses.came_in.len() >= MOST_REMEMBERED {
+                guesses.came_in.clear();
+            }
+            guesses.came_in.insert((name.clone(), *place));
+        }
         guesses.passwords.succeeded(&ticket.guesser);
         // Others at the same place, and other names that were tried there, still count.
         if let Some(place) = &ticket.place {

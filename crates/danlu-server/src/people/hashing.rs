@@ -1,7 +1,7 @@
 //! Hashing of passwords: it takes a core for tens of milliseconds and 19 MiB, and anybody may cause it.
 //!
 //! A few at a time, and a short line before them, of which neither one name nor one place takes all; browsers that an account
-//! knows have places of their own. So whoever sends thousands of passwords waits for themselves, and is sent away when the line
+//! knows, and places it has come in from, have a line of their own. So whoever sends thousands of passwords waits for themselves, and is sent away when the line
 //! is long. A place is given back when the work is done, even if whoever asked for it has hung up.
 
 use std::collections::HashMap;

@@ -107,7 +107,7 @@ impl Directory {
         let ticket = self.try_password(name.as_str(), visitor)?;
         let stored = self.register().account(name).and_then(|account| account.password.clone());
         let (current, compared) = (new.current.unwrap_or_default(), stored.clone());
-        let whose = if ticket.is_known() { For { place: None, ..whose } } else { whose };
+        let whose = if ticket.is_known { For { place: None, ..whose } } else { whose };
         let is_right =
             self.hashing.run(whose.clone(), move || password::matches(&current, compared.as_deref())).await?;
         if !is_right {

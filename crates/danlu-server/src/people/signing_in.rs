@@ -81,7 +81,7 @@ impl Directory {
         ticket: &Ticket,
         visitor: &Visitor,
     ) -> Result<bool, Problem> {
-        let place = (!ticket.is_known()).then(|| visitor.place());
+        let place = (!ticket.is_known).then(|| visitor.place());
         let whose = For { name: name.to_owned(), place };
         self.hashing.run(whose, move || password::matches(&password, stored.as_deref())).await
     }

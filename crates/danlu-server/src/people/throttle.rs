@@ -59,13 +59,11 @@ impl<K: Hash + Eq + Clone> Throttle<K> {
 
     /// Counts a try, unless it has to wait.
     pub(crate) fn take(&mut self, key: &K, now: Instant) -> Result<(), Duration> {
-        match self.pause(key, now) {
-            Some(pause) => Err(pause),
-            None => {
-                self.failed(key.clone(), now);
-                Ok(())
-            }
+        if let Some(pause) = self.pause(key, now) {
+            return Err(pause);
         }
+        self.failed(key.clone(), now);
+        Ok(())
     }
 
     /// One try of this key was right, or was none; the others still count.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use danlu_core::ApprovalNeed;
 use danlu_core::policy::Action;
 use danlu_core::settle::{approval_needed, settle};
 use danlu_store::StoreError;
@@ -57,7 +58,7 @@ impl Directory {
     }
 
     /// The job as its workspace takes it, and why it needs approval, if it does.
-    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Option<String>), FieldError> {
+    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Option<ApprovalNeed>), FieldError> {
         let register = self.register();
         let rules = register.sharing().workspace(&spec.workspace);
         let spec = settle(spec, rules)?;

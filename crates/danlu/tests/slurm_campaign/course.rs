@@ -33,6 +33,8 @@ pub(crate) struct Course<'a> {
     server: TestServer,
     relay: Relay,
     is_up: bool,
+    /// From when to when the server could be reached, by the clock of the marks.
+    ups: Vec<(f64, f64)>,
     witness: Witness,
     dice: Dice,
     jobs: Vec<JobId>,
@@ -71,6 +73,7 @@ impl<'a> Course<'a> {
             server,
             relay,
             is_up: true,
+            ups: vec![(uptime(), f64::INFINITY)],
             witness,
             dice,
             jobs: Vec::new(),
@@ -196,6 +199,9 @@ impl<'a> Course<'a> {
             self.relay.cut();
             self.server.kill();
             self.is_up = false;
+            if let Some((_, until)) = self.ups.last_mut() {
+                *until = uptime();
+            }
             Some((String::new(), Some(Repair::Danlu)))
         } else {
             commit(fault, &self.cluster, &mut self.dice).await
@@ -222,6 +228,7 @@ impl<'a> Course<'a> {
                 self.server.restart_unready().await;
                 self.relay.lead_to(&self.server.client().address());
                 self.is_up = true;
+                self.ups.push((uptime(), f64::INFINITY));
             }
             Repair::NodeDaemon(node) => self.cluster.restart_node_daemon(&node).await,
             Repair::Controller => self.cluster.restart_controller().await,
@@ -259,7 +266,8 @@ impl<'a> Course<'a> {
             sleep(Duration::from_secs(1)).await;
             held = self.witness.held();
         }
-        let mut found = Found::new(self.plan, &self.done, held, self.cluster.jobs("all"));
+        let ups = if self.plan.is_shared { Vec::new() } else { self.ups.clone() };
+        let mut found = Found::new(self.plan, &self.done, held, self.cluster.jobs("all"), ups);
         for (index, job) in self.views().await.into_iter().enumerate() {
             let lines = job.attempts.last().map(|attempt| attempt.number.0);
             let mut last_words = Vec::new();

@@ -5,7 +5,9 @@ use std::fmt::{self, Display, Write as _};
 
 use danlu_types::JobId;
 use danlu_types::api::{JobOutcome, JobState, JobView};
+use jiff::Timestamp;
 
+use super::cluster::uptime;
 use super::course::Plan;
 use super::faults::Fault;
 use super::witness::{Deeds, Marks};
@@ -19,10 +21,16 @@ pub(crate) struct Found {
     starts: usize,
     /// What must not be.
     wrongs: BTreeMap<&'static str, Vec<String>>,
+    /// When the server could be reached, where only couriers tell it of ends.
+    ups: Vec<(f64, f64)>,
+    undelivered: usize,
     /// What is told of jobs whose ends were nobody's fault but the campaign's.
     told: Vec<String>,
     pub(crate) noteworthy: BTreeSet<JobId>,
 }
+
+/// How long a courier whose server comes back may take until it has delivered all, on a busy machine.
+const TOLD_WITHIN: f64 = 10.0;
 
 const OPEN: &str = "not ended";
 const TWICE: &str = "same attempt and worker begun twice";
@@ -42,6 +50,7 @@ impl Found {
         done: &BTreeMap<Fault, usize>,
         alive: Vec<String>,
         left: Vec<String>,
+        ups: Vec<(f64, f64)>,
     ) -> Self {
         let mut found = Found {
             plan,
@@ -50,6 +59,8 @@ impl Found {
             reasons: BTreeMap::new(),
             starts: 0,
             wrongs: ALL.map(|what| (what, Vec::new())).into(),
+            ups,
+            undelivered: 0,
             told: Vec::new(),
             noteworthy: BTreeSet::new(),
         };
@@ -60,6 +71,14 @@ impl Found {
 
     pub(crate) fn is_clean(&self) -> bool {
         self.wrongs.values().all(Vec::is_empty)
+    }
+
+    /// Whether an end could be told before whoever was to tell it was killed with its node's files.
+    fn could_be_told(&self, done: f64, over: Option<Timestamp>) -> bool {
+        let over =
+            over.map_or(f64::INFINITY, |at| uptime() - Timestamp::now().duration_since(at).as_secs_f64());
+        let within = self.ups.iter().map(|(from, until)| (until.min(over) - from.max(done)).max(0.0));
+        self.ups.is_empty() || within.sum::<f64>() > TOLD_WITHIN
     }
 
     fn wrong(&mut self, what: &'static str, job: &JobView, detail: String) {
@@ -119,7 +138,12 @@ pub(crate) fn judge(
         };
         let said = format!("attempt {}: {code}: {}", attempt.number.0, attempt.reason.text);
         if all(|deeds| deeds.ended == 1) && code != "succeeded" {
-            found.wrong(OTHERWISE, job, said.clone());
+            let done = of_attempt.iter().map(|deeds| deeds.last).fold(0.0, f64::max);
+            if found.could_be_told(done, attempt.ended_at) {
+                found.wrong(OTHERWISE, job, said.clone());
+            } else {
+                found.undelivered += 1;
+            }
         }
         let blames = ["exit", "program_error", "device_error", "out_of_memory", "setup_failed", "hang"];
         if blames.contains(&code) && !of_attempt.iter().any(|deeds| deeds.failed) {
@@ -149,6 +173,11 @@ impl Display for Found {
         writeln!(text, "starts of ranks: {}", self.starts)?;
         for what in ALL {
             writeln!(text, "{what}: {}", self.wrongs[what].len())?;
+        }
+        if !self.ups.is_empty() {
+            let what =
+                "work finished, and lost with its courier or node before the server had been reachable for";
+            writeln!(text, "{what} {TOLD_WITHIN} s: {}", self.undelivered)?;
         }
         let mut details = String::new();
         for what in ALL {

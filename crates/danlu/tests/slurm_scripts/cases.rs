@@ -49,9 +49,9 @@ pub(crate) static CASES: &[Case] = &[
         r#"
         export FOO=script GONE=script
         srun -n2 bash -c 'echo "$FOO ${GONE-unset}"'
-        srun -n1 --export=ALL,FOO=bar bash -c 'echo "$FOO ${GONE-unset}"'
-        srun -n1 --export=FOO bash -c 'echo "$FOO ${GONE-unset}"'
-        srun -n1 --export=NONE bash -c 'echo "${FOO-unset} ${GONE-unset}"'"#,
+        srun -n1 --export=ALL,NEW=new,OTHER=bar bash -c 'echo "$FOO $NEW $OTHER ${GONE-unset}"'
+        srun -n1 --export=FOO /bin/bash -c 'echo "$FOO ${GONE-unset}"'
+        srun -n1 --export=NONE /bin/bash -c 'echo "${FOO-unset} ${GONE-unset}"'"#,
     ),
     same(
         "output goes to files by pattern",
@@ -148,21 +148,21 @@ pub(crate) static CASES: &[Case] = &[
         "many programs",
         "-N 1 -n 4",
         r#"
-        printf '0 echo first %%t\n1-2 bash -c "echo middle %%t %%o"\n3 echo last\n' > programs
+        printf '0 echo first %%t\n1-2 echo middle %%t %%o\n3 echo last\n' > programs
         srun -n4 --multi-prog programs"#,
     ),
     same(
         "tasks in turn over nodes",
         "--nodes=2 --ntasks-per-node=2 --gres=gpu:8",
-        "srun -m block tell block; srun -m cyclic tell cyclic; srun --ntasks-per-node=1 tell one; srun -N1 -n2 tell narrow",
+        "srun -m block tell block; srun -m cyclic tell cyclic; srun -N1 -n2 tell narrow",
     ),
     same(
         "what the script is told of itself",
         "--job-name=told --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:8",
         r#"
         for name in SLURM_JOB_NAME SLURM_JOB_NUM_NODES SLURM_NNODES SLURM_NTASKS SLURM_NPROCS SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE \
-            SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_JOB_CPUS_PER_NODE SLURM_GPUS_ON_NODE SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_SUBMIT_HOST; do
-            case $name in *HOST) [ -n "${!name-}" ] && echo "$name is set" ;; *) echo "$name=${!name-unset}" ;; esac
+            SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_JOB_CPUS_PER_NODE SLURM_GPUS_ON_NODE SLURM_PROCID SLURM_LOCALID SLURM_NODEID; do
+            echo "$name=${!name-unset}"
         done
         [ "$SLURM_JOB_ID" = "$SLURM_JOBID" ] && echo "one number"
         [ "$PWD" = "$SLURM_SUBMIT_DIR" ] && echo "where it was submitted"

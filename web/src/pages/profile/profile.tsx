@@ -58,7 +58,9 @@ function Password({ name }: { name: string }) {
   const [result, setResult] = useState<unknown>();
   const save = async () => {
     try {
-      await answer(api.POST("/password", { body: { account: name, current, password, keep_tokens: keepTokens } }));
+      await answer(
+        api.POST("/password", { body: { account: name, current, password, keep_tokens: keepTokens } }),
+      );
       setCurrent("");
       setPassword("");
       setResult("done");

@@ -262,7 +262,7 @@ impl<'a> Guards<'_, 'a> {
             }
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Match(_) => None,
             simple => {
-                let mut found = Found { guards: self, reason: self.lacking_in(simple.range()) };
+                let mut found = Found { guards: self, reason: self.lacking_in(simple.range()), is_condition: false };
                 found.visit_stmt(simple);
                 found.reason
             }
@@ -270,7 +270,8 @@ impl<'a> Guards<'_, 'a> {
     }
 
     fn in_expression(&self, expression: &'a Expr) -> Option<String> {
-        let mut found = Found { guards: self, reason: self.lacking_in(expression.range()) };
+        let mut found =
+            Found { guards: self, reason: self.lacking_in(expression.range()), is_condition: false };
         found.visit_expr(expression);
         found.reason
     }
@@ -309,7 +310,7 @@ impl<'a> Guards<'_, 'a> {
 
     /// A name in a condition that says what it is about: `HAS_TRITON and x.is_cuda`.
     fn words_in(&self, test: &'a Expr) -> Option<String> {
-        let mut found = Found { guards: self, reason: None };
+        let mut found = Found { guards: self, reason: None, is_condition: true };
         found.visit_expr(test);
         found.reason
     }
@@ -321,7 +322,7 @@ impl<'a> Guards<'_, 'a> {
                 BoolOp::And => !is_negative(operand),
                 BoolOp::Or => is_negative(operand),
             };
-            if !leads_on || !self.has_edit(operand.range()) {
+            if !(leads_on || words.is_some()) || !self.has_edit(operand.range()) {
                 continue;
             }
             let rest = &operation.values[index + 1..];

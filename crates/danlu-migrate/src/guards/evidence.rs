@@ -34,6 +34,8 @@ const WORDS: &[&str] = &[
 pub(super) struct Found<'g, 'c, 'a> {
     pub(super) guards: &'g Guards<'c, 'a>,
     pub(super) reason: Option<String>,
+    /// Whether it is a condition that is looked at, and not what it guards.
+    pub(super) is_condition: bool,
 }
 
 impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
@@ -54,7 +56,13 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
             {
                 Some(name.id.to_string())
             }
-            Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
+            Expr::Name(name) if self.is_condition && asks_to_compile(name.id.as_str()) => {
+                Some(name.id.to_string())
+            }
+            Expr::Attribute(attribute)
+                if has_word(attribute.attr.as_str())
+                    || self.is_condition && asks_to_compile(attribute.attr.as_str()) =>
+            {
                 Some(attribute.attr.to_string())
             }
             Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "cuda" | "hip") => {
@@ -83,6 +91,11 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
 pub(super) fn has_word(name: &str) -> bool {
     let is_graph = || name.len() < 80 && name.to_ascii_lowercase().contains("cuda_graph");
     is_graph() || name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+/// `args.compile`, `compile_config`, `is_unet_compiled`: what is compiled runs as kernels of Triton.
+fn asks_to_compile(name: &str) -> bool {
+    name.split('_').any(|part| matches!(part, "compile" | "compiled"))
 }
 
 fn compiled_module(callee: &Expr) -> Option<String> {

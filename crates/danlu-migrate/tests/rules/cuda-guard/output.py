@@ -222,3 +222,12 @@ def synchronise(device):
     if device.type != "cuda":
         raise NotImplementedError("weights go through NCCL, which needs a CUDA device")
     torch.npu.set_device(device)
+
+
+def prepare(model, config, device):
+    is_valid = device.type in ["cuda", "xpu", "neuron"] or bool(config.compile_config is not None)
+    if config.compile and torch.cuda.is_available():
+        model = torch.compile(model)
+    if torch.npu.is_available():
+        model = torch.compile(model.npu())
+    return model, is_valid

@@ -8,7 +8,7 @@ use std::fs;
 
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_core::launch::StopOrder;
-use danlu_core::slurm::QueueWait;
+use danlu_core::slurm::{Placement, QueueWait};
 use danlu_engine::conformance::{Draft, Site};
 use danlu_engine::{Engine, Observation, Seen, Which};
 use danlu_testkit::SlurmRig;

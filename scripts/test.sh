@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny shell clippy web examples test console jax fresh)
+STEPS=(format layers files deny advisories shell clippy web examples test newslurm console jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
@@ -15,6 +15,10 @@ step_files() { cargo xtask files; }
 # Two versions of one crate are only a warning, so not shown here: `cargo deny check bans` tells.
 step_deny() {
   PATH="$TOOLS/cargo-deny:$PATH" cargo deny --log-level error --locked check --hide-inclusion-graph licenses bans sources
+}
+# Known vulnerabilities, as of the database that `make advisories` fetched last; nothing is fetched here.
+step_advisories() {
+  PATH="$TOOLS/cargo-deny:$PATH" cargo deny --log-level error --locked check --disable-fetch --hide-inclusion-graph advisories
 }
 step_shell() { git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck -x; }
 step_clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
@@ -75,11 +79,41 @@ step_api() {
   cargo build --locked --package danlu
   scripts/api/fuzz.sh "${CARGO_TARGET_DIR:-target}/debug/danlu"
 }
+# Kills, freezes and starves the platform under hundreds of jobs, and holds what it says afterwards against witnesses of our own
+# (docs/reliability.md). STORMS and STORM_JOBS choose. Not among the steps that run unasked: it takes half an hour, and is random.
+step_storms() {
+  local target storm failures=0
+  target="$(realpath "${CARGO_TARGET_DIR:-target}")"
+  cargo build --locked --package danlu
+  rustc --edition 2024 -O -o "$target/debug/storm-witness" scripts/storms/witness.rs
+  # First, that the check finds what it is there to find.
+  PYTHONDONTWRITEBYTECODE=1 python3 scripts/storms/storm.py --danlu "$target/debug/danlu" --witness "$target/debug/storm-witness" \
+    --storm server --jobs 24 --tamper
+  for storm in ${STORMS:-server launchers frozen power graceful locked disk postgres}; do
+    if [ "$storm" = postgres ] && [ -z "${DANLU_TEST_PG_BIN:-}" ]; then printf 'storms\tno PostgreSQL\n' >>"$skipped"; continue; fi
+    if [ "$storm" = disk ] && [ "$(id -u)" != 0 ]; then printf 'storms\tonly root may mount a small disk\n' >>"$skipped"; continue; fi
+    PYTHONDONTWRITEBYTECODE=1 python3 scripts/storms/storm.py --danlu "$target/debug/danlu" --witness "$target/debug/storm-witness" \
+      --storm "$storm" --jobs "${STORM_JOBS:-240}" --postgres "${DANLU_TEST_PG_BIN:-}" || failures=$((failures + 1))
+  done
+  [ "$failures" = 0 ]
+}
 step_fresh() { cargo xtask fresh; }
 # The same random cases every time: who changes something else does not meet a fault that was there before.
 step_test() {
   DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
     cargo test --workspace --locked --no-fail-fast
+}
+# What the engine does on Slurm, and jobs on it, on a newer Slurm than this machine's. All of the workspace is named, so that
+# what the tests before have built serves here too.
+step_newslurm() {
+  cargo build --locked --workspace --example engine_launcher
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --test slurm --test slurm_again
+}
+# All tests of clusters there. Not among the steps that run unasked: they take some minutes.
+step_newslurmall() {
+  cargo build --locked --workspace --example engine_launcher
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --no-fail-fast --test slurm --test slurm_again \
+    --test slurm_placement --test slurm_replanning --test slurm_crashes --test unshared
 }
 # Sixty jobs and forty-five random faults on a Slurm cluster, with a shared disk and without. Not among the steps that run unasked:
 # it is random, and takes a quarter of an hour.
@@ -114,12 +148,32 @@ step_soak() {
   done
 }
 
+# The same for texts that nobody wrote to be read, FUZZ_CASES of each kind: for every parser of what users and programs send.
+# What is found is kept beside the test (`proptest-regressions`) and tried first ever after. Not among the steps that run
+# unasked: 256 of each kind are part of `test`.
+step_fuzz() {
+  local seed package
+  seed="$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
+  say "PROPTEST_RNG_SEED=$seed"
+  # In the packages' own order, so that what is built is what `test` has built.
+  for package in types core device objects store client migrate cli server; do
+    PROPTEST_CASES="${FUZZ_CASES:-10000}" PROPTEST_RNG_SEED="$seed" \
+      cargo test --quiet --locked --package "danlu-$package" -- hostile strange panic is_read refused hurt makes_it_fail torn
+  done
+}
+
 # Why a step cannot run on this machine, or nothing. Under CI provisioning has already refused to go on without.
 obstacle() {
   case "$1" in
     deny) [ -x "$TOOLS/cargo-deny/cargo-deny" ] || echo "no cargo-deny" ;;
+    advisories)
+      [ -x "$TOOLS/cargo-deny/cargo-deny" ] || echo "no cargo-deny"
+      [ -n "$(ls -d "${CARGO_HOME:-$HOME/.cargo}"/advisory-dbs/*/ 2>/dev/null)" ] ||
+        echo "no advisory database on this machine: known vulnerabilities were NOT looked up; \`make advisories\` fetches one"
+      ;;
     shell) command -v shellcheck >/dev/null || echo "no shellcheck" ;;
     jax) scripts/venv.sh examples/digits/requirements.txt >/dev/null || echo "JAX cannot be installed from PyPI" ;;
+    newslurm*) scripts/newer-slurm.sh there || echo "no newer Slurm (as root: scripts/newer-slurm.sh make)" ;;
     web) scripts/node-version.sh 2>&1 || true ;;
     console)
       scripts/node-version.sh 2>&1 || true
@@ -141,7 +195,8 @@ run() {
   reason="$(obstacle "$name")"
   if [ -n "$reason" ]; then
     note skipped "$name" "$reason"
-    [ "${CI:-}" != true ] || failed=1
+    # The database comes from the internet, which CI need not have; the summary says that nothing was looked up.
+    [ "${CI:-}" != true ] || [ "$name" = advisories ] || failed=1
     return
   fi
   printf '\n== %s\n' "$name"
@@ -161,13 +216,13 @@ run() {
 
 provision() {
   local what=lint name
-  for name in "${STEPS[@]}"; do [ "$name" != test ] || what="test"; done
+  for name in "${STEPS[@]}"; do case "$name" in test | newslurm*) what="test" ;; esac; done
   DANLU_SKIPPED="$skipped" scripts/provision.sh "$what"
 }
 
 began="$SECONDS"
 for name in "${STEPS[@]}"; do
-  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: format layers files deny shell clippy web examples test console jax fresh training migrate api soak"; exit 2; }
+  declare -F "step_$name" >/dev/null || { say "error: no step '$name'; there are: $(declare -F | sed -n 's/^declare -f step_//p' | tr '\n' ' ')"; exit 2; }
 done
 provision
 note passed provision "$((SECONDS - began)) s"

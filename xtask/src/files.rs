@@ -19,11 +19,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         collect(&root.join(folder), &mut files)?;
     }
     files.sort();
-    let mut too_long = 0;
+    let (mut too_long, mut texts) = (0, Vec::new());
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("reading `{}`", file.display()))?;
         let lines = text.lines().count();
-        let shown = file.strip_prefix(root).unwrap_or(file).display();
+        let shown = file.strip_prefix(root).unwrap_or(file).display().to_string();
         match judge(lines) {
             Verdict::Fine => {}
             Verdict::Long => {
@@ -34,7 +34,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
                 too_long += 1;
             }
         }
+        texts.push((shown, text));
     }
+    crate::unsafety::check(root, &texts)?;
     if too_long > 0 {
         bail!("{too_long} files are too long");
     }

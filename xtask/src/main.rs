@@ -8,6 +8,7 @@ mod files;
 mod generate;
 mod layers;
 mod metadata;
+mod unsafety;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ const HELP: &str = "\
 cargo xtask <command>
 
   layers     check the dependency rule between crates
-  files      warn about long Rust files, fail on very long ones
+  files      warn about long Rust files, fail on very long ones and on `unsafe` that ADR 2 does not list
   generate   write the generated files of docs/
   fresh      fail if a generated file differs from what its generator prints now
 ";

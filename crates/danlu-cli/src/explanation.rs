@@ -89,15 +89,23 @@ fn holders_table(holders: &[Holder], now: Timestamp) -> comfy_table::Table {
         };
         let (nodes, ends) = (named(&holder.nodes), end(holder.expected_end, now));
         table.add_row([
-            format!("job {} ({})", holder.job, output::printable(&holder.name)),
-            output::printable(&holder.owner),
-            output::printable(&holder.workspace),
+            match holder.job {
+                Some(job) => format!("job {job} ({})", output::printable(&holder.name)),
+                None => output::printable(&holder.name),
+            },
+            or_dash(&holder.owner),
+            or_dash(&holder.workspace),
             amount,
             nodes,
             ends,
         ]);
     }
     table
+}
+
+/// Of a job that one may not see.
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "–".to_owned() } else { output::printable(text) }
 }
 
 fn foreign_table(holders: &[ForeignHolder], now: Timestamp) -> comfy_table::Table {
@@ -166,7 +174,7 @@ mod tests {
 
     fn explanation() -> Explanation {
         let holder = |job: u64, devices, nodes: &[&str], expected_end| Holder {
-            job: JobId(job),
+            job: Some(JobId(job)),
             name: format!("train-{job}"),
             workspace: "vision".to_owned(),
             owner: "ada".to_owned(),

@@ -315,4 +315,6 @@ fn argument(flag: &str, value: &str) -> Place {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;

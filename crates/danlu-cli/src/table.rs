@@ -38,3 +38,24 @@ pub(crate) fn print(table: &mut Table) -> Result<(), Failure> {
 pub(crate) fn text(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
+
+/// How many columns of a terminal a text takes: characters of East Asia and pictures are two wide.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// By the blocks of Unicode whose characters are wide or full width (UAX 11), not character by character.
+pub(crate) fn columns_of(character: char) -> usize {
+    match character as u32 {
+        0x1100..=0x115F
+        | 0x2E80..=0xA4CF
+        | 0xAC00..=0xD7A3
+        | 0xF900..=0xFAFF
+        | 0xFE30..=0xFE6F
+        | 0xFF00..=0xFF60
+        | 0xFFE0..=0xFFE6
+        | 0x1F300..=0x1FAFF
+        | 0x20000..=0x3FFFD => 2,
+        _ => 1,
+    }
+}

@@ -2,8 +2,9 @@
 
 use danlu_types::account::AccountName;
 use danlu_types::api::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, MadeToken, MemberView, NewAccount,
-    NewPassword, NewRole, NewSecret, NewToken, Page, SecretView, SignIn, SignInLink, TokenView, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, MadeToken, MemberView,
+    NewAccount, NewPassword, NewRole, NewSecret, NewToken, Page, SecretView, SignIn, SignInLink, TokenView,
+    VerificationQuery, Whoami,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -115,5 +116,9 @@ impl Client {
 
     pub async fn audit_list(&self, query: &AuditQuery) -> Result<Page<AuditEntry>, ClientError> {
         self.answer(self.request(Method::GET, "/audit").query(query)).await
+    }
+
+    pub async fn audit_verify(&self, query: &VerificationQuery) -> Result<AuditVerification, ClientError> {
+        self.answer(self.request(Method::GET, "/audit/verification").query(query)).await
     }
 }

@@ -14,12 +14,13 @@ use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Span, WorkerIndex};
 use jiff::Timestamp;
 
+use crate::approval::ApprovalNeed;
 use crate::job::{
     Attempt, Grant, Job, Life, Outcome, Stop, StopReason, Waiting, Whereabouts, Worker, WorkerExit,
     WorkerState,
 };
 pub use crate::record::{Record, RecordKind};
-use workers::{on_saved, on_worker_ended, on_worker_moved, on_worker_running};
+use workers::{on_saved, on_worker_ended, on_worker_hangs, on_worker_moved, on_worker_running};
 
 /// Something that happened to a job, or that somebody wants of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub enum Event {
         by: String,
         spec: Arc<JobSpec>,
         /// Why the new spec needs approval, if it does.
-        approval: Option<String>,
+        approval: Option<ApprovalNeed>,
         /// The generation of the job that the new spec was made from.
         seen: u64,
     },
@@ -78,6 +79,12 @@ pub enum Event {
     WorkerRunning {
         attempt: AttemptNumber,
         worker: WorkerIndex,
+    },
+    /// A worker seems to hang, and how that shows; or no longer does.
+    WorkerHangs {
+        attempt: AttemptNumber,
+        worker: WorkerIndex,
+        hang: Option<String>,
     },
     /// The program has saved its work.
     Saved {
@@ -148,6 +155,7 @@ pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
             on_worker_moved(job, attempt, worker, to, settled)
         }
         Event::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
+        Event::WorkerHangs { attempt, worker, hang } => on_worker_hangs(job, attempt, worker, hang),
         Event::Saved { attempt } => on_saved(job, attempt, at),
         Event::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
     }

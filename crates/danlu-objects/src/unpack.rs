@@ -97,7 +97,7 @@ pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), O
     }
     for (path, target) in links {
         let full = tree.prepare_parent(&path)?;
-        symlink(&target, &full).map_err(|source| io_error("make the link", full, source))?;
+        symlink(&target, &full).map_err(|source| entry_error("make the link", &path, full, source))?;
     }
     Ok(())
 }
@@ -152,7 +152,7 @@ impl Tree<'_> {
                         });
                     }
                 }
-                Err(source) => return Err(io_error("make the folder", full, source)),
+                Err(source) => return Err(entry_error("make the folder", &below, full, source)),
             }
             self.known.insert(below.clone());
         }
@@ -175,7 +175,7 @@ impl Tree<'_> {
             .create_new(true)
             .mode(if executable { 0o755 } else { 0o644 })
             .open(&full)
-            .map_err(|source| io_error("create", full.clone(), source))?;
+            .map_err(|source| entry_error("create", path, full.clone(), source))?;
         let size = entry.size();
         let copied = io::copy(entry, &mut file).map_err(|source| match source.get_ref() {
             Some(inner) if inner.is::<PastBound>() => self.bounds.exceeded(),
@@ -208,6 +208,20 @@ fn read_error(error: io::Error, bounds: Bounds) -> ObjectsError {
         Some(inner) if inner.is::<PastBound>() => bounds.exceeded(),
         _ => ObjectsError::Damaged(error),
     }
+}
+
+/// What an archive asks for that no folder can hold is its fault; everything else is our disk's.
+fn entry_error(doing: &'static str, entry: &Path, path: PathBuf, source: io::Error) -> ObjectsError {
+    let reason = match source.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => {
+            "the name is there already, or is empty"
+        }
+        io::ErrorKind::NotADirectory => "a folder on the way to it is none",
+        io::ErrorKind::InvalidFilename => "the path or one of its names is too long",
+        io::ErrorKind::InvalidInput => "the name holds a NUL",
+        _ => return io_error(doing, path, source),
+    };
+    ObjectsError::Hostile { entry: entry.display().to_string().chars().take(200).collect(), reason }
 }
 
 fn io_error(doing: &'static str, path: PathBuf, source: io::Error) -> ObjectsError {

@@ -201,9 +201,25 @@ fn hostile_archives_are_refused() {
         &[(Char, "null", "")],
         &[(Block, "sda", "")],
         &[(Fifo, "pipe", "")],
+        &[(Regular, "", "")],
+        &[(Regular, ".", "")],
+        &[(Directory, "a", ""), (Regular, "a", "")],
+        &[(Regular, "a", ""), (Directory, "a", "")],
     ];
     for case in cases {
-        assert!(unpacked(&archive_of(case)).is_err(), "{case:?} was taken");
+        // The archive is at fault, not our disk.
+        let error = unpacked(&archive_of(case)).expect_err("it was taken");
+        assert!(!matches!(error, ObjectsError::Io { .. }), "{case:?}: {error}");
+    }
+    for long in ["a".repeat(5000), "a/".repeat(2500) + "a"] {
+        let mut builder = Builder::new(Vec::new());
+        let mut header = Header::new_gnu();
+        header.set_size(0);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, &long, &b""[..]).unwrap();
+        let archive = zstd::encode_all(&builder.into_inner().unwrap()[..], 1).unwrap();
+        let error = unpacked(&archive).expect_err("it was taken");
+        assert!(!matches!(error, ObjectsError::Io { .. }), "{}", error.to_string().len());
     }
 }
 
@@ -285,4 +301,52 @@ fn an_archive_is_removed_unless_someone_asked_for_it_since() {
 
     store.clear_incoming();
     assert_eq!(fs::read_dir(folder.path().join("code")).unwrap().count(), 0);
+}
+
+/// Whatever is in an archive, it is unpacked below its folder or refused, and what refuses it is not our disk.
+fn taken_or_refused(plain: &[u8]) {
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("snapshot");
+    fs::write(&file, zstd::encode_all(plain, 1).unwrap()).unwrap();
+    let into = outside.path().join("tree");
+    let bounds = danlu_objects::Bounds { bytes: 1 << 20, entries: 100 };
+    if let Err(error) = danlu_objects::unpack_within(open(&file).unwrap(), &into, bounds) {
+        assert!(!matches!(error, ObjectsError::Io { .. }), "{error}");
+    }
+    let names: Vec<_> =
+        fs::read_dir(outside.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| name == "snapshot" || name == "tree"), "{names:?}");
+}
+
+proptest! {
+    #[test]
+    fn hostile_headers_are_taken_or_refused(
+        entries in prop::collection::vec((0..8usize, "(\\.\\./|/|\\./|[a-c]/|[a-c]|\u{0}){0,5}", "(\\.\\./|/|[a-c]/|[a-c]){0,4}"), 0..8),
+    ) {
+        use EntryType::{Directory, Fifo, GNULongLink, GNULongName, Link, Regular, Symlink, XHeader};
+        let kinds = [Regular, Directory, Symlink, Link, Fifo, GNULongName, GNULongLink, XHeader];
+        let mut builder = Builder::new(Vec::new());
+        for (kind, name, target) in &entries {
+            raw_entry(&mut builder, kinds[*kind], name, target, target.as_bytes());
+        }
+        taken_or_refused(&builder.into_inner().unwrap());
+    }
+
+    #[test]
+    fn hostile_damage_to_an_archive_is_taken_or_refused(
+        tree in trees(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        write_tree(folder.path(), &tree);
+        let (archive, _) = packed(folder.path());
+        let mut plain = zstd::decode_all(&archive[..]).unwrap();
+        for (at, with) in damage {
+            let at = at.index(plain.len());
+            plain[at] = with;
+        }
+        taken_or_refused(&plain);
+        taken_or_refused(&plain[..cut.index(plain.len() + 1)]);
+    }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use danlu_core::Job;
 use danlu_types::api::{
-    CordonedNode, EstimateBasis, Explanation, ForeignHolder, Holder, QuotaUse, StartEstimate, Supply,
+    CordonedNode, EstimateBasis, Explanation, ForeignHolder, HIDDEN_JOB, Holder, QuotaUse, StartEstimate,
+    Supply,
 };
 use danlu_types::{Cpus, DeviceKind, DeviceRequest, ForeignKind, JobId, JobSpec, Span};
 use jiff::Timestamp;
@@ -278,7 +279,10 @@ fn holders_sentence(holders: &[Holder]) -> String {
                 (devices, ..) => Some(devices.to_string()),
             };
             let amount = amount.map(|amount| format!(" ({amount})")).unwrap_or_default();
-            format!("job {} of {}{amount}", holder.job, holder.owner)
+            match holder.job {
+                Some(job) => format!("job {job} of {}{amount}", holder.owner),
+                None => format!("{HIDDEN_JOB}{amount}"),
+            }
         })
         .collect();
     let more = holders.len().saturating_sub(NAMED);

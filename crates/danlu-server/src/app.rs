@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use danlu_core::launch::RunLayout;
+use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
-use danlu_core::{Event, Job};
+use danlu_core::{ApprovalNeed, Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_sched::WaitReason;
@@ -28,11 +28,14 @@ use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
 use crate::reports::Reports;
 use crate::secrets::SecretTable;
+use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
 use crate::wake::Wake;
 
+const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
+                           back-up to have it again";
 /// Between the first answer of an engine that was away and its first inventory.
 pub(crate) const NAMES_NO_NODES: &str = "the engine has not named its nodes yet";
 const TRY_AGAIN: &str =
@@ -57,6 +60,7 @@ pub(crate) struct App {
     pub(crate) nodes: NodeNotes,
     pub(crate) reports: Reports,
     pub(crate) directory: Directory,
+    pub(crate) trail: Arc<Trail>,
     pub(crate) usage: UsageLog,
     /// Held while somebody simulates.
     pub(crate) simulating: tokio::sync::Mutex<()>,
@@ -129,7 +133,7 @@ impl App {
         if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
-        self.users.of(&asker.name()).await.map_err(user_problem)?;
+        self.unix_user(&asker.name()).await.map_err(user_problem)?;
         match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
             Ok(Answer::SubmittedBefore(id)) => {
                 let job = self.job_for(asker, id, Action::SeeJob).await?;
@@ -142,6 +146,15 @@ impl App {
         }
     }
 
+    /// Whom the jobs of an account run as. Where that is the machine's user of its name, an administrator must have meant
+    /// that user: names of accounts are chosen by people.
+    pub(crate) async fn unix_user(&self, account: &str) -> Result<Option<UnixUser>, UnixUserError> {
+        if self.users.is_by_name() && !self.directory.may_be_unix_user(account) {
+            return Err(UnixUserError::NotAllowed(account.to_owned()));
+        }
+        self.users.of(account).await
+    }
+
     /// Whether something else was submitted with this key before.
     async fn differs(&self, key: &SubmissionKey) -> Result<bool, Problem> {
         let before = self.store.submission_digest(&key.key).await.map_err(store_problem)?;
@@ -150,7 +163,11 @@ impl App {
 
     /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
     /// its workspace takes it, and why somebody has to approve it, if so.
-    pub(crate) fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Option<String>), Problem> {
+    pub(crate) fn check(
+        &self,
+        asker: &Asker,
+        spec: JobSpec,
+    ) -> Result<(JobSpec, Option<ApprovalNeed>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
@@ -179,6 +196,12 @@ impl App {
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
         }
         if let Err(impossible) = self.planner.check(&spec) {
+            let is_about_devices =
+                ["devices", "any_of"].iter().any(|field| impossible.field.starts_with(field));
+            if let Some(notice) = self.notice().filter(|_| is_about_devices) {
+                return Err(Problem::new(ProblemCode::Unavailable, notice)
+                    .with_hint("submit again once they are offered; `danlu nodes` says when"));
+            }
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
             return Err(Problem { errors: vec![impossible], ..problem });
@@ -187,6 +210,12 @@ impl App {
             Some(digest) if !self.code.has(digest) => Err(no_snapshot(digest)),
             _ => Ok((spec, approval)),
         }
+    }
+
+    /// Why there may be more devices than are offered, with the node.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let (node, notice) = self.engine.notices().pop_first()?;
+        Some(format!("node `{node}`: {notice}"))
     }
 
     /// The job, if the asker may do this to it.
@@ -210,6 +239,13 @@ impl App {
         job.map(Arc::new).ok_or_else(|| no_such_job(id))
     }
 
+    /// What there is to tell of jobs whose rows are damaged.
+    pub(crate) fn unreadable_jobs(&self) -> Vec<String> {
+        let told =
+            |(id, error)| format!("job {id} cannot be read from the database ({error}): {RESTORE_JOB}");
+        self.store.unreadable_jobs().into_iter().map(told).collect()
+    }
+
     pub(crate) async fn change(&self, id: JobId, event: Event) -> Result<Arc<Job>, Problem> {
         match self.ledger.apply(id, event.clone()).await {
             // The book forgets jobs that have ended; they are not gone, they only take no more events.
@@ -230,6 +266,10 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
                 .with_hint(format!("stop it first: `danlu stop {id}`")));
         }
+        if let Some(why) = self.health.read_only() {
+            return Err(Problem::new(ProblemCode::Unavailable, format!("job {id} cannot be deleted: {why}"))
+                .with_hint("make the disk writable, then delete it again"));
+        }
         self.forget(&[id]).await.map_err(store_problem)?;
         Ok(())
     }
@@ -241,6 +281,11 @@ impl App {
     pub(crate) async fn forget(&self, ids: &[JobId]) -> Result<u64, StoreError> {
         if ids.is_empty() {
             return Ok(0);
+        }
+        // The records may well be elsewhere, and gone they would leave folders that no job names.
+        if self.health.read_only().is_some() {
+            let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+            return Err(StoreError::unavailable("remove the folders of jobs", error));
         }
         let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
         let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
@@ -339,6 +384,7 @@ fn user_problem(error: UnixUserError) -> Problem {
     match error {
         UnixUserError::Store(error) => store_problem(error),
         UnixUserError::LookUp { .. } => unavailable(&error),
+        UnixUserError::NotAllowed(_) => Problem::new(ProblemCode::Forbidden, error.to_string()),
         UnixUserError::Missing(_) | UnixUserError::NoPerson { .. } | UnixUserError::NoneLeft { .. } => {
             Problem::new(ProblemCode::CannotEverRun, error.to_string()).with_hint(
                 "an administrator can add such a user, or start the server with other `--unix-users`",
@@ -358,6 +404,10 @@ fn no_such_job(id: JobId) -> Problem {
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(store_problem)`")]
 pub(crate) fn store_problem(error: StoreError) -> Problem {
+    if let StoreError::Corrupt { .. } = error {
+        let problem = Problem::new(ProblemCode::Internal, crate::error_chain(&error));
+        return problem.with_hint(RESTORE_JOB);
+    }
     if let StoreError::Unavailable { .. } | StoreError::Damaged { .. } = error {
         return unavailable(&error);
     }

@@ -9,6 +9,7 @@ use danlu_store::{Claim, Store, StoreError};
 
 use crate::guarded::GuardedStore;
 use crate::health::Health;
+use crate::trail::Trail;
 
 /// PostgreSQL comes up within seconds, a machine that it runs on within a minute.
 const DATABASE_PATIENCE: Duration = Duration::from_mins(1);
@@ -42,7 +43,11 @@ pub(crate) async fn claim(url: &str) -> Result<Claim, StoreError> {
 }
 
 /// Opens the store: for reading only where the disk takes nothing, so that jobs can at least be seen.
-pub(crate) async fn open(url: &str, health: &Arc<Health>) -> anyhow::Result<Arc<dyn Store>> {
+pub(crate) async fn open(
+    url: &str,
+    health: &Arc<Health>,
+    trail: &Arc<Trail>,
+) -> anyhow::Result<Arc<dyn Store>> {
     let opened = match danlu_store::open(url).await {
         Err(error @ StoreError::Unavailable { .. }) if health.objection().is_some() => {
             match danlu_store::open_read_only(url).await {
@@ -65,8 +70,8 @@ pub(crate) async fn open(url: &str, health: &Arc<Health>) -> anyhow::Result<Arc<
     if let Err(error @ StoreError::Damaged { .. }) = &opened {
         bail!(crate::guarded::damage(error));
     }
-    let store: Arc<dyn Store> =
-        Arc::new(GuardedStore::new(opened.context("could not open the database")?, health.clone()));
+    let opened = opened.context("could not open the database")?;
+    let store: Arc<dyn Store> = Arc::new(GuardedStore::new(opened, health.clone(), trail.clone()));
     // A few GB take longer than anybody wants to wait for a start; then the rest is read while the server works.
     let checked = {
         let store = store.clone();
@@ -88,7 +93,9 @@ mod tests {
         let file = folder.path().join("danlu.db");
         let url = format!("sqlite:{}", file.display());
         let health = Arc::new(Health::new(folder.path()));
-        open(&url, &health).await.unwrap().close().await;
+        let sealer = crate::sealing::Sealer::open(folder.path()).unwrap();
+        let trail = Arc::new(Trail::new(folder.path(), &sealer));
+        open(&url, &health, &trail).await.unwrap().close().await;
         assert_eq!(health.objection(), None);
 
         // Half of it: tables and indexes, some of which a start does not read.
@@ -96,7 +103,7 @@ mod tests {
         let half = bytes.len() / 2 / 4096 * 4096;
         bytes[half..].fill(0x5a);
         std::fs::write(&file, bytes).unwrap();
-        let refused = open(&url, &health).await.err().map(|error| error.to_string());
+        let refused = open(&url, &health, &trail).await.err().map(|error| error.to_string());
         let objection = refused.or(health.objection()).unwrap_or_default();
         assert!(objection.contains("damaged") && objection.contains("back-up"), "{objection}");
     }
@@ -107,7 +114,10 @@ mod tests {
         let file = folder.path().join("danlu.db");
         std::fs::write(&file, "not a database ".repeat(500)).unwrap();
         let health = Arc::new(Health::new(folder.path()));
-        let error = open(&format!("sqlite:{}", file.display()), &health).await.unwrap_err().to_string();
+        let sealer = crate::sealing::Sealer::open(folder.path()).unwrap();
+        let trail = Arc::new(Trail::new(folder.path(), &sealer));
+        let error =
+            open(&format!("sqlite:{}", file.display()), &health, &trail).await.unwrap_err().to_string();
         assert!(error.contains("damaged") && error.contains("back-up"), "{error}");
     }
 }

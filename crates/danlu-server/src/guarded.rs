@@ -6,24 +6,26 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote};
 use danlu_store::{
-    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
-    StoreError,
+    AuditFilter, AuditRow, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter,
+    NodeChange, Prove, Store, StoreError,
 };
 use danlu_types::api::{AuditEntry, EventView, JobCounts};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
 use crate::health::Health;
+use crate::trail::Trail;
 
 #[derive(Debug)]
 pub(crate) struct GuardedStore {
     inner: Arc<dyn Store>,
     health: Arc<Health>,
+    trail: Arc<Trail>,
 }
 
 impl GuardedStore {
-    pub(crate) fn new(inner: Arc<dyn Store>, health: Arc<Health>) -> Self {
-        GuardedStore { inner, health }
+    pub(crate) fn new(inner: Arc<dyn Store>, health: Arc<Health>, trail: Arc<Trail>) -> Self {
+        GuardedStore { inner, health, trail }
     }
 
     fn noting<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
@@ -137,8 +139,26 @@ impl Store for GuardedStore {
         reading!(self.directory())
     }
 
+    /// With what vouches for it: whoever changes the directory need not think of that.
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
-        writing!(self.directory_change(change))
+        loop {
+            let result = self.trail.change(&*self.inner, change).await;
+            if !self.has_made_room(&result) {
+                return self.noting(result);
+            }
+        }
+    }
+
+    async fn directory_change_proven(
+        &self,
+        change: &DirectoryChange,
+        prove: &Prove<'_>,
+    ) -> Result<AuditEntry, StoreError> {
+        writing!(self.directory_change_proven(change, prove))
+    }
+
+    async fn audit_rows(&self, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+        reading!(self.audit_rows(after, limit))
     }
 
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
@@ -163,6 +183,10 @@ impl Store for GuardedStore {
 
     async fn integrity_check(&self) -> Result<(), StoreError> {
         reading!(self.integrity_check())
+    }
+
+    fn unreadable_jobs(&self) -> Vec<(JobId, String)> {
+        self.inner.unreadable_jobs()
     }
 
     /// Without the reserve: to ask whether there is room takes none away.

@@ -40,6 +40,11 @@ impl Health {
         self.found().clone().into_iter().chain(disk).collect()
     }
 
+    /// That nothing can be written, if so.
+    pub(crate) fn read_only(&self) -> Option<String> {
+        read_only(&self.data)
+    }
+
     /// Why new jobs are not taken now, if so.
     pub(crate) fn objection(&self) -> Option<String> {
         self.problems().into_iter().next()

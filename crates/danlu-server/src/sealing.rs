@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use thiserror::Error;
 
 pub const KEY_FILE: &str = "secret.key";
 const KEY_BYTES: usize = 32;
+const AUDIT: &[u8] = b"danlu audit 1";
 /// So that another way of sealing can be told from this one.
 const VERSION: &str = "v1.";
 
@@ -36,6 +38,7 @@ pub enum SealingError {
 /// Seals and opens with the data folder's key.
 pub struct Sealer {
     key: LessSafeKey,
+    audit: hmac::Key,
     random: SystemRandom,
 }
 
@@ -63,7 +66,15 @@ impl Sealer {
         };
         let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes)
             .map_err(|_| SealingError::NotAKey { path, bytes: bytes.len() })?;
-        Ok(Sealer { key: LessSafeKey::new(key), random })
+        // Another key for another purpose: what one is used for says nothing about the other.
+        let audit = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), AUDIT);
+        let audit = hmac::Key::new(hmac::HMAC_SHA256, audit.as_ref());
+        Ok(Sealer { key: LessSafeKey::new(key), audit, random })
+    }
+
+    /// What vouches for the audit and for what it is about.
+    pub(crate) fn audit_key(&self) -> hmac::Key {
+        self.audit.clone()
     }
 
     /// The sealed form of `plain`, as text; it opens in the same context only.

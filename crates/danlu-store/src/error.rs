@@ -36,7 +36,7 @@ pub enum StoreError {
     Corrupt {
         id: JobId,
         #[source]
-        source: serde_json::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("the database is of a newer Danlu (schema {found}, this one knows {known})")]
     TooNew { found: i64, known: i64 },

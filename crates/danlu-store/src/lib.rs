@@ -11,6 +11,8 @@ pub mod logs;
 mod postgres;
 mod row;
 mod sqlite;
+mod unreadable;
+mod words;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -86,6 +88,16 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Changes what is known of people, and says so in the audit, both or neither. Returns the entry, numbered and sealed.
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError>;
 
+    /// The same, with a row of the directory that is made from the sealed entry and written beside it.
+    async fn directory_change_proven(
+        &self,
+        change: &DirectoryChange,
+        prove: &Prove<'_>,
+    ) -> Result<AuditEntry, StoreError>;
+
+    /// Entries of the audit as they lie in the database, at most `limit` after that number, by their numbers.
+    async fn audit_rows(&self, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError>;
+
     /// One page of the audit, oldest first.
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError>;
 
@@ -105,6 +117,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Reads the whole database and fails with [`StoreError::Damaged`] if it is not what was written. Takes seconds for
     /// each GB.
     async fn integrity_check(&self) -> Result<(), StoreError>;
+
+    /// Jobs that were met whose rows cannot be read, with what is wrong; lists leave them out.
+    fn unreadable_jobs(&self) -> Vec<(JobId, String)>;
 
     /// Answers if the store can be read and written now; for readiness.
     async fn check(&self) -> Result<(), StoreError>;
@@ -179,6 +194,19 @@ pub struct DirectoryChange {
     pub audit: AuditEntry,
 }
 
+/// What vouches for a sealed entry: a row of the directory that goes with it.
+pub type Prove<'a> = dyn Fn(&AuditEntry) -> DirectoryRow + Send + Sync + 'a;
+
+/// An entry of the audit with the columns that it is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    pub number: u64,
+    pub by: String,
+    pub subject: String,
+    /// JSON; not read here, because it may have become something else.
+    pub entry: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuditFilter {
     pub by: Option<String>,
@@ -208,7 +236,7 @@ pub struct JobFilter {
     /// Only jobs in these; in all when absent.
     pub visible: Option<Vec<String>>,
     pub name: Option<String>,
-    /// Part of the name, ignoring case.
+    /// Part of the name, ignoring the case of ASCII letters; every character stands for itself. The empty part is in all.
     pub search: Option<String>,
     pub label: Option<(String, String)>,
     /// Only jobs with a smaller id.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Executor};
+use sqlx::{ConnectOptions, Executor, QueryBuilder};
 
+use crate::words::Words;
 use crate::{STATEMENTS_KEPT, Store, StoreError};
 
 #[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
@@ -32,7 +33,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0005_identity.sql"),
     include_str!("../migrations/postgres/0006_counts.sql"),
     include_str!("../migrations/postgres/0007_submission_digest.sql"),
+    include_str!("../migrations/postgres/0008_search.sql"),
 ];
+const SEARCH_ORDER: &str = "id DESC";
 
 const CONNECTIONS: u32 = 8;
 /// Someone may have turned durability off for the whole server; for us a commit is on disk when it returns. Stronger
@@ -43,6 +46,17 @@ const WAIT_FOR_DISK: &str = "SELECT set_config('synchronous_commit', 'on', false
 fn push_placeholder(sql: &mut String, number: usize) {
     sql.push('$');
     sql.push_str(&number.to_string());
+}
+
+/// The jobs that have these words; which side it begins with is the planner's choice.
+fn push_search(sql: &mut QueryBuilder<Db>, words: &Words, before: i64) {
+    sql.push("jobs JOIN job_search ON job_search.job = jobs.id WHERE job_search.words @> ")
+        .push_bind(words.all.clone())
+        .push(" AND job_search.job < ")
+        .push_bind(before);
+    if let Some(any) = &words.any {
+        sql.push(" AND job_search.words && ").push_bind(any.clone());
+    }
 }
 
 /// Its own vacuum does that.

@@ -14,9 +14,10 @@ use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
-use sqlx::{ConnectOptions, Row as _};
+use sqlx::{ConnectOptions, QueryBuilder, Row as _};
 use sqlx::{Executor, query, query_scalar};
 
+use crate::words::Words;
 use crate::{STATEMENTS_KEPT, Store, StoreError};
 
 #[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
@@ -40,7 +41,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0005_identity.sql"),
     include_str!("../migrations/sqlite/0006_counts.sql"),
     include_str!("../migrations/sqlite/0007_submission_digest.sql"),
+    include_str!("../migrations/sqlite/0008_search.sql"),
 ];
+/// The index walks its rows in this order by itself; jobs are then looked up one by one until the page is full.
+const SEARCH_ORDER: &str = "job_search.rowid DESC";
 
 const READERS: u32 = 4;
 /// For others who write to the same file.
@@ -59,6 +63,23 @@ const LEAST_TO_GIVE_BACK_PAGES: i64 = 1024;
 /// large statement would spend half of its time there.
 fn push_placeholder(sql: &mut String, _number: usize) {
     sql.push('?');
+}
+
+/// The jobs that have these words, with smaller ids. `CROSS` keeps the order of the two: the index is walked, not the jobs.
+fn push_search(sql: &mut QueryBuilder<Db>, words: &Words, before: i64) {
+    let mut expression = words.all.join(" AND ");
+    match words.any.as_deref() {
+        None => {}
+        // No name has this.
+        Some([]) => expression.push_str(" AND nothing"),
+        Some(any) => {
+            expression = format!("{expression} AND ({})", any.join(" OR "));
+        }
+    }
+    sql.push("job_search CROSS JOIN jobs ON jobs.id = job_search.rowid WHERE job_search MATCH ")
+        .push_bind(expression)
+        .push(" AND job_search.rowid < ")
+        .push_bind(before);
 }
 
 pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, StoreError> {

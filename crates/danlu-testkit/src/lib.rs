@@ -5,6 +5,7 @@
 
 mod ascend;
 mod clock;
+mod disk;
 mod postgres;
 mod processes;
 mod relay;
@@ -16,6 +17,7 @@ pub mod wire;
 
 pub use ascend::FakeAscend;
 pub use clock::FakeClock;
+pub use disk::SmallDisk;
 pub use postgres::PostgresServer;
 pub use processes::{alive, processes_of};
 pub use relay::Relay;

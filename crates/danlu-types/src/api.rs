@@ -21,14 +21,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
-    Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind,
-    TokenView, TotpCode, TotpEnrolment, TotpRemoval, WaysIn, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, IdentityDeparture, IdentityView,
+    Invitation, JobsOfAccount, MadeToken, MemberView, Membership, NewAccount, NewIdentity, NewPassword,
+    NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode, TotpEnrolment,
+    TotpRemoval, VerificationQuery, WaysIn, Whoami,
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
-    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HeldDevice, JobOnNode, NodeView,
-    WorkspaceView,
+    AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HIDDEN_JOB, HeldDevice, JobOnNode,
+    NodeView, WorkspaceView,
 };
 pub use courier::{
     ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,
@@ -229,6 +230,9 @@ pub struct Page<T> {
 #[serde(deny_unknown_fields)]
 pub struct JobQuery {
     /// States or outcomes, separated by commas: `queued,running,failed`.
+    #[param(
+        pattern = "^((held|queued|starting|running|stopping|ended|succeeded|failed|stopped)(,(held|queued|starting|running|stopping|ended|succeeded|failed|stopped))*)?$"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,12 +247,19 @@ pub struct JobQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// `key=value`: jobs that carry this label.
+    #[param(pattern = "^[^=]*=.*$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1000; 100 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 1000>"
+    )]
     pub limit: Option<u32>,
 }
 
@@ -295,10 +306,16 @@ pub struct EventQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
     /// Events after this number, oldest first.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// 1 to 1000; 100 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 1000>"
+    )]
     pub limit: Option<u32>,
 }
 
@@ -314,25 +331,38 @@ pub struct LogQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
     /// Only lines that hold this text.
+    #[param(max_length = 1000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Read `search` as a regular expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regex: Option<bool>,
     /// From an earlier page's `next`.
+    #[param(pattern = "^([0-9]{1,9}!)?1(~[0-9a-z]{1,10}([.][0-9a-z]{1,10}){3})*$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Only the last so many lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 0, maximum = 10000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 0, 10000>"
+    )]
     pub tail: Option<u32>,
     /// With `tail`: the last so many lines before this place, an earlier answer's `before`.
+    #[param(pattern = "^1(~[0-9a-z]{1,10}([.][0-9a-z]{1,10}){3})*$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// With `rank`: from the line of this number on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// 1 to 10000; 1000 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 10000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 10000>"
+    )]
     pub limit: Option<u32>,
 }
 

@@ -21,6 +21,7 @@ pub mod sample;
 pub mod session;
 pub mod spec;
 mod stored;
+mod within;
 pub mod workspace;
 
 pub use device::{Device, DeviceCount, DeviceKind, DeviceRequest, Health, Wiring};
@@ -36,4 +37,5 @@ pub use spec::{
     SecretForm, SecretUse,
 };
 pub use stored::from_stored_json;
+pub(crate) use within::within;
 pub use workspace::{Amounts, HeadOfLine, IdlePolicy, Sharing, Workspace};

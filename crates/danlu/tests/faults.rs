@@ -5,73 +5,14 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use danlu_testkit::{FakeClock, TestServer, eventually, spec};
+use danlu_testkit::{FakeClock, SmallDisk, TestServer, eventually, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
 use danlu_types::{JobSpec, Retry, RetryCause, Span};
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tempfile::TempDir;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
-
-/// A small file system of our own, so that it can be filled and locked. Only root can mount one.
-struct SmallDisk {
-    path: PathBuf,
-}
-
-impl SmallDisk {
-    fn below(folder: &TempDir) -> Option<Self> {
-        let path = folder.path().join("data");
-        std::fs::create_dir(&path).unwrap();
-        let options = "size=24m,mode=0700";
-        match mount(Some("danlu-test"), &path, Some("tmpfs"), MsFlags::empty(), Some(options)) {
-            Ok(()) => Some(SmallDisk { path }),
-            Err(error) => {
-                danlu_testkit::skip(&format!(
-                    "only root can mount the small disk that this test fills ({error})"
-                ));
-                None
-            }
-        }
-    }
-
-    fn fill(&self) -> PathBuf {
-        let file = self.path.join("ballast");
-        let filled = std::fs::write(&file, vec![0; 23 << 20]);
-        // Whatever is left after the large write goes byte by byte.
-        let mut rest = std::fs::OpenOptions::new().append(true).create(true).open(&file).unwrap();
-        while std::io::Write::write_all(&mut rest, &[0; 512]).is_ok() {}
-        drop(filled);
-        file
-    }
-
-    /// While files on it are open: whoever opens or creates one from now on is refused.
-    fn lock(&self) {
-        let bind = MsFlags::MS_BIND;
-        mount(Some(&self.path), &self.path, None::<&str>, bind, None::<&str>).unwrap();
-        let read_only = bind | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-        mount(None::<&str>, &self.path, None::<&str>, read_only, None::<&str>).unwrap();
-    }
-
-    fn unlock(&self) {
-        umount2(&self.path, MntFlags::MNT_DETACH).unwrap();
-    }
-
-    fn remount(&self, read_only: bool) {
-        let flags = if read_only { MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY } else { MsFlags::MS_REMOUNT };
-        // Open files keep a file system writable; an emergency remount by `mount` says so instead of waiting.
-        mount(None::<&str>, &self.path, None::<&str>, flags, Some("size=24m")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Twice, if a test failed while it was locked.
-        while umount2(&self.path, MntFlags::MNT_DETACH).is_ok() {}
-    }
-}
 
 fn test_folder() -> TempDir {
     tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap()
@@ -293,6 +234,12 @@ async fn a_server_starts_on_a_full_disk_and_stops_jobs_there() {
 
     std::fs::remove_file(ballast).unwrap();
     assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+    // Whoever looks into the data folder finds this server, and not the one before.
+    eventually("word of the server in its folder", || async {
+        let text = std::fs::read_to_string(data.join("server.json")).ok()?;
+        text.contains(&format!("\"pid\":{}", server.pid())).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

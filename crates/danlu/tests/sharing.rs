@@ -188,7 +188,7 @@ async fn why_and_a_dry_run_give_the_same_answer_with_offers_that_hold() {
     assert_eq!((dry.job, why.job), (JobId(0), waiting));
     assert_eq!((&dry.reason, &dry.offers, dry.position), (&why.reason, &why.offers, why.position));
     assert_eq!(why.position, Some(1));
-    assert_eq!((why.holders[0].job, why.holders[0].devices), (holder, 5));
+    assert_eq!((why.holders[0].job, why.holders[0].devices), (Some(holder), 5));
     assert_eq!(why.supply[0].free, 3);
 
     let page = danlu(&server, &["why", &waiting.to_string()]);

@@ -1074,7 +1074,7 @@ export interface paths {
         };
         /**
          * Go to the provider to sign in
-         * @description For browsers. Somebody who is signed in already links the account to what the provider calls them.
+         * @description For browsers. Whoever is signed in already signs in anew, as whom the provider says.
          */
         get: operations["oidc_start"];
         put?: never;
@@ -1097,6 +1097,61 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/oidc/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Link the account that is signed in to an identity at the provider
+         * @description For browsers: the answer says where to go, and whoever comes back from there in the same session is linked. Asks for the
+         *     account's password, and for a code where it has an authenticator.
+         */
+        post: operations["oidc_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/identities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the identities at the provider by which an account signs in */
+        get: operations["identities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/identities/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Unlink an identity at the provider from an account */
+        delete: operations["unlink_identity"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1405,6 +1460,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check that nobody has changed the audit, or what it is about, behind the server's back
+         * @description Reads the whole audit. An end that was cut off, entries and columns that were changed, and accounts, tokens, roles and rules
+         *     that were changed without an entry are found; what was found at a start of the server is told again until it is `known`.
+         */
+        get: operations["verify_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1416,6 +1492,8 @@ export interface components {
             email?: string | null;
             jobs?: components["schemas"]["JobsOfAccount"] | null;
             standing?: components["schemas"]["Standing"] | null;
+            /** @description Whether its jobs may run as the machine's user of the same name (`--unix-users same-name`). For administrators to say. */
+            unix_user?: boolean | null;
         };
         /** @description An account's name. It is also the name of the person's own workspace and of a Unix user, so it obeys the rules of both. */
         AccountName: string;
@@ -1432,6 +1510,11 @@ export interface components {
             /** @description Whether a code is asked for at sign-in. */
             second_factor?: boolean;
             standing: components["schemas"]["Standing"];
+            /**
+             * @description Whether its jobs may run as the machine's user of the same name, where jobs run so. An administrator chose the name, or
+             *     has allowed it.
+             */
+            unix_user?: boolean;
             /** @description Workspaces that they were put into; their own, of their name, is not listed. */
             workspaces: components["schemas"]["Membership"][];
         };
@@ -1459,10 +1542,7 @@ export interface components {
             display_name?: string | null;
             email?: string | null;
         };
-        /**
-         * Format: int32
-         * @description One try at running a job; the first is 1.
-         */
+        /** @description One try at running a job; the first is 1. */
         AttemptNumber: number;
         /** @description One try at running a job. */
         AttemptView: {
@@ -1487,12 +1567,19 @@ export interface components {
             by: string;
             /** @description The address that the request came from. */
             from: string;
-            /** Format: int64 */
             number: number;
             /** @description SHA-256 over the seal of the entry before, and this entry without its own. */
             seal: string;
             /** @description What it was done to. */
             subject: string;
+        };
+        /** @description Whether the audit, and what it is about, are as the server wrote them. */
+        AuditVerification: {
+            entries: number;
+            /** @description What was changed behind the server's back; nothing, where all is well. */
+            findings: string[];
+            /** @description The last entry's; to be kept elsewhere and compared. */
+            seal: string;
         };
         /**
          * @description an amount with a unit, such as `512Mi`, `64Gi` or `1.5Gi`
@@ -1505,10 +1592,7 @@ export interface components {
             allocation: string;
             /** @description What the cluster says that it gave. */
             granted?: string;
-            /**
-             * Format: int64
-             * @description The number of the job in the cluster.
-             */
+            /** @description The number of the job in the cluster. */
             job: number;
             /** @description Made up by the script's process: who asks twice gets the same answer, and a job that is run again another. */
             nonce: string;
@@ -1557,15 +1641,9 @@ export interface components {
         /** @description One accelerator of a node. */
         Device: {
             health?: components["schemas"]["Health"];
-            /**
-             * Format: int32
-             * @description Its number on its node, as the vendor's runtime counts.
-             */
+            /** @description Its number on its node, as the vendor's runtime counts. */
             index: number;
-            /**
-             * Format: int32
-             * @description Devices of one island reach each other over NVLink or HCCS.
-             */
+            /** @description Devices of one island reach each other over NVLink or HCCS. */
             island: number;
             kind: components["schemas"]["DeviceKind"];
             memory: components["schemas"]["Bytes"];
@@ -1611,28 +1689,17 @@ export interface components {
             held: number;
             kind: components["schemas"]["DeviceKind"];
             model: string;
-            /** Format: int32 */
             total: number;
-            /**
-             * Format: int32
-             * @description Working, on nodes that take jobs.
-             */
+            /** @description Working, on nodes that take jobs. */
             usable: number;
         };
         DeviceUse: {
             /** Format: int32 */
             celsius?: number | null;
-            /**
-             * Format: int64
-             * @description Bytes in use.
-             */
+            /** @description Bytes in use. */
             memory?: number | null;
-            /** Format: int32 */
             percent?: number | null;
-            /**
-             * Format: int32
-             * @description Of the whole card, where several devices share one: then only the first of them has it.
-             */
+            /** @description Of the whole card, where several devices share one: then only the first of them has it. */
             watts?: number | null;
         };
         /** @description A device with its node and holder. */
@@ -1660,30 +1727,15 @@ export interface components {
         };
         /** @description How many running jobs' ends an estimate takes from what. */
         EstimateBasis: {
-            /**
-             * Format: int32
-             * @description From nothing: a guess.
-             */
+            /** @description From nothing: a guess. */
             guesses: number;
-            /**
-             * Format: int32
-             * @description From past durations of like jobs.
-             */
+            /** @description From past durations of like jobs. */
             past_durations: number;
-            /**
-             * Format: int32
-             * @description Jobs that will be preempted for it.
-             */
+            /** @description Jobs that will be preempted for it. */
             preemptions: number;
-            /**
-             * Format: int32
-             * @description From the progress that they report.
-             */
+            /** @description From the progress that they report. */
             progress: number;
-            /**
-             * Format: int32
-             * @description From their time limits.
-             */
+            /** @description From their time limits. */
             time_limits: number;
         };
         /**
@@ -1702,7 +1754,6 @@ export interface components {
             /** @description A stable word, such as `job_submitted` or `attempt_ended`. */
             kind: string;
             message: string;
-            /** Format: int64 */
             number: number;
         };
         /** @description Why a job waits, or what it is doing. */
@@ -1718,10 +1769,7 @@ export interface components {
             job: components["schemas"]["JobId"];
             /** @description Changes that would start it now; each was admitted and planned, as the asker would make it, before it is offered. */
             offers?: components["schemas"]["Offer"][];
-            /**
-             * Format: int32
-             * @description 1 for the next to be started; absent when the job does not wait.
-             */
+            /** @description 1 for the next to be started; absent when the job does not wait. */
             position?: number | null;
             quota?: components["schemas"]["QuotaUse"] | null;
             /** @description The dominant reason. */
@@ -1748,17 +1796,13 @@ export interface components {
             /** Format: date-time */
             modified_at: string;
             name: string;
-            /**
-             * Format: int64
-             * @description In bytes; 0 for what is no file.
-             */
+            /** @description In bytes; 0 for what is no file. */
             size: number;
         };
         /** @enum {string} */
         FileKind: "folder" | "file" | "other";
         /** @description How much of a file the server has: the sender goes on from there. */
         FileSize: {
-            /** Format: int64 */
             size: number;
         };
         FindingCounts: {
@@ -1795,7 +1839,6 @@ export interface components {
         ForeignHolder: {
             /** @description Their numbers on the node, where all are on one node. */
             device_indices?: number[];
-            /** Format: int32 */
             devices: number;
             /** @description The cluster's own number of the job; of a process, its process id; empty where no process is named. */
             job: string;
@@ -1833,15 +1876,15 @@ export interface components {
         HeldDevice: {
             /** @description How much of it, in devices: 1, or a share such as 0.5. */
             count?: components["schemas"]["DeviceCount"];
-            /** Format: int32 */
             index: number;
-            job: components["schemas"]["JobId"];
+            job?: components["schemas"]["JobId"] | null;
+            /** @description [`HIDDEN_JOB`] where the asker may not see the job. */
             job_name: string;
+            /** @description Empty where the asker may not see the job. */
             owner: string;
         };
         /** @description Something changed; fetch it if you care. Hints carry no data, and may be lost. */
         Hint: {
-            /** Format: int64 */
             generation: number;
             id: string;
             /** @description `job` or `node`. */
@@ -1850,19 +1893,33 @@ export interface components {
         /** @description A job that holds what another waits for. */
         Holder: {
             cpus?: components["schemas"]["Cpus"] | null;
-            /** Format: int32 */
             devices: number;
             /**
              * Format: date-time
              * @description When it should end, if there is anything to tell it by.
              */
             expected_end?: string | null;
-            job: components["schemas"]["JobId"];
+            job?: components["schemas"]["JobId"] | null;
             memory?: components["schemas"]["Bytes"] | null;
+            /** @description [`super::HIDDEN_JOB`] where the asker may not see the job. */
             name: string;
             nodes: components["schemas"]["NodeName"][];
             owner: string;
+            /** @description Empty where the asker may not see the job, as is the owner. */
             workspace: string;
+        };
+        /** @description Where the browser goes to show which identity it is. */
+        IdentityDeparture: {
+            address: string;
+        };
+        /** @description An identity at the provider by which an account signs in. */
+        IdentityView: {
+            id: string;
+            issuer: string;
+            /** Format: date-time */
+            linked_at?: string | null;
+            /** @description As the provider calls it; not a name for people. */
+            subject: string;
         };
         /** @description For jobs that do not say it themselves by `hang_after` and `on_hang`. */
         IdlePolicy: {
@@ -1904,10 +1961,7 @@ export interface components {
              */
             oldest_queued_at?: string | null;
         };
-        /**
-         * Format: int64
-         * @description A job's number: given out in order of submission, never used twice.
-         */
+        /** @description A job's number: given out in order of submission, never used twice. */
         JobId: number;
         JobOnNode: {
             job: components["schemas"]["JobId"];
@@ -1961,10 +2015,7 @@ export interface components {
             parameters?: components["schemas"]["Parameter"][];
             /** @description May be stopped for others and started again later. */
             preemptible?: boolean;
-            /**
-             * Format: int32
-             * @description 1 to 9, larger first. Absent, it is what the workspace says, or 5.
-             */
+            /** @description 1 to 9, larger first. Absent, it is what the workspace says, or 5. */
             priority?: number | null;
             /** @description `always`: ranks on Ascend get a rank table, or the job does not start. */
             rank_table?: components["schemas"]["RankTableUse"];
@@ -1982,10 +2033,7 @@ export interface components {
              *     single-server mode.
              */
             together?: boolean;
-            /**
-             * Format: int32
-             * @description How many equal members; all start or none does.
-             */
+            /** @description How many equal members; all start or none does. */
             workers?: number;
             /** @description Where to run when there is no `code`: a folder of this machine. Defaults to the worker's own empty folder. */
             working_directory?: string | null;
@@ -2006,16 +2054,12 @@ export interface components {
              * @description The exit code that `danlu run` passes on, once the job has ended: its first failing rank's, or 0.
              */
             exit_code?: number | null;
-            /**
-             * Format: int64
-             * @description Grows with every change; hints carry it.
-             */
+            /** @description Grows with every change; hints carry it. */
             generation: number;
             id: components["schemas"]["JobId"];
             name: string;
             outcome?: components["schemas"]["JobOutcome"] | null;
             owner: string;
-            /** Format: int32 */
             priority: number;
             progress?: components["schemas"]["ProgressView"] | null;
             /**
@@ -2058,7 +2102,7 @@ export interface components {
              * @description When the last of the borrower's jobs should have ended, if there is anything to tell it by.
              */
             expected_end?: string | null;
-            /** @description The borrower's jobs that use the resource. */
+            /** @description The borrower's jobs that use the resource; none where the asker may not see them. */
             jobs: components["schemas"]["JobId"][];
             /**
              * Format: date-time
@@ -2074,10 +2118,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             attempt: components["schemas"]["AttemptNumber"];
-            /**
-             * Format: int64
-             * @description Counted from 0 within this attempt and rank.
-             */
+            /** @description Counted from 0 within this attempt and rank. */
             number: number;
             rank: components["schemas"]["Rank"];
             stream: components["schemas"]["LogStream"];
@@ -2143,7 +2184,6 @@ export interface components {
             /** Format: date-time */
             at: string;
             rank: components["schemas"]["Rank"];
-            /** Format: int64 */
             step?: number | null;
             /** @description By name; `null` for what is not a number. */
             values: {
@@ -2238,6 +2278,13 @@ export interface components {
             /** @description At least 10 characters. Left out by an administrator, the person sets one with the link that is answered. */
             password?: string | null;
         };
+        /** @description Who begins to link their account to an identity at the provider. */
+        NewIdentity: {
+            /** @description Where the account has an authenticator. */
+            code?: string | null;
+            /** @description The account's present password. */
+            password: string;
+        };
         NewInvitation: {
             lasts?: components["schemas"]["Span"] | null;
             /** @description What the invited will be in the workspace. */
@@ -2327,6 +2374,8 @@ export interface components {
         /** @description A node with what is taken of it. */
         NodeView: components["schemas"]["Node"] & {
             held: components["schemas"]["HeldDevice"][];
+            /** @description Why it may have devices that are not offered, in words for people. */
+            notice?: string | null;
             used_cpus: components["schemas"]["Cpus"];
             used_memory: components["schemas"]["Bytes"];
         };
@@ -2368,6 +2417,11 @@ export interface components {
                 /** @description Whether a code is asked for at sign-in. */
                 second_factor?: boolean;
                 standing: components["schemas"]["Standing"];
+                /**
+                 * @description Whether its jobs may run as the machine's user of the same name, where jobs run so. An administrator chose the name, or
+                 *     has allowed it.
+                 */
+                unix_user?: boolean;
                 /** @description Workspaces that they were put into; their own, of their name, is not listed. */
                 workspaces: components["schemas"]["Membership"][];
             }[];
@@ -2397,7 +2451,6 @@ export interface components {
                 by: string;
                 /** @description The address that the request came from. */
                 from: string;
-                /** Format: int64 */
                 number: number;
                 /** @description SHA-256 over the seal of the entry before, and this entry without its own. */
                 seal: string;
@@ -2432,7 +2485,6 @@ export interface components {
                 /** @description A stable word, such as `job_submitted` or `attempt_ended`. */
                 kind: string;
                 message: string;
-                /** Format: int64 */
                 number: number;
             }[];
             next?: string | null;
@@ -2444,11 +2496,20 @@ export interface components {
                 /** Format: date-time */
                 modified_at: string;
                 name: string;
-                /**
-                 * Format: int64
-                 * @description In bytes; 0 for what is no file.
-                 */
+                /** @description In bytes; 0 for what is no file. */
                 size: number;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_IdentityView: {
+            items: {
+                id: string;
+                issuer: string;
+                /** Format: date-time */
+                linked_at?: string | null;
+                /** @description As the provider calls it; not a name for people. */
+                subject: string;
             }[];
             next?: string | null;
         };
@@ -2478,16 +2539,12 @@ export interface components {
                  * @description The exit code that `danlu run` passes on, once the job has ended: its first failing rank's, or 0.
                  */
                 exit_code?: number | null;
-                /**
-                 * Format: int64
-                 * @description Grows with every change; hints carry it.
-                 */
+                /** @description Grows with every change; hints carry it. */
                 generation: number;
                 id: components["schemas"]["JobId"];
                 name: string;
                 outcome?: components["schemas"]["JobOutcome"] | null;
                 owner: string;
-                /** Format: int32 */
                 priority: number;
                 progress?: components["schemas"]["ProgressView"] | null;
                 /**
@@ -2532,7 +2589,6 @@ export interface components {
                 /** Format: date-time */
                 at: string;
                 rank: components["schemas"]["Rank"];
-                /** Format: int64 */
                 step?: number | null;
                 /** @description By name; `null` for what is not a number. */
                 values: {
@@ -2545,6 +2601,8 @@ export interface components {
         Page_NodeView: {
             items: (components["schemas"]["Node"] & {
                 held: components["schemas"]["HeldDevice"][];
+                /** @description Why it may have devices that are not offered, in words for people. */
+                notice?: string | null;
                 used_cpus: components["schemas"]["Cpus"];
                 used_memory: components["schemas"]["Bytes"];
             })[];
@@ -2590,7 +2648,7 @@ export interface components {
                 text: string;
                 /** Format: double */
                 used: number;
-                /** @description Who of its people uses how much, most first. */
+                /** @description Who of its people uses how much, most first; nobody where the asker may not see its jobs. */
                 users?: components["schemas"]["UserUse"][];
                 workspace: string;
             }[];
@@ -2621,30 +2679,15 @@ export interface components {
                 devices?: {
                     [key: string]: components["schemas"]["DeviceUse"];
                 };
-                /**
-                 * Format: int64
-                 * @description Bytes in use.
-                 */
+                /** @description Bytes in use. */
                 memory?: number | null;
-                /**
-                 * Format: int64
-                 * @description Bytes per second from disks.
-                 */
+                /** @description Bytes per second from disks. */
                 read?: number | null;
-                /**
-                 * Format: int64
-                 * @description Bytes per second of the whole machine's network: nobody counts them by worker.
-                 */
+                /** @description Bytes per second of the whole machine's network: nobody counts them by worker. */
                 received?: number | null;
-                /**
-                 * Format: int64
-                 * @description The same in the other direction.
-                 */
+                /** @description The same in the other direction. */
                 sent?: number | null;
-                /**
-                 * Format: int64
-                 * @description Bytes per second to disks.
-                 */
+                /** @description Bytes per second to disks. */
                 written?: number | null;
             }[];
             next?: string | null;
@@ -2701,10 +2744,7 @@ export interface components {
                 modified_at: string;
                 /** @description From the area's own folder on, with `/` between names. */
                 path: string;
-                /**
-                 * Format: int64
-                 * @description In bytes; 0 for what is no file.
-                 */
+                /** @description In bytes; 0 for what is no file. */
                 size: number;
                 /** @description Of a link. */
                 target?: string | null;
@@ -2747,6 +2787,8 @@ export interface components {
             /** @description With the present password, where the account has an authenticator. */
             code?: string | null;
             current?: string | null;
+            /** @description Keep the account's tokens for programs; without it they end, like its sessions. */
+            keep_tokens?: boolean;
             link?: string | null;
             password: string;
         };
@@ -2757,7 +2799,6 @@ export interface components {
             errors?: components["schemas"]["FieldError"][];
             /** @description What the reader can do about it. */
             hint?: string | null;
-            /** Format: int32 */
             status: number;
             title: string;
             /** @description Always `about:blank`: `code` tells problems apart. */
@@ -2777,7 +2818,6 @@ export interface components {
             at?: string | null;
             /** Format: date-time */
             checkpoint_at?: string | null;
-            /** Format: int64 */
             checkpoint_step?: number | null;
             /**
              * Format: double
@@ -2845,14 +2885,11 @@ export interface components {
             text: string;
             /** Format: double */
             used: number;
-            /** @description Who of its people uses how much, most first. */
+            /** @description Who of its people uses how much, most first; nobody where the asker may not see its jobs. */
             users?: components["schemas"]["UserUse"][];
             workspace: string;
         };
-        /**
-         * Format: int32
-         * @description A training process's number within its attempt, from 0, counted over all workers.
-         */
+        /** @description A training process's number within its attempt, from 0, counted over all workers. */
         Rank: number;
         /**
          * @description Whether the ranks of an Ascend job are given a rank table.
@@ -2863,15 +2900,11 @@ export interface components {
         Reading: {
             health: components["schemas"]["Health"];
             memory_used?: components["schemas"]["Bytes"] | null;
-            /**
-             * Format: int32
-             * @description Of the whole card, where several devices share one: then only the first of them has it.
-             */
+            /** @description Of the whole card, where several devices share one: then only the first of them has it. */
             power_watts?: number | null;
             processes?: components["schemas"]["DeviceProcess"][];
             /** Format: int32 */
             temperature_celsius?: number | null;
-            /** Format: int32 */
             utilisation_percent?: number | null;
         };
         /** @description Why something is as it is: a stable word for programs, a sentence for people. */
@@ -2894,10 +2927,7 @@ export interface components {
         Registration: "closed" | "invitation" | "open";
         /** @description What to do when an attempt fails. */
         Retry: {
-            /**
-             * Format: int32
-             * @description How many failed attempts are followed by another.
-             */
+            /** @description How many failed attempts are followed by another. */
             limit?: number;
             /** @description Which failures are worth another attempt. */
             on?: components["schemas"]["RetryCause"][];
@@ -2927,30 +2957,15 @@ export interface components {
             devices?: {
                 [key: string]: components["schemas"]["DeviceUse"];
             };
-            /**
-             * Format: int64
-             * @description Bytes in use.
-             */
+            /** @description Bytes in use. */
             memory?: number | null;
-            /**
-             * Format: int64
-             * @description Bytes per second from disks.
-             */
+            /** @description Bytes per second from disks. */
             read?: number | null;
-            /**
-             * Format: int64
-             * @description Bytes per second of the whole machine's network: nobody counts them by worker.
-             */
+            /** @description Bytes per second of the whole machine's network: nobody counts them by worker. */
             received?: number | null;
-            /**
-             * Format: int64
-             * @description The same in the other direction.
-             */
+            /** @description The same in the other direction. */
             sent?: number | null;
-            /**
-             * Format: int64
-             * @description Bytes per second to disks.
-             */
+            /** @description Bytes per second to disks. */
             written?: number | null;
         };
         /**
@@ -3076,29 +3091,16 @@ export interface components {
         };
         /** @description Devices of one model, or (without kind and model) processor cores. */
         Supply: {
-            /**
-             * Format: int32
-             * @description Usable and whole in nobody's hands.
-             */
+            /** @description Usable and whole in nobody's hands. */
             free: number;
             kind?: components["schemas"]["DeviceKind"] | null;
             model?: string | null;
-            /**
-             * Format: int32
-             * @description The most that is free on one node.
-             */
+            /** @description The most that is free on one node. */
             most_on_one_node: number;
-            /**
-             * Format: int32
-             * @description Free, but kept for jobs further ahead.
-             */
+            /** @description Free, but kept for jobs further ahead. */
             reserved: number;
-            /** Format: int32 */
             total: number;
-            /**
-             * Format: int32
-             * @description Working, on nodes that take jobs.
-             */
+            /** @description Working, on nodes that take jobs. */
             usable: number;
         };
         /**
@@ -3127,10 +3129,7 @@ export interface components {
             numa?: {
                 [key: string]: string;
             };
-            /**
-             * Format: int32
-             * @description The super-pod that the machine is part of.
-             */
+            /** @description The super-pod that the machine is part of. */
             super_pod?: number | null;
         };
         TotpCode: {
@@ -3159,10 +3158,7 @@ export interface components {
             modified_at: string;
             /** @description From the area's own folder on, with `/` between names. */
             path: string;
-            /**
-             * Format: int64
-             * @description In bytes; 0 for what is no file.
-             */
+            /** @description In bytes; 0 for what is no file. */
             size: number;
             /** @description Of a link. */
             target?: string | null;
@@ -3205,36 +3201,22 @@ export interface components {
             address?: string | null;
             /** @description Where it is on the PCI bus. */
             bus?: string | null;
-            /**
-             * Format: int32
-             * @description The card and the chip on it, as `npu-smi` counts them.
-             */
+            /** @description The card and the chip on it, as `npu-smi` counts them. */
             card?: number | null;
-            /** Format: int32 */
             chip?: number | null;
-            /**
-             * Format: int32
-             * @description The memory node nearest to it.
-             */
+            /** @description The memory node nearest to it. */
             numa?: number | null;
             /**
-             * Format: int32
              * @description The number in `/dev/davinciN`, by which HCCL and `hccn_tool` know an Ascend device; its index may count otherwise, as in a
              *     container that was given some of a machine's devices.
              */
             physical?: number | null;
-            /**
-             * Format: int64
-             * @description Its number within its super-pod (`SDID`).
-             */
+            /** @description Its number within its super-pod (`SDID`). */
             super_device?: number | null;
             /** @description The vendor's name for this very piece, where a number would not do: an NVIDIA UUID, also of a MIG instance. */
             uuid?: string | null;
         };
-        /**
-         * Format: int32
-         * @description A worker's place in its gang, from 0.
-         */
+        /** @description A worker's place in its gang, from 0. */
         WorkerIndex: number;
         /** @enum {string} */
         WorkerPhase: "starting" | "running" | "ended";
@@ -3254,18 +3236,12 @@ export interface components {
         Workspace: {
             /** @description A job that asks for more than this waits until an owner approves it. */
             approve_above?: components["schemas"]["Amounts"];
-            /**
-             * Format: int32
-             * @description Of jobs that name none; 5 when absent.
-             */
+            /** @description Of jobs that name none; 5 when absent. */
             default_priority?: number | null;
             /** @description What it gets whenever it asks; 0 where nothing is said. */
             guaranteed?: components["schemas"]["Amounts"];
             head_of_line?: components["schemas"]["HeadOfLine"];
-            /**
-             * Format: int32
-             * @description The highest that its jobs may name; 9 when absent.
-             */
+            /** @description The highest that its jobs may name; 9 when absent. */
             highest_priority?: number | null;
             idle?: components["schemas"]["IdlePolicy"] | null;
             /** @description Images its jobs may use, with `*` for any text; every one when there are none. */
@@ -3586,9 +3562,9 @@ export interface operations {
             cookie?: never;
         };
         /** @description May be left out */
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["StopRequest"];
+                "application/json": components["schemas"]["StopRequest"] | null;
             };
         };
         responses: {
@@ -3743,9 +3719,9 @@ export interface operations {
             cookie?: never;
         };
         /** @description A JSON merge patch of the job's spec; may be left out */
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, never> | null;
             };
         };
         responses: {
@@ -5989,6 +5965,121 @@ export interface operations {
             };
         };
     };
+    oidc_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewIdentity"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdentityDeparture"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    identities: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_IdentityView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unlink_identity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     enrol_totp: {
         parameters: {
             query?: never;
@@ -6860,6 +6951,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_AuditEntry"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    verify_audit: {
+        parameters: {
+            query?: {
+                /** @description Findings that entries up to this one tell of are known and not told again. */
+                known?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditVerification"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */

@@ -104,7 +104,7 @@ export function DeviceCell({ device, isCordoned }: { device: DeviceView; isCordo
   const { held_by: holder, reading } = device;
   const lines = [
     `${device.index} · ${device.model} · ${t(`device.${state}`)}`,
-    holder ? `${holder.job_name} (${holder.job}) · ${holder.owner}` : "",
+    holder ? (holder.job ? `${holder.job_name} (${holder.job}) · ${holder.owner}` : t("device.hidden")) : "",
     device.foreign ? t("device.foreign", { ...device.foreign, context: device.foreign.kind }) : "",
     reading?.utilisation_percent === undefined || reading.utilisation_percent === null
       ? ""
@@ -116,9 +116,9 @@ export function DeviceCell({ device, isCordoned }: { device: DeviceView; isCordo
       <button
         type="button"
         className="cell"
-        style={{ ...toneOf(state), cursor: holder ? "pointer" : "default" }}
+        style={{ ...toneOf(state), cursor: holder?.job ? "pointer" : "default" }}
         aria-label={lines.join(", ")}
-        onClick={() => holder && navigate(paths.job(holder.job))}
+        onClick={() => holder?.job && navigate(paths.job(holder.job))}
       >
         <Shape state={state} />
       </button>

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Table};
 use danlu_client::Client;
-use danlu_core::audit::{FIRST_SEAL, verify};
 use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, NewAccount,
+    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, JobsOfAccount,
+    NewAccount, VerificationQuery,
 };
 use danlu_types::link::password_page;
 
@@ -58,7 +58,14 @@ enum Action {
 #[derive(Debug, Subcommand)]
 enum Audit {
     /// Checks the seals of all entries and prints the last one, to be kept elsewhere
-    Verify,
+    ///
+    /// The server also looks whether the end was cut off, and whether accounts, tokens, roles or rules were changed in the database
+    /// without an entry.
+    Verify {
+        /// Leaves out what entries up to this one tell of having been found at a start
+        #[arg(long, value_name = "NUMBER")]
+        known: Option<u64>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,6 +114,19 @@ enum User {
     Promote { name: AccountName },
     /// Takes that back
     Demote { name: AccountName },
+    /// Say whether an account's jobs may run as this machine's user of the same name
+    ///
+    /// Matters where the server runs with `--unix-users same-name`. Accounts that an administrator made may.
+    #[command(name = "unix-user")]
+    RunsAs {
+        name: AccountName,
+        /// They may
+        #[arg(long, required_unless_present = "deny", conflicts_with = "deny")]
+        allow: bool,
+        /// They may not
+        #[arg(long)]
+        deny: bool,
+    },
     /// Prints a link by which the account's owner sets a new password
     Reset { name: AccountName },
     /// Deletes an account with its tokens and roles; its jobs stay
@@ -124,7 +144,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         Action::Workspace(action) => workspace::run(&client, action).await?,
         Action::Quota(action) => workspace::quota(&client, action).await?,
         Action::Token(action) => token(&client, action).await?,
-        Action::Audit { action: Some(Audit::Verify), .. } => return check(&client).await,
+        Action::Audit { action: Some(Audit::Verify { known }), .. } => return check(&client, known).await,
         Action::Audit { by, of, json, action: None } => {
             let entries =
                 all_entries(&client, AuditQuery { by, subject: of, ..AuditQuery::default() }).await?;
@@ -166,6 +186,11 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
         }
         User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
         User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
+        User::RunsAs { name, allow, .. } => {
+            let unix_user = AccountChange { unix_user: Some(allow), ..AccountChange::default() };
+            let what = if allow { "may run jobs" } else { "may not run jobs" };
+            change(&name, unix_user, &format!("{what} as the machine's user `{name}`")).await?;
+        }
         User::Reset { name } => tell_link(client, &client.password_link(&name).await?)?,
         User::Delete { name, stop_jobs } => {
             client.account_delete(&name, stop_jobs).await?;
@@ -238,18 +263,23 @@ async fn all_entries(client: &Client, mut query: AuditQuery) -> Result<Vec<Audit
     }
 }
 
-async fn check(client: &Client) -> Result<ExitCode, Failure> {
-    let entries = all_entries(client, AuditQuery::default()).await?;
-    match verify(FIRST_SEAL, 1, &entries) {
-        Ok(last) => {
-            output::line(&last)?;
-            output::say(format!(
-                "all {} entries are as they were written; this is the last one's seal",
-                entries.len()
-            ));
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(number) => Err(Failure::new(format!("entry {number} of the audit is missing or was changed"))
-            .hint("compare with a back-up; entries before it are as they were written")),
+async fn check(client: &Client, known: Option<u64>) -> Result<ExitCode, Failure> {
+    let AuditVerification { entries, seal, findings } =
+        client.audit_verify(&VerificationQuery { known }).await?;
+    if findings.is_empty() {
+        output::line(&seal)?;
+        output::say(format!("all {entries} entries are as they were written; this is the last one's seal"));
+        return Ok(ExitCode::SUCCESS);
     }
+    for finding in &findings {
+        output::say(format!("- {}", output::printable(finding)));
+    }
+    let (count, what) = match findings.len() {
+        1 => (1, "thing was"),
+        many => (many, "things were"),
+    };
+    Err(Failure::new(format!("{count} {what} changed behind the server's back")).hint(format!(
+        "compare with a back-up; once the cause is known and mended, `danlu admin audit verify --known {entries}` leaves out \
+         what was found at earlier starts"
+    )))
 }

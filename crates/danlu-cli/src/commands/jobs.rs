@@ -102,29 +102,30 @@ async fn count(client: &Client, query: &JobQuery, json: bool) -> Result<ExitCode
 }
 
 const NAME: usize = 1;
-/// The column whose sentences are cut.
 const STATE: usize = 2;
-/// Narrower than this, a state says nothing; the lines wrap then.
-const NARROWEST_STATE: usize = 12;
+const RESOURCES: usize = 3;
 const LONGEST_NAME: usize = 32;
+/// Names and resources are cut to this before a state is cut below what says something.
+const NARROWEST: usize = 12;
+const READABLE_STATE: usize = 24;
 
 /// With a width, one line for each job: names and states are cut to it.
 pub(crate) fn jobs_table(jobs: &[JobView], width: Option<usize>, now: Timestamp) -> Table {
     let header = ["id", "name", "state", "resources", "waited", "ran", "age"];
     let mut rows: Vec<[String; 7]> = jobs.iter().map(|job| job_row(job, now)).collect();
     if let Some(width) = width {
+        let widest = |column: usize| {
+            let cells = rows.iter().map(|row| table::columns(&row[column]));
+            cells.chain([header[column].len()]).max().unwrap_or(0)
+        };
+        let cut = [NAME, STATE, RESOURCES];
+        let fixed: usize = (0..header.len()).filter(|column| !cut.contains(column)).map(widest).sum();
+        let room = width.saturating_sub(fixed + header.len() * table::GAP);
+        let widths = share([widest(NAME), widest(STATE), widest(RESOURCES)], room);
         for row in &mut rows {
-            row[NAME] = shortened(&row[NAME], LONGEST_NAME);
-        }
-        let others = (0..header.len()).filter(|column| *column != STATE);
-        let taken: usize = others
-            .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-            .zip(header.iter().enumerate().filter(|(column, _)| *column != STATE))
-            .map(|(widest, (_, name))| widest.max(name.len()) + table::GAP)
-            .sum();
-        let room = width.saturating_sub(taken + table::GAP).max(NARROWEST_STATE);
-        for row in &mut rows {
-            row[STATE] = shortened(&row[STATE], room);
+            for (column, width) in cut.into_iter().zip(widths) {
+                row[column] = shortened(&row[column], width);
+            }
         }
     }
     let mut table = table::new(header);
@@ -154,11 +155,54 @@ fn job_row(job: &JobView, now: Timestamp) -> [String; 7] {
     ]
 }
 
-/// At most so many characters, the last of which says that there were more.
+/// How wide names, states and resources are where this is the room for all three. States, which are sentences, give way
+/// first, down to what can still be read; then names, then resources.
+fn share([name, state, resources]: [usize; 3], room: usize) -> [usize; 3] {
+    let name = name.min(LONGEST_NAME);
+    let over = (name + resources + state.min(READABLE_STATE)).saturating_sub(room);
+    let shorter_name = name.saturating_sub(over).max(name.min(NARROWEST));
+    let over = over - (name - shorter_name);
+    let shorter_resources = resources.saturating_sub(over).max(resources.min(NARROWEST));
+    let left = room.saturating_sub(shorter_name + shorter_resources);
+    [shorter_name, state.min(left.max(NARROWEST)), shorter_resources]
+}
+
+/// At most so many columns of a terminal, the last of which says that there was more.
 fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    if table::columns(text) <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    let mut kept = String::new();
+    for character in text.chars() {
+        if table::columns(&kept) + table::columns_of(character) + 1 > most {
+            break;
+        }
+        kept.push(character);
+    }
     format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_give_way_first_then_names_then_resources() {
+        assert_eq!(share([10, 30, 10], 60), [10, 30, 10], "all fit");
+        assert_eq!(share([10, 90, 10], 60), [10, 40, 10]);
+        assert_eq!(share([63, 90, 10], 60), [26, 24, 10]);
+        assert_eq!(share([63, 90, 30], 60), [12, 24, 24]);
+        assert_eq!(share([63, 90, 30], 40), [12, 16, 12]);
+        assert_eq!(share([63, 90, 30], 0), [12, 12, 12], "the lines wrap");
+        assert_eq!(share([4, 90, 6], 20), [4, 12, 6]);
+    }
+
+    #[test]
+    fn what_is_cut_fits_also_where_characters_are_wide() {
+        assert_eq!(shortened("abcdef", 6), "abcdef");
+        assert_eq!(shortened("abcdefg", 6), "abcde…");
+        assert_eq!(shortened("文件夹很长", 6), "文件…");
+        assert_eq!(shortened("文件夹很长", 7), "文件夹…");
+        assert_eq!(shortened("文件夹", 0), "…");
+    }
 }

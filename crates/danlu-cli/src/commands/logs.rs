@@ -62,7 +62,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         rank: arguments.rank.map(Rank),
         search: arguments.search.clone(),
         regex: arguments.regex.then_some(true),
-        tail: arguments.tail.filter(|_| arguments.follow),
+        tail: arguments.tail.filter(|_| arguments.follow).map(|tail| tail.min(LINES_A_PAGE)),
         ..LogQuery::default()
     };
     let mut style = LineStyle::of(&job);

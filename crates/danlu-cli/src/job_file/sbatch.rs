@@ -35,6 +35,9 @@ pub(crate) struct Remark {
     pub(crate) text: String,
 }
 
+/// `sbatch` knows some two hundred. What is said of each is looked up in the whole file, so there is an end to it.
+const MOST_OPTIONS: usize = 1000;
+
 /// By what no YAML begins, or what nobody but Slurm reads.
 pub(super) fn is_script(source: &str) -> bool {
     source.starts_with("#!") || source.lines().any(|line| line.starts_with("#SBATCH"))
@@ -42,8 +45,20 @@ pub(super) fn is_script(source: &str) -> bool {
 
 /// `name` is the file's; jobs without a name of their own are called after it.
 pub(super) fn read(name: &str, source: &str) -> Script {
-    let header = header::read(source);
+    let mut header = header::read(source);
+    let too_many = header.given.get(MOST_OPTIONS).map(|given| given.place.clone());
+    header.given.truncate(MOST_OPTIONS);
+    header.complaints.truncate(MOST_OPTIONS);
+    header.late.truncate(MOST_OPTIONS);
     let mut script = job::build(&header, name, source);
+    if let Some(place) = too_many {
+        script.complaints.push(Complaint {
+            field: String::new(),
+            message: format!("a script has at most {MOST_OPTIONS} options in its `#SBATCH` lines"),
+            label: None,
+            place: Place::File(place),
+        });
+    }
     if let Some(at) = source.find("\r\n") {
         script.complaints.push(Complaint {
             field: String::new(),

@@ -60,6 +60,30 @@ pub(super) fn on_worker_running(job: &Job, number: AttemptNumber, index: WorkerI
     }
 }
 
+/// Told when it begins and when it is over; that it shows in another way meanwhile is no news.
+pub(super) fn on_worker_hangs(
+    job: &Job,
+    number: AttemptNumber,
+    index: WorkerIndex,
+    hang: Option<String>,
+) -> Step {
+    let Some(attempt) = live_attempt(job, number) else { return Step::Ignore };
+    let Some(worker) = attempt.workers.get(index.0 as usize) else { return Step::Ignore };
+    let runs = matches!(worker.state, WorkerState::Running { .. });
+    // One that is being ended may well be silent.
+    let is_ending = attempt.stop.is_some() && hang.is_some();
+    if !runs || is_ending || worker.hangs == hang.is_some() {
+        return Step::Ignore;
+    }
+    let (kind, message) = match &hang {
+        Some(how) => (RecordKind::WorkerHangs, format!("worker {index} seems to hang: {how}")),
+        None => (RecordKind::WorkerGoesOn, format!("worker {index} goes on")),
+    };
+    let mut attempt = attempt.clone();
+    attempt.workers[index.0 as usize].hangs = hang.is_some();
+    next(job, Life::Active(attempt), vec![record(kind, Some(number), DANLU, message)])
+}
+
 /// Nothing for the job's history: a program may save every minute.
 pub(super) fn on_saved(job: &Job, number: AttemptNumber, at: Timestamp) -> Step {
     match live_attempt(job, number) {

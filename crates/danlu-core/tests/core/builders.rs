@@ -40,6 +40,11 @@ pub(crate) fn running(attempt: u32, worker: u32) -> Event {
 }
 
 /// To another node: to stay, or only in plans.
+pub(crate) fn hangs(attempt: u32, worker: u32, hang: Option<&str>) -> Event {
+    let (attempt, worker) = (AttemptNumber(attempt), WorkerIndex(worker));
+    Event::WorkerHangs { attempt, worker, hang: hang.map(str::to_owned) }
+}
+
 pub(crate) fn moved(attempt: u32, worker: u32, node: &str, settled: bool) -> Event {
     let to = Whereabouts { node: NodeName(node.to_owned()), devices: Vec::new() };
     Event::WorkerMoved { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker), to, settled }

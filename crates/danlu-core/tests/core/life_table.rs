@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply};
+use danlu_core::{ApprovalNeed, Event, FailureCause, Job, Step, WorkerExit, apply};
 use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause};
 
-use crate::builders::{after, at, ended, face, failed, grants, moved, running, stop, submitted};
+use crate::builders::{after, at, ended, face, failed, grants, hangs, moved, running, stop, submitted};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/job-life.md");
 
@@ -47,7 +47,8 @@ fn states() -> Vec<(&'static str, Job)> {
     let last_chance =
         after(&back_off, [place(), running(2, 0), running(2, 1), ended(2, 0, WorkerExit::Succeeded)]);
     let succeeded = after(&one_done, [ended(1, 1, WorkerExit::Succeeded)]);
-    let needs_approval = queued.clone().waiting_for_approval("asks for much".to_owned());
+    let needs_approval =
+        queued.clone().waiting_for_approval(ApprovalNeed::Sentence("asks for much".to_owned()));
     vec![
         ("queued", queued),
         ("queued, backing off", back_off),
@@ -93,9 +94,11 @@ const WISHES: [(&str, MakeEvent); 10] = [
     ("place", |_| Event::Place { grants: grants(2) }),
 ];
 
-const NEWS: [(&str, MakeEvent); 10] = [
+const NEWS: [(&str, MakeEvent); 12] = [
     ("worker 1 is elsewhere", |job| moved(attempt(job), 1, "c", true)),
     ("worker 1 is planned elsewhere", |job| moved(attempt(job), 1, "c", false)),
+    ("worker 1 hangs", |job| hangs(attempt(job), 1, Some("nothing printed for 30m"))),
+    ("worker 1 goes on", |job| hangs(attempt(job), 1, None)),
     ("its work is saved", |job| Event::Saved { attempt: AttemptNumber(attempt(job)) }),
     ("worker 1 runs", |job| running(attempt(job), 1)),
     ("worker 1 succeeded", |job| ended(attempt(job), 1, WorkerExit::Succeeded)),

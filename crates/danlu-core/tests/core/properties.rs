@@ -11,7 +11,7 @@ use danlu_core::{
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause, Span, WorkerIndex};
 use proptest::prelude::*;
 
-use crate::builders::{at, failed, grants, moved, submitted};
+use crate::builders::{at, failed, grants, hangs, moved, submitted};
 
 /// What to try next; which attempt it is about is filled in while walking, so that most news are not stale.
 #[derive(Debug, Clone)]
@@ -26,6 +26,7 @@ enum Try {
     Place { workers_too_few: bool },
     Running { worker: u32, stale: bool },
     Moved { worker: u32, stale: bool, settled: bool },
+    Hangs { worker: u32, stale: bool, hang: bool },
     Saved { stale: bool },
     Ended { worker: u32, stale: bool, exit: WorkerExit },
 }
@@ -84,6 +85,8 @@ fn a_try() -> impl Strategy<Value = Try> {
         6 => (0..4u32, stale()).prop_map(|(worker, stale)| Try::Running { worker, stale }),
         3 => (0..4u32, stale(), prop::bool::ANY)
             .prop_map(|(worker, stale, settled)| Try::Moved { worker, stale, settled }),
+        3 => (0..4u32, stale(), prop::bool::ANY)
+            .prop_map(|(worker, stale, hang)| Try::Hangs { worker, stale, hang }),
         2 => stale().prop_map(|stale| Try::Saved { stale }),
         12 => (0..4u32, stale(), an_exit())
             .prop_map(|(worker, stale, exit)| Try::Ended { worker, stale, exit }),
@@ -135,6 +138,7 @@ fn event_of(job: &Job, attempted: Try) -> Event {
             Event::WorkerRunning { attempt: attempt(stale), worker: WorkerIndex(worker) }
         }
         Try::Moved { worker, stale, settled } => moved(attempt(stale).0, worker, "z", settled),
+        Try::Hangs { worker, stale, hang } => hangs(attempt(stale).0, worker, hang.then_some("silent")),
         Try::Saved { stale } => Event::Saved { attempt: attempt(stale) },
         Try::Ended { worker, stale, exit } => {
             Event::WorkerEnded { attempt: attempt(stale), worker: WorkerIndex(worker), exit }
@@ -251,7 +255,7 @@ proptest! {
     fn the_same_news_twice_is_ignored(life in a_life(), seconds in -10_000..10_000i64) {
         for taken in &life {
             let again = apply(taken.after(), taken.event.clone(), at(seconds));
-            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerMoved { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. } | Event::Requeue { .. }) {
+            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerMoved { .. } | Event::WorkerHangs { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. } | Event::Requeue { .. }) {
                 prop_assert_eq!(again, Step::Ignore);
             }
         }

@@ -59,13 +59,20 @@ impl Workers {
         }
         let run = self.layout.run_folder(worker);
         let standing: Option<StopOrder> = files::read(&run.join(STOP_FILE))?;
+        let mut written = Ok(());
         if standing.is_none_or(|standing| order.grace < standing.grace) {
-            files::replace(&run, STOP_FILE, &serde_json::to_vec(order)?)?;
+            written = files::replace(&run, STOP_FILE, &serde_json::to_vec(order)?);
         }
         // Read again: the launcher may have come up while the order was written.
-        match self.launcher(worker, self.status(worker)?.as_ref()) {
-            Some(launcher) => kill_launcher(&run, launcher, Signal::SIGTERM),
-            None => Ok(()),
+        match (self.launcher(worker, self.status(worker)?.as_ref()), written) {
+            // Where no order can be written, the signal is one: for the grace that the job asked for. A worker whose launcher
+            // is still to come is another matter, because it must not start.
+            (Some(launcher), Err(error)) if error.kind() == ErrorKind::ReadOnlyFilesystem => {
+                kill_launcher(&run, launcher, Signal::SIGTERM)
+            }
+            (_, Err(error)) => Err(error),
+            (Some(launcher), Ok(())) => kill_launcher(&run, launcher, Signal::SIGTERM),
+            (None, Ok(())) => Ok(()),
         }
     }
 

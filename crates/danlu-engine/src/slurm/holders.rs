@@ -1,4 +1,4 @@
-//! Jobs of other people on the same cluster: one question for all of them, with each inventory.
+//! Jobs of other people on the same cluster: two questions for all of them, with each inventory.
 //!
 //! And jobs of ours that Slurm runs although nothing of them is wanted any more: a node that lost its processes together with its
 //! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold.
@@ -8,7 +8,9 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use danlu_core::slurm::{HoldingJob, Order, allocation_folder_name, order_of_name, parse_holders};
+use danlu_core::slurm::{
+    HoldingJob, Order, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name, parse_holders,
+};
 use danlu_types::JobId;
 
 use super::SlurmEngine;
@@ -37,7 +39,12 @@ impl SlurmEngine {
         let Ok(text) = asked else {
             return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
         };
-        let found = parse_holders(&text);
+        let places = ["--all".to_owned(), "--noheader".to_owned(), format!("--format={PLACES_FORMAT}")];
+        let places = self.programs.ask("list who has which nodes", "squeue", &places).await;
+        let Ok(places) = places else {
+            return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
+        };
+        let found = keep_listed(parse_holders(&text), &places);
         let before = {
             let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
             Holders { jobs: Vec::new(), ours: holders.ours.clone(), left: holders.left.clone() }

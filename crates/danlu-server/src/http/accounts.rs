@@ -8,8 +8,8 @@ use danlu_core::policy::Action;
 use danlu_store::AuditFilter;
 use danlu_types::account::AccountName;
 use danlu_types::api::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, Invitation, JobsOfAccount, MadeToken, MemberView,
-    NewAccount, NewRole, NewToken, Page, TokenView, Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, JobsOfAccount,
+    MadeToken, MemberView, NewAccount, NewRole, NewToken, Page, TokenView, VerificationQuery, Whoami,
 };
 use danlu_types::{Problem, ProblemCode};
 use serde::Deserialize;
@@ -204,6 +204,22 @@ pub(crate) async fn remove_member(
 ) -> Result<StatusCode, Failure> {
     context.app.directory.set_role(&asker, &name, &account, None).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Check that nobody has changed the audit, or what it is about, behind the server's back
+///
+/// Reads the whole audit. An end that was cut off, entries and columns that were changed, and accounts, tokens, roles and rules
+/// that were changed without an entry are found; what was found at a start of the server is told again until it is `known`.
+#[utoipa::path(get, path = "/audit/verification", tag = "accounts", operation_id = "verify_audit", params(VerificationQuery),
+    responses((status = 200, body = AuditVerification)))]
+pub(crate) async fn verify_audit(
+    State(context): State<Context>,
+    asker: Asker,
+    Query(query): Query<VerificationQuery>,
+) -> Result<Json<AuditVerification>, Failure> {
+    require_of_platform(&asker, Action::SeeAudit)?;
+    let known = query.known.unwrap_or_default();
+    Ok(Json(context.app.trail.verify(&*context.app.store, known).await.map_err(store_problem)?))
 }
 
 /// List what was done by whom, oldest first

@@ -4,10 +4,11 @@
 //! ask the policy about the thing at hand.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, FromRequestParts, OptionalFromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
@@ -16,13 +17,18 @@ use danlu_types::{Problem, ProblemCode};
 use futures::StreamExt as _;
 
 use super::Context;
+use super::crowding::no_place;
 use super::extract::Failure;
 use crate::attempts::{self, Speaker};
 use crate::courier::{self, Courier};
 use crate::entrance::origin;
-use crate::people::Asker;
+use crate::entrance::peer::{FromJob, Peer};
+use crate::entrance::places::Place;
+use crate::people::{Asker, Visitor};
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
+/// Shown by browsers in which somebody has signed in before.
+pub(crate) const DEVICE_COOKIE: &str = "danlu_device";
 /// Sent by the console with every change. A page of another origin cannot add it without asking us first, and we do not
 /// agree.
 const CONSOLE_HEADER: &str = "x-danlu-console";
@@ -39,15 +45,20 @@ const PUBLIC: [(Method, &str); 6] = [
     (Method::GET, "/oidc/callback"),
 ];
 
-/// The address that a request came from, for throttling and the audit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct From(pub(crate) IpAddr);
-
-impl FromRequestParts<Context> for From {
+/// Where a request came from, for throttling and the audit.
+impl FromRequestParts<Context> for Visitor {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self, Self::Rejection> {
-        Ok(From(address(context, &parts.extensions, &parts.headers)))
+        let from = address(context, &parts.extensions, &parts.headers);
+        let peer = parts.extensions.get::<Peer>().copied().filter(|_| from.is_loopback());
+        let user = match peer {
+            // Reads a table of the kernel's, which is long where there are many connections.
+            Some(peer) => tokio::task::spawn_blocking(move || peer.user()).await.ok().flatten(),
+            None => None,
+        };
+        let device = cookie_named(&parts.headers, DEVICE_COOKIE).map(str::to_owned);
+        Ok(Visitor { from, user, device })
     }
 }
 
@@ -72,6 +83,8 @@ fn address(context: &Context, extensions: &Extensions, headers: &HeaderMap) -> I
     let forwarded: Vec<&str> =
         headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
     let proxies = context.entrance.proxies.as_deref().unwrap_or_default();
+    // On this machine, jobs have the address that proxies have.
+    let proxies = if extensions.get::<FromJob>().is_some() { &[] } else { proxies };
     origin(peer.unwrap_or(IpAddr::from([0, 0, 0, 0])), forwarded.into_iter(), proxies)
 }
 
@@ -96,7 +109,7 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
                 let hint = format!("send `{CONSOLE_HEADER}: 1` from a page of this server, or use a token");
                 return Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response();
             }
-            asker
+            asker.map(Asker::in_browser)
         }
         (None, None) => None,
     };
@@ -104,6 +117,10 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
     match asker {
         Some(asker) => {
+            let place = request.extensions().get::<Arc<Place>>();
+            if let Some(Err(full)) = place.map(|place| place.belongs_to(&asker.person.name)) {
+                return closing(no_place(full, context.places.bounds()).into_response());
+            }
             request.extensions_mut().insert(asker.clone());
             until_lapse(context, asker, next.run(request).await)
         }
@@ -116,15 +133,29 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     }
 }
 
-/// A stream ends with the token that it was opened with. Here, so that no handler can forget it.
+/// What is sent piece by piece is one of so many of its account's, and ends with the token that it was opened with. Here,
+/// so that no handler can forget it. (Terminals are not sent: [`super::session`] does the same.)
 fn until_lapse(context: Context, asker: Asker, response: Response) -> Response {
-    let kind = response.headers().get(CONTENT_TYPE);
-    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+    if response.body().size_hint().exact().is_some() {
         return response;
     }
+    let ticket = match context.places.stream(&asker.person.name) {
+        Ok(ticket) => ticket,
+        Err(full) => return closing(no_place(full, context.places.bounds()).into_response()),
+    };
     let lapse = async move { context.app.directory.lapsed(&asker).await };
     let (parts, body) = response.into_parts();
-    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(lapse)))
+    let pieces = body.into_data_stream().take_until(Box::pin(lapse)).map(move |piece| {
+        let _until_the_end = &ticket;
+        piece
+    });
+    Response::from_parts(parts, Body::from_stream(pieces))
+}
+
+/// Whoever has too many connections is not to keep this one.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// A token of an attempt opens what is about that attempt, and nothing that anybody else may ask for.
@@ -171,7 +202,7 @@ fn unknown() -> Problem {
     )
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     Some(value.strip_prefix("Bearer ")?.trim())
 }
@@ -187,7 +218,7 @@ pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a
 }
 
 /// Reading is harmless, because answers cannot be read across origins; a WebSocket can, so it must name its origin.
-fn is_from_console(request: &Request) -> bool {
+pub(super) fn is_from_console(request: &Request) -> bool {
     let headers = request.headers();
     let text = |name: &axum::http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(&HOST);

@@ -58,7 +58,7 @@ pub(crate) async fn nodes(
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<Page<NodeView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(page_of(context.app.node_views(), &query)?))
+    Ok(Json(page_of(context.app.sight_of(&asker).nodes(context.app.node_views()), &query)?))
 }
 
 /// The part of a list that was asked for: all of it where no limit is given. A cursor is how many come before.
@@ -144,7 +144,9 @@ pub(crate) async fn devices(
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<Page<DeviceView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(page_of(context.app.devices_read().await, &query)?))
+    let devices = context.app.devices_read().await;
+    let devices = context.app.sight_of(&asker).devices(devices);
+    Ok(Json(page_of(devices, &query)?))
 }
 
 /// Show how much of the cluster was in use over time
@@ -193,11 +195,12 @@ pub(crate) async fn hints(
 
 /// That a job changes says that it exists.
 async fn may_know(context: &Context, asker: &Asker, hint: &Hint) -> bool {
+    let Some(asker) = context.app.directory.asker_now(asker) else { return false };
     if asker.person.admin || hint.kind != "job" {
         return true;
     }
     let Ok(id) = hint.id.parse() else { return false };
-    context.app.job_for(asker, id, Action::SeeJob).await.is_ok()
+    context.app.job_for(&asker, id, Action::SeeJob).await.is_ok()
 }
 
 /// The process answers.
@@ -215,6 +218,7 @@ pub(crate) async fn ready(State(context): State<Context>) -> (StatusCode, Json<H
     let is_ready = problems.is_empty();
     problems.extend(context.app.engine.trouble());
     problems.extend(context.app.troubles.all());
+    problems.extend(context.app.unreadable_jobs());
     // One worker that cannot be looked at is for a person to see to, and no reason to send requests elsewhere.
     let (code, status) = match (is_ready, problems.is_empty()) {
         (true, true) => (StatusCode::OK, "ok"),

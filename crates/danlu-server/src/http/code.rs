@@ -15,7 +15,7 @@ use super::extract::{Failure, Path};
 use crate::people::{Asker, require_of_platform};
 
 /// Ask whether a snapshot is here
-#[utoipa::path(head, path = "/code/{digest}", tag = "code", params(("digest" = String, Path)),
+#[utoipa::path(head, path = "/code/{digest}", tag = "code", params(("digest" = String, Path, pattern = "^sha256:[0-9a-f]{64}$")),
     responses((status = 200), (status = 404)))]
 pub(crate) async fn look(
     State(context): State<Context>,
@@ -29,7 +29,7 @@ pub(crate) async fn look(
 /// Upload a snapshot
 ///
 /// The body is a zstd-compressed tar archive; its SHA-256 must be the digest in the address.
-#[utoipa::path(put, path = "/code/{digest}", tag = "code", params(("digest" = String, Path)),
+#[utoipa::path(put, path = "/code/{digest}", tag = "code", params(("digest" = String, Path, pattern = "^sha256:[0-9a-f]{64}$")),
     request_body(content = String, content_type = "application/octet-stream"), responses(
     (status = 201, body = CodeView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn upload(
@@ -53,8 +53,11 @@ pub(crate) async fn upload(
     let size = match stored {
         Ok(Ok(size)) => size,
         Ok(Err(error)) => {
-            let own_fault = matches!(error, danlu_objects::ObjectsError::Io { .. });
-            let code = if own_fault { ProblemCode::Unavailable } else { ProblemCode::BadRequest };
+            let code = match error {
+                danlu_objects::ObjectsError::Io { .. } => ProblemCode::Unavailable,
+                danlu_objects::ObjectsError::WrongDigest { .. } => ProblemCode::InvalidFields,
+                _ => ProblemCode::BadRequest,
+            };
             return Err(Failure(Problem::new(code, crate::error_chain(&error))));
         }
         Err(_) => return Err(Failure(Problem::new(ProblemCode::Internal, "storing the snapshot failed"))),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
 use danlu_types::{FieldError, Problem, ProblemCode};
 use serde::de::DeserializeOwned;
 
+use super::strict::Strict;
 use crate::entrance::door::Patience;
 
 /// A problem as a response.
@@ -28,8 +29,12 @@ impl From<Problem> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = self.0.retry_after;
         let mut response = (status, axum::Json(self.0)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(pause) = retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(pause.as_secs() + 1));
+        }
         response
     }
 }
@@ -64,7 +69,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
         if bytes.is_empty() {
             return Ok(OptionalBody(T::default()));
         }
-        read_json(&bytes).map(OptionalBody).map_err(Failure)
+        // What may be left out may be nothing.
+        read_json::<Option<T>>(&bytes).map(|body| OptionalBody(body.unwrap_or_default())).map_err(Failure)
     }
 }
 
@@ -94,7 +100,7 @@ pub(crate) fn too_slow() -> Problem {
 
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let value = serde_path_to_error::deserialize(Strict(&mut reader)).map_err(|error| {
         let path = error.path().to_string();
         json_problem(&path, error.inner())
     })?;

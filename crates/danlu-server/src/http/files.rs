@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use danlu_core::policy::Action;
 use danlu_types::api::{FileEntry, FileQuery, Page};
 use danlu_types::{JobId, Problem};
+use futures::StreamExt as _;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
@@ -47,7 +48,9 @@ pub(crate) async fn content(
     let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
     let (file, length) = context.app.file(&job, query).await?;
     // A file that grows meanwhile is sent as long as it was announced.
-    let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(file).take(length)));
+    let content = ReaderStream::new(tokio::fs::File::from_std(file).take(length));
+    let forbidden = async move { context.app.forbidden(&asker, id, Action::EnterJob).await };
+    let body = Body::from_stream(content.take_until(Box::pin(forbidden)));
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_LENGTH, length.to_string()),

@@ -174,7 +174,7 @@ pub(crate) async fn delete(
 ///
 /// A waiting job ends at once; a running one gets SIGTERM, its grace, then SIGKILL.
 #[utoipa::path(post, path = "/jobs/{id}/stop", tag = "jobs", params(("id" = u64, Path)),
-    request_body(content = StopRequest, description = "May be left out"), responses(
+    request_body(content = Option<StopRequest>, description = "May be left out"), responses(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stop(
     State(context): State<Context>,
@@ -182,7 +182,8 @@ pub(crate) async fn stop(
     Path(id): Path<JobId>,
     OptionalBody(request): OptionalBody<StopRequest>,
 ) -> Result<Json<JobView>, Failure> {
-    change(context, &asker, id, Event::Stop { by: asker.name(), grace: request.grace }).await
+    let job = context.app.stop(&asker, id, request.grace).await?;
+    Ok(Json(context.app.view(&job).await))
 }
 
 /// Keep a waiting job from starting
@@ -252,7 +253,7 @@ pub(crate) async fn change_spec(
 ///
 /// Fields of the body replace the job's own; `null` takes one away.
 #[utoipa::path(post, path = "/jobs/{id}/clone", tag = "jobs", params(("id" = u64, Path)),
-    request_body(content = Object, description = "A JSON merge patch of the job's spec; may be left out"), responses(
+    request_body(content = Option<Object>, description = "A JSON merge patch of the job's spec; may be left out"), responses(
     (status = 201, body = JobView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn clone(
     State(context): State<Context>,

@@ -13,7 +13,7 @@ use danlu_core::view::{exit_code, reason};
 use danlu_core::{Attempt, Job};
 use danlu_store::logs::{self, Follower, LogError, LogPage, LogSource, Pattern};
 use danlu_types::api::{JobState, LogLine, LogLines, LogMessage, LogQuery};
-use danlu_types::{AttemptNumber, JobId, Problem, ProblemCode, Rank, WorkerIndex};
+use danlu_types::{AttemptNumber, FieldError, JobId, Problem, ProblemCode, Rank, WorkerIndex};
 use futures::Stream;
 
 use super::Context;
@@ -45,10 +45,12 @@ pub(crate) async fn page(
     let sources = sources(&context.app, &job, &query, None)?;
     let first = query.attempt.unwrap_or_else(|| last_attempt(&job));
     if query.line.is_some() && query.rank.is_none() {
-        return Err(Failure(Problem::new(
-            ProblemCode::BadRequest,
-            "`line` needs a `rank`: each counts its own",
-        )));
+        let error = FieldError::new("line", "needs a `rank`: each counts its own");
+        return Err(Failure(Problem::invalid_fields(vec![error])));
+    }
+    if query.before.is_some() && query.tail.is_none() {
+        let error = FieldError::new("before", "goes with `tail`: the last lines before a place");
+        return Err(Failure(Problem::invalid_fields(vec![error])));
     }
     let app = context.app.clone();
     let read = tokio::task::spawn_blocking(move || read(&app, &sources, &query)).await;
@@ -164,8 +166,9 @@ impl Following {
     async fn step(&mut self) -> (Vec<SseEvent>, bool) {
         let mut messages = Vec::new();
         // The job before its logs: a launcher's last lines are written before its end is known.
-        // Asked for anew each time: whoever is put out of the workspace reads no more.
-        let Ok(job) = self.app.job_for(&self.asker, self.id, Action::SeeJob).await else {
+        // Asked for anew each time: whoever is put out of the workspace, or is no administrator any more, reads no more.
+        let Some(asker) = self.app.directory.asker_now(&self.asker) else { return (messages, true) };
+        let Ok(job) = self.app.job_for(&asker, self.id, Action::SeeJob).await else {
             return (messages, true);
         };
         for source in sources(&self.app, &job, &self.query, Some(self.first)).unwrap_or_default() {
@@ -276,8 +279,9 @@ pub(super) fn bad_cursor() -> Problem {
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(log_problem)`")]
 pub(super) fn log_problem(error: LogError) -> Problem {
     match &error {
-        LogError::BadCursor | LogError::BadPattern { .. } => {
-            Problem::new(ProblemCode::BadRequest, crate::error_chain(&error))
+        LogError::BadCursor => Problem::invalid_fields(vec![FieldError::new("cursor", error.to_string())]),
+        LogError::BadPattern { .. } => {
+            Problem::invalid_fields(vec![FieldError::new("search", crate::error_chain(&error))])
         }
         LogError::Read { .. } | LogError::NotAFile { .. } => {
             Problem::new(ProblemCode::Unavailable, crate::error_chain(&error))

@@ -7,8 +7,11 @@ mod cluster;
 mod code;
 mod console;
 mod courier;
+mod crowding;
 mod extract;
 mod files;
+#[cfg(test)]
+mod hostile;
 mod invitations;
 mod jobs;
 mod keys;
@@ -21,13 +24,18 @@ mod series;
 mod session;
 mod signing_in;
 mod simulations;
+mod strict;
 mod workspaces;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY};
 use axum::middleware;
+use axum::response::Response;
 use axum::routing::get;
 use danlu_types::{Problem, ProblemCode};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +43,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::response::{Response as DescribedResponse, ResponseBuilder};
 use utoipa::openapi::schema::{Ref, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -43,7 +51,9 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::entrance::Entrance;
+use crate::entrance::places::Places;
 use crate::oidc::Oidc;
+pub(crate) use crowding::refuse;
 use extract::Failure;
 pub(crate) use extract::json_problem;
 pub(crate) use logs::last_attempt;
@@ -63,6 +73,7 @@ pub(crate) struct Context {
     pub(crate) app: Arc<App>,
     pub(crate) entrance: Arc<Entrance>,
     pub(crate) oidc: Option<Arc<Oidc>>,
+    pub(crate) places: Arc<Places>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -154,6 +165,9 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(oidc::ways_in))
         .routes(routes!(oidc::oidc_start))
         .routes(routes!(oidc::oidc_callback))
+        .routes(routes!(oidc::oidc_link))
+        .routes(routes!(oidc::identities))
+        .routes(routes!(oidc::unlink_identity))
         .routes(routes!(second_factor::enrol_totp, second_factor::remove_totp))
         .routes(routes!(second_factor::confirm_totp))
         .routes(routes!(accounts::rotate_token))
@@ -170,6 +184,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(secrets::list_secrets))
         .routes(routes!(secrets::set_secret, secrets::delete_secret))
         .routes(routes!(accounts::audit))
+        .routes(routes!(accounts::verify_audit))
 }
 
 /// The API's description, as committed in `docs/openapi.json`.
@@ -191,11 +206,44 @@ pub fn openapi_json() -> String {
             operation.responses.responses.insert("default".to_owned(), problem_response().into());
         }
     }
-    document.to_pretty_json().expect("the document is built from plain values") + "\n"
+    let text = document.to_pretty_json().expect("the document is built from plain values");
+    with_unsigned_numbers(&text)
+}
+
+/// `int32` and `int64` are said of numbers that may be larger and never negative: where nothing else bounds them, what they are
+/// does.
+fn with_unsigned_numbers(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let mut exact = String::with_capacity(text.len());
+    let is_unbounded = |at: usize, line: &str| {
+        // The rest of the same schema, up to the brace that closes it.
+        let rest = lines[at + 1..].iter().take_while(|later| depth(later) >= depth(line));
+        let own: Vec<&str> =
+            rest.filter(|later| depth(later) == depth(line)).map(|later| later.trim()).collect();
+        own.iter().any(|key| key.trim_end_matches(',') == "\"minimum\": 0")
+            && !own.iter().any(|key| key.starts_with("\"maximum\""))
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let most = match line.trim() {
+            "\"format\": \"int32\"," => Some(u64::from(u32::MAX)),
+            "\"format\": \"int64\"," => Some(u64::MAX),
+            _ => None,
+        };
+        if let Some(most) = most.filter(|_| is_unbounded(at, line)) {
+            exact.push_str(&" ".repeat(depth(line)));
+            // Writing into a text cannot fail.
+            let _ = write!(exact, "\"maximum\": {most},");
+        } else {
+            exact.push_str(line);
+        }
+        exact.push('\n');
+    }
+    exact
 }
 
 /// Whatever is wrong with a request is said in one form, so it is described in one place.
-fn problem_response() -> Response {
+fn problem_response() -> DescribedResponse {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     ResponseBuilder::new()
         .description("What is wrong; `code` tells problems apart")
@@ -207,23 +255,43 @@ pub(crate) fn router(
     app: Arc<App>,
     entrance: Arc<Entrance>,
     oidc: Option<Arc<Oidc>>,
+    places: Arc<Places>,
     stop: CancellationToken,
 ) -> Router {
-    let context = Context { app, entrance, oidc, stop };
+    let context = Context { app, entrance, oidc, places, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))
         .fallback(no_such_address)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(middleware::from_fn_with_state(context.clone(), auth::identify));
+        .layer(middleware::from_fn_with_state(context.clone(), auth::identify))
+        .layer(middleware::map_response(keep_nowhere));
+    let insist = middleware::map_response_with_state(context.clone(), insist_on_tls);
     Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))
         .route("/readyz", get(cluster::ready))
         .fallback(console::answer)
         .layer(CatchPanicLayer::custom(on_panic))
+        .layer(insist)
         .with_state(context)
+}
+
+/// Answers hold tokens, secrets and what only one person may see, so nobody on their way keeps them.
+async fn keep_nowhere(mut response: Response) -> Response {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Whoever has come through TLS once comes that way for a year.
+async fn insist_on_tls(State(context): State<Context>, mut response: Response) -> Response {
+    if context.entrance.is_private() {
+        response
+            .headers_mut()
+            .insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    response
 }
 
 async fn no_such_address(uri: axum::http::Uri) -> Failure {
@@ -236,7 +304,7 @@ async fn no_such_method() -> Failure {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that CatchPanicLayer wants")]
-fn on_panic(panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
+fn on_panic(panic: Box<dyn std::any::Any + Send>) -> Response {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
@@ -264,6 +332,25 @@ mod tests {
             assert!(seen.insert(name), "two operations are called `{name}`: give one an `operation_id`");
         }
         assert!(seen.len() > 40, "the document was read");
+    }
+
+    #[test]
+    fn numbers_that_are_never_negative_have_the_bound_that_they_have() {
+        let schema = |more: &str| {
+            format!(
+                "{{\n  \"format\": \"int32\",\n  \"description\": \"of a worker\",{more}\n  \"minimum\": 0\n}}"
+            )
+        };
+        assert!(super::with_unsigned_numbers(&schema("")).contains("{\n  \"maximum\": 4294967295,\n"));
+        let bounded = schema("\n  \"maximum\": 9,");
+        assert_eq!(super::with_unsigned_numbers(&bounded).trim_end(), bounded);
+        let document: serde_json::Value = serde_json::from_str(&super::openapi_json()).unwrap();
+        let worker = &document["components"]["schemas"]["WorkerIndex"];
+        assert_eq!(
+            (worker["maximum"].as_u64(), worker["format"].as_str()),
+            (Some(4_294_967_295), None),
+            "{worker}"
+        );
     }
 
     #[test]

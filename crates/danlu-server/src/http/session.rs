@@ -1,14 +1,19 @@
 //! Sessions inside workers: exec and terminals, carried over a WebSocket.
 
+use std::sync::Arc;
+
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use danlu_core::policy::Action;
+use danlu_engine::Connection;
 use danlu_types::session::MOST_PAYLOAD_BYTES;
 use danlu_types::{JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 
 use super::Context;
+use super::crowding::no_place;
 use super::extract::{Failure, Path};
+use crate::entrance::places::Place;
 use crate::people::Asker;
 
 /// Open a session inside a worker
@@ -24,8 +29,41 @@ pub(crate) async fn open(
     asker: Asker,
     Path((id, worker)): Path<(JobId, WorkerIndex)>,
     request: Request,
-) -> Result<Response, Failure> {
-    let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
+) -> Result<Response, Response> {
+    // Counted as a stream and a connection until its end, though it is no answer any more by then.
+    let stream = context.places.stream(&asker.person.name);
+    let stream = stream.map_err(|full| no_place(full, context.places.bounds()).into_response())?;
+    let place = request.extensions().get::<Arc<Place>>().cloned();
+    let prepared = prepare(&context, &asker, id, worker, request).await;
+    let Prepared { worker, launcher, upgrade } = prepared.map_err(Failure::into_response)?;
+    Ok(upgrade.max_message_size(MOST_PAYLOAD_BYTES + 1).on_upgrade(async move |socket| {
+        let ended = tokio::select! {
+            ended = danlu_gateway::bridge(socket, launcher) => ended,
+            // Whoever may not come in any more does not stay in either.
+            () = context.app.forbidden(&asker, id, Action::EnterJob) => Ok(()),
+        };
+        if let Err(error) = ended {
+            tracing::debug!("session in worker {worker} broke: {}", crate::error_chain(&error));
+        }
+        drop((stream, place));
+    }))
+}
+
+/// Both ends of a session, before they are joined.
+struct Prepared {
+    worker: WorkerId,
+    launcher: Box<dyn Connection>,
+    upgrade: WebSocketUpgrade,
+}
+
+async fn prepare(
+    context: &Context,
+    asker: &Asker,
+    id: JobId,
+    worker: WorkerIndex,
+    request: Request,
+) -> Result<Prepared, Failure> {
+    let job = context.app.job_for(asker, id, Action::EnterJob).await?;
     let wrong_state = |detail: String| Failure(Problem::new(ProblemCode::WrongState, detail));
     let Some(attempt) = job.active() else {
         return Err(wrong_state(format!("job {id} is {}, so nothing runs in it", job.state().as_str())));
@@ -39,17 +77,8 @@ pub(crate) async fn open(
     let launcher =
         context.app.engine.connect(worker).await.map_err(|error| wrong_state(crate::error_chain(&error)))?;
     let (mut parts, _) = request.into_parts();
-    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &context).await.map_err(|rejection| {
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, context).await.map_err(|rejection| {
         Failure(Problem::new(ProblemCode::BadRequest, format!("this address wants a WebSocket: {rejection}")))
     })?;
-    Ok(upgrade.max_message_size(MOST_PAYLOAD_BYTES + 1).on_upgrade(async move |socket| {
-        let ended = tokio::select! {
-            ended = danlu_gateway::bridge(socket, launcher) => ended,
-            // Whoever may not come in any more does not stay in either.
-            () = context.app.directory.lapsed(&asker) => Ok(()),
-        };
-        if let Err(error) = ended {
-            tracing::debug!("session in worker {worker} broke: {}", crate::error_chain(&error));
-        }
-    }))
+    Ok(Prepared { worker, launcher, upgrade })
 }

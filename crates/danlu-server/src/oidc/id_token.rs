@@ -114,7 +114,7 @@ pub(crate) fn verify(token: &str, keys: &Keys, expected: Expected<'_>) -> Result
         () if claims.iss != expected.issuer => Err(TokenError::NotOurs("issuer")),
         () if !for_us => Err(TokenError::NotOurs("client")),
         () if claims.nonce.as_deref() != Some(expected.nonce) => Err(TokenError::NotOurs("sign-in")),
-        () if claims.exp + LEEWAY_SECONDS <= expected.now_seconds => Err(TokenError::Over),
+        () if claims.exp.saturating_add(LEEWAY_SECONDS) <= expected.now_seconds => Err(TokenError::Over),
         () => Ok(claims),
     }
 }
@@ -195,6 +195,36 @@ mod tests {
         let header = json!({ "alg": "ES256", "kid": "k" });
         let found = verify(&signer.token(&header, &claims()), &signer.keys(), EXPECTED).unwrap();
         assert_eq!((found.sub.as_str(), found.texts("groups")), ("7", vec!["a".to_owned(), "b".to_owned()]));
+    }
+
+    #[test]
+    fn a_token_that_lasts_for_ever_is_good_and_one_that_never_began_is_not() {
+        let signer = Signer::new();
+        let verified = |exp: i64| {
+            let mut claims = claims();
+            claims["exp"] = json!(exp);
+            verify(&signer.token(&json!({ "alg": "ES256", "kid": "k" }), &claims), &signer.keys(), EXPECTED)
+        };
+        assert!(verified(i64::MAX).is_ok());
+        assert_eq!(verified(i64::MIN).unwrap_err(), TokenError::Over);
+    }
+
+    proptest::proptest! {
+        /// A provider's own mistakes, and what others send in its name.
+        #[test]
+        fn hostile_tokens_are_refused_or_read(
+            text in "[A-Za-z0-9_.=-]{0,120}|(e30|eyJhbGciOiJFUzI1NiJ9|eyJhbGciOiJSUzI1NiJ9)\\.(e30|[A-Za-z0-9_-]{0,40})\\.[A-Za-z0-9_-]{0,90}",
+            claims in proptest::collection::btree_map("iss|sub|aud|azp|exp|nonce|x", "[0-9]{1,19}|-1|null|\"danlu\"|\\[\\]|\\{\\}|\\[\"danlu\",1\\]|1e400", 0..7),
+        ) {
+            let signer = Signer::new();
+            let _ = verify(&text, &signer.keys(), EXPECTED);
+            let claims: Vec<String> = claims.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            let part = |text: &str| BASE64URL_NOPAD.encode(text.as_bytes());
+            let signed = format!("{}.{}", part(r#"{"alg":"ES256"}"#), part(&format!("{{{}}}", claims.join(","))));
+            let signature = signer.pair.sign(&signer.random, signed.as_bytes()).unwrap();
+            let token = format!("{signed}.{}", BASE64URL_NOPAD.encode(signature.as_ref()));
+            proptest::prop_assert!(verify(&token, &signer.keys(), EXPECTED).is_err(), "nothing of this is for us: {}", token);
+        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
-//! The end of what was asked for once and goes on: streams and terminals end with the token that opened them.
+//! The end of what was asked for once and goes on: streams, downloads and terminals end with the token that opened them, and
+//! those about a job with the role that opened them.
 
 use std::time::Duration;
 
+use danlu_core::policy::Action;
+use danlu_types::{JobId, ProblemCode};
 use jiff::Timestamp;
 
 use super::{Asker, Directory};
+use crate::app::App;
 
 /// A clock that is set while a stream is open should not keep it open for days.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
@@ -27,6 +31,38 @@ impl Directory {
                     }
                 }
                 () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// The same asker with what they are by now: an administrator may have become somebody like all others. `None` once the
+    /// token cannot be used.
+    pub(crate) fn asker_now(&self, asker: &Asker) -> Option<Asker> {
+        let person = self.register().person_of(&asker.key, Timestamp::now())?;
+        Some(Asker { person, ..asker.clone() })
+    }
+}
+
+impl App {
+    /// Waits until somebody may not do this to a job any more: the token, the account, the role or the workspace is gone.
+    pub(crate) async fn forbidden(&self, asker: &Asker, id: JobId, action: Action) {
+        let mut changes = self.directory.changes.subscribe();
+        loop {
+            let Some(asker) = self.directory.asker_now(asker) else { return };
+            match self.job_for(&asker, id, action).await {
+                Ok(_) => {}
+                // A database that does not answer takes nobody's role away.
+                Err(problem) if matches!(problem.code, ProblemCode::Unavailable | ProblemCode::Internal) => {}
+                Err(_) => return,
+            }
+            tokio::select! {
+                () = self.directory.lapsed(&asker) => return,
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
     }

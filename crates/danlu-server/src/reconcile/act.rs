@@ -183,7 +183,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         file.unsuitable = danlu_sched::unsuitable(job, attempt, &nodes);
     }
     file.env.extend(app.directory.shared_places(&job.spec.workspace));
-    file.user = match app.users.of(&job.owner).await {
+    file.user = match app.unix_user(&job.owner).await {
         Ok(user) => user,
         Err(error @ (UnixUserError::Store(_) | UnixUserError::LookUp { .. })) => {
             tracing::error!(job.id = %job.id, "could not launch worker {worker}: {}", crate::error_chain(&error));

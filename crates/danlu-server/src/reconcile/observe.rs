@@ -151,8 +151,9 @@ pub(crate) fn is_durable(told: &Result<Answer, LedgerError>) -> bool {
 pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp) -> Verdict {
     let WorkerId { attempt, worker, .. } = observation.worker;
     let live = job.and_then(Job::active).filter(|live| live.number == attempt);
-    let Some(state) = live.and_then(|live| live.workers.get(worker.0 as usize)).map(|worker| &worker.state)
-    else {
+    let known = live.and_then(|live| live.workers.get(worker.0 as usize));
+    let known_to_hang = known.is_some_and(|worker| worker.hangs);
+    let Some(state) = known.map(|worker| &worker.state) else {
         return match observation.seen {
             Seen::Unknown | Seen::Unreadable { .. } => Verdict::Nothing,
             Seen::Ended { .. } => Verdict::Release,
@@ -175,12 +176,17 @@ pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp
         }
         (Seen::Running { since, .. }, WorkerState::Placed) => Verdict::Tell(vec![running(*since)]),
         (Seen::Running { report: Some(report), .. }, WorkerState::Running { .. }) => {
-            match (&report.checkpoint, live.and_then(|live| live.saved_at)) {
-                (Some(saved), known) if is_news(saved.at, known) => {
-                    Verdict::Tell(vec![(Event::Saved { attempt }, saved.at)])
-                }
-                _ => Verdict::Nothing,
+            let mut events = Vec::new();
+            if let Some(saved) = &report.checkpoint
+                && is_news(saved.at, live.and_then(|live| live.saved_at))
+            {
+                events.push((Event::Saved { attempt }, saved.at));
             }
+            let is_ending = live.is_some_and(|live| live.stop.is_some());
+            if report.hang.is_some() != known_to_hang && !is_ending {
+                events.push((Event::WorkerHangs { attempt, worker, hang: report.hang.clone() }, now));
+            }
+            if events.is_empty() { Verdict::Nothing } else { Verdict::Tell(events) }
         }
         (Seen::Unknown, WorkerState::Running { .. }) => {
             let detail = "the engine has forgotten it".to_owned();

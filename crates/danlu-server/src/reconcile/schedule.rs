@@ -82,3 +82,94 @@ async fn make_way(app: &App, now: Timestamp) {
     // What could not be written is found again by the next pass.
     app.ledger.apply_all(moves.into_iter().map(event).collect()).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use danlu_core::{Life, Refusal};
+    use danlu_types::{JobId, JobSpec};
+
+    use super::super::faults::World;
+    use super::*;
+
+    const TESTER: &str = "tester";
+
+    async fn submitted(app: &App, devices: &str) -> Arc<Job> {
+        let spec = JobSpec { devices: devices.parse().unwrap(), ..JobSpec::of_command("true") };
+        match app.ledger.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
+            Answer::Done(job) => job,
+            other => panic!("a submission was answered with {other:?}"),
+        }
+    }
+
+    /// A pass during which something happens after the plan was made and before it is committed: where the pass asks for
+    /// the time of its decisions.
+    async fn pass_with(app: &Arc<App>, between: impl Fn() -> Event) -> Option<Answer> {
+        const OF_DECISION: u32 = 2;
+        let (asked, answer) = (AtomicU32::new(0), std::sync::Mutex::new(None));
+        let clock = || {
+            if asked.fetch_add(1, Ordering::SeqCst) == OF_DECISION {
+                let told = app.ledger.apply(JobId(1), between());
+                let told = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(told));
+                *answer.lock().unwrap() = Some(told.unwrap());
+            }
+            Timestamp::now()
+        };
+        reconcile_schedule(app, clock).await;
+        answer.into_inner().unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_job_that_is_changed_between_plan_and_placement_is_planned_anew() {
+        let app = World::new(false).await.app;
+        let job = submitted(&app, "nvidia:4").await;
+        let smaller = JobSpec { devices: "nvidia:1".parse().unwrap(), ..JobSpec::clone(&job.spec) };
+        let change = || Event::Change {
+            by: TESTER.to_owned(),
+            spec: Arc::new(smaller.clone()),
+            approval: None,
+            seen: job.generation,
+        };
+        let answer = pass_with(&app, change).await;
+        assert!(matches!(answer, Some(Answer::Done(_))), "{answer:?}");
+        let waits = app.book.job(job.id).unwrap();
+        assert!(
+            matches!(waits.life, Life::Queued { .. }),
+            "placed for what it no longer asks for: {waits:?}"
+        );
+        assert_eq!(waits.spec.devices.count.devices(), 1);
+
+        reconcile_schedule(&app, Timestamp::now).await;
+        let placed = app.book.job(job.id).unwrap();
+        let grants = placed.active().map(danlu_core::Attempt::grants).unwrap();
+        assert_eq!(grants[0].devices.len(), 1);
+        // And what was planned for it before is free.
+        let all = submitted(&app, "nvidia:4").await;
+        reconcile_schedule(&app, Timestamp::now).await;
+        assert!(app.book.job(all.id).unwrap().active().is_some());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_job_that_is_held_between_plan_and_placement_stays_held() {
+        let app = World::new(false).await.app;
+        submitted(&app, "nvidia:4").await;
+        pass_with(&app, || Event::Hold { by: TESTER.to_owned() }).await;
+        assert!(matches!(app.book.job(JobId(1)).unwrap().life, Life::Held { .. }));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_change_that_comes_after_the_placement_is_refused() {
+        let app = World::new(false).await.app;
+        let job = submitted(&app, "nvidia:4").await;
+        reconcile_schedule(&app, Timestamp::now).await;
+        let change = Event::Change {
+            by: TESTER.to_owned(),
+            spec: job.spec.clone(),
+            approval: None,
+            seen: job.generation,
+        };
+        let answer = app.ledger.apply(job.id, change).await.unwrap();
+        assert!(matches!(answer, Answer::Refused(Refusal::NotWaiting { .. })), "{answer:?}");
+    }
+}

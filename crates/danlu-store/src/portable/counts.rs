@@ -9,9 +9,10 @@ use danlu_types::api::{JobCounts, JobState};
 use jiff::Timestamp;
 use sqlx::{Pool, QueryBuilder, query};
 
-use super::listing::{plan_walks, push_filter, push_statuses, push_walks, push_whose, statuses};
+use super::listing::{plan_walks, push_filtered, push_statuses, push_walks, push_whose, statuses};
 use super::{Connection, Db};
 use crate::row::JobRow;
+use crate::words::part;
 use crate::{JobFilter, StoreError};
 
 /// What a transaction changes of `job_counts`.
@@ -68,7 +69,7 @@ async fn count(pool: &Pool<Db>, filter: &JobFilter) -> Result<JobCounts, sqlx::E
 
 fn counts_query(filter: &JobFilter) -> QueryBuilder<Db> {
     let is_counted =
-        filter.name.is_none() && filter.search.is_none() && filter.label.is_none() && filter.before.is_none();
+        filter.name.is_none() && part(filter).is_none() && filter.label.is_none() && filter.before.is_none();
     let mut sql;
     if is_counted {
         sql =
@@ -76,8 +77,8 @@ fn counts_query(filter: &JobFilter) -> QueryBuilder<Db> {
         push_statuses(&mut sql, "status", &statuses(filter));
         push_whose(&mut sql, filter.workspace.as_deref(), filter.owner.as_deref(), filter.visible.as_deref());
     } else {
-        sql = QueryBuilder::new("SELECT COALESCE(outcome, state), COUNT(*) FROM jobs WHERE ");
-        push_filter(&mut sql, filter);
+        sql = QueryBuilder::new("SELECT COALESCE(outcome, state), COUNT(*) FROM ");
+        push_filtered(&mut sql, filter);
     }
     sql.push(" GROUP BY 1");
     sql
@@ -92,8 +93,7 @@ fn oldest_queued_query(filter: &JobFilter) -> QueryBuilder<Db> {
         push_walks(&mut sql, &queued, &walks, "submitted_at", "id", 1);
         sql.push(") AS oldest");
     } else {
-        sql.push("jobs WHERE ");
-        push_filter(&mut sql, &queued);
+        push_filtered(&mut sql, &queued);
     }
     sql
 }

@@ -9,9 +9,11 @@ use danlu_core::Job;
 use danlu_types::api::{JobOutcome, JobState};
 use sqlx::{Pool, QueryBuilder};
 
-use super::Db;
-use super::read::{job_of, largest};
+use super::read::{job_of, largest, row_id};
+use super::{Db, SEARCH_ORDER, push_search};
 use crate::row::{self, text};
+use crate::unreadable::Unreadable;
+use crate::words::{part, words};
 use crate::{JobFilter, StoreError};
 
 /// More walks than this cost more than they save.
@@ -31,26 +33,44 @@ enum Among<'a> {
     InWorkspace(&'a str),
 }
 
-pub(super) async fn jobs_list(pool: &Pool<Db>, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
-    let rows = jobs_list_query(filter)
-        .build()
-        .fetch_all(pool)
-        .await
-        .map_err(|error| StoreError::of("list jobs", error))?;
-    rows.iter().map(job_of).collect()
+/// Rows that cannot be read are left out, and others take their places: whoever gets fewer than asked for has seen all.
+pub(super) async fn jobs_list(
+    pool: &Pool<Db>,
+    unreadable: &Unreadable,
+    filter: &JobFilter,
+) -> Result<Vec<Job>, StoreError> {
+    let mut filter = filter.clone();
+    let mut jobs = Vec::new();
+    loop {
+        let rows = jobs_list_query(&filter)
+            .build()
+            .fetch_all(pool)
+            .await
+            .map_err(|error| StoreError::of("list jobs", error))?;
+        let read_before = jobs.len();
+        for row in &rows {
+            jobs.extend(unreadable.noting(job_of(row))?);
+        }
+        let left_out = rows.len() - (jobs.len() - read_before);
+        let is_last = rows.len() < filter.limit as usize;
+        let (Some(last), false, 1..) = (rows.last(), is_last, left_out) else { return Ok(jobs) };
+        filter.before = Some(row_id(last)?);
+        filter.limit = u32::try_from(left_out).unwrap_or(u32::MAX);
+    }
 }
 
 fn jobs_list_query(filter: &JobFilter) -> QueryBuilder<Db> {
-    let mut sql = QueryBuilder::<Db>::new("SELECT id, owner, generation, spec, life FROM jobs WHERE ");
+    let mut sql = QueryBuilder::<Db>::new("SELECT id, owner, generation, spec, life FROM ");
     match plan_walks(filter, &statuses(filter)) {
         Some(walks) => {
-            sql.push("id IN (");
+            sql.push("jobs WHERE id IN (");
             push_walks(&mut sql, filter, &walks, "id", "id DESC", filter.limit);
             sql.push(")");
         }
-        None => push_filter(&mut sql, filter),
+        None => push_filtered(&mut sql, filter),
     }
-    sql.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(filter.limit));
+    let order = if part(filter).is_some() { SEARCH_ORDER } else { "id DESC" };
+    sql.push(format!(" ORDER BY {order} LIMIT ")).push_bind(i64::from(filter.limit));
     sql
 }
 
@@ -71,7 +91,7 @@ pub(super) fn statuses(filter: &JobFilter) -> Vec<&'static str> {
 
 /// The walks that find together what the filter finds; `None` where another index is better, or none is needed.
 pub(super) fn plan_walks<'a>(filter: &'a JobFilter, statuses: &[&'static str]) -> Option<Vec<Walk<'a>>> {
-    if filter.name.is_some() || filter.search.is_some() || filter.label.is_some() {
+    if filter.name.is_some() || part(filter).is_some() || filter.label.is_some() {
         return None;
     }
     let among = match (&filter.owner, &filter.workspace, &filter.visible) {
@@ -119,6 +139,20 @@ pub(super) fn push_walks(
     }
 }
 
+/// The jobs that meet the filter, after `FROM`: by the index of names where a part of one is looked for.
+pub(super) fn push_filtered(sql: &mut QueryBuilder<Db>, filter: &JobFilter) {
+    match words(filter) {
+        Some(words) => {
+            push_search(sql, &words, filter.before.map_or(i64::MAX, |before| largest(before.0)));
+            sql.push(" AND ");
+        }
+        None => {
+            sql.push("jobs WHERE ");
+        }
+    }
+    push_filter(sql, filter);
+}
+
 /// The condition that a job meets the filter; its limit is none.
 pub(super) fn push_filter(sql: &mut QueryBuilder<Db>, filter: &JobFilter) {
     let JobFilter {
@@ -128,7 +162,7 @@ pub(super) fn push_filter(sql: &mut QueryBuilder<Db>, filter: &JobFilter) {
         owner,
         visible,
         name,
-        search,
+        search: _,
         label,
         before,
         limit: _,
@@ -139,7 +173,7 @@ pub(super) fn push_filter(sql: &mut QueryBuilder<Db>, filter: &JobFilter) {
     if let Some(name) = name {
         sql.push(" AND name = ").push_bind(text(name).into_owned());
     }
-    if let Some(part) = search {
+    if let Some(part) = part(filter) {
         // Names are ASCII, so both databases fold the same letters.
         sql.push(" AND lower(name) LIKE ").push_bind(row::like_pattern(part)).push(r" ESCAPE '\'");
     }

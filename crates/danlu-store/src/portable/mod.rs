@@ -27,11 +27,13 @@ use sqlx::{Connection as _, Pool, Row as _, query};
 use tokio::sync::watch;
 
 use super::{
-    BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, find_damage, give_space_back, push_placeholder,
+    BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, SEARCH_ORDER, find_damage, give_space_back,
+    push_placeholder, push_search,
 };
+use crate::unreadable::Unreadable;
 use crate::{
-    AuditFilter, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter, NodeChange, Store,
-    StoreError,
+    AuditFilter, AuditRow, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter,
+    NodeChange, Prove, Store, StoreError,
 };
 
 pub(crate) use migrate::migrate;
@@ -47,6 +49,7 @@ pub(super) struct SqlStore {
     epoch: AtomicI64,
     /// Turns true when a write finds another epoch.
     is_deposed: watch::Sender<bool>,
+    unreadable: Unreadable,
 }
 
 /// The one row of `counters`, locked until the end of the transaction.
@@ -58,7 +61,13 @@ struct Counters {
 
 impl SqlStore {
     pub(super) fn new(writer: Pool<Db>, readers: Pool<Db>) -> Self {
-        SqlStore { writer, readers, epoch: AtomicI64::new(0), is_deposed: watch::Sender::new(false) }
+        SqlStore {
+            writer,
+            readers,
+            epoch: AtomicI64::new(0),
+            is_deposed: watch::Sender::new(false),
+            unreadable: Unreadable::default(),
+        }
     }
 
     /// Runs `work` in a transaction of its own that locks the counters before anything else, unless another server has
@@ -127,11 +136,11 @@ impl Store for SqlStore {
     }
 
     async fn jobs_live(&self) -> Result<Vec<Job>, StoreError> {
-        read::jobs_live(&self.readers).await
+        read::jobs_live(&self.readers, &self.unreadable).await
     }
 
     async fn jobs_list(&self, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
-        listing::jobs_list(&self.readers, filter).await
+        listing::jobs_list(&self.readers, &self.unreadable, filter).await
     }
 
     async fn jobs_count(&self, filter: &JobFilter) -> Result<JobCounts, StoreError> {
@@ -147,11 +156,14 @@ impl Store for SqlStore {
     }
 
     async fn jobs_ended_last(&self, limit: u32) -> Result<Vec<Job>, StoreError> {
-        read::jobs_ended_last(&self.readers, limit).await
+        read::jobs_ended_last(&self.readers, &self.unreadable, limit).await
     }
 
     async fn jobs_delete(&self, ids: &[JobId]) -> Result<u64, StoreError> {
-        self.write("delete jobs", async |connection, _| commit::delete(connection, ids).await).await
+        let deleted =
+            self.write("delete jobs", async |connection, _| commit::delete(connection, ids).await).await?;
+        self.unreadable.forget(ids);
+        Ok(deleted)
     }
 
     async fn codes_named(&self) -> Result<HashSet<String>, StoreError> {
@@ -174,8 +186,25 @@ impl Store for SqlStore {
     }
 
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
-        self.write("write to the accounts", async |connection, _| people::change(connection, change).await)
-            .await
+        self.write("write to the accounts", async |connection, _| {
+            people::change(connection, change, None).await
+        })
+        .await
+    }
+
+    async fn directory_change_proven(
+        &self,
+        change: &DirectoryChange,
+        prove: &Prove<'_>,
+    ) -> Result<AuditEntry, StoreError> {
+        self.write("write to the accounts", async |connection, _| {
+            people::change(connection, change, Some(prove)).await
+        })
+        .await
+    }
+
+    async fn audit_rows(&self, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+        people::audit_rows(&self.readers, after, limit).await
     }
 
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
@@ -207,6 +236,10 @@ impl Store for SqlStore {
             Ok(Some(damage)) => Err(StoreError::Damaged { doing, source: sqlx::Error::Protocol(damage) }),
             Err(error) => Err(StoreError::of(doing, error)),
         }
+    }
+
+    fn unreadable_jobs(&self) -> Vec<(JobId, String)> {
+        self.unreadable.all()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

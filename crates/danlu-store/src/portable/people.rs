@@ -6,7 +6,7 @@ use sqlx::{Pool, QueryBuilder, query, query_as, query_scalar};
 
 use super::{Connection, Db};
 use crate::row::{self, number, text};
-use crate::{AuditFilter, DirectoryChange, DirectoryRow, StoreError};
+use crate::{AuditFilter, AuditRow, DirectoryChange, DirectoryRow, Prove, StoreError};
 
 pub(super) async fn directory(pool: &Pool<Db>) -> Result<Vec<DirectoryRow>, StoreError> {
     let rows: Vec<(String, String, String)> = query_as("SELECT kind, key, value FROM directory")
@@ -20,21 +20,10 @@ pub(super) async fn directory(pool: &Pool<Db>) -> Result<Vec<DirectoryRow>, Stor
 pub(super) async fn change(
     connection: &mut Connection,
     change: &DirectoryChange,
+    prove: Option<&Prove<'_>>,
 ) -> Result<AuditEntry, sqlx::Error> {
-    for DirectoryRow { kind, key, value } in &change.rows {
-        query("DELETE FROM directory WHERE kind = $1 AND key = $2")
-            .bind(&*text(kind))
-            .bind(&*text(key))
-            .execute(&mut *connection)
-            .await?;
-        if let Some(value) = value {
-            query("INSERT INTO directory (kind, key, value) VALUES ($1, $2, $3)")
-                .bind(&*text(kind))
-                .bind(&*text(key))
-                .bind(&*text(value))
-                .execute(&mut *connection)
-                .await?;
-        }
+    for row in &change.rows {
+        write_row(connection, row).await?;
     }
     let last: Option<String> = query_scalar("SELECT entry FROM audit ORDER BY number DESC LIMIT 1")
         .fetch_optional(&mut *connection)
@@ -48,9 +37,48 @@ pub(super) async fn change(
         .bind(&*text(&entry.by))
         .bind(&*text(&entry.subject))
         .bind(row::json(&entry)?)
-        .execute(connection)
+        .execute(&mut *connection)
         .await?;
+    if let Some(prove) = prove {
+        write_row(connection, &prove(&entry)).await?;
+    }
     Ok(entry)
+}
+
+async fn write_row(connection: &mut Connection, row: &DirectoryRow) -> Result<(), sqlx::Error> {
+    let DirectoryRow { kind, key, value } = row;
+    query("DELETE FROM directory WHERE kind = $1 AND key = $2")
+        .bind(&*text(kind))
+        .bind(&*text(key))
+        .execute(&mut *connection)
+        .await?;
+    if let Some(value) = value {
+        query("INSERT INTO directory (kind, key, value) VALUES ($1, $2, $3)")
+            .bind(&*text(kind))
+            .bind(&*text(key))
+            .bind(&*text(value))
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn audit_rows(pool: &Pool<Db>, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+    let rows: Vec<(i64, String, String, String)> = query_as(
+        "SELECT number, by_whom, subject, entry FROM audit WHERE number > $1 ORDER BY number LIMIT $2",
+    )
+    .bind(i64::try_from(after).unwrap_or(i64::MAX))
+    .bind(i64::from(limit))
+    .fetch_all(pool)
+    .await
+    .map_err(|error| StoreError::of("read the audit", error))?;
+    let row = |(number, by, subject, entry): (i64, String, String, String)| AuditRow {
+        number: number.cast_unsigned(),
+        by,
+        subject,
+        entry,
+    };
+    Ok(rows.into_iter().map(row).collect())
 }
 
 pub(super) async fn audit_list(pool: &Pool<Db>, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {

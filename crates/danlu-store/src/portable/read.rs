@@ -11,6 +11,7 @@ use sqlx::{Pool, QueryBuilder, Row as _, query, query_as, query_scalar};
 use super::listing::push_workspaces;
 use super::{Db, Row};
 use crate::row::{self, text};
+use crate::unreadable::Unreadable;
 use crate::{EventFilter, StoreError};
 
 /// A query for jobs, with the columns that `job_of` reads.
@@ -30,12 +31,12 @@ pub(super) async fn job_fetch(pool: &Pool<Db>, id: JobId) -> Result<Option<Job>,
     found.as_ref().map(job_of).transpose()
 }
 
-pub(super) async fn jobs_live(pool: &Pool<Db>) -> Result<Vec<Job>, StoreError> {
+pub(super) async fn jobs_live(pool: &Pool<Db>, unreadable: &Unreadable) -> Result<Vec<Job>, StoreError> {
     let rows = query(select_jobs!("ended_at IS NULL ORDER BY id"))
         .fetch_all(pool)
         .await
         .map_err(|error| StoreError::of("read the live jobs", error))?;
-    rows.iter().map(job_of).collect()
+    rows.iter().filter_map(|row| unreadable.noting(job_of(row)).transpose()).collect()
 }
 
 pub(super) async fn identity(pool: &Pool<Db>) -> Result<Option<String>, StoreError> {
@@ -68,13 +69,17 @@ pub(super) async fn jobs_ended_before(
     Ok(ids.into_iter().map(row::job_id).collect())
 }
 
-pub(super) async fn jobs_ended_last(pool: &Pool<Db>, limit: u32) -> Result<Vec<Job>, StoreError> {
+pub(super) async fn jobs_ended_last(
+    pool: &Pool<Db>,
+    unreadable: &Unreadable,
+    limit: u32,
+) -> Result<Vec<Job>, StoreError> {
     let rows = query(select_jobs!("ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT $1"))
         .bind(i64::from(limit))
         .fetch_all(pool)
         .await
         .map_err(|error| StoreError::of("read the jobs that ended last", error))?;
-    rows.iter().map(job_of).collect()
+    rows.iter().filter_map(|row| unreadable.noting(job_of(row)).transpose()).collect()
 }
 
 pub(super) async fn codes_named(pool: &Pool<Db>) -> Result<HashSet<String>, StoreError> {
@@ -132,13 +137,18 @@ pub(super) async fn events_list(pool: &Pool<Db>, filter: &EventFilter) -> Result
 }
 
 pub(super) fn job_of(row: &Row) -> Result<Job, StoreError> {
-    let read = |error| StoreError::of("read a job", error);
-    let id = row::job_id(row.try_get(0).map_err(read)?);
-    let owner = row.try_get(1).map_err(read)?;
-    let generation: i64 = row.try_get(2).map_err(read)?;
-    let spec = row.try_get(3).map_err(read)?;
-    let life = row.try_get(4).map_err(read)?;
-    row::job(id, owner, generation, spec, life).map_err(|source| StoreError::Corrupt { id, source })
+    let id = row_id(row)?;
+    job_with_id(row, id).map_err(|source| StoreError::Corrupt { id, source })
+}
+
+pub(super) fn row_id(row: &Row) -> Result<JobId, StoreError> {
+    let id = row.try_get(0).map_err(|error| StoreError::of("read a job", error))?;
+    Ok(row::job_id(id))
+}
+
+/// A text that is none, and JSON that is none, are the same trouble.
+fn job_with_id(row: &Row, id: JobId) -> Result<Job, Box<dyn std::error::Error + Send + Sync>> {
+    Ok(row::job(id, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?)?)
 }
 
 fn event_of(row: &Row) -> Result<EventView, sqlx::Error> {

@@ -16,6 +16,7 @@ mod history;
 mod jobs;
 mod migrations;
 mod people;
+mod search;
 mod sqlite_disk;
 
 /// A test for each behaviour on each database.
@@ -96,5 +97,11 @@ conformance! {
     people:
         people_are_kept_replaced_and_taken_away,
         the_audit_is_sealed_whoever_writes_at_once,
+        what_vouches_for_an_entry_is_written_with_it,
         only_what_is_visible_is_listed;
+    search:
+        every_part_of_every_name_is_found,
+        search_follows_changes_and_deletions,
+        names_from_before_there_was_an_index_are_found,
+        a_row_that_cannot_be_read_is_one_jobs_trouble;
 }

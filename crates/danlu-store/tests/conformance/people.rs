@@ -66,6 +66,29 @@ pub(crate) async fn the_audit_is_sealed_whoever_writes_at_once(database: &Databa
     assert_eq!(store.audit_list(&AuditFilter { after: 18, ..all }).await.unwrap().len(), 2);
 }
 
+pub(crate) async fn what_vouches_for_an_entry_is_written_with_it(database: &Database) {
+    let store = database.open().await;
+    for number in 1..=3_u64 {
+        let prove = |entry: &AuditEntry| DirectoryRow {
+            kind: "head".to_owned(),
+            key: String::new(),
+            value: Some(format!("{} {}", entry.number, entry.seal)),
+        };
+        let entry =
+            store.directory_change_proven(&change("root", "\u{0}ada", Some("1")), &prove).await.unwrap();
+        assert_eq!(entry.number, number);
+        let directory = store.directory().await.unwrap();
+        let head = directory.iter().find(|row| row.kind == "head").unwrap();
+        assert_eq!(head.value, Some(format!("{number} {}", entry.seal)));
+    }
+    let rows = store.audit_rows(1, 10).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!((rows[0].by.as_str(), rows[0].subject.as_str()), ("root", "\u{fffd}ada"));
+    let read: AuditEntry = serde_json::from_str(&rows[1].entry).unwrap();
+    assert_eq!((read.number, read.subject.as_str()), (3, "\u{0}ada"));
+    assert_eq!(store.audit_rows(0, 2).await.unwrap().len(), 2);
+}
+
 pub(crate) async fn only_what_is_visible_is_listed(database: &Database) {
     let store = database.open().await;
     let in_workspace = |id, name: &str| job_with(id, |spec| spec.workspace = name.into());

@@ -28,6 +28,10 @@ pub struct AccountView {
     /// Whether a code is asked for at sign-in.
     #[serde(default)]
     pub second_factor: bool,
+    /// Whether its jobs may run as the machine's user of the same name, where jobs run so. An administrator chose the name, or
+    /// has allowed it.
+    #[serde(default)]
+    pub unix_user: bool,
     pub created_at: Timestamp,
     /// The workspace that they ask to be let into, while they wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +78,9 @@ pub struct AccountChange {
     pub admin: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// Whether its jobs may run as the machine's user of the same name (`--unix-users same-name`). For administrators to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix_user: Option<bool>,
     /// What becomes of its jobs when it is disabled; they run on when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsOfAccount>,
@@ -170,6 +177,37 @@ pub struct NewPassword {
     /// With the present password, where the account has an authenticator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Keep the account's tokens for programs; without it they end, like its sessions.
+    #[serde(default)]
+    pub keep_tokens: bool,
+}
+
+/// Who begins to link their account to an identity at the provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewIdentity {
+    /// The account's present password.
+    pub password: String,
+    /// Where the account has an authenticator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// Where the browser goes to show which identity it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IdentityDeparture {
+    pub address: String,
+}
+
+/// An identity at the provider by which an account signs in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IdentityView {
+    pub id: String,
+    pub issuer: String,
+    /// As the provider calls it; not a name for people.
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -178,7 +216,7 @@ pub struct NewToken {
     /// What it is for, in its owner's words.
     pub name: String,
     pub scope: Scope,
-    /// How long it is good for; for ever when absent.
+    /// How long it is good for; for ever when absent, but never longer than the token that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
 }
@@ -245,6 +283,25 @@ pub struct AuditEntry {
     pub seal: String,
 }
 
+/// Whether the audit, and what it is about, are as the server wrote them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditVerification {
+    pub entries: u64,
+    /// The last entry's; to be kept elsewhere and compared.
+    pub seal: String,
+    /// What was changed behind the server's back; nothing, where all is well.
+    pub findings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct VerificationQuery {
+    /// Findings that entries up to this one tell of are known and not told again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<u64>,
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -256,8 +313,14 @@ pub struct AuditQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Where the page before ended.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 1000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 1000>"
+    )]
     pub limit: Option<u32>,
 }

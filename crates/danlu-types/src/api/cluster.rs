@@ -11,10 +11,16 @@ use crate::{Bytes, Cpus, Device, DeviceCount, ForeignHold, JobId, Node, NodeName
 #[serde(deny_unknown_fields)]
 pub struct ClusterQuery {
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// At least 1; all of them when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 100_000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 100000>"
+    )]
     pub limit: Option<u32>,
 }
 
@@ -26,6 +32,9 @@ pub struct NodeView {
     pub used_cpus: Cpus,
     pub used_memory: Bytes,
     pub held: Vec<HeldDevice>,
+    /// Why it may have devices that are not offered, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// A device in a job's hands.
@@ -35,10 +44,17 @@ pub struct HeldDevice {
     /// How much of it, in devices: 1, or a share such as 0.5.
     #[serde(default)]
     pub count: DeviceCount,
-    pub job: JobId,
+    /// Absent where the asker may not see the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// [`HIDDEN_JOB`] where the asker may not see the job.
     pub job_name: String,
+    /// Empty where the asker may not see the job.
     pub owner: String,
 }
+
+/// What stands in the place of a job's name for those who may not see the job.
+pub const HIDDEN_JOB: &str = "another workspace's job";
 
 /// A device with its node and holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

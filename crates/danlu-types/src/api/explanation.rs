@@ -80,8 +80,12 @@ pub struct QuotaUse {
 /// A job that holds what another waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Holder {
-    pub job: JobId,
+    /// Absent where the asker may not see the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// [`super::HIDDEN_JOB`] where the asker may not see the job.
     pub name: String,
+    /// Empty where the asker may not see the job, as is the owner.
     pub workspace: String,
     pub owner: String,
     pub devices: u32,

@@ -43,7 +43,7 @@ pub struct QuotaView {
     pub free: f64,
     /// All of it in one sentence.
     pub text: String,
-    /// Who of its people uses how much, most first.
+    /// Who of its people uses how much, most first; nobody where the asker may not see its jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserUse>,
     /// Who has what it lends.
@@ -74,7 +74,7 @@ pub struct Loan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expected_end: Option<Timestamp>,
-    /// The borrower's jobs that use the resource.
+    /// The borrower's jobs that use the resource; none where the asker may not see them.
     pub jobs: Vec<JobId>,
 }
 

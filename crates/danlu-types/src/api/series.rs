@@ -20,13 +20,24 @@ pub struct SeriesQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerIndex>,
     /// From an earlier page's `next`.
+    #[param(pattern = "^[0-9]{1,18}$")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Only the last so many, of the last MiB of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 0, maximum = 10000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 0, 10000>"
+    )]
     pub tail: Option<u32>,
     /// 1 to 10000; 1000 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 10000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 10000>"
+    )]
     pub limit: Option<u32>,
 }
 

@@ -44,6 +44,11 @@ pub struct UsageQuery {
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
     /// At most so many, spread evenly; 500 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(minimum = 1, maximum = 20000)]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::within::<_, 1, 20000>"
+    )]
     pub limit: Option<u32>,
 }

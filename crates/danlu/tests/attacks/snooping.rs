@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use danlu_testkit::wire::Answer;
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site};
+use crate::site::{PASSWORD, Site, value};
 use crate::walk::operations;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,4 +96,43 @@ async fn others_jobs_are_not_reached_by_their_numbers() {
     let submitted = site.ask("sam", "POST", "/jobs", &json!({ "command": "true", "workspace": "lab" })).await;
     let nowhere = site.ask("sam", "POST", "/jobs", &json!({ "command": "true", "workspace": "bal" })).await;
     assert_eq!((submitted.status, submitted.body), (nowhere.status, nowhere.body.replace("bal", "lab")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_see_a_job_sees_only_that_something_is_held() {
+    let site = Site::new(&["--simulate", "1x2:ascend:910B3"]).await;
+    let spec = json!({
+        "name": "merger-model", "command": "sleep 1000", "workspace": "lab", "devices": { "kind": "ascend", "count": 2 }, "cpus": "10m",
+    });
+    let job = value(&site.ask("ada", "POST", "/jobs", &spec).await)["id"].as_u64().unwrap();
+    site.server.wait_for(danlu_types::JobId(job), danlu_types::api::JobState::Running).await;
+    let own = json!({ "command": "true", "devices": { "kind": "ascend", "count": 1 }, "cpus": "10m" });
+    let waiting = value(&site.ask("sam", "POST", "/jobs", &own).await)["id"].as_u64().unwrap();
+    let asked = [
+        ("GET", "/devices".to_owned(), Value::Null),
+        ("GET", "/nodes".to_owned(), Value::Null),
+        ("GET", "/quota".to_owned(), Value::Null),
+        ("GET", "/quota?workspace=lab".to_owned(), Value::Null),
+        ("GET", format!("/jobs/{waiting}/why"), Value::Null),
+        ("POST", "/jobs?dry_run=true".to_owned(), own.clone()),
+    ];
+    for (method, path, body) in &asked {
+        let answer = site.ask("sam", method, path, body).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        for named in ["merger-model", "\"ada\"", "of ada", &format!("\"job\":{job},"), &format!("[{job}]")] {
+            assert!(!answer.body.contains(named), "{path} names {named}: {}", answer.body);
+        }
+        if !path.starts_with("/quota") {
+            assert!(answer.body.contains("another workspace's job"), "{path}: {}", answer.body);
+        }
+        for sees in ["vera", "admin"] {
+            if path.ends_with("/why") {
+                continue;
+            }
+            let answer = site.ask(sees, method, path, body).await;
+            let named = answer.body.contains("merger-model") || answer.body.contains("\"ada\"");
+            // A viewer submits to their own workspace, and sees the lab's job in the way.
+            assert!(named, "{path} says nothing to {sees}: {}", answer.body);
+        }
+    }
 }

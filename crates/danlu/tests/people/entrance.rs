@@ -45,6 +45,10 @@ async fn a_certificate_is_made_once_and_known_by_its_fingerprint() {
     let signed_in = sign_in_through(server.client()).await;
     let cookie = signed_in.header("set-cookie").unwrap();
     assert!(cookie.ends_with("; Secure"), "{cookie}");
+    assert_eq!(signed_in.header("cache-control"), Some("no-store"), "it holds a secret");
+    assert_eq!(signed_in.header("strict-transport-security"), Some("max-age=31536000"));
+    let page = send_through(server.client().dial().await.unwrap(), "GET", "/", &[], b"").await;
+    assert_eq!(page.header("strict-transport-security"), Some("max-age=31536000"));
 
     let address = server.client().address();
     let unknown = Client::new(&address, "").health().await.unwrap_err();

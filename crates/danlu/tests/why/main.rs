@@ -9,3 +9,4 @@
 mod changes;
 mod site;
 mod situations;
+mod walk;

@@ -84,7 +84,7 @@ async fn cpus_memory_and_reservations_have_suggestions_that_start_the_job() {
         let id = site.submit("admin", flags);
         site.waits_for(id, code).await;
         let explanation = site.why(id).await;
-        assert_eq!(explanation.holders[0].job, hog, "{}", explanation.text);
+        assert_eq!(explanation.holders[0].job, Some(hog), "{}", explanation.text);
         site.clear().await;
     }
 

@@ -8,7 +8,7 @@ import { kindName } from "../../format/amounts";
 import { Failure } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { Button } from "../../ui/controls";
-import { offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
+import { basisSentence, offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
 import { Until, When } from "../../ui/when";
 import { withOffer } from "../submit/draft";
 
@@ -24,7 +24,6 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
       <div>
         <h2>{phrase}</h2>
         {sentence === phrase ? null : <div>{sentence}</div>}
-        {explanation.reason.code === "needs_approval" ? <div>{explanation.reason.text}</div> : null}
       </div>
       <div className="row" style={{ gap: 24 }}>
         {explanation.position ? (
@@ -70,11 +69,16 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
       {holders.length + foreign.length > 0 ? (
         <div>
           <h3>{t("why.holders")}</h3>
-          {holders.map((holder) => (
-            <div key={holder.job} className="row">
-              <Link to={paths.job(holder.job)}>{holder.name}</Link>
+          {holders.map((holder, place) => (
+            <div key={holder.job ?? `hidden-${place}`} className="row">
+              {holder.job ? (
+                <Link to={paths.job(holder.job)}>{holder.name}</Link>
+              ) : (
+                <span>{t("device.hidden")}</span>
+              )}
               <span className="muted">
-                {holder.owner} · {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
+                {holder.owner ? `${holder.owner} · ` : ""}
+                {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
               </span>
               {holder.expected_end ? <When at={holder.expected_end} /> : null}
             </div>
@@ -112,7 +116,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
 /** When it should start, and what that goes by: a guess is to be seen as one. */
 function Estimate({ estimate }: { estimate: NonNullable<Explanation["estimate"]> }) {
   const { t } = useTranslation();
-  const { earliest, latest, rests_on: basis } = estimate;
+  const { earliest, latest, basis } = estimate;
   return (
     <span>
       {t(latest ? "why.starts" : "why.startsEarliest")} <Until at={earliest} />
@@ -122,7 +126,7 @@ function Estimate({ estimate }: { estimate: NonNullable<Explanation["estimate"]>
           <Until at={latest} />
         </>
       ) : null}
-      {basis ? <span className="muted"> {t("why.basis", { basis })}</span> : null}
+      {basis ? <span className="muted"> {t("why.basis", { basis: basisSentence(basis) })}</span> : null}
     </span>
   );
 }

@@ -50,7 +50,7 @@ function NodeFacts({ node }: { node: NodeView }) {
   const { t } = useTranslation();
   const facts: [string, React.ReactNode][] = [
     [t("nodes.state"), node.cordoned ? `${t("nodes.cordoned")}: ${node.cordoned}` : t("nodes.open")],
-    [t("job.devices"), models(node)],
+    [t("job.devices"), [models(node), node.notice].filter(Boolean).join("; ")],
     [t("spec.cpus"), used.cpus(node)],
     [t("spec.memory"), used.memory(node)],
     [t("nodes.architecture"), node.architecture],
@@ -118,7 +118,7 @@ function NodeActions({ node }: { node: NodeView }) {
             <p>{t("nodes.drainText", { count: jobs.size })}</p>
             <ul>
               {[...jobs.values()].map((held) => (
-                <li key={held.job}>
+                <li key={held.job ?? held.job_name}>
                   {held.job_name} ({held.job}) · {held.owner}
                 </li>
               ))}
@@ -179,7 +179,9 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
           title: t("nodes.holder"),
           width: "22%",
           render: (device) =>
-            device.held_by ? (
+            device.held_by && !device.held_by.job ? (
+              t("device.hidden")
+            ) : device.held_by?.job ? (
               <Link to={paths.job(device.held_by.job)}>
                 {device.held_by.job_name} · {device.held_by.owner}
               </Link>

@@ -5,7 +5,7 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
-use danlu_testkit::{SlurmRig, TestServer, eventually, processes_of, spec};
+use danlu_testkit::{Relay, SlurmRig, TestServer, alive, eventually, processes_of, spec};
 use danlu_types::api::{JobOutcome, JobState};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -49,6 +49,47 @@ async fn a_job_of_which_nothing_is_left_is_taken_from_slurm() {
     assert!(runs(), "Slurm has noticed by itself: {}", listed());
     eventually("Slurm's job to be cancelled", || async { (!runs()).then_some(()) }).await;
     assert!(server.log().contains("of which nothing is left"), "{}", server.log());
+}
+
+/// Slurm calls a job over whose courier is gone, and the next attempt begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_courier_that_is_killed_takes_its_worker_along() {
+    let Some(rig) = SlurmRig::apart() else { return };
+    let rigs = rig.configuration().parent().unwrap().to_owned();
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir_in(rig.hidden()).unwrap();
+    let relay = Relay::start().await;
+    let settings = folder.path().join("slurm.yaml");
+    let text = format!(
+        "configuration: {}\npoll: 200ms\nshared: false\nserver: {}\nwork: {}\nprogram: {DANLU}\n",
+        rig.configuration().display(),
+        relay.address(),
+        rig.of_node().join("work").display(),
+    );
+    std::fs::write(&settings, text).unwrap();
+    let settings = settings.to_str().unwrap().to_owned();
+    let server = TestServer::start_in(DANLU, &["--engine", "slurm", "--slurm", &settings], folder, &[]).await;
+    relay.lead_to(&server.client().address());
+    let word = rigs.join("rank");
+    let id =
+        server.submit(&spec(&format!("echo $$ > {}; trap '' TERM; exec sleep 600", word.display()))).await;
+    server.wait_for(id, JobState::Running).await;
+    let rank: i32 =
+        eventually("the rank's word", || async { std::fs::read_to_string(&word).ok()?.trim().parse().ok() })
+            .await;
+    let is_courier = |pid: i32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).nth(1) == Some(b"slurm-courier".as_slice())
+    };
+    let couriers: Vec<i32> = processes_of(&rigs).into_iter().filter(|pid| is_courier(*pid)).collect();
+    // The one below its guard, where there is one.
+    let courier =
+        couriers.iter().find(|pid| parent_of(**pid).is_some_and(is_courier)).or(couriers.first()).unwrap();
+    kill(Pid::from_raw(*courier), Signal::SIGKILL).unwrap();
+    let ended = server.wait_for_end(id).await;
+    assert_eq!(ended.reason.code, "launcher_lost", "{:?}", ended.reason);
+    let runs_on = alive(rank);
+    let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);
+    assert!(!runs_on, "its rank ran on");
 }
 
 fn parent_of(pid: i32) -> Option<i32> {

@@ -122,8 +122,17 @@ pub(crate) static CASES: &[Case] = &[
     same(
         "tasks per node by its other name",
         "-N 1 --tasks-per-node=3",
-        "srun tell three; srun --tasks-per-node=2 -N1 tell two",
+        "srun tell three; srun --tasks-per-node=3 -n3 tell again",
     ),
+    Case {
+        name: "tasks per node beside a header that counts tasks",
+        header: "-N 1 -n 2",
+        body: "srun --ntasks-per-node=1 tell one",
+        same: Same::But {
+            named: "`--ntasks-per-node=1` of `srun` is honoured; Slurm ignores it",
+            prints: "one: task 0 of 1, local 0, node 0 of 1, gpus 0",
+        },
+    },
     same(
         "what ends srun ends its tasks",
         "-N 1 -n 2",

@@ -39,11 +39,9 @@ fn looked_up(jobs: &[Job], filter: &JobFilter) -> Vec<u64> {
 
 pub(crate) async fn every_part_of_every_name_is_found(database: &Database) {
     let store = database.open().await;
-    let jobs: Vec<Job> = (1..)
+    let jobs: Vec<Job> = (1_usize..)
         .zip(NAMES)
-        .map(|(id, name)| {
-            named(id, name, ["ada", "grace"][id as usize % 2], ["vision", "text", "wá"][id as usize % 3])
-        })
+        .map(|(id, name)| named(id as u64, name, ["ada", "grace"][id % 2], ["vision", "text", "wá"][id % 3]))
         .collect();
     store.commit(inserts(&jobs)).await.unwrap();
     let mut parts: Vec<String> =

@@ -46,7 +46,7 @@ pub(crate) fn columns(text: &str) -> usize {
 
 /// By the blocks of Unicode whose characters are wide or full width (UAX 11), not character by character.
 pub(crate) fn columns_of(character: char) -> usize {
-    match character as u32 {
+    match u32::from(character) {
         0x1100..=0x115F
         | 0x2E80..=0xA4CF
         | 0xAC00..=0xD7A3

@@ -79,7 +79,7 @@ async fn a_shared_device_shows_all_who_hold_it() {
 
 /// How many columns a terminal needs for a line: characters of East Asia are two wide.
 fn columns(line: &str) -> usize {
-    line.chars().map(|character| if (character as u32) < 0x1100 || character == '…' { 1 } else { 2 }).sum()
+    line.chars().map(|character| if u32::from(character) < 0x1100 || character == '…' { 1 } else { 2 }).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]

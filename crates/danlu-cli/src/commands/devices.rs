@@ -75,7 +75,9 @@ pub(crate) async fn run(
         table::print(&mut devices_table(&devices, arguments.wide))?;
         output::say(format!("{free} of {} free", devices.len()));
     }
-    notices.iter().for_each(|notice| output::say(notice));
+    for notice in notices {
+        output::say(notice);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -112,7 +112,7 @@ fn is_cuda_source(text: &str) -> bool {
 }
 
 /// Names that are true where a library for CUDA only is there: `try: import flash_attn; has_flash = True`.
-pub(super) fn flags<'a>(body: &'a [Stmt]) -> HashSet<&'a str> {
+pub(super) fn flags(body: &[Stmt]) -> HashSet<&str> {
     let mut flags = HashSet::new();
     for statement in body {
         let Stmt::Try(attempt) = statement else { continue };

@@ -79,13 +79,31 @@ slurm() {
   PATH="$PATH:/usr/sbin" command -v slurmctld >/dev/null || install_debian Slurm munge slurm-wlm
 }
 
+# For tests of limits that Slurm keeps for each user.
+slurm_accounting() {
+  # The tools of the database's two packages are needed, not a server of this machine's.
+  local program
+  for program in slurmdbd mariadbd my_print_defaults; do
+    PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null && continue
+    install_debian "Slurm's accounting" slurmdbd mariadb-server-core mariadb-client-core
+    return
+  done
+}
+
+# A second system in our cache, as Debian has one release of Slurm at a time.
+newer_slurm() {
+  ! "$ROOT/scripts/newer-slurm.sh" there || return 0
+  PATH="$PATH:/usr/sbin" command -v debootstrap >/dev/null || install_debian debootstrap debootstrap
+  "$ROOT/scripts/newer-slurm.sh" make || skip "a newer Slurm" "scripts/newer-slurm.sh make failed"
+}
+
 # For tests of servers on Slurm that are not root.
 sudo_program() {
   command -v sudo >/dev/null || install_debian sudo sudo
 }
 
 case "${1:-}" in
-  test) postgresql; slurm; sudo_program; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
+  test) postgresql; slurm; slurm_accounting; newer_slurm; sudo_program; fake_time; shellcheck_program; cargo_deny; node_js; chromium_browser ;;
   lint) shellcheck_program; cargo_deny ;;
   bench) slurm ;;
   *) say "usage: scripts/provision.sh test|lint|bench"; exit 2 ;;

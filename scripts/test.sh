@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny advisories shell clippy web examples test console jax fresh)
+STEPS=(format layers files deny advisories shell clippy web examples test newslurm console jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
@@ -86,6 +86,9 @@ step_storms() {
   target="$(realpath "${CARGO_TARGET_DIR:-target}")"
   cargo build --locked --package danlu
   rustc --edition 2024 -O -o "$target/debug/storm-witness" scripts/storms/witness.rs
+  # First, that the check finds what it is there to find.
+  PYTHONDONTWRITEBYTECODE=1 python3 scripts/storms/storm.py --danlu "$target/debug/danlu" --witness "$target/debug/storm-witness" \
+    --storm server --jobs 24 --tamper
   for storm in ${STORMS:-server launchers frozen power graceful locked disk postgres}; do
     if [ "$storm" = postgres ] && [ -z "${DANLU_TEST_PG_BIN:-}" ]; then printf 'storms\tno PostgreSQL\n' >>"$skipped"; continue; fi
     if [ "$storm" = disk ] && [ "$(id -u)" != 0 ]; then printf 'storms\tonly root may mount a small disk\n' >>"$skipped"; continue; fi
@@ -99,6 +102,23 @@ step_fresh() { cargo xtask fresh; }
 step_test() {
   DANLU_SKIPPED="$skipped" PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" \
     cargo test --workspace --locked --no-fail-fast
+}
+# What the engine does on Slurm, and jobs on it, on a newer Slurm than this machine's. All of the workspace is named, so that
+# what the tests before have built serves here too.
+step_newslurm() {
+  cargo build --locked --workspace --example engine_launcher
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --test slurm --test slurm_again
+}
+# All tests of clusters there. Not among the steps that run unasked: they take some minutes.
+step_newslurmall() {
+  cargo build --locked --workspace --example engine_launcher
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --no-fail-fast --test slurm --test slurm_again \
+    --test slurm_placement --test slurm_replanning --test slurm_crashes --test unshared
+}
+# Sixty jobs and forty-five random faults on a Slurm cluster, with a shared disk and without. Not among the steps that run unasked:
+# it is random, and takes a quarter of an hour.
+step_campaign() {
+  cargo test --locked --package danlu --test slurm_campaign -- --ignored --test-threads=1
 }
 # All tests AGAIN_ROUNDS times on a machine that is busy with something else: what passes by luck does not pass here. Not
 # among the steps that run unasked.
@@ -153,6 +173,7 @@ obstacle() {
       ;;
     shell) command -v shellcheck >/dev/null || echo "no shellcheck" ;;
     jax) scripts/venv.sh examples/digits/requirements.txt >/dev/null || echo "JAX cannot be installed from PyPI" ;;
+    newslurm*) scripts/newer-slurm.sh there || echo "no newer Slurm (as root: scripts/newer-slurm.sh make)" ;;
     web) scripts/node-version.sh 2>&1 || true ;;
     console)
       scripts/node-version.sh 2>&1 || true
@@ -195,7 +216,7 @@ run() {
 
 provision() {
   local what=lint name
-  for name in "${STEPS[@]}"; do [ "$name" != test ] || what="test"; done
+  for name in "${STEPS[@]}"; do case "$name" in test | newslurm*) what="test" ;; esac; done
   DANLU_SKIPPED="$skipped" scripts/provision.sh "$what"
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Crash storms: hundreds of jobs while the platform is killed, frozen, cut off and starved of room.
 
-usage: storm.py --danlu DANLU --witness WITNESS --storm NAME [--jobs 240] [--seed N] [--postgres FOLDER] [--keep]
+usage: storm.py --danlu DANLU --witness WITNESS --storm NAME [--jobs 240] [--seed N] [--postgres FOLDER] [--tamper] [--keep]
 
 Everything that is counted is told by witnesses outside Danlu (witness.rs) and held against what the platform says afterwards
 (verify.py). Ends with 1 if anything was lost, doubled or left over, and then leaves its folder behind.
@@ -13,6 +13,7 @@ import os
 import pathlib
 import random as randomness
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -131,7 +132,52 @@ def wait_for_end(platform, site, limit=600):
         time.sleep(0.2)
 
 
+def tamper(platform, site):
+    """What a fault of the platform would leave behind, made by hand: a check that misses one of these is worth nothing."""
+    ended = {name.rsplit("-", 1)[0]: number for number, (name, _) in site.submitted.items()}
+
+    def log(number):
+        return platform.data / "runs" / str(number) / "1.0" / "rank-0.log"
+
+    # A line that is not there, one that is there twice, and the log of another job.
+    lines = log(ended["long"]).read_bytes().splitlines(keepends=True)
+    log(ended["long"]).write_bytes(b"".join(lines[:7] + lines[8:]))
+    lines = log(ended["fails"]).read_bytes().splitlines(keepends=True)
+    log(ended["fails"]).write_bytes(b"".join(lines[:4] + lines[3:]))
+    shutil.copy(log(ended["short"]), log(ended["crashes"]))
+    # A job that is gone, one that nobody submitted, and one that is there twice.
+    platform.ask("DELETE", f"/jobs/{ended['daemon']}")
+    twin = {"command": "true", "cpus": 0.01, "name": site.submitted[ended["burst"]][0]}
+    number = platform.ask("POST", "/jobs", twin)["id"]
+    # A rank that was started twice, while another held its device; one that ended badly and is told as succeeded, and the reverse;
+    # a step that was saved and not resumed from.
+    gang, other = (site.marks / f"{ended[name]}.0" for name in ("gang", "two_workers"))
+    start = next(line for line in gang.read_text().splitlines() if line.startswith("start"))
+    with gang.open("a") as marks:
+        marks.write(start + "\n")
+    fields = start.split("\t")
+    with other.open("a") as marks:
+        marks.write("\t".join(["start", fields[1], "2", *fields[3:]]) + "\n")
+        marks.write("\t".join(["beat", str(int(fields[1]) + 1), "2", "0"]) + "\n")
+    short = site.marks / f"{ended['short']}.0"
+    short.write_text(short.read_text().replace("\t0\t5\n", "\t1\t5\n"))
+    steps = site.marks / f"{ended['checkpoints']}.0"
+    steps.write_text(steps.read_text().replace("\t1\t4\n", "\t1\t9\n"))
+    fails = site.marks / f"{ended['fails']}.0"
+    fails.write_text(fails.read_text().replace("\t3\t10\n", "\t0\t10\n"))
+    # Something of a job that runs on.
+    subprocess.Popen(["sleep", "600"], cwd=platform.data / "runs", start_new_session=True)
+    while platform.ask("GET", f"/jobs/{number}")["state"] != "ended":
+        time.sleep(0.1)
+    return {
+        "lines_lost", "lines_doubled", "lines_misplaced", "jobs_lost", "jobs_doubled", "ran_twice", "device_twice",
+        "finished_but_told_otherwise", "told_succeeded_but_did_not", "checkpoints_lost", "orphans",
+    }
+
+
 def main():
+    # As after Ctrl-C: what was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser()
     parser.add_argument("--danlu", required=True, type=pathlib.Path)
     parser.add_argument("--witness", required=True, type=pathlib.Path)
@@ -139,6 +185,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=240)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     parser.add_argument("--postgres", help="the folder of PostgreSQL's programs")
+    parser.add_argument("--tamper", action="store_true", help="falsify what is left, and fail unless the check finds all of it")
     parser.add_argument("--keep", action="store_true", help="leave the folder also where all is well")
     given = parser.parse_args()
     print(f"storm {given.storm}: {given.jobs} jobs, --seed {given.seed}", file=sys.stderr)
@@ -166,6 +213,7 @@ def main():
         rage(platform, site, given.storm, random, submitting, done)
         site.is_over.set()
         wait_for_end(platform, site)
+        falsified = tamper(platform, site) if given.tamper else set()
         verdict = verify(platform, site)
         found = {kind: verdict.counts[kind] for kind in MUST_BE_NONE}
         report = {
@@ -178,7 +226,9 @@ def main():
                 print(f"{kind}: {text}", file=sys.stderr)
         for text in site.trouble:
             print(f"trouble: {text}", file=sys.stderr)
-        bad = any(found.values()) or bool(site.trouble)
+        bad = bool(site.trouble) or {kind for kind, count in found.items() if count} != falsified
+        if falsified:
+            print(f"falsified {len(falsified)} things, of which {sum(found[kind] > 0 for kind in falsified)} were found", file=sys.stderr)
     finally:
         if platform.process and platform.process.poll() is None:
             platform.kill()

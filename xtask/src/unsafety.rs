@@ -37,7 +37,7 @@ fn differences(page: &str, files: &[(String, String)]) -> Vec<String> {
         .lines()
         .filter_map(|line| line.strip_prefix("- `")?.split_once('`'))
         .map(|(path, _)| path)
-        .filter(|path| path.ends_with(".rs"))
+        .filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs"))
         .collect();
     let has_any = |text: &str| {
         let code = text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));

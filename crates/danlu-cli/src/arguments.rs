@@ -7,8 +7,8 @@ use danlu_client::ProfileName;
 
 use crate::commands::{
     admin, adopt, authenticator, change, clone, completions, devices, doctor, each, events, exec, files,
-    history, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota, ranktable,
-    registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
+    history, identities, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota,
+    ranktable, registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
 };
 
 /// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
@@ -130,6 +130,8 @@ pub(crate) enum Command {
     Tokens(tokens::Arguments),
     /// Adds or removes an authenticator, whose codes are asked for at sign-in
     Authenticator(authenticator::Arguments),
+    /// List or unlink the provider's identities by which your account signs in
+    Identities(identities::Arguments),
     /// Lists, adds and removes your SSH keys and S3 keys
     Keys(keys::Arguments),
     /// Runs accounts and workspaces, and reads what was done by whom

@@ -14,6 +14,7 @@ pub(crate) mod exec;
 pub(crate) mod files;
 mod follow;
 pub(crate) mod history;
+pub(crate) mod identities;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod launch;
@@ -82,6 +83,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Invitations(arguments) => block_on(registration::invitations(client()?, arguments)),
         Command::Applicants(arguments) => block_on(registration::applicants(client()?, arguments)),
         Command::Authenticator(arguments) => block_on(authenticator::run(client()?, arguments)),
+        Command::Identities(arguments) => block_on(identities::run(client()?, arguments)),
         Command::Keys(arguments) => block_on(keys::run(client()?, arguments)),
         Command::Login(arguments) => block_on(login::login(data, client, profile.clone(), arguments)),
         Command::Logout => block_on(login::logout(profile.clone())),

@@ -170,8 +170,9 @@ fn tables_line_up() {
         used_cpus: Cpus { milli: 1500 },
         used_memory: Bytes(3 << 29),
         held: vec![held()],
+        notice: None,
     }]);
-    let devices = devices::devices_table(&[
+    let devices = [
         DeviceView {
             node: NodeName("node-0".to_owned()),
             device: device(0, Health::Ok),
@@ -208,8 +209,10 @@ fn tables_line_up() {
             foreign: None,
             reading: Some(Reading { health: Health::Warning, ..Reading::default() }),
         },
-    ]);
-    let mut tables = [jobs, nodes, devices];
+    ];
+    let wide = devices::devices_table(&devices, true);
+    let devices = devices::devices_table(&devices, false);
+    let mut tables = [jobs, nodes, devices, wide];
     let text: Vec<String> = tables.iter_mut().map(|table| table::text(table.force_no_tty())).collect();
     insta::assert_snapshot!(text.join("\n\n"));
 }

@@ -2,9 +2,9 @@
 
 use danlu_types::account::AccountName;
 use danlu_types::api::{
-    AccountView, Applicant, InvitationView, MadeInvitation, MadeS3Key, MadeToken, NewInvitation,
-    NewRegistration, NewS3Key, NewSshKey, Page, RecoveryCodes, S3KeyView, SshKeyView, TotpCode,
-    TotpEnrolment, TotpRemoval,
+    AccountView, Applicant, IdentityView, InvitationView, MadeInvitation, MadeS3Key, MadeToken,
+    NewInvitation, NewRegistration, NewS3Key, NewSshKey, Page, RecoveryCodes, S3KeyView, SshKeyView,
+    TotpCode, TotpEnrolment, TotpRemoval,
 };
 use reqwest::Method;
 
@@ -76,6 +76,14 @@ impl Client {
 
     pub async fn totp_remove(&self, name: &AccountName, removal: &TotpRemoval) -> Result<(), ClientError> {
         self.done(self.request(Method::DELETE, &format!("/accounts/{name}/totp")).json(removal)).await
+    }
+
+    pub async fn identities_list(&self, name: &AccountName) -> Result<Page<IdentityView>, ClientError> {
+        self.get(&format!("/accounts/{name}/identities")).await
+    }
+
+    pub async fn identity_unlink(&self, name: &AccountName, id: &str) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("/accounts/{name}/identities/{}", segment(id)))).await
     }
 
     pub async fn ssh_keys_list(&self, name: &AccountName) -> Result<Page<SshKeyView>, ClientError> {

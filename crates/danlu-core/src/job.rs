@@ -13,6 +13,7 @@ use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Span, Wo
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::ApprovalNeed;
 use crate::transition::DANLU;
 pub use failure::{Exit, Failure, FailureCause};
 
@@ -39,7 +40,7 @@ pub enum Life {
         by: String,
         /// Why somebody has to approve it before it may start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        approval: Option<String>,
+        approval: Option<ApprovalNeed>,
     },
     Queued {
         since: Timestamp,
@@ -251,8 +252,8 @@ impl Job {
 
     /// The same, held until somebody approves it.
     #[must_use]
-    pub fn waiting_for_approval(self, why: String) -> Self {
-        let life = Life::Held { since: self.submitted_at, by: DANLU.to_owned(), approval: Some(why) };
+    pub fn waiting_for_approval(self, need: ApprovalNeed) -> Self {
+        let life = Life::Held { since: self.submitted_at, by: DANLU.to_owned(), approval: Some(need) };
         Job { life, ..self }
     }
 

@@ -3,6 +3,7 @@
 //! Everything here is a plain function of values: no clock, no randomness, no input or output. Time and ids are
 //! parameters, so the simulator runs this very code under virtual time.
 
+mod approval;
 pub mod audit;
 pub mod courier;
 pub mod diagnosis;
@@ -23,6 +24,7 @@ pub mod ssh_key;
 pub mod transition;
 pub mod view;
 
+pub use approval::{ApprovalNeed, ApprovalResource};
 pub use job::{
     Attempt, Exit, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Worker,
     WorkerExit, WorkerState,

@@ -5,6 +5,8 @@ use danlu_types::device::glob_matches;
 use danlu_types::spec::HIGHEST_PRIORITY;
 use danlu_types::{Amounts, DeviceCount, DeviceKind, DeviceRequest, FieldError, JobSpec, Workspace};
 
+use crate::approval::{ApprovalNeed, ApprovalResource};
+
 /// The job as the workspace takes it.
 pub fn settle(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldError> {
     let highest = rules.highest_priority.unwrap_or(HIGHEST_PRIORITY);
@@ -30,30 +32,30 @@ pub fn settle(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldErro
 
 /// Why somebody has to approve the job before it may start, if anybody has to. A job with alternatives is judged by the
 /// one that asks for most.
-pub fn approval_needed(spec: &JobSpec, rules: &Workspace) -> Option<String> {
+pub fn approval_needed(spec: &JobSpec, rules: &Workspace) -> Option<ApprovalNeed> {
     let asked = asked_in_all(spec);
+    let above = |resource: ApprovalResource, asked: String, limit: String| {
+        Some(ApprovalNeed::Above { resource, asked, limit, workspace: spec.workspace.clone() })
+    };
     let of_devices = |kind: DeviceKind, most: Option<DeviceCount>| {
         let (asked, most) = (asked.devices[kind as usize], u64::from(most?.milli()));
-        let word = match kind {
-            DeviceKind::Nvidia => "NVIDIA devices",
-            DeviceKind::Ascend => "Ascend devices",
+        let resource = match kind {
+            DeviceKind::Nvidia => ApprovalResource::Nvidia,
+            DeviceKind::Ascend => ApprovalResource::Ascend,
         };
-        (asked > most).then(|| format!("{} {word}, and {}", thousandths(asked), thousandths(most)))
+        (asked > most).then(|| above(resource, thousandths(asked), thousandths(most)))?
     };
     let Amounts { nvidia, ascend, cpus, memory } = rules.approve_above;
-    let over = of_devices(DeviceKind::Nvidia, nvidia)
+    of_devices(DeviceKind::Nvidia, nvidia)
         .or_else(|| of_devices(DeviceKind::Ascend, ascend))
         .or_else(|| {
-            let most = cpus?.milli;
-            (asked.milli_cpus > most)
-                .then(|| format!("{} CPUs, and {}", thousandths(asked.milli_cpus), thousandths(most)))
+            let (asked, most) = (asked.milli_cpus, cpus?.milli);
+            (asked > most).then(|| above(ApprovalResource::Cpus, thousandths(asked), thousandths(most)))?
         })
         .or_else(|| {
-            let most = memory?;
-            (asked.memory > most.0)
-                .then(|| format!("{} of memory, and {most}", danlu_types::Bytes(asked.memory)))
-        })?;
-    Some(format!("asks for {over} is the most in workspace `{}` without approval", spec.workspace))
+            let (asked, most) = (danlu_types::Bytes(asked.memory), memory?);
+            (asked > most).then(|| above(ApprovalResource::Memory, asked.to_string(), most.to_string()))?
+        })
 }
 
 struct Asked {
@@ -128,7 +130,10 @@ mod tests {
     #[test]
     fn what_is_above_needs_approval() {
         let rules = rules("approve_above: {nvidia: 4, ascend: 8, memory: 1Ti}");
-        let said = |job: &str| approval_needed(&spec(job), &rules).unwrap_or_else(|| "may start".to_owned());
+        let said = |job: &str| {
+            approval_needed(&spec(job), &rules)
+                .map_or_else(|| "may start".to_owned(), |need| need.to_string())
+        };
         assert_eq!(said("devices: {kind: nvidia, count: 4}"), "may start");
         assert_eq!(said("devices: {kind: ascend, count: 8}\ncpus: 1000"), "may start");
         insta::assert_snapshot!(said("devices: {kind: nvidia, count: 4}\nworkers: 2"), @"asks for 8 NVIDIA devices, and 4 is the most in workspace `vision` without approval");

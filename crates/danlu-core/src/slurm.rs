@@ -21,7 +21,7 @@ mod settings;
 use danlu_types::AttemptNumber;
 
 pub use fit::{check_unshared, fit};
-pub use foreign::{HeldPart, HoldingJob, lay_over, parse_holders};
+pub use foreign::{HeldPart, HoldingJob, PLACES_FORMAT, keep_listed, lay_over, parse_holders};
 pub use grant::{Granted, HeldGres, Place, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
@@ -30,8 +30,8 @@ pub use names::{order_comment, order_name, order_of_name};
 pub use nodes::{NodeRecord, Slot, node, parse_nodes};
 pub use order::{Delegated, GresNeed, Order, OrderedWorker, batch_script, parts, submission};
 pub use queue::{
-    ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job, parse_queue,
-    parse_submitted,
+    ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, WATCH_FORMAT, parse_accounted, parse_job,
+    parse_queue, parse_submitted,
 };
 pub use remote::{
     CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name,

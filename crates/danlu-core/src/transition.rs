@@ -14,6 +14,7 @@ use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Span, WorkerIndex};
 use jiff::Timestamp;
 
+use crate::approval::ApprovalNeed;
 use crate::job::{
     Attempt, Grant, Job, Life, Outcome, Stop, StopReason, Waiting, Whereabouts, Worker, WorkerExit,
     WorkerState,
@@ -45,7 +46,7 @@ pub enum Event {
         by: String,
         spec: Arc<JobSpec>,
         /// Why the new spec needs approval, if it does.
-        approval: Option<String>,
+        approval: Option<ApprovalNeed>,
         /// The generation of the job that the new spec was made from.
         seen: u64,
     },

@@ -93,10 +93,10 @@ fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
 /// Why the job is in its state.
 pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
     match &job.life {
-        Life::Held { approval: Some(why), .. } => word(
+        Life::Held { approval: Some(need), .. } => need.described(word(
             "needs_approval",
-            format!("{why}; an owner of the workspace can let it start: `danlu approve {}`", job.id),
-        ),
+            format!("{need}; an owner of the workspace can let it start: `danlu approve {}`", job.id),
+        )),
         Life::Held { by, approval: None, .. } => {
             word("held", format!("held by {by}; `danlu release {}` lets it start", job.id)).with("who", by)
         }

@@ -120,6 +120,7 @@ fn start(baggage: &Baggage) -> std::io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .arg("slurm-worker")
         .arg(baggage.allocation())
+        .arg("beside-courier")
         .env_remove(TOKEN_VARIABLE)
         .stdin(Stdio::null())
         .kill_on_drop(true)

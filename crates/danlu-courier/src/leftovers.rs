@@ -22,22 +22,20 @@ pub(crate) fn keep(path: &Path) -> io::Result<File> {
 
 /// Removes what is left over in the folder of this node's own.
 pub(crate) fn clear(work: &Path) {
-    for entry in entries(work) {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        if order_of_name(name.strip_suffix(".log").unwrap_or(&name)).is_none() {
-            continue;
+    let is_ours = |entry: &DirEntry| {
+        let name = entry.file_name().into_string().ok();
+        name.is_some_and(|name| order_of_name(name.strip_suffix(".log").unwrap_or(&name)).is_some())
+    };
+    let (folders, files): (Vec<DirEntry>, Vec<DirEntry>) = entries(work).filter(is_ours).partition(is_folder);
+    for folder in folders {
+        let workers = entries(&folder.path()).filter(is_folder).map(|worker| worker.path());
+        if workers.filter(|worker| remove_if_left_over(worker)).count() > 0 {
+            let _ = fs::remove_dir(folder.path());
         }
-        if is_file(&entry) {
-            // A job that runs on may still have something to say.
-            if !entry.path().with_extension("").exists() {
-                remove_if_left_over(&entry.path());
-            }
-        } else if is_folder(&entry) {
-            let workers = entries(&entry.path()).filter(is_folder).map(|worker| worker.path());
-            if workers.filter(|worker| remove_if_left_over(worker)).count() > 0 {
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
+    }
+    // A job that runs on may still have something to say. After the folders: what was theirs goes with them.
+    for log in files.iter().filter(|entry| is_file(entry) && !entry.path().with_extension("").exists()) {
+        remove_if_left_over(&log.path());
     }
     for program in entries(&work.join("bin")).filter(is_file) {
         remove_if_left_over(&program.path());
@@ -111,6 +109,7 @@ mod tests {
         let (long, short) = (KEPT + Duration::from_mins(1), KEPT / 2);
         let gone = [
             folder_of_a_worker(work, OLD, long),
+            file(work.join(format!("{OLD}.log")), long),
             file(work.join("danlu-6.1-0-00000000000000ab.log"), long),
             file(work.join("bin/danlu-0a"), long),
         ];

@@ -1,6 +1,7 @@
 //! How this process reaches the server, and what for.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::PathBuf;
 
 use danlu_client::Client;
@@ -48,9 +49,45 @@ impl Way {
         };
         let allocation = text("the allocation is missing")?;
         let work = PathBuf::from(text("the folder is missing")?);
-        let token = std::env::var(TOKEN_VARIABLE)
-            .map_err(|_| CourierError::Usage("its token is not in the environment"))?;
+        let token = token()?;
         let client = Client::trusting(&server, &token, fingerprint);
         Ok((Way { client, allocation, work }, rest))
+    }
+}
+
+/// Its token is the first line of standard input, and nowhere where other programs of this user look. Scripts of servers from
+/// before have it in the environment.
+fn token() -> Result<String, CourierError> {
+    match std::env::var(TOKEN_VARIABLE) {
+        Ok(token) => Ok(token),
+        Err(_) => {
+            first_line(std::io::stdin().lock()).ok_or(CourierError::Usage("its token is not in its input"))
+        }
+    }
+}
+
+/// Not a byte beyond it: what follows is somebody else's.
+fn first_line(mut input: impl Read) -> Option<String> {
+    const LONGEST: usize = 1000;
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.len() < LONGEST && input.read_exact(&mut byte).is_ok() && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).ok().filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_the_first_line_and_the_rest_stays() {
+        let mut input = &b"danlu_courier_1.1_ab\nJobId=17\n"[..];
+        assert_eq!(first_line(&mut input).as_deref(), Some("danlu_courier_1.1_ab"));
+        assert_eq!(input, b"JobId=17\n");
+        assert_eq!(first_line(&b"without an end"[..]).as_deref(), Some("without an end"));
+        assert_eq!(first_line(&b""[..]), None);
+        assert_eq!(first_line(&b"\n"[..]), None);
+        assert_eq!(first_line(&b"\xff\n"[..]), None);
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Ascend {
     pub numbers: DeviceNumbers,
     pub super_pod: Option<u32>,
     pub remarks: Vec<String>,
+    /// Which of the remarks says that a later look may find more.
+    pub incomplete: Option<String>,
 }
 
 /// What a look brought; each but the first may be missing.
@@ -44,10 +46,14 @@ pub(crate) fn look(machine: &Machine) -> Ascend {
     let report = match report(machine) {
         Ok(Some(report)) => report,
         Ok(None) => return Ascend::default(),
-        Err(remark) => return Ascend { remarks: vec![remark], ..Ascend::default() },
+        Err(remark) => {
+            return Ascend { incomplete: Some(remark.clone()), remarks: vec![remark], ..Ascend::default() };
+        }
     };
     if report.chips.is_empty() {
-        return Ascend { remarks: report.remarks, ..Ascend::default() };
+        // A tool that says something and shows nothing may have a driver that is still being loaded.
+        let incomplete = report.remarks.first().cloned();
+        return Ascend { remarks: report.remarks, incomplete, ..Ascend::default() };
     }
     // A tool that fails here does so on purpose: older ones have no such query.
     let ask = |arguments: &[&str]| machine.run(NPU_SMI, arguments).unwrap_or_default();
@@ -64,14 +70,15 @@ pub(crate) fn look(machine: &Machine) -> Ascend {
     let devices = devices(&facts, &numbers, machine);
     let super_pod = facts.places.values().find_map(|place| place.super_pod);
     let mut remarks = facts.report.remarks;
-    if facts.report.is_cut_off || mapping.len() > devices.len() {
-        remarks.push(format!(
+    let incomplete = (facts.report.is_cut_off || mapping.len() > devices.len()).then(|| {
+        format!(
             "the table of `npu-smi info` is cut off after {} devices{}; the others are not offered",
             devices.len(),
             if mapping.len() > devices.len() { format!(" of {}", mapping.len()) } else { String::new() }
-        ));
-    }
-    Ascend { devices, numbers, super_pod, remarks }
+        )
+    });
+    remarks.extend(incomplete.clone());
+    Ascend { devices, numbers, super_pod, remarks, incomplete }
 }
 
 /// How the devices are doing, by device number; nothing where there are none.

@@ -21,6 +21,8 @@ pub struct Inventory {
     pub node: Node,
     /// For whoever runs the machine: why devices that they know of are not offered.
     pub remarks: Vec<String>,
+    /// Why devices may be missing that a later look would find: a vendor's tool or driver did not answer, or not to the end.
+    pub incomplete: Option<String>,
     pub reader: Reader,
 }
 
@@ -31,9 +33,11 @@ pub fn host() -> Node {
 
 pub fn look(machine: Machine) -> Inventory {
     let mut remarks = Vec::new();
+    let mut incomplete = None;
     let nvidia = match machine.nvml.then(nvml::Library::load) {
         Some(Ok(library)) => library,
         Some(Err(remark)) => {
+            incomplete = Some(remark.clone());
             remarks.push(remark);
             None
         }
@@ -48,6 +52,7 @@ pub fn look(machine: Machine) -> Inventory {
     let nvidia = nvidia.filter(|_| !devices.is_empty());
     let mut ascend = ascend::look(&machine);
     remarks.append(&mut ascend.remarks);
+    incomplete = incomplete.or(ascend.incomplete.take());
     if nvidia.is_some() && !ascend.devices.is_empty() {
         // Both count from 0, and a node's devices are told apart by their numbers.
         remarks.push(format!(
@@ -69,7 +74,7 @@ pub fn look(machine: Machine) -> Inventory {
         simulated: false,
         foreign: Vec::new(),
     };
-    Inventory { node, remarks, reader: Reader { machine, nvidia, ascend: ascend.numbers } }
+    Inventory { node, remarks, incomplete, reader: Reader { machine, nvidia, ascend: ascend.numbers } }
 }
 
 fn host_name() -> String {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use danlu_core::launch::{LauncherPhase, LauncherStatus, RankProcess, RunLayout, STATUS_FILE, StopOrder};
 use danlu_device::process;
 use danlu_engine::conformance::Draft;
-use danlu_engine::local::{Launchers, LocalEngine, LocalOptions};
+use danlu_engine::local::{Launchers, LocalEngine, LocalOptions, Offered};
 use danlu_engine::{Engine, Seen, Which};
 use danlu_types::{JobId, Rank, Span, WorkerId};
 use jiff::Timestamp;
@@ -78,7 +78,7 @@ fn open(data: &Path, launcher: impl Into<Vec<OsString>>) -> Result<LocalEngine> 
     let options = LocalOptions {
         data: data.to_owned(),
         launchers: Launchers::Programs(launcher.into()),
-        nodes: Vec::new(),
+        offered: Offered::default(),
     };
     Ok(LocalEngine::new(options)?)
 }

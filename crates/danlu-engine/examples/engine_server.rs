@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use danlu_core::launch::RunLayout;
 use danlu_engine::conformance::Draft;
-use danlu_engine::local::{Launchers, LocalEngine, LocalOptions};
+use danlu_engine::local::{Launchers, LocalEngine, LocalOptions, Offered};
 use danlu_engine::{Engine, Seen, Which};
 use danlu_types::JobId;
 
@@ -25,8 +25,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .collect();
     let workers: Vec<_> = drafts.keys().copied().collect();
 
-    let options =
-        LocalOptions { data, launchers: Launchers::Nursery(vec![launcher.clone()]), nodes: Vec::new() };
+    let options = LocalOptions {
+        data,
+        launchers: Launchers::Nursery(vec![launcher.clone()]),
+        offered: Offered::default(),
+    };
     let engine = LocalEngine::new(options)?;
     loop {
         let seen = engine.observe(Which::These(&workers)).await?;

@@ -12,13 +12,15 @@ pub mod local;
 pub mod sim;
 pub mod slurm;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use danlu_core::job::{Grant, Whereabouts, WorkerExit};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::Report;
 use danlu_core::slurm::QueueWait;
-use danlu_types::{FieldError, JobSpec, Node, WorkerId};
+use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -47,6 +49,11 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// What keeps the engine from working at all just now, for people.
     fn trouble(&self) -> Option<String> {
         None
+    }
+
+    /// Why nodes offer less than people may expect of them, for people: devices whose tool does not answer.
+    fn notices(&self) -> BTreeMap<NodeName, String> {
+        BTreeMap::new()
     }
 
     /// How the devices are doing, for the nodes of which that can be told. Cheap to ask often: an answer may be a few

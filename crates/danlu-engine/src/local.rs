@@ -23,10 +23,12 @@
 mod hold;
 mod look;
 mod nursery;
+mod offer;
 mod readings;
 mod start;
 mod sweep;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -37,16 +39,15 @@ use danlu_core::job::WorkerExit;
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::node::Readings;
 use danlu_device::cgroup::{self, Groups};
-use danlu_device::inventory;
-use danlu_device::machine::Machine;
-use danlu_device::simulate::SimulateError;
-use danlu_types::{Node, WorkerId};
+use danlu_types::{Node, NodeName, WorkerId};
 use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
 use crate::{Connection, Engine, EngineError, Observation, Which, files};
 use nursery::Nursery;
+use offer::Offer;
+pub use offer::{Offered, offered_nodes};
 use readings::Sensors;
 use start::StartedBy;
 
@@ -55,20 +56,8 @@ pub struct LocalOptions {
     /// An absolute path; the folder is made if need be.
     pub data: PathBuf,
     pub launchers: Launchers,
-    /// What to offer: `danlu_device::inventory::host`, or what `danlu_device::simulate` made up.
-    pub nodes: Vec<Node>,
-}
-
-/// The nodes to offer: those that `simulate` describes, or this machine.
-pub fn offered_nodes(simulate: Option<&str>) -> Result<Vec<Node>, SimulateError> {
-    if let Some(text) = simulate {
-        return danlu_device::simulate::parse(text);
-    }
-    let found = inventory::look(Machine::this());
-    for remark in found.remarks {
-        tracing::warn!("{remark}");
-    }
-    Ok(vec![found.node])
+    /// What to offer.
+    pub offered: Offered,
 }
 
 /// A disk that is full or read-only is no reason not to start: what runs can be seen, and stopped.
@@ -95,7 +84,7 @@ pub enum Launchers {
 
 #[derive(Debug)]
 pub struct LocalEngine {
-    nodes: Vec<Node>,
+    offer: Arc<Offer>,
     workers: Arc<Workers>,
     hints: Arc<Hints>,
     listener: JoinHandle<()>,
@@ -106,7 +95,7 @@ impl LocalEngine {
     /// Opens the engine on a data folder and listens for hints; what runs there already is found by `observe`. Must be
     /// called within a tokio runtime.
     pub fn new(options: LocalOptions) -> Result<Self, EngineError> {
-        let LocalOptions { data, launchers, nodes } = options;
+        let LocalOptions { data, launchers, offered } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         if !data.is_absolute() {
             let source = io::Error::new(ErrorKind::InvalidInput, "its data folder is not an absolute path");
@@ -134,7 +123,7 @@ impl LocalEngine {
             Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, Arc::clone(&hints))),
             Launchers::Programs(program) => StartedBy::Program(program),
         };
-        let sensors = Arc::new(Sensors::of(&nodes, layout.clone()));
+        let sensors = Arc::new(Sensors::of(&offered.nodes, layout.clone()));
         let workers = Workers {
             layout,
             launchers,
@@ -142,7 +131,8 @@ impl LocalEngine {
             guards: std::array::from_fn(|_| Mutex::default()),
             hints: Arc::clone(&hints),
         };
-        Ok(LocalEngine { nodes, workers: Arc::new(workers), hints, listener, sensors })
+        let offer = Arc::new(Offer::of(offered, Arc::clone(&sensors)));
+        Ok(LocalEngine { offer, workers: Arc::new(workers), hints, listener, sensors })
     }
 
     /// What cannot be held of workers' limits on this machine, and what to do about it.
@@ -180,7 +170,16 @@ impl Drop for LocalEngine {
 #[async_trait]
 impl Engine for LocalEngine {
     async fn inventory(&self) -> Result<Vec<Node>, EngineError> {
-        Ok(self.nodes.clone())
+        let offer = Arc::clone(&self.offer);
+        self.blocking(move |_| Ok(offer.nodes())).await
+    }
+
+    fn inventory_changes(&self) -> bool {
+        self.offer.was_incomplete()
+    }
+
+    fn notices(&self) -> BTreeMap<NodeName, String> {
+        self.offer.notices()
     }
 
     async fn readings(&self) -> Result<Readings, EngineError> {

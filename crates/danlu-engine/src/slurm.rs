@@ -21,6 +21,7 @@
 //!   only once it is on disk.
 //! - No look at a worker waits for Slurm: a [`poll`] in the background asks, once for all jobs.
 
+mod call;
 mod commands;
 mod folders;
 mod holders;
@@ -87,8 +88,7 @@ pub struct SlurmEngine {
     submitting: [tokio::sync::Mutex<()>; 64],
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
     away: Mutex<Option<Instant>>,
-    /// When the launchers of an allocation were last told to look for orders.
-    called: Mutex<BTreeMap<u64, Instant>>,
+    calls: call::Calls,
     holders: Mutex<holders::Holders>,
 }
 
@@ -139,7 +139,7 @@ impl SlurmEngine {
             known: Arc::default(),
             submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             away: Mutex::default(),
-            called: Mutex::default(),
+            calls: call::Calls::default(),
             holders: Mutex::default(),
         })
     }

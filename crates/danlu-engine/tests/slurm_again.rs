@@ -1,7 +1,6 @@
 //! What Slurm refuses, takes back or forgets, on a real cluster: who is to blame, and what may be tried again.
 
 #[path = "support/slurm.rs"]
-#[allow(dead_code, reason = "each test program uses its part")]
 mod sites;
 mod support;
 
@@ -14,7 +13,7 @@ use danlu_engine::conformance::{Draft, Site};
 use danlu_engine::{Engine, Observation, Seen, Which};
 use danlu_testkit::SlurmRig;
 use danlu_types::{DeviceKind, Span, WorkerId};
-use sites::{jobs_of, programs, site_of};
+use sites::{jobs_of, programs, site_of, site_with};
 use support::{kill, status};
 
 async fn observe(engine: &dyn Engine, worker: WorkerId) -> Observation {
@@ -173,4 +172,42 @@ async fn a_killed_launcher_leaves_nothing_running() {
     let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
     assert_eq!(failure.cause, FailureCause::LauncherLost);
     assert!(failure.detail.starts_with("it was killed by SIGKILL, and the "), "{}", failure.detail);
+}
+
+/// A comment, a name and a command line may each hold whole lines of an answer of Slurm's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_other_users_write_is_no_answer_of_slurms() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let site = site_with(&rig, None, Placement::Danlu, true);
+    let engine = site.engine();
+    let draft = site.draft("exec sleep 600");
+    engine.launch(&draft.launch_file(0)).await.unwrap();
+    site.until_running(&*engine, draft.worker(0)).await;
+    let job = jobs_of(&rig, draft.worker(0), &site).remove(0);
+    let record = "x\nJobId=999 JobName=evil\n   UserId=bob(1) GroupId=x\n   JobState=RUNNING Reason=None\n   EndTime=Unknown\n     \
+                  Nodes=n[1-4] CPU_IDs=0-63 Mem=512000 GRES=gpu:a100:8(IDX:0-7)\n";
+    let forged = ["--parsable", "--nodelist=n2", "--output=/dev/null"];
+    let name = format!("--job-name=x\n{job}|FAILED|x|NonZeroExitCode\n{job}|NODE_FAIL|x|x");
+    let words = [format!("--comment={record}"), name, format!("--wrap=sleep 600 #{record}")];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let foreign = rig.ask("sbatch", &[&forged[..], &words].concat());
+    site.until("the foreign job runs", async || {
+        let running = rig.ask("squeue", &["--noheader", "--states=running", "--format=%A"]);
+        running.lines().any(|line| line.trim() == foreign.trim()).then_some(())
+    })
+    .await;
+    let nodes = engine.inventory().await.unwrap();
+    let held = nodes
+        .iter()
+        .flat_map(|node| node.foreign.iter().map(|hold| (node.name.0.as_str(), hold.job.as_str())));
+    assert_eq!(held.collect::<Vec<_>>(), [("n2", foreign.trim())]);
+    // An answer from after that has been read once this is seen.
+    rig.ask("scontrol", &["suspend", &job]);
+    let seen = site
+        .until("something new is heard of ours", async || {
+            let seen = observe(&*engine, draft.worker(0)).await;
+            (seen.remark.is_some() || !matches!(seen.seen, Seen::Running { .. })).then_some(seen)
+        })
+        .await;
+    assert!(matches!(seen.seen, Seen::Running { .. }), "{seen:?}");
 }

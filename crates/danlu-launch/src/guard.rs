@@ -4,7 +4,7 @@
 //! launcher started comes to it, however it forked. It has one thread, reads nothing while the launcher lives, and says what it has
 //! seen and done as the launcher's last status.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,22 +29,8 @@ const LOOKS: u32 = 500;
 
 /// Runs `launcher` in a process of its own below this one. Called before any thread was started.
 pub(crate) fn guard(run: &Path, launcher: impl FnOnce() -> ExitCode) -> ExitCode {
-    // Orders are the launcher's: Slurm signals all processes of a worker.
-    let orders: SigSet =
-        [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGURG].into_iter().collect();
-    let guarded = || -> io::Result<Option<i32>> {
-        prctl::set_child_subreaper(true)?;
-        let before = SigSet::thread_get_mask()?;
-        orders.thread_block()?;
-        let child = spawn::fork()?;
-        if child.is_none() {
-            // Whoever kills the guard means the worker: it ends with its ranks.
-            prctl::set_pdeathsig(Signal::SIGTERM)?;
-            before.thread_set_mask()?;
-        }
-        Ok(child)
-    };
-    match guarded() {
+    // Whoever kills the guard means the worker: it ends with its ranks.
+    match below(Signal::SIGTERM) {
         Ok(Some(pid)) => watch(run, Pid::from_raw(pid)),
         Ok(None) => launcher(),
         Err(error) => {
@@ -55,16 +41,64 @@ pub(crate) fn guard(run: &Path, launcher: impl FnOnce() -> ExitCode) -> ExitCode
     }
 }
 
+/// Runs a courier below this process. Without it nobody would hear of the worker any more, and the cluster would call its job over while
+/// the worker still runs: it ends with its courier, at once.
+pub fn guard_courier(courier: impl FnOnce() -> ExitCode) -> ExitCode {
+    // A courier that delivers what is left heeds no other.
+    match below(Signal::SIGKILL) {
+        Ok(Some(pid)) => {
+            let ended = wait_for(Pid::from_raw(pid));
+            end_all();
+            ended.map_or(ExitCode::FAILURE, |code| {
+                u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+            })
+        }
+        Ok(None) => courier(),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "runs without a guard: {error}");
+            courier()
+        }
+    }
+}
+
+/// Ends this process with the one that started it.
+pub(crate) fn end_with_parent() {
+    if let Err(error) = prctl::set_pdeathsig(Signal::SIGKILL) {
+        let _ = writeln!(io::stderr(), "would outlive its courier: {error}");
+    }
+}
+
+/// A process below this one, which gets the signal should this one die; `None` in that process.
+fn below(death: Signal) -> io::Result<Option<i32>> {
+    // Orders are for those below: Slurm signals all processes of a worker.
+    let orders: SigSet =
+        [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGURG].into_iter().collect();
+    prctl::set_child_subreaper(true)?;
+    let before = SigSet::thread_get_mask()?;
+    orders.thread_block()?;
+    let child = spawn::fork()?;
+    if child.is_none() {
+        prctl::set_pdeathsig(death)?;
+        before.thread_set_mask()?;
+    }
+    Ok(child)
+}
+
+/// With what code a process ended, or by what signal.
+fn wait_for(child: Pid) -> Result<i32, Option<Signal>> {
+    loop {
+        match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, code)) => return Ok(code),
+            Ok(WaitStatus::Signaled(_, signal, _)) => return Err(Some(signal)),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return Err(None),
+        }
+    }
+}
+
 fn watch(run: &Path, launcher: Pid) -> ExitCode {
     let identity = process::identity(launcher.as_raw());
-    let ended = loop {
-        match waitpid(launcher, None) {
-            Ok(WaitStatus::Exited(_, code)) => break Ok(code),
-            Ok(WaitStatus::Signaled(_, signal, _)) => break Err(Some(signal)),
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => break Err(None),
-        }
-    };
+    let ended = wait_for(launcher);
     let (found, left) = end_all();
     match ended {
         Ok(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),

@@ -54,6 +54,7 @@ use error::{LauncherError, chain};
 use journal::Journal;
 use worker::{Audience, Confinement};
 
+pub use guard::guard_courier;
 pub use nursery::serve;
 pub use slurm::{pipe_session, run_in_allocation};
 

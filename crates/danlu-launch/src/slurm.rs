@@ -19,6 +19,7 @@ use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 use thiserror::Error;
 
 use crate::error::chain;
+use crate::guard;
 use crate::worker::write_whole;
 
 /// Of Slurm's variables, those that a rank may have. The others say which task of a step one is: frameworks that find
@@ -55,10 +56,14 @@ enum AllocationError {
     RunFolder { path: PathBuf, source: io::Error },
 }
 
-/// Runs the worker that this process of an allocation is to be, to its end. Called before any thread was started.
-pub fn run_in_allocation(folder: &Path) -> ExitCode {
+/// Runs the worker that this process of an allocation is to be, to its end: beside a courier, not longer than that lives. Called before
+/// any thread was started.
+pub fn run_in_allocation(folder: &Path, beside_courier: bool) -> ExitCode {
+    if beside_courier {
+        guard::end_with_parent();
+    }
     match take_place(folder) {
-        Ok(run) => crate::guard::guard(&run, || crate::run(&run)),
+        Ok(run) => guard::guard(&run, || crate::run(&run)),
         Err(error) => {
             // Standard error is the allocation's log.
             let _ = writeln!(io::stderr(), "could not start a worker: {}", chain(&error));

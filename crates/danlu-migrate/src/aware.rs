@@ -1,12 +1,18 @@
 //! Where code names NPUs: its names, and texts that can be a device, a module or an option. Comments, help texts and messages do not
 //! count: they say what a program tells about NPUs, and not what it does with them.
 
+use std::collections::HashSet;
+
 use ruff_python_ast::token::{TokenKind, Tokens};
 use ruff_text_size::{Ranged as _, TextRange, TextSize};
 
-/// In order.
 #[derive(Debug, Default)]
-pub(crate) struct NpuPlaces(Vec<TextSize>);
+pub(crate) struct NpuPlaces {
+    /// In order.
+    places: Vec<TextSize>,
+    /// Functions of a file that names NPUs, by their names.
+    functions: HashSet<String>,
+}
 
 impl NpuPlaces {
     pub(crate) fn of(source: &str, tokens: &Tokens) -> Self {
@@ -21,13 +27,26 @@ impl NpuPlaces {
             }
             _ => false,
         };
-        let tokens = tokens.iter().filter(|token| names(token.kind(), &source[token.range()]));
-        NpuPlaces(tokens.map(ruff_text_size::Ranged::start).collect())
+        let pairs = tokens.iter().zip(tokens.iter().skip(1));
+        let functions = pairs
+            .filter(|(keyword, name)| keyword.kind() == TokenKind::Def && name.kind() == TokenKind::Name)
+            .map(|(_, name)| source[name.range()].to_owned())
+            .collect();
+        let places = tokens.iter().filter(|token| names(token.kind(), &source[token.range()]));
+        NpuPlaces { places: places.map(ruff_text_size::Ranged::start).collect(), functions }
+    }
+
+    /// Whether a function is one of a pair, of which each answers for its own kind of device: `is_torch_cuda_available` and
+    /// `is_torch_npu_available`.
+    pub(crate) fn is_one_of_two(&self, function: &str) -> bool {
+        [("cuda", "npu"), ("npu", "cuda")].iter().any(|(own, other)| {
+            function.contains(own) && self.functions.contains(&function.replace(own, other))
+        })
     }
 
     pub(crate) fn any_in(&self, range: TextRange) -> bool {
-        let first = self.0.partition_point(|place| *place < range.start());
-        self.0.get(first).is_some_and(|place| *place < range.end())
+        let first = self.places.partition_point(|place| *place < range.start());
+        self.places.get(first).is_some_and(|place| *place < range.end())
     }
 }
 

@@ -152,6 +152,21 @@ pub(crate) fn is_device_keyword(name: &str) -> bool {
             && !matches!(name, "device_ids" | "device_id" | "device_count" | "device_mesh")
 }
 
+/// `device`, `DEVICE`, `device_type`, `map_location`, `train_device`; not `device_name` or `visible_devices_file`.
+pub(crate) fn names_device(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = name.trim_matches('_');
+    name == "map_location"
+        || name == "dev"
+        || name.ends_with("device")
+        || name.ends_with("devices")
+        || name.ends_with("device_type")
+        || name.ends_with("device_str")
+        || name.ends_with("device_string")
+        || name.ends_with("device_kind")
+        || name == "device_backend"
+}
+
 impl<'a> SourceOrderVisitor<'a> for DeviceUse<'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if let Expr::Call(call @ ExprCall { func, arguments, .. }) = expression {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use ruff_python_ast::{Expr, ModModule, Stmt};
 
 use crate::devices::DeviceUse;
+use crate::rules::cuda_only;
 use crate::scope::{self, Path};
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -101,7 +102,8 @@ fn gather_exports(body: &[Stmt], package: &str, exports: &mut HashMap<String, St
                     {
                         exports.insert(asname.to_string(), alias.name.to_string());
                     } else if is_interesting(alias.name.as_str()) {
-                        exports.insert("torch".to_owned(), "torch".to_owned());
+                        let first = alias.name.split('.').next().unwrap_or_default();
+                        exports.insert(first.to_owned(), first.to_owned());
                     }
                 }
             }
@@ -132,8 +134,9 @@ fn gather_exports(body: &[Stmt], package: &str, exports: &mut HashMap<String, St
     }
 }
 
+/// What files ask other files of the project for instead of importing it themselves.
 fn is_interesting(module: &str) -> bool {
-    scope::is_in(module, "torch")
+    scope::is_in(module, "torch") || cuda_only::advice(module).is_some()
 }
 
 fn dotted(expression: &Expr) -> Option<String> {

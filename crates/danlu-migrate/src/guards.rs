@@ -4,15 +4,21 @@
 //! Only what certainly runs once a condition holds counts as guarded: its block without what further conditions, handlers and
 //! functions in it hold, and the rest of the expression that it stands in.
 
+mod conditions;
 mod evidence;
 
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
-use ruff_python_ast::{BoolOp, CmpOp, Expr, ExprBoolOp, Stmt, StmtIf, UnaryOp};
+use ruff_python_ast::{BoolOp, Expr, ExprBoolOp, Stmt, StmtIf};
 use ruff_text_size::{Ranged as _, TextRange};
 
-use self::evidence::{Found, has_word, only_for_cuda};
+use self::conditions::{
+    answered, catches_what_is_missing, end_of, is_negative, is_question, leaves, names_build, names_cuda,
+    refuses_for_nvidia,
+};
+use self::evidence::{Found, flags, has_word, only_for_cuda};
 use crate::checker::Checker;
 use crate::finding::Kind;
 use crate::rules::cuda_guard;
@@ -34,7 +40,22 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     let mut lacking: Vec<(usize, &str)> =
         lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
     lacking.sort_unstable();
-    let mut guards = Guards { edits, lacking, checker, closed: Vec::new(), owner: None };
+    let functions = checker.body.iter().filter_map(|statement| match statement {
+        Stmt::FunctionDef(function) => Some((function.name.as_str(), Called::Unread(&function.body))),
+        _ => None,
+    });
+    let functions = RefCell::new(functions.collect());
+    let flags = flags(checker.body);
+    let mut guards = Guards {
+        edits,
+        lacking,
+        checker,
+        closed: Vec::new(),
+        owner: None,
+        flags,
+        functions,
+        follows: Cell::new(false),
+    };
     guards.block(checker.body, false);
     let mut closed = guards.closed;
     closed.sort_by_key(|(test, ..)| (test.start(), test.end()));
@@ -61,6 +82,19 @@ struct Guards<'c, 'a> {
     closed: Vec<(TextRange, TextRange, String)>,
     /// The function around, if its name says that it is for CUDA only: `convert_to_cupy`.
     owner: Option<String>,
+    /// Names that say whether a library for CUDA only is there.
+    flags: HashSet<&'a str>,
+    /// The functions at the top of the file.
+    functions: RefCell<HashMap<&'a str, Called<'a>>>,
+    /// Calls in a function that is called are not followed: one step says enough, and circles have no end.
+    follows: Cell<bool>,
+}
+
+#[derive(Debug, Clone)]
+enum Called<'a> {
+    Unread(&'a [Stmt]),
+    /// What in it is for CUDA only.
+    Read(Option<String>),
 }
 
 impl<'a> Guards<'_, 'a> {
@@ -87,6 +121,11 @@ impl<'a> Guards<'_, 'a> {
                         if self.has_edit(assign.value.range()) && is_question(&assign.value) {
                             answers.insert(name.id.as_str(), assign.value.range());
                         }
+                    }
+                    // `self.build_for_cpu = not torch.cuda.is_available()`
+                    if assign.targets.iter().any(names_build) {
+                        let reason = "a build for CUDA".to_owned();
+                        self.close(assign.value.range(), assign.value.range(), Some(reason));
                     }
                     self.visit_expr(&assign.value);
                 }
@@ -157,7 +196,7 @@ impl<'a> Guards<'_, 'a> {
                             return self.in_block(body);
                         }
                         let refused = leaves(body).then(|| {
-                            let is_refused = is_about_cuda || raises_for_nvidia(body, self.checker);
+                            let is_refused = is_about_cuda || refuses_for_nvidia(body, self.checker);
                             let says = || is_refused.then(|| "a device of NVIDIA's".to_owned());
                             self.in_block(rest).or_else(says)
                         });
@@ -181,7 +220,14 @@ impl<'a> Guards<'_, 'a> {
     /// The first thing for CUDA only that runs whenever the block does.
     fn in_block(&self, body: &'a [Stmt]) -> Option<String> {
         body.iter().take(MOST_STATEMENTS).find_map(|statement| match statement {
-            Stmt::If(conditional) => self.in_expression(&conditional.test),
+            Stmt::If(conditional) => self.in_expression(&conditional.test).or_else(|| {
+                // Which version there is says nothing about the device: one of its branches will run.
+                let clauses = conditional.elif_else_clauses.iter().map(|clause| &clause.body);
+                let mut blocks = std::iter::once(&conditional.body).chain(clauses);
+                self.asks_for_version(&conditional.test)
+                    .then(|| blocks.find_map(|block| self.in_block(block)))
+                    .flatten()
+            }),
             Stmt::While(statement) => self.in_expression(&statement.test),
             Stmt::For(statement) => {
                 self.in_expression(&statement.iter).or_else(|| self.in_block(&statement.body))
@@ -197,7 +243,8 @@ impl<'a> Guards<'_, 'a> {
                 // What a handler takes care of does no harm.
                 let is_handled =
                     |ruff_python_ast::ExceptHandler::ExceptHandler(handler): &'a ruff_python_ast::ExceptHandler| {
-                        !matches!(handler.body.last(), Some(Stmt::Raise(_))) && self.in_block(&handler.body).is_none()
+                        catches_what_is_missing(handler.type_.as_deref())
+                            && !matches!(handler.body.last(), Some(Stmt::Raise(_))) && self.in_block(&handler.body).is_none()
                     };
                 let in_body = if statement.handlers.iter().any(is_handled) { None } else { self.in_block(&statement.body) };
                 in_body.or_else(|| self.in_block(&statement.finalbody))
@@ -206,13 +253,16 @@ impl<'a> Guards<'_, 'a> {
                 import.names.iter().map(|alias| alias.name.as_str()).find_map(only_for_cuda)
             }
             Stmt::ImportFrom(import) => {
-                let module = import.module.as_deref().filter(|_| import.level == 0).and_then(only_for_cuda);
+                let name = import.module.as_deref();
+                let module = name.filter(|_| import.level == 0).and_then(only_for_cuda);
+                // `from .triton_ops import kernel`
+                let module = module.or_else(|| name.filter(|name| name.split('.').any(has_word)).map(str::to_owned));
                 let mut names = import.names.iter().map(|alias| alias.name.as_str());
                 module.or_else(|| names.find(|name| has_word(name)).map(str::to_owned))
             }
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Match(_) => None,
             simple => {
-                let mut found = Found { guards: self, reason: self.lacking_in(simple.range()) };
+                let mut found = Found { guards: self, reason: self.lacking_in(simple.range()), is_condition: false };
                 found.visit_stmt(simple);
                 found.reason
             }
@@ -220,9 +270,36 @@ impl<'a> Guards<'_, 'a> {
     }
 
     fn in_expression(&self, expression: &'a Expr) -> Option<String> {
-        let mut found = Found { guards: self, reason: self.lacking_in(expression.range()) };
+        let mut found =
+            Found { guards: self, reason: self.lacking_in(expression.range()), is_condition: false };
         found.visit_expr(expression);
         found.reason
+    }
+
+    /// The first thing for CUDA only in a function of this file: `dtw_cuda(x)`.
+    fn in_function(&self, callee: &Expr) -> Option<String> {
+        let Expr::Name(name) = callee else { return None };
+        let called = self.functions.borrow().get(name.id.as_str()).cloned()?;
+        let body = match called {
+            Called::Read(reason) => return reason,
+            Called::Unread(body) => body,
+        };
+        if self.follows.replace(true) {
+            return None;
+        }
+        let reason = self.in_block(body);
+        self.follows.set(false);
+        if let Some(called) = self.functions.borrow_mut().get_mut(name.id.as_str()) {
+            *called = Called::Read(reason.clone());
+        }
+        reason
+    }
+
+    /// `hasattr(torch.nn.functional, "grouped_mm")`, `is_torch_version(">=", "2.1")`
+    fn asks_for_version(&self, test: &Expr) -> bool {
+        const LONGEST: usize = 200;
+        let text = self.checker.text(test);
+        text.len() <= LONGEST && (text.starts_with("hasattr(") || text.contains("version"))
     }
 
     fn lacking_in(&self, range: TextRange) -> Option<String> {
@@ -233,7 +310,7 @@ impl<'a> Guards<'_, 'a> {
 
     /// A name in a condition that says what it is about: `HAS_TRITON and x.is_cuda`.
     fn words_in(&self, test: &'a Expr) -> Option<String> {
-        let mut found = Found { guards: self, reason: None };
+        let mut found = Found { guards: self, reason: None, is_condition: true };
         found.visit_expr(test);
         found.reason
     }
@@ -245,7 +322,7 @@ impl<'a> Guards<'_, 'a> {
                 BoolOp::And => !is_negative(operand),
                 BoolOp::Or => is_negative(operand),
             };
-            if !leads_on || !self.has_edit(operand.range()) {
+            if !(leads_on || words.is_some()) || !self.has_edit(operand.range()) {
                 continue;
             }
             let rest = &operation.values[index + 1..];
@@ -271,10 +348,15 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
             Expr::If(conditional) if self.has_edit(conditional.test.range()) => {
                 let test = &conditional.test;
                 let guarded = if is_negative(test) { &conditional.orelse } else { &conditional.body };
-                // Lightning's word for CUDA.
-                let is_gpu = matches!(&**guarded, Expr::StringLiteral(text) if text.value.to_str() == "gpu");
-                let gpu = || is_gpu.then(|| "gpu".to_owned());
-                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(gpu);
+                // Lightning's word for CUDA, and that of `associative_scan` for kernels of Triton.
+                let word = match &**guarded {
+                    Expr::StringLiteral(text) if matches!(text.value.to_str(), "gpu" | "pointwise") => {
+                        Some(text)
+                    }
+                    _ => None,
+                };
+                let word = || word.map(|text| text.value.to_str().to_owned());
+                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(word);
                 self.close(expression.range(), test.range(), reason.clone());
                 self.close(expression.range(), guarded.range(), reason);
             }
@@ -282,55 +364,4 @@ impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
         }
         source_order::walk_expr(self, expression);
     }
-}
-
-fn names_cuda(name: &str) -> bool {
-    name.split('_').any(|part| part.eq_ignore_ascii_case("cuda"))
-}
-
-/// Whether an expression answers yes or no, rather than with a device.
-fn is_question(expression: &Expr) -> bool {
-    matches!(
-        expression,
-        Expr::Call(_) | Expr::Compare(_) | Expr::BoolOp(_) | Expr::UnaryOp(_) | Expr::Attribute(_)
-    )
-}
-
-/// Where the names that a condition asks got their answers.
-fn answered(test: &Expr, answers: &HashMap<&str, TextRange>) -> Option<TextRange> {
-    match test {
-        Expr::Name(name) => answers.get(name.id.as_str()).copied(),
-        Expr::UnaryOp(operation) => answered(&operation.operand, answers),
-        Expr::BoolOp(operation) => operation.values.iter().find_map(|operand| answered(operand, answers)),
-        _ => None,
-    }
-}
-
-/// Whether a condition holds where there is no such device.
-fn is_negative(test: &Expr) -> bool {
-    match test {
-        Expr::UnaryOp(operation) => operation.op == UnaryOp::Not && !is_negative(&operation.operand),
-        Expr::Compare(comparison) => {
-            comparison.ops.iter().any(|operator| matches!(operator, CmpOp::NotEq | CmpOp::NotIn | CmpOp::IsNot))
-                // `torch.cuda.device_count() == 0`
-                || matches!((&comparison.ops[..], &comparison.comparators[..]), ([CmpOp::Eq], [Expr::NumberLiteral(_)]))
-        }
-        Expr::BoolOp(operation) => operation.values.iter().all(is_negative),
-        _ => false,
-    }
-}
-
-fn leaves(body: &[Stmt]) -> bool {
-    matches!(body.last(), Some(Stmt::Return(_) | Stmt::Raise(_) | Stmt::Continue(_) | Stmt::Break(_)))
-}
-
-/// `raise ValueError("xformers' attention needs CUDA")`
-fn raises_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
-    let Some(Stmt::Raise(raise)) = body.last() else { return false };
-    let words = checker.text(raise).split(|c: char| !c.is_ascii_alphanumeric());
-    words.into_iter().any(|word| word == "NVIDIA" || has_word(word))
-}
-
-fn end_of(body: &[Stmt], test: &Expr) -> ruff_text_size::TextSize {
-    body.last().map_or(test.end(), ruff_text_size::Ranged::end)
 }

@@ -4,7 +4,7 @@ use ruff_python_ast::{AnyNodeRef, CmpOp, Expr, ExprCall, Operator};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::checker::Checker;
-use crate::devices::is_device_keyword;
+use crate::devices::{is_device_keyword, names_device};
 use crate::rules::Grade;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,6 +284,13 @@ impl<'a> Checker<'a> {
                 Expr::StringLiteral(key) => self.role_of_name(key.value.to_str()),
                 _ => self.role_beside(&subscript.value),
             },
+            // `"cuda" in (device_from, device_to)`
+            Expr::Tuple(tuple) => {
+                let is_device =
+                    |element: &Expr| matches!(element, Expr::Name(name) if is_device_keyword(&name.id));
+                let is_one = tuple.elts.iter().take(MOST_IN_ROW).any(is_device);
+                if is_one { Role::Device(Grade::Likely) } else { Role::Unclear }
+            }
             _ => Role::Unclear,
         }
     }
@@ -356,13 +363,21 @@ impl<'a> Checker<'a> {
 
 /// Lists and tables of devices are short; what is longer is data, and would be read once for each of its texts.
 const MOST_NEIGHBOURS: usize = 100;
+const MOST_IN_ROW: usize = 8;
 
 fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
     if elements.len() > MOST_NEIGHBOURS {
         return Some(Role::Unclear);
     }
     let mut has_neighbour = false;
-    for element in elements.iter().filter(|element| !element.range().contains_range(child)) {
+    let others = elements.iter().filter(|element| !element.range().contains_range(child));
+    // Rows of a table: `[("cpu", "cuda"), ("cuda", "cuda")]`
+    let others = others.flat_map(|element| match element {
+        Expr::Tuple(row) if row.elts.len() <= MOST_IN_ROW => row.elts.as_slice(),
+        Expr::List(row) if row.elts.len() <= MOST_IN_ROW => row.elts.as_slice(),
+        single => std::slice::from_ref(single),
+    });
+    for element in others {
         if let Expr::StringLiteral(text) = element {
             let text = text.value.to_str();
             if text == "npu" {
@@ -376,19 +391,4 @@ fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
         }
     }
     has_neighbour.then_some(Role::Device(Grade::Likely))
-}
-
-/// `device`, `DEVICE`, `device_type`, `map_location`, `train_device`; not `device_name` or `visible_devices_file`.
-pub(crate) fn names_device(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let name = name.trim_matches('_');
-    name == "map_location"
-        || name == "dev"
-        || name.ends_with("device")
-        || name.ends_with("devices")
-        || name.ends_with("device_type")
-        || name.ends_with("device_str")
-        || name.ends_with("device_string")
-        || name.ends_with("device_kind")
-        || name == "device_backend"
 }

@@ -179,12 +179,16 @@ impl<'a> Checker<'a> {
         let starts = self.aware.is_none()
             && !self.scopes.is_inside_function()
             && !matches!(statement, Stmt::ClassDef(_) | Stmt::Import(_) | Stmt::ImportFrom(_))
-            && self.knows_npus(statement.range());
+            && (self.knows_npus(statement.range()) || self.is_one_of_two(statement));
         if starts {
             self.aware = Some(statement.range());
             self.aware_of_edits = false;
         }
         starts
+    }
+
+    fn is_one_of_two(&self, statement: &Stmt) -> bool {
+        matches!(statement, Stmt::FunctionDef(function) if self.npu_places.is_one_of_two(&function.name))
     }
 
     fn knows_npus(&self, range: TextRange) -> bool {

@@ -125,6 +125,57 @@ fn nesting_without_end_costs_only_its_file() {
     assert!(!refused("f17.py") && !refused("f18.py") && !refused("f21.py"));
 }
 
+#[test]
+fn names_and_calls_in_circles_through_files_end() {
+    const LONG: usize = 3_000;
+    // Each file has its names from the next, and the last from the first.
+    let ring: Vec<(String, String)> = (0..40)
+        .map(|file| {
+            let next = (file + 1) % 40;
+            let text = format!(
+                "import torch\nfrom m{next} import d, kernel\nfrom . import m{next}\nx = torch.ones(1).to(d)\ny = m{next}.m{file}.d.cuda()\n"
+            );
+            (format!("m{file}.py"), text)
+        })
+        .collect();
+    // A chain of functions, each of which calls the next from behind a condition, and the last the first.
+    let calls: Vec<String> = (0..LONG)
+        .map(|at| {
+            let next = (at + 1) % LONG;
+            format!("def f{at}(x):\n    if x.is_cuda:\n        f{next}(x)\n    f{next}(x)\n")
+        })
+        .collect();
+    let chain: Vec<String> = (0..LONG).map(|at| format!("a{} = a{at}\n", at + 1)).collect();
+    let versions: Vec<String> =
+        (1..1_200).map(|depth| format!("{}if version > {depth}:\n", " ".repeat(depth))).collect();
+    let mut files: Vec<(&str, String)> =
+        ring.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
+    files.push(("calls.py", format!("import torch\n{}", calls.concat())));
+    files.push((
+        "chain.py",
+        format!("import torch\na0 = torch\n{}a{LONG}.cuda.synchronize()\n", chain.concat()),
+    ));
+    files.push((
+        "versions.py",
+        format!(
+            "import torch\nif torch.cuda.is_available():\n{}{}pass\n",
+            versions.concat(),
+            " ".repeat(1_200)
+        ),
+    ));
+    let report = on_disk(&files);
+    assert_eq!((report.files.len(), report.count(Kind::Broken)), (43, 0));
+}
+
+#[test]
+fn a_name_of_a_pair_costs_no_look_at_the_whole_file() {
+    let pairs: Vec<String> = (0..20_000)
+        .map(|at| format!("def has_cuda_{at}():\n    return torch.cuda.is_available()\n"))
+        .collect();
+    let report = on_disk(&[("pairs.py", format!("import torch\nnpu = 1\n{}", pairs.concat()))]);
+    assert_eq!(report.changes(), 20_001);
+}
+
 /// What the right side of a binding is.
 #[derive(Debug, Clone)]
 enum Value {

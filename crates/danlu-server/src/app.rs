@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use danlu_core::launch::RunLayout;
+use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
-use danlu_core::{Event, Job};
+use danlu_core::{ApprovalNeed, Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_sched::WaitReason;
@@ -36,6 +36,8 @@ use crate::wake::Wake;
 
 const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
                            back-up to have it again";
+/// Between the first answer of an engine that was away and its first inventory.
+pub(crate) const NAMES_NO_NODES: &str = "the engine has not named its nodes yet";
 const TRY_AGAIN: &str =
     "nothing was changed; check the database and the disk of the data folder, then try again";
 
@@ -131,7 +133,7 @@ impl App {
         if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
-        self.users.of(&asker.name()).await.map_err(user_problem)?;
+        self.unix_user(&asker.name()).await.map_err(user_problem)?;
         match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
             Ok(Answer::SubmittedBefore(id)) => {
                 let job = self.job_for(asker, id, Action::SeeJob).await?;
@@ -144,6 +146,15 @@ impl App {
         }
     }
 
+    /// Whom the jobs of an account run as. Where that is the machine's user of its name, an administrator must have meant
+    /// that user: names of accounts are chosen by people.
+    pub(crate) async fn unix_user(&self, account: &str) -> Result<Option<UnixUser>, UnixUserError> {
+        if self.users.is_by_name() && !self.directory.may_be_unix_user(account) {
+            return Err(UnixUserError::NotAllowed(account.to_owned()));
+        }
+        self.users.of(account).await
+    }
+
     /// Whether something else was submitted with this key before.
     async fn differs(&self, key: &SubmissionKey) -> Result<bool, Problem> {
         let before = self.store.submission_digest(&key.key).await.map_err(store_problem)?;
@@ -152,7 +163,11 @@ impl App {
 
     /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
     /// its workspace takes it, and why somebody has to approve it, if so.
-    pub(crate) fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Option<String>), Problem> {
+    pub(crate) fn check(
+        &self,
+        asker: &Asker,
+        spec: JobSpec,
+    ) -> Result<(JobSpec, Option<ApprovalNeed>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
@@ -175,11 +190,18 @@ impl App {
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
         // Of nodes that nobody has seen yet, nothing can be said.
-        if let Some(trouble) = self.engine.trouble().filter(|_| self.book.nodes().is_empty()) {
+        if self.book.nodes().is_empty() {
+            let trouble = self.engine.trouble().unwrap_or_else(|| NAMES_NO_NODES.to_owned());
             return Err(Problem::new(ProblemCode::Unavailable, trouble)
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
         }
         if let Err(impossible) = self.planner.check(&spec) {
+            let is_about_devices =
+                ["devices", "any_of"].iter().any(|field| impossible.field.starts_with(field));
+            if let Some(notice) = self.notice().filter(|_| is_about_devices) {
+                return Err(Problem::new(ProblemCode::Unavailable, notice)
+                    .with_hint("submit again once they are offered; `danlu nodes` says when"));
+            }
             let detail = format!("`{}`: {}", impossible.field, impossible.message);
             let problem = Problem::new(ProblemCode::CannotEverRun, detail);
             return Err(Problem { errors: vec![impossible], ..problem });
@@ -188,6 +210,12 @@ impl App {
             Some(digest) if !self.code.has(digest) => Err(no_snapshot(digest)),
             _ => Ok((spec, approval)),
         }
+    }
+
+    /// Why there may be more devices than are offered, with the node.
+    pub(crate) fn notice(&self) -> Option<String> {
+        let (node, notice) = self.engine.notices().pop_first()?;
+        Some(format!("node `{node}`: {notice}"))
     }
 
     /// The job, if the asker may do this to it.
@@ -356,6 +384,7 @@ fn user_problem(error: UnixUserError) -> Problem {
     match error {
         UnixUserError::Store(error) => store_problem(error),
         UnixUserError::LookUp { .. } => unavailable(&error),
+        UnixUserError::NotAllowed(_) => Problem::new(ProblemCode::Forbidden, error.to_string()),
         UnixUserError::Missing(_) | UnixUserError::NoPerson { .. } | UnixUserError::NoneLeft { .. } => {
             Problem::new(ProblemCode::CannotEverRun, error.to_string()).with_hint(
                 "an administrator can add such a user, or start the server with other `--unix-users`",

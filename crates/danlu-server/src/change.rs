@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use danlu_core::policy::{Action, only_changes_scheduling};
-use danlu_core::{Event, Job, Life, Refusal, Step};
+use danlu_core::{ApprovalNeed, Event, Job, Life, Refusal, Step};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ const MOST_TRIES: usize = 16;
 pub(crate) struct Change {
     by: String,
     spec: Arc<JobSpec>,
-    approval: Option<String>,
+    approval: Option<ApprovalNeed>,
     seen: u64,
 }
 

@@ -3,7 +3,7 @@
 //! The scheduler has planned each offer. Here it is made to the job, as `danlu change` or a submission would make it, and
 //! admitted with the asker's rights; what would be refused, or would wait for approval, is not offered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use danlu_core::policy::{self, Action, Permission};
@@ -40,6 +40,11 @@ impl App {
             let text = explanation.text.trim_end_matches('.');
             explanation.text = format!("{trouble}. {text}.");
         }
+        let lacks_devices = queued && explanation.reason.code == "no_such_devices";
+        if let Some(notice) = self.notice().filter(|_| lacks_devices) {
+            let text = explanation.text.trim_end_matches('.');
+            explanation.text = format!("{text}. However, of {notice}.");
+        }
         if let Some(remark) = self.remark_on(&job) {
             explanation.reason.text.clone_from(&remark);
             let before = explanation.text.trim_end_matches('.');
@@ -58,7 +63,8 @@ impl App {
         let waits = matches!(job.life, Life::Queued { .. });
         let workspaces = if waits { self.workspaces_for(asker, &job) } else { Vec::new() };
         let ends = if waits { self.reported_ends(now) } else { BTreeMap::new() };
-        let circumstances = Circumstances { workspaces, ends };
+        let held = if waits { self.held_by_engine() } else { BTreeSet::new() };
+        let circumstances = Circumstances { workspaces, ends, held };
         let explained = self.planner.explain(job.clone(), now, circumstances).await;
         let mut explanation = explained.map_err(|error| {
             tracing::error!("explaining failed: {error}");
@@ -99,6 +105,16 @@ impl App {
             Some((id, said_at.saturating_add(left).unwrap_or(Timestamp::MAX).max(now)))
         });
         left.collect()
+    }
+
+    /// Jobs that the engine's own queue keeps from running.
+    fn held_by_engine(&self) -> BTreeSet<JobId> {
+        let pages = self.book.read();
+        let attempts = pages.active().filter_map(|job| Some((job.id, job.active()?.number)));
+        attempts
+            .filter(|(id, attempt)| self.reports.queued(*id, *attempt).is_some())
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Whether the asker could make this change, and the job would then be queued.

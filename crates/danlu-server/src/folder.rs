@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use rand::Rng;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::health::Health;
 
@@ -27,6 +28,8 @@ pub(crate) const LEAST_ROOM_BYTES: u64 = 8 << 20;
 /// A killed server's lock lives on in children that it was just starting, until they have become launchers: moments, and
 /// more of them on a busy machine.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// Somebody who makes room, or mends a disk, looks whether that has helped.
+const ANNOUNCE_AGAIN: Duration = Duration::from_secs(1);
 const ASK_FOR_LOCK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is wrong with the room on the data folder's disk, if anything. A store may accept a last small write when there is
@@ -163,6 +166,25 @@ impl DataFolder {
         };
         let text = text.to_string();
         self.write_private(SERVER_FILE, &text)
+    }
+
+    /// Where that was not possible because of the disk: as soon as it is.
+    pub(crate) async fn announce_later(
+        self: Arc<Self>,
+        address: String,
+        fingerprint: Option<Fingerprint>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(ANNOUNCE_AGAIN) => {}
+                () = stop.cancelled() => return,
+            }
+            if self.announce(&address, fingerprint).is_ok() {
+                tracing::info!("clients that look into the data folder find this server now");
+                return;
+            }
+        }
     }
 
     pub(crate) fn retract(&self) {

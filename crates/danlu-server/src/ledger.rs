@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use danlu_core::transition::submission_record;
-use danlu_core::{Event, Grant, Job, Refusal};
+use danlu_core::{ApprovalNeed, Event, Grant, Job, Refusal};
 use danlu_store::{Insert, Store, StoreError, SubmissionKey};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
@@ -68,7 +68,7 @@ struct Submission {
     owner: String,
     key: Option<SubmissionKey>,
     /// Why somebody has to approve it first.
-    approval: Option<String>,
+    approval: Option<ApprovalNeed>,
 }
 
 /// A handle to the ledger; clones share it.
@@ -90,7 +90,7 @@ impl Ledger {
         spec: JobSpec,
         owner: String,
         key: Option<SubmissionKey>,
-        approval: Option<String>,
+        approval: Option<ApprovalNeed>,
     ) -> Result<Answer, LedgerError> {
         let at = Timestamp::now();
         let submission = Box::new(Submission { spec, owner, key, approval });

@@ -129,8 +129,10 @@ pub(crate) fn beside_ours<'a>(mut nodes: Vec<Node>, jobs: impl Iterator<Item = &
 
 impl App {
     pub(crate) fn node_views(&self) -> Vec<NodeView> {
+        let mut notices = self.engine.notices();
         let pages = self.book.read();
         let view = |node: &Node| NodeView {
+            notice: notices.remove(&node.name),
             node: node.clone(),
             used_cpus: Cpus { milli: node.foreign.iter().map(|hold| hold.cpus.milli).sum() },
             used_memory: Bytes(node.foreign.iter().map(|hold| hold.memory.0).fold(0, u64::saturating_add)),

@@ -101,7 +101,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     }
     // On a cluster, users' files reach the server only by way of couriers.
     let is_local = matches!(options.engine, EngineChoice::Local);
-    let folder = DataFolder::open(&options.data, is_local && options.unix_users.is_some())?;
+    let folder = Arc::new(DataFolder::open(&options.data, is_local && options.unix_users.is_some())?);
     // A start on a full disk writes a little; what was kept for that is given up as long as it helps.
     while folder.health.make_room() {}
     // The embedded database belongs to the data folder, which is ours by now.
@@ -135,7 +135,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         if app.health.objection().is_none() {
             return Err(error);
         }
-        tracing::warn!("clients that look into the data folder do not find this server: {error:#}");
+        tracing::warn!("clients that look into the data folder do not find this server yet: {error:#}");
+        loops.spawn(folder.clone().announce_later(address.clone(), fingerprint, stop.clone()));
     }
     tracing::info!(data = %folder.path.display(), "serving on {address}");
     if let Some(fingerprint) = fingerprint {
@@ -149,6 +150,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
     }
 
+    if let Some(warning) = entrance.warning(options.unix_users.is_some()) {
+        tracing::warn!("{warning}");
+    }
     let public = entrance.public_address(&address);
     let oidc = match options.oidc.clone() {
         Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
@@ -169,8 +173,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     };
     let tls = identity.map(|identity| identity.acceptor);
     let proxies = entrance.proxies.clone().unwrap_or_default();
+    let knows_jobs = entrance.proxies.is_some() && options.unix_users.is_some();
     let (patience, refuse) = (entrance.patience, crate::http::refuse);
-    Door { router, tls, patience, places, proxies, refuse }.serve(listener, shutdown).await;
+    Door { router, tls, patience, places, proxies, refuse, knows_jobs }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();
@@ -179,6 +184,10 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Ok((_claim, Some(lost))) => Err(lost).context("lost the database, so this server had to end"),
         _ => Ok(()),
     }
+}
+
+fn people_choose_names(options: &ServeOptions) -> bool {
+    options.oidc.is_some() || options.registration != Registration::Closed
 }
 
 /// Waits for a signal, or for another server to take the database, which only a database that was away for a while allows.
@@ -271,7 +280,15 @@ pub(crate) async fn open(
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
     let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
     match (&options.unix_users, users.limitation()) {
-        (Some(rule), _) => tracing::info!("jobs run as {rule}"),
+        (Some(rule), _) => {
+            tracing::info!("jobs run as {rule}");
+            if *rule == UnixUsers::SameName && people_choose_names(options) {
+                tracing::warn!(
+                    "people choose the names of their accounts here, and this machine has users: jobs of an account wait for \
+                     an administrator who says that it is the user's"
+                );
+            }
+        }
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
     let secrets = SecretTable::open(store.clone(), sealer).await?;
@@ -340,10 +357,10 @@ fn open_engine(
             if options.unix_users.is_some() && !nix::unistd::geteuid().is_root() {
                 bail!("jobs can run as users of their own only where the server runs as root");
             }
-            let nodes =
+            let offered =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
             let launchers = Launchers::Nursery(options.nursery.clone());
-            let engine = LocalEngine::new(LocalOptions { data, launchers, nodes })
+            let engine = LocalEngine::new(LocalOptions { data, launchers, offered })
                 .context("could not prepare the local engine")?;
             if let Some(limitation) = engine.limitation() {
                 tracing::warn!("{limitation}");

@@ -140,6 +140,7 @@ fn variant(
 ) -> Result<Variant, FieldError> {
     let parsed = |text: &str| {
         danlu_engine::local::offered_nodes(Some(text))
+            .map(|offered| offered.nodes)
             .map_err(|error| FieldError::new(field("nodes"), error.to_string()))
     };
     let nodes = match run.nodes.as_deref().map(|text| (text.strip_prefix('+'), text)) {

@@ -247,7 +247,7 @@ impl Trail {
         let (last, file) = (chain.last, self.file.display());
         match counted {
             Counted::Missing => {
-                chain.find(format!("the file `{file}` is missing, which says where the audit ended"))
+                chain.find(format!("the file `{file}` is missing, which says where the audit ended"));
             }
             Counted::Wrong => chain.find(format!(
                 "`{file}` is not as this server wrote it, or `{}` is another key than it was",

@@ -59,6 +59,11 @@ impl FromStr for UnixUsers {
 pub(crate) enum UnixUserError {
     #[error("this machine has no user `{0}`, whom the jobs of that account would run as")]
     Missing(String),
+    #[error(
+        "no administrator has said that jobs of the account `{0}` may run as this machine's user `{0}`: \
+         `danlu admin user unix-user {0} --allow` does"
+    )]
+    NotAllowed(String),
     #[error("jobs do not run as `{name}` (user id {uid}), which is no person's user")]
     NoPerson { name: String, uid: u32 },
     #[error("all user ids from {} to {} are given away", range.start(), range.end())]
@@ -134,6 +139,11 @@ impl UserTable {
             "all jobs run as `{user}`, like this server: whoever may submit one can read and change the files of all others, \
              and the server's; {means}"
         ))
+    }
+
+    /// Whether the name of an account says whom its jobs run as.
+    pub(crate) fn is_by_name(&self) -> bool {
+        self.rule == Some(UnixUsers::SameName)
     }
 
     /// Whom the jobs of an account run as; nobody else than the server where there is no rule.
@@ -241,7 +251,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Display for UnixUsers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UnixUsers::SameName => f.write_str("the users of the same name"),
+            UnixUsers::SameName => f.write_str(
+                "the users of the same name, of accounts that an administrator made or allowed (`danlu admin user unix-user NAME --allow`)",
+            ),
             UnixUsers::Range(range) => write!(f, "users from {} to {}", range.start(), range.end()),
         }
     }

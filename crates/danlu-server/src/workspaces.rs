@@ -12,14 +12,21 @@ use crate::app::App;
 use crate::people::{Asker, no_workspace};
 
 impl App {
-    pub(crate) fn workspaces(&self) -> Vec<WorkspaceView> {
+    /// Those that the asker may know of.
+    pub(crate) fn workspaces_seen_by(&self, asker: &Asker) -> Vec<WorkspaceView> {
+        let mut views = self.workspaces();
+        views.retain(|view| self.directory.may_see_workspace(asker, &view.name));
+        views
+    }
+
+    fn workspaces(&self) -> Vec<WorkspaceView> {
         let sharing = self.directory.sharing();
         let pages = self.book.read();
         quota::views(&sharing, &pages.nodes, pages.active().map(Arc::as_ref))
     }
 
-    pub(crate) fn workspace(&self, name: &str) -> Result<WorkspaceView, Problem> {
-        if !self.directory.has_workspace(name) {
+    pub(crate) fn workspace(&self, asker: &Asker, name: &str) -> Result<WorkspaceView, Problem> {
+        if !self.directory.has_workspace(name) || !self.directory.may_see_workspace(asker, name) {
             return Err(no_workspace(name));
         }
         let known = self.workspaces().into_iter().find(|workspace| workspace.name == name);
@@ -56,9 +63,13 @@ impl App {
     }
 
     /// Where a workspace, or every one, stands.
-    pub(crate) async fn quota(&self, workspace: Option<&str>) -> Result<Vec<QuotaView>, Problem> {
+    pub(crate) async fn quota(
+        &self,
+        asker: &Asker,
+        workspace: Option<&str>,
+    ) -> Result<Vec<QuotaView>, Problem> {
         if let Some(name) = workspace
-            && !self.directory.has_workspace(name)
+            && (!self.directory.has_workspace(name) || !self.directory.may_see_workspace(asker, name))
         {
             return Err(no_workspace(name));
         }
@@ -72,6 +83,7 @@ impl App {
         let pages = self.book.read();
         let mut views = quota::standings(&sharing, &pages.nodes, pages.active().map(Arc::as_ref), &ends);
         views.retain(|view| workspace.is_none_or(|name| view.workspace == name));
+        views.retain(|view| self.directory.may_see_workspace(asker, &view.workspace));
         Ok(views)
     }
 }

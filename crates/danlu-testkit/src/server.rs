@@ -1,5 +1,6 @@
 //! One server, started from the built binary.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -107,7 +108,7 @@ impl TestServer {
             .env("RUST_LOG", "info")
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
-            .stdout(std::fs::File::create(self.output_path()).expect("a file"))
+            .stdout(self.output_file())
             .stderr(log)
             .spawn()
             .expect("the binary starts");
@@ -141,6 +142,13 @@ impl TestServer {
     /// What the server, since it was last started, printed on standard output.
     pub fn output(&self) -> String {
         std::fs::read_to_string(self.output_path()).unwrap_or_default()
+    }
+
+    /// For us alone: a server prints nothing secret where others read.
+    fn output_file(&self) -> std::fs::File {
+        let mut options = std::fs::OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(self.output_path()).expect("a file")
     }
 
     fn output_path(&self) -> PathBuf {

@@ -1,7 +1,11 @@
 //! A Slurm cluster on this machine, for the tests of one process: munge, a controller and some nodes, each with eight
 //! GPUs and sixteen NPUs that are only names. Gone with the process.
+//!
+//! It is of whichever Slurm is installed where the test runs; `scripts/newer-slurm.sh` has tests run where that is a newer one.
 
+mod accounting;
 mod configuration;
+mod version;
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -17,6 +21,7 @@ use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::Pid;
 
 use self::configuration::{gres_conf, slurm_conf};
+use self::version::SlurmVersion;
 use crate::{alive, processes_of, skip};
 
 /// Starts everything, and ends it when its input does: however we end, the kernel closes that.
@@ -30,7 +35,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct SlurmRig {
     folder: PathBuf,
+    version: SlurmVersion,
     disks: Disks,
+    accounting: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +66,27 @@ impl SlurmRig {
 
     /// The same with a controller that gives up on nodes that do not answer for so long.
     pub fn start_that_misses_nodes_after(timeout: Duration) -> Option<SlurmRig> {
-        Self::start_with(Disks::Shared, timeout)
+        Self::start_with(Disks::Shared, timeout, false)
     }
 
     /// The cluster of this process whose nodes share no disk with the server: each has mounts of its own.
     pub fn apart() -> Option<&'static SlurmRig> {
         static RIG: OnceLock<Option<SlurmRig>> = OnceLock::new();
-        RIG.get_or_init(|| Self::start_with(Disks::Apart, PATIENT)).as_ref()
+        RIG.get_or_init(|| Self::start_with(Disks::Apart, PATIENT, false)).as_ref()
+    }
+
+    /// A cluster of its own that keeps accounts, by a database of its own: `sacctmgr` sets limits, and they hold. Root is the
+    /// only user, of the account `root`.
+    pub fn start_with_accounting() -> Option<SlurmRig> {
+        if !accounting::is_installed() {
+            skip(
+                "Slurm's accounting is not installed (Debian: `apt-get install slurmdbd mariadb-server-core mariadb-client-core`)",
+            );
+            return None;
+        }
+        let rig = Self::start_with(Disks::Shared, PATIENT, true)?;
+        rig.wait_for_accounts();
+        Some(rig)
     }
 
     /// Where nodes find an empty folder, whatever is in it here.
@@ -78,14 +99,11 @@ impl SlurmRig {
         self.folder.join("node")
     }
 
-    fn start_with(disks: Disks, timeout: Duration) -> Option<SlurmRig> {
-        let installed = ["slurmctld", "slurmd", "munged"].iter().all(|name| {
-            ["/usr/sbin", "/usr/local/sbin"].iter().any(|bin| Path::new(bin).join(name).exists())
-        });
-        if !installed {
+    fn start_with(disks: Disks, timeout: Duration, accounting: bool) -> Option<SlurmRig> {
+        let Some(version) = SlurmVersion::installed() else {
             skip("Slurm is not installed (Debian: `apt-get install munge slurm-wlm`)");
             return None;
-        }
+        };
         if !nix::unistd::geteuid().is_root() {
             skip("only root can make the device files of a Slurm cluster's nodes");
             return None;
@@ -93,7 +111,7 @@ impl SlurmRig {
         // Not a `TempDir`: the watcher removes it, after the daemons have ended.
         let folder =
             tempfile::Builder::new().prefix("danlu-slurm-").tempdir().expect("a temporary folder").keep();
-        let rig = SlurmRig { folder, disks };
+        let rig = SlurmRig { folder, version, disks, accounting };
         rig.configure(timeout);
         rig.watch();
         rig.wait_for_nodes();
@@ -127,13 +145,26 @@ impl SlurmRig {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// `kill -9`; jobs run on. What was submitted before is saved by then: the controller writes its jobs down up to five
-    /// seconds later, which are Slurm's to lose and not ours.
+    /// `kill -9`, and another one that knows of no job, as after a death that came before the jobs were saved: the controller
+    /// writes them down up to five seconds late.
+    pub fn forget_all_jobs(&self) {
+        self.end_controller();
+        for name in ["job_state", "job_state.old"] {
+            let _ = std::fs::remove_file(self.folder.join("state").join(name));
+        }
+        self.start_controller_again();
+    }
+
+    /// `kill -9`; jobs run on. What was submitted before is saved by then, for what is not is Slurm's to lose and not ours.
     pub fn kill_controller(&self) {
         let saved = || self.folder.join("state/job_state").metadata().and_then(|file| file.modified()).ok();
         let before = std::time::SystemTime::now();
         self.ask("sbatch", &["--hold", "--job-name=last", "--output=/dev/null", "--wrap=true"]);
         wait_until("the controller has saved its jobs", || saved().is_some_and(|at| at > before));
+        self.end_controller();
+    }
+
+    fn end_controller(&self) {
         let pid = self.controller().expect("the controller runs");
         kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is ours to kill");
         wait_until("the controller is gone", || !alive(pid));
@@ -141,9 +172,13 @@ impl SlurmRig {
 
     /// Starts it again, with what it had written down. It ends with the cluster.
     pub fn restart_controller(&self) {
+        self.start_controller_again();
+        self.ask("scancel", &["--name=last"]);
+    }
+
+    fn start_controller_again(&self) {
         self.spawn("/usr/sbin/slurmctld", &["-D", "-f"]);
         self.wait_for_nodes();
-        self.ask("scancel", &["--name=last"]);
     }
 
     /// `kill -9` of a node's daemon only: what runs on the node runs on.
@@ -247,7 +282,14 @@ impl SlurmRig {
         }
         let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("a file");
         write("gres.conf", gres_conf(folder));
-        write("slurm.conf", slurm_conf(folder, timeout));
+        if self.version.wants_cgroups() {
+            write("cgroup.conf", "CgroupPlugin=disabled\n".to_owned());
+        }
+        let mut text = slurm_conf(folder, timeout);
+        if self.accounting {
+            text.push_str(&accounting::configure(folder));
+        }
+        write("slurm.conf", text);
     }
 
     fn watch(&self) {
@@ -256,6 +298,7 @@ impl SlurmRig {
             .arg(&self.folder)
             .arg(Self::NODES.to_string())
             .arg(if self.disks == Disks::Apart { "apart" } else { "" })
+            .arg(if self.accounting { "accounting" } else { "" })
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -275,6 +318,19 @@ impl SlurmRig {
             let _ = writeln!(words, "{}:\n{text}", log.file_name().display());
         }
         words
+    }
+
+    /// The controller has heard of them from the database's daemon.
+    fn wait_for_accounts(&self) {
+        let known = || {
+            let shown = self.run("scontrol", &["show", "assoc_mgr", "flags=users"]);
+            String::from_utf8_lossy(&shown.stdout).contains("UserName=root")
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while !known() {
+            assert!(Instant::now() < deadline, "waited in vain for Slurm's accounts:\n{}", self.last_words());
+            std::thread::sleep(PAUSE);
+        }
     }
 
     fn wait_for_nodes(&self) {

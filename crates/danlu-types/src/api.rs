@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use accounts::{
-    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, JobsOfAccount,
-    MadeToken, MemberView, Membership, NewAccount, NewPassword, NewRole, NewToken, RecoveryCodes, SignIn,
-    SignInLink, TokenKind, TokenView, TotpCode, TotpEnrolment, TotpRemoval, VerificationQuery, WaysIn,
-    Whoami,
+    AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, IdentityDeparture, IdentityView,
+    Invitation, JobsOfAccount, MadeToken, MemberView, Membership, NewAccount, NewIdentity, NewPassword,
+    NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode, TotpEnrolment,
+    TotpRemoval, VerificationQuery, WaysIn, Whoami,
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{

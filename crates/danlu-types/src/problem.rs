@@ -1,5 +1,7 @@
 //! Errors on the wire: RFC 9457 `application/problem+json` with a stable code.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -105,6 +107,9 @@ pub struct Problem {
     pub hint: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// When to try again; told in the header `Retry-After`.
+    #[serde(skip)]
+    pub retry_after: Option<Duration>,
 }
 
 impl Problem {
@@ -117,7 +122,14 @@ impl Problem {
             detail: detail.into(),
             hint: None,
             errors: Vec::new(),
+            retry_after: None,
         }
+    }
+
+    #[must_use]
+    pub fn with_retry_after(mut self, pause: Duration) -> Self {
+        self.retry_after = Some(pause);
+        self
     }
 
     #[must_use]

@@ -189,6 +189,43 @@ impl Workspace {
         errors
     }
 
+    /// These rules as they hold in somebody's own workspace: what belongs to all is as `personal` says, and what its owner
+    /// may say goes no further than that.
+    #[must_use]
+    pub fn bound_by(self, personal: &Workspace) -> Workspace {
+        let highest = personal.highest_priority;
+        Workspace {
+            guaranteed: personal.guaranteed,
+            limit: personal.limit,
+            approve_above: personal.approve_above,
+            highest_priority: highest,
+            shared_folder: personal.shared_folder.clone(),
+            shared_bucket: personal.shared_bucket.clone(),
+            per_user: self.per_user.least(&personal.per_user),
+            images: if personal.images.is_empty() { self.images } else { personal.images.clone() },
+            idle: personal.idle.or(self.idle),
+            default_priority: self
+                .default_priority
+                .or(personal.default_priority)
+                .map(|priority| priority.min(highest.unwrap_or(HIGHEST_PRIORITY))),
+            head_of_line: self.head_of_line,
+        }
+    }
+
+    /// What these rules of somebody's own workspace say beyond those of all of them: that alone is the owner's to say.
+    #[must_use]
+    pub fn beyond(self, personal: &Workspace) -> Workspace {
+        let Workspace { per_user, head_of_line, default_priority, images, idle, .. } = self;
+        Workspace {
+            per_user: if per_user == personal.per_user { Amounts::default() } else { per_user },
+            head_of_line,
+            default_priority: default_priority.filter(|own| Some(*own) != personal.default_priority),
+            images: if images == personal.images { Vec::new() } else { images },
+            idle: idle.filter(|own| Some(*own) != personal.idle),
+            ..Workspace::default()
+        }
+    }
+
     /// Of a job that names none.
     pub fn priority(&self) -> u8 {
         let highest = self.highest_priority.unwrap_or(HIGHEST_PRIORITY);
@@ -218,6 +255,20 @@ impl Workspace {
 }
 
 impl Amounts {
+    /// The smaller of the two where both speak of something, and what one says where the other does not.
+    #[must_use]
+    pub fn least(&self, other: &Amounts) -> Amounts {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
+        }
+        Amounts {
+            nvidia: least(self.nvidia, other.nvidia),
+            ascend: least(self.ascend, other.ascend),
+            cpus: least(self.cpus, other.cpus),
+            memory: least(self.memory, other.memory),
+        }
+    }
+
     pub fn says_nothing(&self) -> bool {
         *self == Amounts::default()
     }

@@ -9,9 +9,14 @@ fn main() -> ExitCode {
     let (first, second) = (arguments.next(), arguments.next());
     match (first.as_deref().and_then(|first| first.to_str()), second) {
         (Some("launch-workers"), _) => danlu_launch::serve(),
-        (Some("slurm-worker"), Some(folder)) => danlu_launch::run_in_allocation(Path::new(&folder)),
+        (Some("slurm-worker"), Some(folder)) => {
+            let beside_courier = arguments.next().is_some_and(|word| word == "beside-courier");
+            danlu_launch::run_in_allocation(Path::new(&folder), beside_courier)
+        }
         (Some("slurm-claim"), Some(server)) => danlu_courier::claim(server, arguments),
-        (Some("slurm-courier"), Some(server)) => danlu_courier::run(server, arguments),
+        (Some("slurm-courier"), Some(server)) => {
+            danlu_launch::guard_courier(|| danlu_courier::run(server, arguments))
+        }
         (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
         (Some("migrate-snapshot"), Some(folder)) => danlu_cli::migrate_snapshot(Path::new(&folder)),
         _ => danlu_cli::main(),

@@ -292,6 +292,81 @@ async fn issue_15_devices_whose_tool_hangs_are_unknown_until_it_answers() {
     assert_eq!(server.wait_for_end(job).await.outcome, Some(JobOutcome::Succeeded));
 }
 
+#[tokio::test]
+async fn devices_whose_tool_hangs_at_the_start_come_once_it_answers() {
+    let fake = machine(&idle());
+    fake.hang("npu-smi");
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = TestServer::start_in(DANLU, &[], folder, &[("PATH", &path(&fake))]).await;
+    let request: DeviceRequest = "ascend:1".parse().expect("a request for devices");
+    let spec = JobSpec { devices: request, ..danlu_testkit::spec("true") };
+    let why = "`npu-smi info` gave no answer";
+    for command in [&["nodes"][..], &["devices"], &["submit", "--devices", "ascend:1", "--", "true"]] {
+        let mut danlu = Command::new(DANLU);
+        danlu
+            .args(command)
+            .env("DANLU_DATA", server.data())
+            .env_remove("DANLU_SERVER")
+            .env_remove("DANLU_TOKEN");
+        let output = danlu.stdin(Stdio::null()).output().expect("the binary runs");
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains(why), "{command:?}: {said}");
+    }
+    fake.answer_again("npu-smi");
+    eventually("eight devices", || async {
+        let devices = server.client().devices_list().await.expect("devices").items;
+        (devices.len() == 8 && devices.iter().all(|view| view.reading.is_some())).then_some(())
+    })
+    .await;
+    let nodes = server.client().nodes_list().await.expect("nodes").items;
+    assert_eq!(nodes[0].notice, None);
+    assert_eq!(server.run(&spec).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+/// The table with some of its devices no longer well.
+fn ill(report: &str) -> String {
+    let mut seen = 0;
+    let lines = report.lines().map(|line| {
+        seen += usize::from(line.contains("910B3"));
+        let word = match (line.contains("910B3"), seen) {
+            (true, 2) => "Alarm",
+            (true, 4) => "Critical",
+            (true, 6) => "UNKNOWN",
+            _ => return line.to_owned(),
+        };
+        line.replacen("OK ", &format!("{word} "), 1)
+    });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[test]
+fn a_rank_table_leaves_ill_devices_to_whoever_names_them() {
+    let fake = machine(&ill(&idle()));
+    let refused = danlu(&fake, &["ranktable", "generate"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && refused.stdout.is_empty(), "{said}");
+    assert!(said.contains("devices 1, 3, 5 are not healthy") && said.contains("--devices"), "{said}");
+    let well = danlu(&fake, &["ranktable", "generate", "--devices", "0,2"]);
+    assert!(well.status.success() && !text(&well.stderr).contains("not healthy"), "{}", text(&well.stderr));
+    let named = danlu(&fake, &["ranktable", "generate", "--devices", "0-1"]);
+    assert!(named.status.success(), "{}", text(&named.stderr));
+    assert!(text(&named.stderr).contains("device 1 is not healthy"), "{}", text(&named.stderr));
+}
+
+#[test]
+fn wide_tables_of_devices_show_how_each_is_connected() {
+    let fake = FakeAscend::new(&fixture("info-A3-8x2-busy.txt"));
+    let output = danlu(&fake, &["devices", "--wide"]);
+    let table = text(&output.stdout);
+    let lines: Vec<&str> = table.lines().collect();
+    for column in ["PHYSICAL", "BUS", "CARD.CHIP", "NUMA", "ADDRESS"] {
+        assert!(lines[0].contains(column), "{table}");
+    }
+    // A die's kind is in its model, and is not said twice.
+    assert!(table.contains("Ascend910") && !table.contains("Ascend Ascend"), "{table}");
+    assert!(lines[16].contains(" 15 ") && lines[16].contains(" 7.1 "), "{table}");
+}
+
 #[test]
 fn issue_15_launch_refuses_devices_that_are_in_use_or_not_there() {
     let (fake, mut child) = squatter();

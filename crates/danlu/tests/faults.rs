@@ -234,6 +234,12 @@ async fn a_server_starts_on_a_full_disk_and_stops_jobs_there() {
 
     std::fs::remove_file(ballast).unwrap();
     assert_eq!(server.run(&spec("true")).await.outcome, Some(JobOutcome::Succeeded));
+    // Whoever looks into the data folder finds this server, and not the one before.
+    eventually("word of the server in its folder", || async {
+        let text = std::fs::read_to_string(data.join("server.json")).ok()?;
+        text.contains(&format!("\"pid\":{}", server.pid())).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

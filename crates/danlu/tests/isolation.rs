@@ -11,7 +11,10 @@ use std::process::Command;
 
 use danlu_client::Client;
 use danlu_testkit::{TestServer, eventually, spec};
-use danlu_types::api::{JobOutcome, JobState, NewAccount, NewSecret, SignIn};
+use danlu_types::account::Standing;
+use danlu_types::api::{
+    AccountChange, AuditQuery, JobOutcome, JobState, NewAccount, NewRegistration, NewSecret, SignIn,
+};
 use danlu_types::session::{FrameKind, OpenSession, TerminalSize};
 use danlu_types::{Framework, JobId, JobSpec, SecretForm, SecretUse, Span, WorkerIndex};
 
@@ -407,8 +410,32 @@ async fn same_name_means_users_that_the_machine_has() {
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let program = program.display().to_string();
-    let server = TestServer::start_in(&program, &["--unix-users", "same-name"], folder, &[]).await;
-    let ada = person(&server, "ada").await;
+    let flags = ["--unix-users", "same-name", "--registration", "open"];
+    let server = TestServer::start_in(&program, &flags, folder, &[]).await;
+    let said = server.log();
+    assert!(said.contains("people choose the names of their accounts here"), "{said}");
+    // Whoever takes the name of the machine's user has to be meant by an administrator.
+    let new = NewRegistration {
+        name: "ada".parse().unwrap(),
+        display_name: None,
+        email: None,
+        password: PASSWORD.to_owned(),
+        invitation: None,
+        workspace: None,
+    };
+    server.client().account_register(&new).await.unwrap();
+    let name = new.name;
+    let approve = AccountChange { standing: Some(Standing::Active), ..AccountChange::default() };
+    server.client().account_change(&name, &approve).await.unwrap();
+    let ada = sign_in(&server, "ada").await;
+    let refused = ada.job_submit(&spec("true"), None).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("no administrator has said that jobs of the account `ada` may run as"),
+        "{refused}"
+    );
+    let own = AccountChange { unix_user: Some(true), ..AccountChange::default() };
+    assert!(ada.account_change(&name, &own).await.is_err(), "nobody says so of themselves");
+    server.client().account_change(&name, &own).await.unwrap();
     let lines =
         output(&server, &ada, &spec("echo $(id -u) $(id -G) $USER; cd; stat -c %u .; touch mine")).await;
     let (group, further) = (FIRST + 1, FIRST + 2);
@@ -421,6 +448,32 @@ async fn same_name_means_users_that_the_machine_has() {
             person(&server, name).await.job_submit(&spec("true"), None).await.unwrap_err().to_string();
         assert!(refused.contains(said), "{refused}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_beside_the_proxy_does_not_say_where_requests_come_from() {
+    let Some(server) = server(&["--behind-proxy"]).await else { return };
+    let ada = person(&server, "ada").await;
+    let come = "import os, json, urllib.request as r\n\
+                body = json.dumps({'name': 'ada', 'password': 'correct horse battery'}).encode()\n\
+                heads = {'content-type': 'application/json', 'x-forwarded-for': '203.0.113.9'}\n\
+                print(r.urlopen(r.Request(os.environ['DANLU_SERVER'] + '/api/v1/session', body, heads)).status)";
+    let lines = output(&server, &ada, &spec(&format!("python3 -c \"{come}\""))).await;
+    assert_eq!(lines, ["200"]);
+    let begun = async || {
+        let query =
+            AuditQuery { subject: Some("ada".to_owned()), limit: Some(1000), ..AuditQuery::default() };
+        let entries = server.client().audit_list(&query).await.unwrap().items;
+        entries.into_iter().rfind(|entry| entry.action == "session.begin").unwrap().from
+    };
+    assert_eq!(begun().await, "127.0.0.1", "the job is on this machine, whatever it says");
+    // A program of the system is believed, as a proxy is.
+    let body = format!("{{\"name\":\"ada\",\"password\":\"{PASSWORD}\"}}");
+    let headers = [("content-type", "application/json"), ("x-forwarded-for", "203.0.113.9")];
+    let address = server.client().address();
+    let signed_in =
+        danlu_testkit::wire::send(&address, "POST", "/api/v1/session", &headers, body.as_bytes()).await;
+    assert_eq!((signed_in.status, begun().await.as_str()), (200, "203.0.113.9"));
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use danlu_testkit::{SlurmRig, TestServer, eventually, spec};
-use danlu_types::JobSpec;
+use danlu_testkit::{SlurmRig, TestServer, alive, eventually, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
+use danlu_types::{JobSpec, Retry, RetryCause};
 use tempfile::TempDir;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
@@ -97,6 +98,13 @@ async fn jobs_that_slurm_holds_keep_nobody_waiting() {
         until_why_says(&server, *id, "JobHeldUser").await;
     }
     let free = JobSpec { workspace: "free".to_owned(), ..whole("true") };
+    // Asked without taking part: nothing is expected of jobs that do not run.
+    let expected = server.client().job_dry_run(&free).await.unwrap();
+    assert_eq!(expected.holders.len(), 4, "{expected:?}");
+    assert!(
+        expected.estimate.is_none() && expected.holders.iter().all(|it| it.expected_end.is_none()),
+        "{expected:?}"
+    );
     let ended = server.run(&free).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     let first = server.job(held[0]).await;
@@ -189,6 +197,75 @@ async fn a_submission_that_hangs_holds_up_only_itself() {
     fs::write(server.folder().join("go"), "").unwrap();
     let ended = server.wait_for_end(hangs).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+}
+
+/// Three that hang for ever, each for as long as a program of Slurm's may take: one after the other, nobody else would be started
+/// or stopped before this test gives up.
+#[tokio::test(flavor = "multi_thread")]
+async fn stops_that_hang_hold_up_only_themselves() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = folder();
+    let hang = "for word; do job=$word; done; while [ -e \"$HERE/hangs-$job\" ]; do sleep 0.1; done; exec $REAL \"$@\"";
+    let settings = with_program(folder.path(), "scancel", hang);
+    let server = start(&rig, folder, &settings, &[]).await;
+    // They wait in Slurm, where only `scancel` ends them.
+    rig.ask("scontrol", &["update", "PartitionName=main", "State=DOWN"]);
+    let mut hanging = Vec::new();
+    for _ in 0..3 {
+        let id = server.submit(&spec("true")).await;
+        let why = until_why_says(&server, id, "waits in Slurm as job ").await;
+        let job = why.split("waits in Slurm as job ").nth(1).unwrap();
+        let job: String = job.chars().take_while(char::is_ascii_digit).collect();
+        let hangs = server.folder().join(format!("hangs-{job}"));
+        fs::write(&hangs, "").unwrap();
+        rig.ask("scontrol", &["hold", &job]);
+        hanging.push((id, hangs));
+    }
+    rig.ask("scontrol", &["update", "PartitionName=main", "State=UP"]);
+    let stop = async |id| {
+        server.client().job_stop(id, &StopRequest::default()).await.unwrap();
+    };
+    for (id, _) in &hanging {
+        stop(*id).await;
+    }
+    let runs = server.submit(&spec("exec sleep 600")).await;
+    server.wait_for(runs, JobState::Running).await;
+    stop(runs).await;
+    assert_eq!(server.wait_for_end(runs).await.outcome, Some(JobOutcome::Stopped));
+    for (id, hangs) in hanging {
+        fs::remove_file(hangs).unwrap();
+        assert_eq!(server.wait_for_end(id).await.outcome, Some(JobOutcome::Stopped));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_slurm_forgot_is_not_given_up_while_its_launcher_lives() {
+    // Nodes are asked which jobs they have three times as often.
+    let Some(rig) = SlurmRig::start_that_misses_nodes_after(Duration::from_mins(1)) else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    let command = "echo $DANLU_ATTEMPT begins; [ -e \"$DANLU_OUTPUT_DIR/once\" ] && exit 0; \
+                   touch \"$DANLU_OUTPUT_DIR/once\"; trap 'echo told; exit 0' TERM; while :; do sleep 0.05; done";
+    let retry = Retry { limit: 1, on: vec![RetryCause::NodeLost] };
+    let id = server.submit(&JobSpec { retry, ..whole(command) }).await;
+    server.wait_for(id, JobState::Running).await;
+    let once = server.data().join(format!("runs/{id}/output/once"));
+    eventually("the first attempt to be up", || async { once.exists().then_some(()) }).await;
+    let status = fs::read_to_string(server.data().join(format!("runs/{id}/1.0/status.jsonl"))).unwrap();
+    let status: serde_json::Value = serde_json::from_str(status.lines().next_back().unwrap()).unwrap();
+    let launcher = i32::try_from(status["launcher"]["pid"].as_i64().unwrap()).unwrap();
+    rig.forget_all_jobs();
+    // Its node tells Slurm of the job, which then ends it.
+    eventually("the first attempt to be over", || async {
+        let first = server.job(id).await.attempts.into_iter().next()?;
+        first.ended_at.is_some().then_some(())
+    })
+    .await;
+    assert!(!alive(launcher), "the verdict fell while its launcher lived");
+    let ended = server.wait_for_end(id).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    let [first, _] = &ended.attempts[..] else { panic!("{:?}", ended.attempts) };
+    let reason = (first.reason.code.as_str(), first.reason.text.as_str());
+    assert!(matches!(reason.0, "requeued" | "launcher_lost"), "{reason:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

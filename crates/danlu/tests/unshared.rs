@@ -6,6 +6,9 @@
     reason = "a test says what it expects by failing; a panic there is the message"
 )]
 
+#[path = "unshared/nodes.rs"]
+mod nodes;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -76,6 +79,14 @@ impl Site {
         let mut lines = self.server.texts(id).await;
         lines.retain(|line| !line.starts_with("launcher started") && !line.starts_with("courier: "));
         lines
+    }
+
+    /// The token of the couriers of an attempt, `7.1`.
+    fn token_of(&self, attempt: &str) -> String {
+        let key = std::fs::read_to_string(self.server.data().join("attempts.key")).unwrap();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.trim().as_bytes());
+        let seal = hmac::sign(&key, format!("danlu courier\0{attempt}").as_bytes());
+        format!("danlu_courier_{attempt}_{}", HEXLOWER.encode(seal.as_ref()))
     }
 
     /// What is in the nodes' own folders.
@@ -248,12 +259,7 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
         .submit(&JobSpec { grace: Span::default(), ..spec("echo token $DANLU_TOKEN; exec sleep 600") })
         .await;
     site.server.wait_for(id, JobState::Running).await;
-    let key = std::fs::read_to_string(site.server.data().join("attempts.key")).unwrap();
-    let key = hmac::Key::new(hmac::HMAC_SHA256, key.trim().as_bytes());
-    let token_of = |attempt: &str| {
-        let seal = hmac::sign(&key, format!("danlu courier\0{attempt}").as_bytes());
-        format!("danlu_courier_{attempt}_{}", HEXLOWER.encode(seal.as_ref()))
-    };
+    let token_of = |attempt: &str| site.token_of(attempt);
     let own = token_of(&format!("{id}.1"));
     let said = ask(&site, &own, "GET", "workers/0/files/launch.json", "").await;
     assert_eq!(said.status, 200, "{}", said.body);
@@ -352,7 +358,7 @@ async fn couriers_say_where_slurm_has_put_them() {
     site.server.wait_for(id, JobState::Running).await;
     let by_slurm = site.rig.ask("squeue", &["--noheader", "--states=running", "--format=%j|%N"]);
     let nodes = site.server.client().nodes_list().await.unwrap().items;
-    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == id));
+    let held = nodes.iter().filter(|view| view.held.iter().any(|held| held.job == Some(id)));
     let held: Vec<&str> = held.map(|view| view.node.name.0.as_str()).collect();
     assert_eq!(held, ["n3", "n4"], "{by_slurm}");
     assert!(by_slurm.lines().any(|line| line.ends_with("|n[3-4]")), "{by_slurm}");
@@ -362,4 +368,29 @@ async fn couriers_say_where_slurm_has_put_them() {
     }
     site.server.client().job_stop(id, &StopRequest::default()).await.unwrap();
     site.server.wait_for_end(id).await;
+}
+
+/// Tasks of a script on several nodes meet in a folder that all of them must see.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_of_several_nodes_are_refused_when_they_are_submitted_and_those_of_one_run() {
+    let Some(site) = Site::start(Some(DANLU)).await else { return };
+    let submit = |nodes: u32| {
+        let script = site.server.folder().join("train.sbatch");
+        let text = format!(
+            "#!/bin/bash\n#SBATCH -N {nodes} --ntasks-per-node=2\nsrun sh -c 'echo task $SLURM_PROCID'\n"
+        );
+        std::fs::write(&script, text).unwrap();
+        let mut danlu = std::process::Command::new(DANLU);
+        danlu.arg("--data").arg(site.server.data()).arg("run").arg(&script).current_dir("/").output().unwrap()
+    };
+    let refused = submit(2);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("only where they share a disk"), "{said}");
+    assert!(
+        site.rig.ask("squeue", &["--noheader", "--states=all", "--format=%j"]).trim().is_empty(),
+        "{said}"
+    );
+    let ran = submit(1);
+    let (out, said) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && out.contains("task 0") && out.contains("task 1"), "{out}\n{said}");
 }

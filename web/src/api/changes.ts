@@ -181,6 +181,19 @@ export const useS3KeyRemove = () =>
     ["keys"],
   );
 
+export const useIdentityLink = () =>
+  useChange(
+    (proof: { password: string; code?: string }) => answer(api.POST("/oidc/link", { body: proof })),
+    [],
+  );
+
+export const useIdentityUnlink = () =>
+  useChange(
+    ({ name, id }: { name: string; id: string }) =>
+      answer(api.DELETE("/accounts/{name}/identities/{id}", { params: { path: { name, id } } })),
+    ["identities"],
+  );
+
 export const useTotpEnrol = () =>
   useChange((name: string) => answer(api.POST("/accounts/{name}/totp", { params: { path: { name } } })), []);
 

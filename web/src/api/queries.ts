@@ -162,6 +162,13 @@ export const waysIn = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/ways_in", { signal })),
 });
 
+export const identities = (name: string) =>
+  queryOptions({
+    queryKey: ["identities", name],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/accounts/{name}/identities", { params: { path: { name } }, signal })),
+  });
+
 export const sshKeys = (name: string) =>
   queryOptions({
     queryKey: ["keys", "ssh", name],

@@ -1074,7 +1074,7 @@ export interface paths {
         };
         /**
          * Go to the provider to sign in
-         * @description For browsers. Somebody who is signed in already links the account to what the provider calls them.
+         * @description For browsers. Whoever is signed in already signs in anew, as whom the provider says.
          */
         get: operations["oidc_start"];
         put?: never;
@@ -1097,6 +1097,61 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/oidc/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Link the account that is signed in to an identity at the provider
+         * @description For browsers: the answer says where to go, and whoever comes back from there in the same session is linked. Asks for the
+         *     account's password, and for a code where it has an authenticator.
+         */
+        post: operations["oidc_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/identities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the identities at the provider by which an account signs in */
+        get: operations["identities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/accounts/{name}/identities/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Unlink an identity at the provider from an account */
+        delete: operations["unlink_identity"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1437,6 +1492,8 @@ export interface components {
             email?: string | null;
             jobs?: components["schemas"]["JobsOfAccount"] | null;
             standing?: components["schemas"]["Standing"] | null;
+            /** @description Whether its jobs may run as the machine's user of the same name (`--unix-users same-name`). For administrators to say. */
+            unix_user?: boolean | null;
         };
         /** @description An account's name. It is also the name of the person's own workspace and of a Unix user, so it obeys the rules of both. */
         AccountName: string;
@@ -1453,6 +1510,11 @@ export interface components {
             /** @description Whether a code is asked for at sign-in. */
             second_factor?: boolean;
             standing: components["schemas"]["Standing"];
+            /**
+             * @description Whether its jobs may run as the machine's user of the same name, where jobs run so. An administrator chose the name, or
+             *     has allowed it.
+             */
+            unix_user?: boolean;
             /** @description Workspaces that they were put into; their own, of their name, is not listed. */
             workspaces: components["schemas"]["Membership"][];
         };
@@ -1846,6 +1908,19 @@ export interface components {
             /** @description Empty where the asker may not see the job, as is the owner. */
             workspace: string;
         };
+        /** @description Where the browser goes to show which identity it is. */
+        IdentityDeparture: {
+            address: string;
+        };
+        /** @description An identity at the provider by which an account signs in. */
+        IdentityView: {
+            id: string;
+            issuer: string;
+            /** Format: date-time */
+            linked_at?: string | null;
+            /** @description As the provider calls it; not a name for people. */
+            subject: string;
+        };
         /** @description For jobs that do not say it themselves by `hang_after` and `on_hang`. */
         IdlePolicy: {
             /** @description Idle is a worker that has printed nothing for this long and whose devices did nothing either. */
@@ -2203,6 +2278,13 @@ export interface components {
             /** @description At least 10 characters. Left out by an administrator, the person sets one with the link that is answered. */
             password?: string | null;
         };
+        /** @description Who begins to link their account to an identity at the provider. */
+        NewIdentity: {
+            /** @description Where the account has an authenticator. */
+            code?: string | null;
+            /** @description The account's present password. */
+            password: string;
+        };
         NewInvitation: {
             lasts?: components["schemas"]["Span"] | null;
             /** @description What the invited will be in the workspace. */
@@ -2292,6 +2374,8 @@ export interface components {
         /** @description A node with what is taken of it. */
         NodeView: components["schemas"]["Node"] & {
             held: components["schemas"]["HeldDevice"][];
+            /** @description Why it may have devices that are not offered, in words for people. */
+            notice?: string | null;
             used_cpus: components["schemas"]["Cpus"];
             used_memory: components["schemas"]["Bytes"];
         };
@@ -2333,6 +2417,11 @@ export interface components {
                 /** @description Whether a code is asked for at sign-in. */
                 second_factor?: boolean;
                 standing: components["schemas"]["Standing"];
+                /**
+                 * @description Whether its jobs may run as the machine's user of the same name, where jobs run so. An administrator chose the name, or
+                 *     has allowed it.
+                 */
+                unix_user?: boolean;
                 /** @description Workspaces that they were put into; their own, of their name, is not listed. */
                 workspaces: components["schemas"]["Membership"][];
             }[];
@@ -2409,6 +2498,18 @@ export interface components {
                 name: string;
                 /** @description In bytes; 0 for what is no file. */
                 size: number;
+            }[];
+            next?: string | null;
+        };
+        /** @description One page of a list; pass `next` as `cursor` for the one after it. */
+        Page_IdentityView: {
+            items: {
+                id: string;
+                issuer: string;
+                /** Format: date-time */
+                linked_at?: string | null;
+                /** @description As the provider calls it; not a name for people. */
+                subject: string;
             }[];
             next?: string | null;
         };
@@ -2500,6 +2601,8 @@ export interface components {
         Page_NodeView: {
             items: (components["schemas"]["Node"] & {
                 held: components["schemas"]["HeldDevice"][];
+                /** @description Why it may have devices that are not offered, in words for people. */
+                notice?: string | null;
                 used_cpus: components["schemas"]["Cpus"];
                 used_memory: components["schemas"]["Bytes"];
             })[];
@@ -2684,6 +2787,8 @@ export interface components {
             /** @description With the present password, where the account has an authenticator. */
             code?: string | null;
             current?: string | null;
+            /** @description Keep the account's tokens for programs; without it they end, like its sessions. */
+            keep_tokens?: boolean;
             link?: string | null;
             password: string;
         };
@@ -5842,6 +5947,121 @@ export interface operations {
                 content?: never;
             };
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    oidc_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewIdentity"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdentityDeparture"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    identities: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_IdentityView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unlink_identity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

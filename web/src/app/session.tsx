@@ -1,8 +1,8 @@
 /** Who is signed in, and what that lets them do. The server decides; this only says so before one tries. */
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import type { JobView, Whoami } from "../api/client";
-import { whoami } from "../api/queries";
+import { someJobs, whoami } from "../api/queries";
 
 export function useMe(): Whoami {
   return useSuspenseQuery(whoami).data;
@@ -23,6 +23,20 @@ function mayChange(me: Whoami, job: Pick<JobView, "owner" | "workspace">): boole
   const { account } = me;
   return account.name === job.owner || account.name === job.workspace || answersFor(me, job.workspace);
 }
+
+/** Whether a job waits for one to approve it. */
+const waitsFor = (me: Whoami, job: Pick<JobView, "reason" | "workspace">): boolean =>
+  job.reason.code === "needs_approval" && answersFor(me, job.workspace);
+
+/** How many jobs wait for one to approve them: of the first few hundred that are held. */
+export function useApprovals(me: Whoami): number {
+  const { admin, workspaces } = me.account;
+  const isOwner = admin || workspaces.some((membership) => membership.role === "owner");
+  const held = useQuery({ ...someJobs({ state: "held" }, MOST_HELD), enabled: isOwner });
+  return held.data?.items.filter((job) => waitsFor(me, job)).length ?? 0;
+}
+
+const MOST_HELD = 200;
 
 /** Why one may not change it, or nothing. */
 export function useObstacle() {

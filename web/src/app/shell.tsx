@@ -11,6 +11,7 @@ import { Failure, Loading } from "../ui/answer";
 import { Button, SmallSelect } from "../ui/controls";
 import { type Theme, useTheme } from "../ui/theme";
 import { paths } from "./paths";
+import { useApprovals } from "./session";
 
 export function Shell() {
   const { t } = useTranslation();
@@ -76,6 +77,7 @@ function Following() {
 function Side({ me }: { me: Whoami }) {
   const { t } = useTranslation();
   const { name, admin: isAdmin, workspaces } = me.account;
+  const approvals = useApprovals(me);
   // Groups leave room: development environments, data and images get lines of their own when they exist.
   const groups: { title: string; links: [string, string][] }[] = [
     {
@@ -126,6 +128,7 @@ function Side({ me }: { me: Whoami }) {
                 <li key={to}>
                   <NavLink to={to} end={to === paths.overview()}>
                     {title}
+                    {to === paths.jobs() && approvals > 0 ? <Approvals count={approvals} /> : null}
                   </NavLink>
                 </li>
               ))}
@@ -144,6 +147,18 @@ function Side({ me }: { me: Whoami }) {
         <SignOut />
       </div>
     </header>
+  );
+}
+
+/** What somebody else waits for, wherever one is. */
+function Approvals({ count }: { count: number }) {
+  const { t } = useTranslation();
+  const text = t("nav.approvals", { count });
+  return (
+    <span className="badge number" title={text}>
+      <span aria-hidden="true">{count}</span>
+      <span className="visually-hidden">{text}</span>
+    </span>
   );
 }
 

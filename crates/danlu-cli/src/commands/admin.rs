@@ -114,6 +114,19 @@ enum User {
     Promote { name: AccountName },
     /// Takes that back
     Demote { name: AccountName },
+    /// Say whether an account's jobs may run as this machine's user of the same name
+    ///
+    /// Matters where the server runs with `--unix-users same-name`. Accounts that an administrator made may.
+    #[command(name = "unix-user")]
+    RunsAs {
+        name: AccountName,
+        /// They may
+        #[arg(long, required_unless_present = "deny", conflicts_with = "deny")]
+        allow: bool,
+        /// They may not
+        #[arg(long)]
+        deny: bool,
+    },
     /// Prints a link by which the account's owner sets a new password
     Reset { name: AccountName },
     /// Deletes an account with its tokens and roles; its jobs stay
@@ -173,6 +186,11 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
         }
         User::Promote { name } => change(&name, admin(true), "is an administrator").await?,
         User::Demote { name } => change(&name, admin(false), "is no administrator any more").await?,
+        User::RunsAs { name, allow, .. } => {
+            let unix_user = AccountChange { unix_user: Some(allow), ..AccountChange::default() };
+            let what = if allow { "may run jobs" } else { "may not run jobs" };
+            change(&name, unix_user, &format!("{what} as the machine's user `{name}`")).await?;
+        }
         User::Reset { name } => tell_link(client, &client.password_link(&name).await?)?,
         User::Delete { name, stop_jobs } => {
             client.account_delete(&name, stop_jobs).await?;

@@ -11,9 +11,10 @@ use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_types::api::DeviceView;
 use danlu_types::device::WHOLE_DEVICE;
-use danlu_types::{Bytes, DeviceProcess, ForeignKind, Health, Reading};
+use danlu_types::{Bytes, DeviceProcess, ForeignKind, Health, Reading, Wiring};
 use jiff::Timestamp;
 
+use super::nodes;
 use crate::failure::Failure;
 use crate::{output, table, words};
 
@@ -26,6 +27,9 @@ pub(crate) struct Arguments {
     /// The devices of this machine, without asking a server
     #[arg(long)]
     local: bool,
+    /// Also shows how each is connected: physical number, bus, card and chip, memory node, network address, super-pod, UUID
+    #[arg(long)]
+    wide: bool,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -53,39 +57,46 @@ pub(crate) async fn run(
         output::say(format!("device {index} of {node} is given out again"));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut devices = if arguments.local { this_machine() } else { served(client).await? };
+    let (mut devices, notices) =
+        if arguments.local { (this_machine(), Vec::new()) } else { served(client).await? };
     if arguments.free {
         devices.retain(is_free);
     }
     if arguments.json {
         output::json(&devices)?;
     } else if devices.is_empty() {
-        output::say(if arguments.free {
-            "no device is free"
-        } else {
-            "there are no devices; jobs can use CPUs"
+        output::say(match (arguments.free, notices.is_empty()) {
+            (true, _) => "no device is free",
+            (false, true) => "there are no devices; jobs can use CPUs",
+            (false, false) => "no devices are offered",
         });
     } else {
         let free = devices.iter().filter(|device| is_free(device)).count();
-        table::print(&mut devices_table(&devices))?;
+        table::print(&mut devices_table(&devices, arguments.wide))?;
         output::say(format!("{free} of {} free", devices.len()));
     }
+    notices.iter().for_each(|notice| output::say(notice));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server's, or this machine's where no server runs.
-async fn served(client: Result<Client, ClientError>) -> Result<Vec<DeviceView>, Failure> {
+/// The server's, or this machine's where no server runs; and why there may be more.
+async fn served(client: Result<Client, ClientError>) -> Result<(Vec<DeviceView>, Vec<String>), Failure> {
     let answer = match client {
-        Ok(client) => client.devices_list().await.map(|page| page.items),
+        Ok(client) => both(&client).await,
         Err(error) => Err(error),
     };
     match answer {
         Err(ClientError::NoServer(_) | ClientError::Unreachable { .. }) => {
             output::say("no server runs; these are the devices of this machine");
-            Ok(this_machine())
+            Ok((this_machine(), Vec::new()))
         }
         answer => Ok(answer?),
     }
+}
+
+async fn both(client: &Client) -> Result<(Vec<DeviceView>, Vec<String>), ClientError> {
+    let devices = client.devices_list().await?.items;
+    Ok((devices, nodes::notices(&client.nodes_list().await?.items)))
 }
 
 fn this_machine() -> Vec<DeviceView> {
@@ -117,9 +128,14 @@ fn is_free(view: &DeviceView) -> bool {
     view.held_by.is_none() && view.foreign.is_none() && view.device.usable()
 }
 
-pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
-    let columns = ["node", "index", "model", "health", "use", "memory", "temp", "power", "island", "used by"];
-    let mut table = table::new(columns);
+/// What [`wiring`] fills in.
+const WIRING: [&str; 6] = ["physical", "bus", "card.chip", "numa", "address", "id"];
+
+pub(crate) fn devices_table(devices: &[DeviceView], wide: bool) -> Table {
+    let mut columns = vec!["node", "index", "model", "health", "use", "memory", "temp", "power", "island"];
+    columns.extend(WIRING.iter().filter(|_| wide));
+    columns.push("used by");
+    let mut table = table::of_columns(&columns);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     for view in devices {
         let none = Reading { health: view.device.health, ..Reading::default() };
@@ -131,7 +147,7 @@ pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
             (Health::Warning, _) | (_, Health::Warning) => ("warning", Color::Yellow),
             (Health::Ok, Health::Ok) => ("ok", Color::Green),
         };
-        table.add_row([
+        let mut row = vec![
             Cell::new(&view.node),
             Cell::new(view.device.index),
             Cell::new(words::device_label(view.device.kind, &view.device.model)),
@@ -141,10 +157,31 @@ pub(crate) fn devices_table(devices: &[DeviceView]) -> Table {
             Cell::new(or_dash(reading.temperature_celsius.map(|celsius| format!("{celsius} °C")))),
             Cell::new(or_dash(reading.power_watts.map(|watts| format!("{watts} W")))),
             Cell::new(view.device.island),
-            Cell::new(used_by(view, &reading.processes)),
-        ]);
+        ];
+        if wide {
+            row.extend(wiring(&view.device.wiring).map(|text| Cell::new(or_dash(text))));
+        }
+        row.push(Cell::new(used_by(view, &reading.processes)));
+        table.add_row(row);
     }
     table
+}
+
+/// The numbers by which other tools know a device, as far as its machine says.
+fn wiring(wiring: &Wiring) -> [Option<String>; 6] {
+    let card = match (wiring.card, wiring.chip) {
+        (Some(card), Some(chip)) => Some(format!("{card}.{chip}")),
+        (card, _) => card.map(|card| card.to_string()),
+    };
+    let super_device = wiring.super_device.map(|number| format!("SDID {number}"));
+    [
+        wiring.physical.map(|number| number.to_string()),
+        wiring.bus.as_deref().map(output::printable),
+        card,
+        wiring.numa.map(|node| node.to_string()),
+        wiring.address.map(|address| address.to_string()),
+        super_device.or_else(|| wiring.uuid.as_deref().map(output::printable)),
+    ]
 }
 
 fn memory(used: Option<Bytes>, total: Bytes) -> String {

@@ -47,6 +47,9 @@ pub(crate) struct PasswordArguments {
     /// The link that an administrator gave you, instead of the present password
     #[arg(long, value_name = "LINK")]
     link: Option<String>,
+    /// Keep your API tokens; without it they end, like your sessions
+    #[arg(long)]
+    keep_tokens: bool,
     /// The server's address [default: where you are signed in, or the one of this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
@@ -192,7 +195,9 @@ pub(crate) async fn password(
         None => Some(ask_secret("Present password: ")?),
     };
     let link = link.map(|link| link.secret);
-    let mut new = NewPassword { password: ask_secret("New password: ")?, current, link, code: None };
+    let password = ask_secret("New password: ")?;
+    let keep_tokens = arguments.keep_tokens;
+    let mut new = NewPassword { password, current, link, code: None, keep_tokens };
     match client.password_set(&name, &new).await {
         Err(ClientError::Problem(problem)) if problem.code == ProblemCode::SecondFactorNeeded => {
             new.code = Some(ask_secret("Code of your authenticator: ")?);
@@ -200,6 +205,8 @@ pub(crate) async fn password(
         }
         done => done?,
     }
-    output::say(format!("the password of {name} is set; sessions that were open have ended"));
+    let ended =
+        if keep_tokens { "sessions that were open" } else { "sessions that were open and API tokens" };
+    output::say(format!("the password of {name} is set; {ended} have ended"));
     Ok(ExitCode::SUCCESS)
 }

@@ -84,9 +84,17 @@ async fn list(client: &Client, json: bool) -> Result<(), Failure> {
         output::say("the engine offers no nodes");
     } else {
         table::print(&mut nodes_table(&nodes))?;
+        output::lines(notices(&nodes))?;
         output::lines(adopt::sentences(&adopt::jobs(&nodes), Timestamp::now()))?;
     }
     Ok(())
+}
+
+/// Why nodes may have devices that are not offered.
+pub(crate) fn notices(nodes: &[NodeView]) -> Vec<String> {
+    let notice =
+        |node: &NodeView| Some(format!("{}: {}", node.node.name, output::printable(node.notice.as_deref()?)));
+    nodes.iter().filter_map(notice).collect()
 }
 
 /// Who leaves, and who has to be waited for.

@@ -1,7 +1,10 @@
 //! `danlu up`: the server, on this machine.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -202,9 +205,27 @@ fn read<T: DeserializeOwned>(what: &str, file: &Path) -> Result<T, Failure> {
 }
 
 fn tell_first_sign_in(first: FirstSignIn) {
+    if !is_for_us_alone(&std::io::stdout()) {
+        output::say(
+            "no administrator has signed in yet; `danlu login --link` makes a link that does so, once",
+        );
+        return;
+    }
     output::say("no administrator has signed in yet; this link does so, once and within an hour:");
     // Where nobody reads, `danlu login --link` makes another.
     let _ = output::line(first.page);
+}
+
+/// Whether nobody else reads what is written there: not a file that others may read, nor the journal. What cannot be told is
+/// others' too.
+fn is_for_us_alone(output: &impl AsFd) -> bool {
+    let Ok(file) = output.as_fd().try_clone_to_owned().map(File::from) else { return false };
+    let Ok(about) = file.metadata() else { return false };
+    let journal = std::env::var("JOURNAL_STREAM").ok();
+    if journal.is_some_and(|stream| stream == format!("{}:{}", about.dev(), about.ino())) {
+        return false;
+    }
+    !about.is_file() || about.mode() & 0o044 == 0
 }
 
 /// `DANLU_LOG`, or `RUST_LOG`, follows the usual filter syntax: `debug`, `danlu_server=trace,info`.
@@ -219,4 +240,23 @@ fn start_tracing() {
         .with_writer(std::io::stderr)
         .with_ansi(output::stderr_is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_others_read_gets_no_secret() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let readable = |mode| {
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+            is_for_us_alone(file.as_file())
+        };
+        assert_eq!([0o600, 0o640, 0o604, 0o644, 0o622].map(readable), [true, false, false, false, true]);
+        let (_reader, writer) = std::io::pipe().unwrap();
+        assert!(is_for_us_alone(&writer), "whoever made the pipe reads it");
+    }
 }

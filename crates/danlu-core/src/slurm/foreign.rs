@@ -2,6 +2,9 @@
 //!
 //! Invariant: what is not understood holds nothing. A job that Danlu overlooks costs a wait in Slurm's queue; one that it
 //! made up would keep devices idle.
+//!
+//! Comments, names and command lines may hold whole lines, and so whole records: a job is believed only where another answer,
+//! in which users write nothing, has it on those nodes ([`keep_listed`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +40,25 @@ pub struct HeldPart {
     pub cpus: u64,
     pub memory: Bytes,
     pub gres: Vec<Gres>,
+}
+
+/// For `squeue --format`: which jobs have which nodes, and nothing that a user wrote.
+pub const PLACES_FORMAT: &str = "%A|%N";
+
+/// Of the jobs, those that have the nodes that they say by an answer in [`PLACES_FORMAT`] too, and each once.
+pub fn keep_listed(jobs: Vec<HoldingJob>, places: &str) -> Vec<HoldingJob> {
+    let place = |line: &str| {
+        let (id, nodes) = line.split_once('|')?;
+        Some((id.trim().parse::<u64>().ok()?, expand(nodes.trim())?.into_iter().collect::<BTreeSet<_>>()))
+    };
+    let mut listed: BTreeMap<u64, BTreeSet<String>> = places.lines().filter_map(place).collect();
+    let mut kept = jobs;
+    kept.retain(|job| {
+        let Some(nodes) = listed.get(&job.id) else { return false };
+        let is_there = job.parts.iter().flat_map(|part| &part.nodes).all(|node| nodes.contains(node));
+        is_there && listed.remove(&job.id).is_some()
+    });
+    kept
 }
 
 /// The jobs of an answer that have nodes. Times are read as UTC: that is the zone the question is to be asked in.
@@ -227,6 +249,7 @@ mod tests {
         n1: 4712_3 `sweep` of bob: devices [5], 2 cores, 1Gi, until ever
         n2: 4712_3 `sweep` of bob: devices [5], 2 cores, 1Gi, until ever
         n2: 4717 `cores only` of dave: devices [], 64 cores, 90000Mi, until 2026-11-15T23:41:01Z
+        n2: 4720 `train it` of erin: devices [0, 1, 2], 1 cores, 100Mi, until ever
         n3: 4715 `counted` of carol: devices [12, 13, 14, 15], 1 cores, 0, until 2026-11-15T23:41:01Z
         n4: 4716 `second-type` of carol: devices [4, 6], 1 cores, 0, until 2026-11-15T23:41:01Z
         ");
@@ -238,6 +261,22 @@ mod tests {
                        NumNodes=1\n   Command=/home/eve/a\n     Nodes=n1 CPU_IDs=0-63 Mem=1 GRES=gpu:a100:8(IDX:0-7)\n   \
                        Comment=x\n     Nodes=n2 CPU_IDs=0-63 GRES=gpu:8\n";
         assert_eq!(laid(hostile), "");
+    }
+
+    #[test]
+    fn records_that_users_write_are_no_jobs() {
+        // As Slurm 26.05 says it of a job whose comment is a record.
+        let text = include_str!("fixtures/forged.txt");
+        let found = parse_holders(text);
+        assert!(found.iter().filter(|job| job.name == "evil").count() >= 2, "they are read as records");
+        let kept = |places: &str| -> Vec<(u64, String)> {
+            keep_listed(found.clone(), places).into_iter().map(|job| (job.id, job.name)).collect()
+        };
+        assert_eq!(kept("1|n2\n3|\n"), [(1, "wrap".to_owned())]);
+        assert_eq!(kept("1|n1\n"), [], "it is elsewhere");
+        assert_eq!(kept(""), []);
+        assert_eq!(kept("x\n|\n1|n[\n1\n"), [], "no answer is too strange");
+        assert_eq!(kept("999|n2\n").len(), 0, "a number that is somebody's, on nodes that are not");
     }
 
     #[test]

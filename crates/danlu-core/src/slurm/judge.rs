@@ -79,6 +79,9 @@ pub fn judge(evidence: Evidence<'_>) -> Judgement {
             format!("Slurm no longer knows its job {id}, and its launcher has not said how it ended"),
         ),
         Answer::Listed(job) => match &job.state {
+            // A controller that was killed may have forgotten that the job began, too. The launchers of one that really was put back
+            // say that they were stopped.
+            JobState::Waiting if requeued && running && !told_to_stop => Judgement::Awaited,
             JobState::Waiting if requeued => again("was requeued, and not by Danlu"),
             JobState::Waiting if !running => Judgement::Waiting,
             JobState::Waiting | JobState::Alive => Judgement::AsBefore,
@@ -290,12 +293,14 @@ mod tests {
             reason: "BeginTime".to_owned(),
             exit_code: None,
         };
-        let evidence = Evidence { requeued: true, slurm: Answer::Listed(&job), ..EVIDENCE };
+        let alive = Evidence { requeued: true, slurm: Answer::Listed(&job), ..EVIDENCE };
+        assert_eq!(judge(alive), Judgement::Awaited, "the controller may have forgotten that it began");
+        let evidence = Evidence { running: false, ..alive };
         let reason = "Slurm's job 17 was requeued, and not by Danlu".to_owned();
         assert_eq!(judge(evidence), Judgement::Ended(WorkerExit::Requeued { reason }));
         let told = Evidence { told_to_stop: true, ..evidence };
         assert_eq!(judge(told), Judgement::Ended(WorkerExit::Stopped));
-        let stale = Evidence { requeued: false, ..evidence };
+        let stale = Evidence { requeued: false, ..alive };
         assert_eq!(judge(stale), Judgement::AsBefore, "the answer may be older than its start");
     }
 

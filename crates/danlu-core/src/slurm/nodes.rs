@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // One record as each release writes it; the values are made up.
+    // One record as each release writes it, the last by 26.05 itself; the values are made up.
     const RELEASES: &str = include_str!("fixtures/nodes.txt");
 
     #[test]
@@ -269,6 +269,7 @@ mod tests {
         mid2 at 10.0.0.2 (aarch64): 188 CPUs, 1000000Mi, [8xnpu:910b from 0, 2xgpu:a100 from 8], labels {"ib": "true", "rack": "r1"}, in ["npu"], open
         new3 at new3.cluster (x86_64): 128 CPUs, 2000000Mi, [8xgpu:h100 from 0], labels {"nvlink": "true"}, in ["main"], Slurm says drain: new fans State=IDLE [root@2025-03-02T09:00:00]
         new4 at new4 (x86_64): 128 CPUs, 64000Mi, [], labels {}, in ["main"], Slurm says down, not_responding: Not responding [slurm@2026-05-02T09:00:00]
+        new5 at 127.0.0.1 (x86_64): 64 CPUs, 500Gi, [8xgpu:a100 from 0, 16xnpu:910b from 8], labels {}, in ["main", "low"], Slurm says drain: new fans = old=fans [root@2026-11-18T18:47:42]
         "#);
     }
 

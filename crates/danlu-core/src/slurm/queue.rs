@@ -6,6 +6,9 @@
 /// For `squeue --format`. The reason comes last, because it alone may hold anything.
 pub const QUEUE_FORMAT: &str = "%i|%T|%j|%r";
 
+/// The same without the name, which may hold whole lines: for questions about jobs of other users, who could forge ends of ours.
+pub const WATCH_FORMAT: &str = "%i|%T|-|%r";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedJob {
     pub id: u64,

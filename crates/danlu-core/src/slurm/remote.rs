@@ -1,8 +1,9 @@
 //! An allocation whose nodes share no disk with the server: its script, and where its couriers keep what they carry.
 //!
 //! The invariant of [`super::order`] holds here too, with the server's disk in place of a shared one: before anything is
-//! started, the script has the server claim the order. No secret is in the script or on a command line: the couriers'
-//! token is in the environment, which other users do not see.
+//! started, the script has the server claim the order. No secret is in the script or on a command line. The couriers' token
+//! comes in the environment, the only way that `sbatch` has, and other programs of the same user could read it there: the
+//! script goes on at once without it, and hands it on by standard input.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use danlu_types::{AttemptNumber, WorkerIndex};
 use super::allocation_folder_name;
 use super::order::{Order, quoted, step};
 
-/// In the environment of the script and the couriers, and of nothing that they start.
+/// In the environment with which Slurm starts the script, and of nothing else.
 pub const TOKEN_VARIABLE: &str = "DANLU_COURIER_TOKEN";
 
 /// How the claim ends where another job has the order: nothing is to be run, and nothing is wrong.
@@ -66,21 +67,32 @@ pub fn remote_script(order: &Order, allocation: &str, courier: &Courier) -> Stri
     let program = program(courier);
     // For this user only: launch files hold users' environment.
     let open = "mkdir -p \"$work\" && chmod 700 \"$work\" || exit 70\n";
-    let carry = format!("exec \"$program\" slurm-courier {way}");
+    // What is read here lies in a pipe, and in none any more once it is read.
+    let token = "<<END\n$token\nEND";
+    let carry = format!("exec \"$program\" slurm-courier {way} {token}");
     let start = if order.workers.len() == 1 {
         carry
     } else {
-        format!("exec {} sh -c {}", step(order), quoted(&format!("work={work}\n{open}{program}{carry}")))
+        // `srun` gives all of its tasks what it reads.
+        let task = format!("read -r token\nwork={work}\n{open}{program}{carry}\n");
+        format!("exec {} sh -c {} {token}", step(order), quoted(&task))
     };
     format!(
         "#!/bin/sh\n\
          # Written by Danlu: starts the workers of one attempt, on nodes that share no disk with the server.\n\
+         # Programs of this user can read our environment: on without the token in it.\n\
+         if [ -n \"${TOKEN_VARIABLE}\" ]; then\n\
+         exec env -u {TOKEN_VARIABLE} sh \"$0\" <<END\n\
+         ${TOKEN_VARIABLE}\n\
+         END\n\
+         fi\n\
+         read -r token\n\
          work={work}\n\
          {open}\
          exec >> \"$work\"/{}.log 2>&1\n\
          {program}{granted}\
          # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.\n\
-         printf '%s' \"$granted\" | \"$program\" slurm-claim {way} \"$SLURM_JOB_ID\"\n\
+         printf '%s\\n%s' \"$token\" \"$granted\" | \"$program\" slurm-claim {way} \"$SLURM_JOB_ID\"\n\
          case $? in 0) ;; {CLAIMED_BY_ANOTHER}) exit 0 ;; *) exit 71 ;; esac\n\
          {start}\n",
         order.name,
@@ -99,15 +111,16 @@ fn program(courier: &Courier) -> String {
         "program=\"$work\"/bin/danlu-{digest}\n\
          fetch() {{\n\
          if command -v curl > /dev/null; then\n\
-         printf 'header = \"Authorization: Bearer %s\"\\n' \"${TOKEN_VARIABLE}\" | \
+         printf 'header = \"Authorization: Bearer %s\"\\n' \"$token\" | \
          curl --fail --silent --show-error --noproxy '*' --max-time 600 --config - --output \"$2\" \"$1\"\n\
          elif command -v python3 > /dev/null; then\n\
-         python3 -c 'import os, shutil, sys, urllib.request as web\n\
-         ask = web.Request(sys.argv[1], headers={{\"Authorization\": \"Bearer \" + os.environ[\"{TOKEN_VARIABLE}\"]}})\n\
+         printf '%s' \"$token\" | python3 -c 'import shutil, sys, urllib.request as web\n\
+         ask = web.Request(sys.argv[1], headers={{\"Authorization\": \"Bearer \" + sys.stdin.read()}})\n\
          with web.build_opener(web.ProxyHandler({{}})).open(ask, timeout=60) as answer, open(sys.argv[2], \"wb\") as file:\n    \
          shutil.copyfileobj(answer, file)' \"$1\" \"$2\"\n\
          else\n\
-         printf 'header = Authorization: Bearer %s\\n' \"${TOKEN_VARIABLE}\" > \"$2\".rc\n\
+         # It takes no pipe.\n\
+         (umask 077; printf 'header = Authorization: Bearer %s\\n' \"$token\" > \"$2\".rc)\n\
          wget --quiet --no-proxy --tries=1 --timeout=60 --config=\"$2\".rc --output-document=\"$2\" \"$1\"\n\
          fi\n\
          }}\n\
@@ -152,18 +165,31 @@ mod tests {
         insta::assert_snapshot!(script, @r#"
         #!/bin/sh
         # Written by Danlu: starts the workers of one attempt, on nodes that share no disk with the server.
+        # Programs of this user can read our environment: on without the token in it.
+        if [ -n "$DANLU_COURIER_TOKEN" ]; then
+        exec env -u DANLU_COURIER_TOKEN sh "$0" <<END
+        $DANLU_COURIER_TOKEN
+        END
+        fi
+        read -r token
         work='/var/tmp/it'\''s'
         mkdir -p "$work" && chmod 700 "$work" || exit 70
         exec >> "$work"/danlu-7.1-ab.log 2>&1
         program='/opt/danlu'
         granted=
         # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.
-        printf '%s' "$granted" | "$program" slurm-claim 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' "$SLURM_JOB_ID"
+        printf '%s\n%s' "$token" "$granted" | "$program" slurm-claim 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' "$SLURM_JOB_ID"
         case $? in 0) ;; 3) exit 0 ;; *) exit 71 ;; esac
-        exec srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=1 sh -c 'work='\''/var/tmp/it'\''\'\'''\''s'\''
+        exec srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=1 sh -c 'read -r token
+        work='\''/var/tmp/it'\''\'\'''\''s'\''
         mkdir -p "$work" && chmod 700 "$work" || exit 70
         program='\''/opt/danlu'\''
-        exec "$program" slurm-courier '\''https://head:8765'\'' '\''-'\'' '\''1.slurm.0'\'' '\''/var/tmp/it'\''\'\'''\''s'\'''
+        exec "$program" slurm-courier '\''https://head:8765'\'' '\''-'\'' '\''1.slurm.0'\'' '\''/var/tmp/it'\''\'\'''\''s'\'' <<END
+        $token
+        END
+        ' <<END
+        $token
+        END
         "#);
     }
 
@@ -173,20 +199,28 @@ mod tests {
         insta::assert_snapshot!(script, @r#"
         #!/bin/sh
         # Written by Danlu: starts the workers of one attempt, on nodes that share no disk with the server.
+        # Programs of this user can read our environment: on without the token in it.
+        if [ -n "$DANLU_COURIER_TOKEN" ]; then
+        exec env -u DANLU_COURIER_TOKEN sh "$0" <<END
+        $DANLU_COURIER_TOKEN
+        END
+        fi
+        read -r token
         work='/var/tmp/it'\''s'
         mkdir -p "$work" && chmod 700 "$work" || exit 70
         exec >> "$work"/danlu-7.1-ab.log 2>&1
         program="$work"/bin/danlu-ab12
         fetch() {
         if command -v curl > /dev/null; then
-        printf 'header = "Authorization: Bearer %s"\n' "$DANLU_COURIER_TOKEN" | curl --fail --silent --show-error --noproxy '*' --max-time 600 --config - --output "$2" "$1"
+        printf 'header = "Authorization: Bearer %s"\n' "$token" | curl --fail --silent --show-error --noproxy '*' --max-time 600 --config - --output "$2" "$1"
         elif command -v python3 > /dev/null; then
-        python3 -c 'import os, shutil, sys, urllib.request as web
-        ask = web.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["DANLU_COURIER_TOKEN"]})
+        printf '%s' "$token" | python3 -c 'import shutil, sys, urllib.request as web
+        ask = web.Request(sys.argv[1], headers={"Authorization": "Bearer " + sys.stdin.read()})
         with web.build_opener(web.ProxyHandler({})).open(ask, timeout=60) as answer, open(sys.argv[2], "wb") as file:
             shutil.copyfileobj(answer, file)' "$1" "$2"
         else
-        printf 'header = Authorization: Bearer %s\n' "$DANLU_COURIER_TOKEN" > "$2".rc
+        # It takes no pipe.
+        (umask 077; printf 'header = Authorization: Bearer %s\n' "$token" > "$2".rc)
         wget --quiet --no-proxy --tries=1 --timeout=60 --config="$2".rc --output-document="$2" "$1"
         fi
         }
@@ -203,9 +237,11 @@ mod tests {
         done
         granted=
         # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.
-        printf '%s' "$granted" | "$program" slurm-claim 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' "$SLURM_JOB_ID"
+        printf '%s\n%s' "$token" "$granted" | "$program" slurm-claim 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' "$SLURM_JOB_ID"
         case $? in 0) ;; 3) exit 0 ;; *) exit 71 ;; esac
-        exec "$program" slurm-courier 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s'
+        exec "$program" slurm-courier 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' <<END
+        $token
+        END
         "#);
     }
 

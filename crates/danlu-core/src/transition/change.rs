@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Refusal, Step, record};
+use crate::approval::ApprovalNeed;
 use crate::job::{Job, Life, Waiting};
 use crate::record::RecordKind;
 
@@ -20,7 +21,7 @@ pub(super) fn on_change(
     job: &Job,
     by: &str,
     spec: Arc<JobSpec>,
-    approval: Option<String>,
+    approval: Option<ApprovalNeed>,
     seen: u64,
     at: Timestamp,
 ) -> Step {

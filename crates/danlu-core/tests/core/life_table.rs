@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply};
+use danlu_core::{ApprovalNeed, Event, FailureCause, Job, Step, WorkerExit, apply};
 use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause};
 
@@ -47,7 +47,8 @@ fn states() -> Vec<(&'static str, Job)> {
     let last_chance =
         after(&back_off, [place(), running(2, 0), running(2, 1), ended(2, 0, WorkerExit::Succeeded)]);
     let succeeded = after(&one_done, [ended(1, 1, WorkerExit::Succeeded)]);
-    let needs_approval = queued.clone().waiting_for_approval("asks for much".to_owned());
+    let needs_approval =
+        queued.clone().waiting_for_approval(ApprovalNeed::Sentence("asks for much".to_owned()));
     vec![
         ("queued", queued),
         ("queued, backing off", back_off),

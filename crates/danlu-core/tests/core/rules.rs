@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use danlu_core::{Event, FailureCause, Job, Step, WorkerExit, apply, view};
+use danlu_core::{ApprovalNeed, Event, FailureCause, Job, Step, WorkerExit, apply, view};
 use danlu_types::{AttemptNumber, JobId, JobSpec, Retry, RetryCause};
 
 use crate::builders::{at, ended, face, failed, grants, moved, running, stop, submitted};
@@ -36,7 +36,7 @@ fn place(workers: u32) -> Event {
 }
 
 fn change(seen: u64, spec: JobSpec, approval: Option<&str>) -> Event {
-    let approval = approval.map(ToOwned::to_owned);
+    let approval = approval.map(|text| ApprovalNeed::Sentence(text.to_owned()));
     Event::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval, seen }
 }
 
@@ -349,7 +349,7 @@ fn news_of_attempts_that_are_over_are_old() {
 
 #[test]
 fn a_job_that_needs_approval_is_not_released_by_its_owner() {
-    let job = submitted(spec(1)).waiting_for_approval("asks for much".to_owned());
+    let job = submitted(spec(1)).waiting_for_approval(ApprovalNeed::Sentence("asks for much".to_owned()));
     let story = story_of(job, [(1, release()), (2, hold()), (3, place(1)), (4, approve()), (5, approve())]);
     insta::assert_snapshot!(story);
 }

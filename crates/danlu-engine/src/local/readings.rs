@@ -25,13 +25,13 @@ const FRESH: Duration = Duration::from_secs(2);
 /// The devices of the one node that is real, if it has any.
 #[derive(Debug)]
 pub(super) struct Sensors {
-    node: Option<NodeName>,
     layout: RunLayout,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    node: Option<NodeName>,
     /// Opened when first asked: a server that nobody asks need not look twice.
     reader: Option<Reader>,
     last: Option<Answer>,
@@ -58,25 +58,32 @@ impl State {
 impl Sensors {
     pub(super) fn of(nodes: &[Node], layout: RunLayout) -> Self {
         let host = nodes.iter().find(|node| !node.simulated && !node.devices.is_empty());
-        Sensors { node: host.map(|node| node.name.clone()), layout, state: Mutex::default() }
+        let state = State { node: host.map(|node| node.name.clone()), ..State::default() };
+        Sensors { layout, state: Mutex::new(state) }
+    }
+
+    /// Reads the devices of this node from now on.
+    pub(super) fn watch(&self, node: NodeName, reader: Reader) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = State { node: Some(node), reader: Some(reader), last: None };
     }
 
     /// Blocks. Who asks while another waits for the tools gets that answer.
     pub(super) fn read(&self) -> Result<Readings, EngineError> {
-        let Some(node) = &self.node else { return Ok(Readings::new()) };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(node) = state.node.clone() else { return Ok(Readings::new()) };
         let fresh = state.last.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH);
         if !fresh {
             let answer = state.ask();
             if let Ok(readings) = &answer
-                && let Err(error) = lay_down(&self.layout.readings_file(node), readings)
+                && let Err(error) = lay_down(&self.layout.readings_file(&node), readings)
             {
                 tracing::warn!("could not lay down for launchers what the devices of {node} do: {error}");
             }
             state.last = Some((Instant::now(), answer));
         }
         match state.last.as_ref().map(|(_, answer)| answer) {
-            Some(Ok(readings)) => Ok(Readings::from([(node.clone(), readings.clone())])),
+            Some(Ok(readings)) => Ok(Readings::from([(node, readings.clone())])),
             Some(Err(why)) => {
                 let source = io::Error::other(why.clone());
                 Err(EngineError::Host { doing: "read the devices of this machine", source })

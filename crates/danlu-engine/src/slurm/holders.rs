@@ -1,21 +1,33 @@
-//! Jobs of other people on the same cluster: one question for all of them, with each inventory.
+//! Jobs of other people on the same cluster: two questions for all of them, with each inventory.
+//!
+//! And jobs of ours that Slurm runs although nothing of them is wanted any more: a node that lost its processes together with its
+//! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
-use danlu_core::slurm::{HoldingJob, allocation_folder_name, order_of_name, parse_holders};
+use danlu_core::slurm::{
+    HoldingJob, Order, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name, parse_holders,
+};
 use danlu_types::JobId;
 
 use super::SlurmEngine;
+use super::commands::With;
 use super::folders::{Folders, read_order};
+
+/// Slurm needs a moment to see that a job has ended.
+const LEAVES_WITHIN: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     /// As Slurm last said it.
     jobs: Vec<HoldingJob>,
-    /// Whether a job is ours, for those that were looked at: files need not be read again.
-    ours: BTreeMap<u64, bool>,
+    /// The orders of those that are ours, for those that were looked at: files need not be read again.
+    ours: BTreeMap<u64, Option<Arc<Order>>>,
+    /// Since when nothing is wanted any more of jobs of ours.
+    left: BTreeMap<u64, Instant>,
 }
 
 impl SlurmEngine {
@@ -27,43 +39,95 @@ impl SlurmEngine {
         let Ok(text) = asked else {
             return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
         };
-        let found = parse_holders(&text);
-        let known = self.holders.lock().unwrap_or_else(PoisonError::into_inner).ours.clone();
-        let sorted = self.blocking(move |folders, _| Ok(without_ours(found, known, folders))).await;
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok((jobs, ours)) = sorted {
-            *holders = Holders { jobs, ours };
+        let places = ["--all".to_owned(), "--noheader".to_owned(), format!("--format={PLACES_FORMAT}")];
+        let places = self.programs.ask("list who has which nodes", "squeue", &places).await;
+        let Ok(places) = places else {
+            return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
+        };
+        let found = keep_listed(parse_holders(&text), &places);
+        let before = {
+            let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+            Holders { jobs: Vec::new(), ours: holders.ours.clone(), left: holders.left.clone() }
+        };
+        let sorted = self.blocking(move |folders, _| Ok(before.sorted(found, folders))).await;
+        let (jobs, overdue) = {
+            let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(sorted) = sorted {
+                *holders = sorted;
+            }
+            (holders.jobs.clone(), holders.overdue())
+        };
+        for (job, order) in overdue {
+            self.cancel_leftover(job, &order).await;
         }
-        holders.jobs.clone()
+        jobs
+    }
+
+    async fn cancel_leftover(&self, job: u64, order: &Order) {
+        tracing::warn!(
+            "Slurm still runs its job {job} (`{}`), of which nothing is left: it is cancelled",
+            order.name
+        );
+        let arguments = ["--quiet".to_owned(), job.to_string()];
+        let with = With::user(order.user.as_ref());
+        if let Err(error) =
+            self.programs.ask_with("cancel what is left of a job", "scancel", &arguments, with).await
+        {
+            tracing::warn!("could not cancel Slurm's job {job}: {error}");
+        }
     }
 }
 
-fn without_ours(
-    found: Vec<HoldingJob>,
-    mut known: BTreeMap<u64, bool>,
-    folders: &Folders,
-) -> (Vec<HoldingJob>, BTreeMap<u64, bool>) {
-    let present: BTreeSet<u64> = found.iter().map(|job| job.id).collect();
-    known.retain(|id, _| present.contains(id));
-    let mut others = Vec::new();
-    for job in found {
-        let is_ours = known.get(&job.id).copied().map_or_else(|| folders.is_ours(&job.name), Ok);
-        // What cannot be told now is looked at again: nothing of ours is to count twice.
-        if let Ok(is_ours) = is_ours {
-            known.insert(job.id, is_ours);
-            if !is_ours {
-                others.push(job);
+impl Holders {
+    /// Those of an answer, by whose they are.
+    fn sorted(mut self, found: Vec<HoldingJob>, folders: &Folders) -> Self {
+        let present: BTreeSet<u64> = found.iter().map(|job| job.id).collect();
+        self.ours.retain(|id, _| present.contains(id));
+        self.left.retain(|id, _| present.contains(id));
+        for job in found {
+            let known = self.ours.get(&job.id).cloned();
+            let order =
+                known.map_or_else(|| folders.order_of(&job.name).map(|order| order.map(Arc::new)), Ok);
+            // What cannot be told now is looked at again: nothing of ours is to count twice.
+            let Ok(order) = order else { continue };
+            let is_wanted = order.as_deref().is_some_and(|order| folders.is_wanted(order).unwrap_or(true));
+            self.ours.insert(job.id, order.clone());
+            if is_wanted {
+                self.left.remove(&job.id);
+            } else if order.is_none()
+                || self.left.entry(job.id).or_insert_with(Instant::now).elapsed() > LEAVES_WITHIN
+            {
+                self.jobs.push(job);
             }
         }
+        self
     }
-    (others, known)
+
+    /// Jobs of ours that should have left.
+    fn overdue(&self) -> Vec<(u64, Arc<Order>)> {
+        let overdue = self.left.iter().filter(|(_, since)| since.elapsed() > LEAVES_WITHIN);
+        overdue.filter_map(|(id, _)| Some((*id, self.ours.get(id)?.clone()?))).collect()
+    }
 }
 
 impl Folders {
-    /// Whether an order of ours has this name. Other servers name theirs alike, but never the same.
-    fn is_ours(&self, name: &str) -> io::Result<bool> {
-        let Some((job, attempt, part)) = order_of_name(name) else { return Ok(false) };
+    /// The order of ours that has this name. Other servers name theirs alike, but never the same.
+    fn order_of(&self, name: &str) -> io::Result<Option<Order>> {
+        let Some((job, attempt, part)) = order_of_name(name) else { return Ok(None) };
         let folder = self.layout.job_folder(JobId(job)).join(allocation_folder_name(attempt, part));
-        Ok(read_order(&folder)?.is_some_and(|order| order.name == name))
+        Ok(read_order(&folder)?.filter(|order| order.name == name))
+    }
+
+    /// Whether any of its workers is not released, but for those that were told to end and have never said anything.
+    fn is_wanted(&self, order: &Order) -> io::Result<bool> {
+        for ordered in &order.workers {
+            let worker = ordered.worker;
+            let never_began =
+                || Ok::<_, io::Error>(self.is_told_to_stop(worker)? && self.status(worker)?.is_none());
+            if self.marker(worker).try_exists()? && !never_began()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -137,6 +137,11 @@ impl Folders {
                 self.conclude(worker, status.as_ref(), exit).map(seen)
             }
             Judgement::Awaited if !self.awaited.is_overdue(worker) => Ok(seen(as_before(status.as_ref()))),
+            Judgement::Awaited if matches!(word, Word::Requeued(_)) => {
+                let reason =
+                    format!("Slurm's job {} was requeued, and not by Danlu", job.unwrap_or_default());
+                self.conclude(worker, status.as_ref(), WorkerExit::Requeued { reason }).map(seen)
+            }
             Judgement::Awaited => {
                 let what = if word == Word::Denied {
                     "no longer knows its job"

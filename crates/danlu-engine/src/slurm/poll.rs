@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::slurm::{
-    ACCOUNT_FORMAT, Ending, JobState, NodeRecord, QUEUE_FORMAT, QueuedJob, parse_accounted, parse_job,
+    ACCOUNT_FORMAT, Ending, JobState, NodeRecord, QueuedJob, WATCH_FORMAT, parse_accounted, parse_job,
     parse_nodes, parse_queue,
 };
 use danlu_types::WorkerId;
@@ -187,7 +187,7 @@ async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> 
     const DOING: &str = "ask how jobs are doing";
     let asked = Instant::now();
     let own = (!pace.many_users).then(|| "--me".to_owned());
-    let format = format!("--format={QUEUE_FORMAT}");
+    let format = format!("--format={WATCH_FORMAT}");
     let others = ["--states=all".to_owned(), "--noheader".to_owned(), format];
     let arguments: Vec<String> = own.into_iter().chain(others).collect();
     let text = programs.ask(DOING, "squeue", &arguments).await?;

@@ -1,4 +1,4 @@
-//! Submitting an allocation, once; and calling its launchers.
+//! Submitting an allocation, once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,12 +18,9 @@ use danlu_types::{NodeName, WorkerId};
 
 use super::SlurmEngine;
 use super::commands::With;
-use super::folders::{Call, Folders, read_order, submitted};
+use super::folders::{Folders, read_order, submitted};
 use super::remote::Remote;
 use crate::{ClusterAnswer, EngineError, files};
-
-/// Launchers that were called and have not answered are called again, but not with every look at them.
-const CALL_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a controller is left alone that could not take a job.
 const AWAY: Duration = Duration::from_secs(5);
@@ -155,38 +152,6 @@ impl SlurmEngine {
             |state: &JobState| matches!(state, JobState::Waiting | JobState::Alive | JobState::Suspended);
         let found = parse_queue(&text).into_iter().find(|job| job.name == *name && is_live(&job.state));
         Ok(found.map(|job| job.id))
-    }
-
-    pub(super) async fn call(&self, call: Call) -> Result<(), EngineError> {
-        let (arguments, user): (Vec<String>, _) = match call {
-            // Only while it waits: one that has begun ends by its orders.
-            Call::Cancel { job, user } => {
-                (["--quiet".to_owned(), "--state=PENDING".to_owned(), job.to_string()].to_vec(), user)
-            }
-            Call::Wake { job, is_new, is_script } => {
-                if !is_new && !self.is_time_to_call(job) {
-                    return Ok(());
-                }
-                // `scancel` signals the script or the steps, never both.
-                let script = is_script.then(|| "--full".to_owned());
-                let others = ["--quiet".to_owned(), "--signal=URG".to_owned(), job.to_string()];
-                (script.into_iter().chain(others).collect(), None)
-            }
-        };
-        let job = arguments.last().and_then(|job| job.parse().ok()).unwrap_or_default();
-        self.called.lock().unwrap_or_else(PoisonError::into_inner).insert(job, Instant::now());
-        let with = With::user(user.as_ref());
-        match self.programs.ask_with("call a job's launchers", "scancel", &arguments, with).await {
-            // It has ended meanwhile, which is what was wanted.
-            Err(EngineError::Cluster { answer: ClusterAnswer::NotNow | ClusterAnswer::Never, .. }) => Ok(()),
-            called => called.map(drop),
-        }
-    }
-
-    fn is_time_to_call(&self, job: u64) -> bool {
-        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
-        called.retain(|_, at| at.elapsed() < CALL_AGAIN);
-        !called.contains_key(&job)
     }
 }
 

@@ -12,7 +12,7 @@ use danlu_core::launch::{LauncherStatus, STATUS_FILE};
 use danlu_device::cgroup::Groups;
 use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
-use danlu_engine::local::{Launchers, LocalEngine, LocalOptions};
+use danlu_engine::local::{Launchers, LocalEngine, LocalOptions, Offered};
 use danlu_types::WorkerId;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -64,7 +64,7 @@ pub(crate) fn site_with(launchers: Launchers) -> Site {
 }
 
 pub(crate) fn open_engine(data: &Path, launchers: Launchers) -> Arc<dyn Engine> {
-    let options = LocalOptions { data: data.to_owned(), launchers, nodes: Vec::new() };
+    let options = LocalOptions { data: data.to_owned(), launchers, offered: Offered::default() };
     Arc::new(LocalEngine::new(options).unwrap())
 }
 

@@ -1,5 +1,6 @@
 //! Sites for tests on a Slurm cluster.
 
+#![allow(dead_code, reason = "each test program uses its part")]
 #![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
 
 use std::fs;
@@ -22,7 +23,7 @@ pub(crate) fn shared_site() -> Option<Site> {
 
 /// The same cluster, where Slurm chooses the nodes.
 pub(crate) fn delegating_site() -> Option<Site> {
-    Some(site_with(SlurmRig::shared()?, None, Placement::Engine))
+    Some(site_with(SlurmRig::shared()?, None, Placement::Engine, false))
 }
 
 /// On a cluster of its own, whose nodes can be lost.
@@ -39,10 +40,10 @@ pub(crate) fn breakable_site() -> Option<Site> {
 
 /// A data folder of its own; `programs` stand in for Slurm's.
 pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
-    site_with(rig, programs, Placement::Danlu)
+    site_with(rig, programs, Placement::Danlu, false)
 }
 
-fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement) -> Site {
+pub(crate) fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement, many_users: bool) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("it's shared".repeat(10));
     fs::create_dir(&data).unwrap();
@@ -61,7 +62,7 @@ fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement) ->
             data: inside.clone(),
             program,
             settings: settings.clone(),
-            many_users: false,
+            many_users,
             couriers: None,
         };
         Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>

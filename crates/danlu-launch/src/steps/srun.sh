@@ -194,8 +194,15 @@ done
     echo "danlu_only_output='${only_output-}' danlu_only_error='${only_error-}'"
     echo "danlu_collect_output='$collect_output' danlu_collect_error='$collect_error'"
 } > "$step/settings"
+# What bash exports of its functions has names that no other shell takes on.
+functions=''
+[ -n "$restricted$many_programs" ] || functions=$(tr '\n\000' '\001\n' < "/proc/$$/environ" | grep '^BASH_FUNC_[^=]*=')
 {
     printf exec
+    [ -z "$functions" ] || printf ' env'
+    printf '%s\n' "$functions" | while IFS= read -r function; do
+        [ -z "$function" ] || { printf ' ' && quoted "$(printf '%s' "$function" | tr '\001' '\n')"; }
+    done
     for word in "$@"; do printf ' ' && quoted "$word"; done
     echo
 } > "$step/command"

@@ -21,6 +21,8 @@ const KILL_AGAIN: Duration = Duration::from_millis(50);
 const LONGEST_SWEEP: Duration = Duration::from_secs(30);
 /// Within what time one who signals all processes of a worker has signalled all.
 const TOGETHER: Duration = Duration::from_millis(500);
+/// For a signal that is there already to be seen: a good end is not to wait.
+const AT_ONCE: Duration = Duration::from_millis(1);
 /// How often, and for how long, an order is looked for that somebody says is there: NFS remembers for up to a minute that
 /// there was no such file.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -153,13 +155,12 @@ impl Worker<'_> {
 
     async fn reap(&mut self, course: &mut Course, pids: &[i32]) -> bool {
         let census = self.children.reap();
-        let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| Exit::Signal(signal as i32));
-        // A cluster's scheduler ends all processes at once; ranks that die before we have heard of it did not fail. Of a
-        // kill we do not hear: we are gone before we could say anything, and the cluster is asked why.
+        // A cluster's scheduler signals all processes at once; ranks that end before we have heard of it neither failed nor came to
+        // their end. Of a kill we do not hear: we are gone before we could say anything, and the cluster is asked why.
         if self.confinement == Confinement::Theirs
             && course.why().is_none()
-            && census.ended.iter().any(|(_, exit)| ends.contains(exit))
-            && self.signals.is_told_within(TOGETHER).await
+            && let Some(patience) = census.ended.iter().filter_map(|end| may_have_been_told(end, pids)).max()
+            && self.signals.is_told_within(patience).await
         {
             let grace = self.order().unwrap_or(self.launch.grace.to_duration());
             self.act(course.on_order(grace, Instant::now()));
@@ -211,6 +212,18 @@ impl Worker<'_> {
                 }
             }
         }
+    }
+}
+
+/// How long to wait for the signal of which a process may have ended.
+fn may_have_been_told((pid, exit): &(i32, Exit), ranks: &[i32]) -> Option<Duration> {
+    let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| Exit::Signal(signal as i32));
+    match exit {
+        Exit::Code(0) if ranks.contains(pid) => Some(AT_ONCE),
+        // Programs that heed a signal end with a code of their own.
+        Exit::Code(code) if *code != 0 && ranks.contains(pid) => Some(TOGETHER),
+        exit if ends.contains(exit) => Some(TOGETHER),
+        _ => None,
     }
 }
 

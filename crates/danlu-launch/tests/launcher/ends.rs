@@ -4,9 +4,10 @@ use std::fs;
 
 use crate::harness::{Bench, Launched, eventually, is_gone};
 use danlu_core::job::{Exit, FailureCause, WorkerExit};
-use danlu_core::launch::LauncherPhase;
+use danlu_core::launch::{GIVEN_FILE, Given, LauncherPhase};
 use danlu_types::{Rank, Span};
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 #[test]
 fn the_exit_code_is_reported() {
@@ -152,4 +153,31 @@ fn a_checkpoint_outlives_its_attempt() {
     launch.command = "cat $DANLU_RESUME_DIR/step ckpt/step".to_owned();
     let (second, _) = Launched::run(launch);
     assert_eq!(second.lines(0), ["7", "7"]);
+}
+
+/// A cluster's scheduler signals ranks and launcher alike, in no particular order: a rank that ends by it, with whatever code, has
+/// neither failed nor come to its end.
+#[test]
+fn a_rank_that_heeds_a_signal_of_the_clusters_has_not_failed_and_not_succeeded() {
+    for code in [143, 1, 0] {
+        let bench = Bench::new();
+        let command = format!("trap 'exit {code}' TERM; echo ready; while :; do sleep 0.05; done");
+        let launch = bench.launch_file(&command);
+        fs::create_dir_all(&launch.folders.run).unwrap();
+        let given = Given { devices: Vec::new(), place: None };
+        fs::write(launch.folders.run.join(GIVEN_FILE), serde_json::to_vec(&given).unwrap()).unwrap();
+        let mut launched = Launched::start(launch);
+        eventually("a trap", || launched.lines(0).contains(&"ready".to_owned()).then_some(()));
+        let rank = Pid::from_raw(launched.running()[0]);
+        // So that the launcher hears of both at once.
+        kill(launched.pid(), Signal::SIGSTOP).unwrap();
+        kill(rank, Signal::SIGTERM).unwrap();
+        eventually("the rank's end", || {
+            let stat = fs::read_to_string(format!("/proc/{rank}/stat")).unwrap();
+            stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z').then_some(())
+        });
+        kill(launched.pid(), Signal::SIGTERM).unwrap();
+        kill(launched.pid(), Signal::SIGCONT).unwrap();
+        assert_eq!(launched.exit(), WorkerExit::Stopped, "code {code}");
+    }
 }

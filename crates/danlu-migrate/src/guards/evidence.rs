@@ -1,9 +1,12 @@
 //! What tells that code is for CUDA only: names, texts and modules.
 
-use ruff_python_ast::Expr;
+use std::collections::HashSet;
+
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
+use ruff_python_ast::{Expr, Stmt};
 
 use super::Guards;
+use super::conditions::names_cuda;
 use crate::rules::cuda_only;
 
 /// Parts of names that only code for CUDA has.
@@ -20,12 +23,19 @@ const WORDS: &[&str] = &[
     "xformers",
     "cudart",
     "capability",
+    "bitsandbytes",
+    "bnb",
+    "cudagraph",
+    "cudagraphs",
+    "nvcc",
 ];
 
 /// Looks for names and texts that only code for CUDA has.
 pub(super) struct Found<'g, 'c, 'a> {
     pub(super) guards: &'g Guards<'c, 'a>,
     pub(super) reason: Option<String>,
+    /// Whether it is a condition that is looked at, and not what it guards.
+    pub(super) is_condition: bool,
 }
 
 impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
@@ -36,10 +46,23 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
         self.reason = match expression {
             Expr::Lambda(_) => return,
             // A compiled module of the project's own: `deform_conv_ext.forward(x)`.
-            Expr::Call(call) => compiled_module(&call.func),
-            Expr::Name(name) if name.id.as_str() == "CUDA_HOME" => Some(name.id.to_string()),
-            Expr::Name(name) if name.ctx.is_load() && has_word(name.id.as_str()) => Some(name.id.to_string()),
-            Expr::Attribute(attribute) if has_word(attribute.attr.as_str()) => {
+            Expr::Call(call) => compiled_module(&call.func).or_else(|| self.guards.in_function(&call.func)),
+            Expr::Name(name) if matches!(name.id.as_str(), "CUDA_HOME" | "CUDAExtension") => {
+                Some(name.id.to_string())
+            }
+            Expr::Name(name)
+                if name.ctx.is_load()
+                    && (has_word(name.id.as_str()) || self.guards.flags.contains(name.id.as_str())) =>
+            {
+                Some(name.id.to_string())
+            }
+            Expr::Name(name) if self.is_condition && asks_to_compile(name.id.as_str()) => {
+                Some(name.id.to_string())
+            }
+            Expr::Attribute(attribute)
+                if has_word(attribute.attr.as_str())
+                    || self.is_condition && asks_to_compile(attribute.attr.as_str()) =>
+            {
                 Some(attribute.attr.to_string())
             }
             Expr::Attribute(attribute) if matches!(attribute.attr.as_str(), "cuda" | "hip") => {
@@ -53,7 +76,10 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
                     if matches!(&*call.func, Expr::Attribute(callee) if callee.attr.as_str() == "get_device_properties"));
                 is_of_device.then(|| self.guards.checker.text(expression).to_owned())
             }
-            Expr::StringLiteral(text) if is_cuda_source(text.value.to_str()) => {
+            Expr::StringLiteral(text)
+                if is_cuda_source(text.value.to_str())
+                    || matches!(text.value.to_str(), "nvcc" | "WITH_CUDA") =>
+            {
                 Some(text.value.to_str().to_owned())
             }
             _ => None,
@@ -63,7 +89,13 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
 }
 
 pub(super) fn has_word(name: &str) -> bool {
-    name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+    let is_graph = || name.len() < 80 && name.to_ascii_lowercase().contains("cuda_graph");
+    is_graph() || name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+/// `args.compile`, `compile_config`, `is_unet_compiled`: what is compiled runs as kernels of Triton.
+fn asks_to_compile(name: &str) -> bool {
+    name.split('_').any(|part| matches!(part, "compile" | "compiled"))
 }
 
 fn compiled_module(callee: &Expr) -> Option<String> {
@@ -79,6 +111,35 @@ fn is_cuda_source(text: &str) -> bool {
     text.rsplit_once('.').is_some_and(|(_, extension)| extension == "cu")
 }
 
+/// Names that are true where a library for CUDA only is there: `try: import flash_attn; has_flash = True`.
+pub(super) fn flags(body: &[Stmt]) -> HashSet<&str> {
+    let mut flags = HashSet::new();
+    for statement in body {
+        let Stmt::Try(attempt) = statement else { continue };
+        // Ascend has a build of apex, which has this much of it.
+        let is_missing = |module: &str| {
+            cuda_only::advice(module).is_some() && !["apex", "apex.amp", "apex.parallel"].contains(&module)
+        };
+        let imports = attempt.body.iter().any(|statement| match statement {
+            Stmt::Import(import) => import.names.iter().any(|alias| is_missing(alias.name.as_str())),
+            Stmt::ImportFrom(import) => import.level == 0 && import.module.as_deref().is_some_and(is_missing),
+            _ => false,
+        });
+        for statement in attempt.body.iter().chain(&attempt.orelse).filter(|_| imports) {
+            if let Stmt::Assign(assign) = statement
+                && let ([Expr::Name(name)], Expr::BooleanLiteral(_)) =
+                    (assign.targets.as_slice(), &*assign.value)
+            {
+                flags.insert(name.id.as_str());
+            }
+        }
+    }
+    flags
+}
+
+/// A library of others, or a compiled module: `import alignment_train_cuda_binding`.
 pub(super) fn only_for_cuda(module: &str) -> Option<String> {
-    cuda_only::advice(module).map(|_| module.to_owned())
+    let last = module.rsplit('.').next().unwrap_or(module);
+    let is_compiled = !crate::scope::is_in(module, "torch") && last.contains('_') && names_cuda(last);
+    (is_compiled || cuda_only::advice(module).is_some()).then(|| module.to_owned())
 }

@@ -79,7 +79,15 @@ fn on_method<'a>(checker: &mut Checker<'a>, rule: &'static Rule, method: &Method
 }
 
 fn on_function<'a>(checker: &mut Checker<'a>, rule: &'static Rule, function: &'a StmtFunctionDef) {
-    let is_method = checker.scopes.kind() == ScopeKind::Class;
+    // A property is asked without a call, and so is a flag.
+    let is_property = function.decorator_list.iter().any(|decorator| match &decorator.expression {
+        Expr::Name(name) => name.id.as_str().ends_with("property"),
+        Expr::Attribute(attribute) => {
+            attribute.attr.as_str().ends_with("property") || attribute.attr.as_str() == "setter"
+        }
+        _ => false,
+    });
+    let is_method = checker.scopes.kind() == ScopeKind::Class && !is_property;
     if function.name.as_str() == "cuda" && is_method && !checker.facts.own_definitions.contains("npu") {
         checker.replace(rule, Grade::Likely, function.name.range, "npu", "change function cuda to npu");
     }

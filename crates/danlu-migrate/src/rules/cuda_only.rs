@@ -4,8 +4,8 @@ use super::{Grade, Rule};
 use crate::checker::Checker;
 use crate::finding::Kind;
 use crate::hooks::Hooks;
-use ruff_python_ast::{StmtImport, StmtImportFrom};
-use ruff_text_size::TextRange;
+use ruff_python_ast::{Expr, ExprCall, StmtImport, StmtImportFrom};
+use ruff_text_size::{Ranged as _, TextRange};
 
 pub(crate) const RULE: Rule = Rule {
     name: "cuda-only-library",
@@ -18,7 +18,12 @@ pub(crate) const RULE: Rule = Rule {
     before: "from flash_attn import flash_attn_func\n",
     after: "from flash_attn import flash_attn_func\n",
     references: &["https://www.hiascend.com/document"],
-    hooks: Hooks { import: Some(on_import), import_from: Some(on_import_from), ..Hooks::NONE },
+    hooks: Hooks {
+        import: Some(on_import),
+        import_from: Some(on_import_from),
+        call: Some(on_call),
+        ..Hooks::NONE
+    },
 };
 
 /// Module and what to use instead. Also what requirements are checked against.
@@ -79,9 +84,6 @@ fn on_import_from<'a>(
     import: &'a StmtImportFrom,
     module: &str,
 ) {
-    if import.level > 0 {
-        return;
-    }
     if module == "torch.utils.cpp_extension" {
         for alias in import.names.iter().filter(|alias| EXTENSIONS.contains(&alias.name.as_str())) {
             if matches!(alias.name.as_str(), "CUDAExtension" | "CUDA_HOME") {
@@ -98,11 +100,30 @@ fn on_import_from<'a>(
         return;
     }
     for alias in &import.names {
-        let full = format!("{module}.{}", alias.name);
+        // Through re-exports of the project's own modules, which may as well have modules of these names.
+        let full = checker.facts.follow_text(format!("{module}.{}", alias.name));
+        if import.level > 0 && full.starts_with(module) {
+            continue;
+        }
         if let Some(advice) = advice(&full) {
             checker.report(rule, Kind::NeedsPerson, import.range, full, advice);
             return;
         }
+    }
+}
+
+/// `optional_import("cupy")`, `importlib.import_module("triton")`
+fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCall) {
+    let name = match &*call.func {
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        Expr::Name(name) => name.id.as_str(),
+        _ => return,
+    };
+    let is_import = name.split('_').any(|part| part.eq_ignore_ascii_case("import"));
+    if let Some(Expr::StringLiteral(module)) = call.arguments.args.first()
+        && is_import
+    {
+        look(checker, rule, call.range(), module.value.to_str());
     }
 }
 

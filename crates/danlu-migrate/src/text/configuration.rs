@@ -1,7 +1,7 @@
 //! YAML and JSON, by their lines: `key: value` is enough to know what a value is for, and everything else stays.
 
+use crate::devices::names_device;
 use crate::edit;
-use crate::roles::names_device;
 use crate::rules::{configuration, environment};
 use crate::text::shell::{change, finding, is_device, is_nccl};
 use crate::{Kind, Outcome};

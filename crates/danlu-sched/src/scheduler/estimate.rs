@@ -5,7 +5,7 @@
 //! progress ends when that says. A job that may take others' devices once those have run for the minimum time starts when
 //! they have been stopped. Reports change estimates only, never who goes first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use danlu_types::api::{EstimateBasis, EstimateBound, StartEstimate};
 use danlu_types::{JobId, Span};
@@ -15,8 +15,11 @@ use super::history::Witness;
 use super::pass::Pass;
 use super::queue::Waiting;
 use super::running::{Ends, after, foreign_end};
-use super::{Scheduler, WaitReason};
+use super::{Circumstances, Scheduler, WaitReason};
 use crate::words;
+
+/// When a job ends that does not run: no estimate rests on that.
+const NEVER: Timestamp = Timestamp::MAX;
 
 /// A start that others are stopped for.
 struct ByPreemption {
@@ -33,10 +36,10 @@ impl Scheduler {
         waiting: &Waiting,
         reason: &WaitReason,
         now: Timestamp,
-        told: &BTreeMap<JobId, Timestamp>,
+        known: &Circumstances,
     ) -> Option<StartEstimate> {
         let by_preemption = self.start_by_preemption(waiting, now);
-        let by_ends = self.start_by_ends(waiting, reason, now, told);
+        let by_ends = self.start_by_ends(waiting, reason, now, known);
         let is_next = self.position(waiting) == 1;
         match (by_ends, by_preemption) {
             (ends, Some(taken)) if ends.as_ref().is_none_or(|ends| taken.from < ends.earliest) => {
@@ -59,9 +62,13 @@ impl Scheduler {
         waiting: &Waiting,
         reason: &WaitReason,
         now: Timestamp,
-        told: &BTreeMap<JobId, Timestamp>,
+        known: &Circumstances,
     ) -> Option<StartEstimate> {
+        let told = &known.ends;
         let end_told = |job: JobId, end: Timestamp, limit: Option<Timestamp>| {
+            if known.held.contains(&job) {
+                return NEVER;
+            }
             told.get(&job).map_or(end, |told| limit.map_or(*told, |limit| limit.min(*told))).max(now)
         };
         let typical = Ends::given(&self.running, |job, running| {
@@ -76,8 +83,8 @@ impl Scheduler {
         };
         let head_starts = head_starts.map(super::reserve::Kept::at);
         let mut pass = Pass::new(self, now);
-        let earliest = pass.opening(&waiting.class, typical)?;
-        let latest = pass.opening(&waiting.class, expected)?;
+        let earliest = pass.opening(&waiting.class, typical).filter(|opening| opening.at < NEVER)?;
+        let latest = pass.opening(&waiting.class, expected).filter(|opening| opening.at < NEVER)?;
         // What is free now is kept for the head until that has started.
         let earliest = head_starts.map_or(earliest.at, |head_starts| earliest.at.max(head_starts));
         let waits_for = |witnesses: &[Witness]| {

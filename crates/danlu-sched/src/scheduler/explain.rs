@@ -1,7 +1,7 @@
 //! Why one job waits, for people and programs: the reason, the numbers, who holds what it needs, when it should start,
 //! and what would start it now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::{Job, Life};
 use danlu_types::JobId;
@@ -20,6 +20,8 @@ pub struct Circumstances {
     pub workspaces: Vec<String>,
     /// When running jobs will be done, going by the progress that they report.
     pub ends: BTreeMap<JobId, Timestamp>,
+    /// Jobs that hold something here and do not run, because the engine's own queue keeps them back: nobody knows when they end.
+    pub held: BTreeSet<JobId>,
 }
 
 impl Scheduler {
@@ -91,11 +93,11 @@ impl Scheduler {
         }
         explanation.position = Some(self.position(&waiting));
         explanation.quota = self.quota_use(&waiting, &reason);
-        explanation.holders = self.holders_of(&waiting, &reason, now, &known.ends);
+        explanation.holders = self.holders_of(&waiting, &reason, now, known);
         explanation.foreign = self.foreign_holders_of(&waiting, &reason);
         explanation.cordoned = self.cordoned_for(&waiting);
         if !matches!(reason, WaitReason::NoSuchDevices | WaitReason::NodesCordoned { .. }) {
-            explanation.estimate = self.start_estimate(&waiting, &reason, now, &known.ends);
+            explanation.estimate = self.start_estimate(&waiting, &reason, now, known);
         }
         explanation.offers = self.offers(job, &waiting, now, &known.workspaces);
     }

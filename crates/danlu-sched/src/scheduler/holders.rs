@@ -14,7 +14,7 @@ use super::history::Witness;
 use super::queue::Waiting;
 use super::running::Running;
 use super::usage::Resource;
-use super::{Scheduler, WaitReason};
+use super::{Circumstances, Scheduler, WaitReason};
 use crate::fleet::{NodeId, Part};
 use crate::shape::Shape;
 
@@ -36,7 +36,7 @@ impl Scheduler {
         waiting: &Waiting,
         reason: &WaitReason,
         now: Timestamp,
-        ends: &BTreeMap<JobId, Timestamp>,
+        known: &Circumstances,
     ) -> Vec<Holder> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let Some(wanted) = wanted(shape, reason) else { return Vec::new() };
@@ -68,7 +68,7 @@ impl Scheduler {
         let holders = holders.into_iter();
         holders
             .filter_map(|(Reverse(amount), job)| {
-                let holder = self.holder(job, wanted, amount, now, ends)?;
+                let holder = self.holder(job, wanted, amount, now, known)?;
                 // Those who count in a limit are told with all that they hold.
                 let is_quota =
                     matches!(reason, WaitReason::WorkspaceLimit { .. } | WaitReason::UserLimit { .. });
@@ -112,7 +112,7 @@ impl Scheduler {
         wanted: Wanted,
         amount: u64,
         now: Timestamp,
-        ends: &BTreeMap<JobId, Timestamp>,
+        known: &Circumstances,
     ) -> Option<Holder> {
         let running = self.running.get(job)?;
         let mut nodes: Vec<NodeId> = running.placement.parts.iter().map(|part| part.node).collect();
@@ -126,7 +126,11 @@ impl Scheduler {
             cpus: (wanted == Wanted::Cpus).then_some(Cpus { milli: amount }),
             memory: (wanted == Wanted::Memory).then_some(Bytes(amount)),
             nodes: nodes.into_iter().map(|node| self.fleet.nodes()[node.ordinal()].name.clone()).collect(),
-            expected_end: ends.get(&job).copied().or_else(|| self.expected_end(job, now)),
+            expected_end: match known.ends.get(&job) {
+                _ if known.held.contains(&job) => None,
+                Some(told) => Some(*told),
+                None => self.expected_end(job, now),
+            },
         })
     }
 

@@ -239,6 +239,44 @@ fn reported_progress_says_when_a_job_ends_and_nothing_about_whose_turn_it_is() {
 }
 
 #[test]
+fn nothing_is_expected_of_jobs_that_hold_devices_and_do_not_run() {
+    let mut world = crate::fixture::world(
+        "
+        node a 8 nvidia:A100
+        node b 8 nvidia:A100
+        job 1 devices nvidia:8 max-time 10m
+        job 2 devices nvidia:8 max-time 1h
+        plan
+        job 3 devices nvidia:8
+        plan
+    ",
+    );
+    let job = world.jobs[&JobId(3)].clone();
+    let at = |minutes: u64| Some(world.now + Span::from_seconds(60 * minutes).to_duration());
+    let (ten, hour) = (at(10), at(60));
+    let both = world.scheduler.explain(&job, world.now);
+    assert_eq!(both.estimate.unwrap().latest, ten);
+    let mut without = |held: &[u64]| {
+        let held = held.iter().map(|id| JobId(*id)).collect();
+        let known = Circumstances { held, ..Circumstances::default() };
+        let explanation = world.scheduler.explain_with(&job, world.now, &known);
+        let ends: Vec<_> = explanation.holders.iter().map(|holder| holder.expected_end).collect();
+        (explanation.estimate.and_then(|estimate| estimate.latest), ends)
+    };
+    assert_eq!(without(&[1]), (hour, vec![None, hour]), "the other one ends first of those that run");
+    assert_eq!(without(&[1, 2]), (None, vec![None, None]));
+}
+
+/// First-generation boards wire four devices together: a node of sixteen has sixteen.
+#[test]
+fn a_node_is_not_said_to_have_only_what_one_worker_may_get() {
+    let mut world = crate::fixture::world("node a 16 ascend:910B");
+    let spec = JobSpec { devices: "ascend:910B:8".parse().unwrap(), ..JobSpec::of_command("true") };
+    let said = world.scheduler.check(&spec).unwrap_err().message;
+    insta::assert_snapshot!(said, @"is 8, but one worker gets at most 4 Ascend 910B here, though the largest node has 16: only so many are wired together, or have the memory and CPUs that are asked for; use `workers: 2` with `count: 4`");
+}
+
+#[test]
 fn what_a_limit_leaves_is_said_with_what_the_job_asks_for() {
     let mut world = crate::fixture::world(
         "

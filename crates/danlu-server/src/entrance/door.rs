@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request};
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use axum::response::Response;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
+use super::peer::{FromJob, Peer, may_be_a_jobs};
 use super::places::{Full, Place, Places};
 
 /// How long a body that is read whole may take.
@@ -48,6 +49,8 @@ pub(crate) struct Door {
     pub(crate) proxies: Vec<IpAddr>,
     /// How to answer those for whom there is no place.
     pub(crate) refuse: fn(Full) -> Response,
+    /// Whether programs of this machine that may be jobs' are told from proxies.
+    pub(crate) knows_jobs: bool,
 }
 
 impl Door {
@@ -96,10 +99,11 @@ impl Door {
         let _ = stream.set_nodelay(true);
         let lost = place.lost();
         let conversation = async {
+            let known = self.look_at(&stream, peer).await;
             match self.tls.clone() {
-                None => self.converse(stream, peer, place, closing).await,
+                None => self.converse(stream, known, place, closing).await,
                 Some(tls) => match tokio::time::timeout(self.patience, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => self.converse(stream, peer, place, closing).await,
+                    Ok(Ok(stream)) => self.converse(stream, known, place, closing).await,
                     Ok(Err(error)) => tracing::debug!("{peer} did not agree on TLS: {error}"),
                     Err(_) => tracing::debug!("{peer} took too long over TLS"),
                 },
@@ -124,10 +128,27 @@ impl Door {
         }
     }
 
+    /// What each request of a connection is told of where it comes from.
+    async fn look_at(&self, stream: &TcpStream, remote: SocketAddr) -> Extensions {
+        let mut known = Extensions::new();
+        known.insert(ConnectInfo(remote));
+        known.insert(Patience(self.patience));
+        let Ok(local) = stream.local_addr() else { return known };
+        let peer = Peer { remote, local };
+        known.insert(peer);
+        if self.knows_jobs && remote.ip().to_canonical().is_loopback() {
+            let user = tokio::task::spawn_blocking(move || peer.user()).await.ok().flatten();
+            if may_be_a_jobs(user) {
+                known.insert(FromJob);
+            }
+        }
+        known
+    }
+
     async fn converse(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        peer: SocketAddr,
+        known: Extensions,
         place: Place,
         closing: CancellationToken,
     ) {
@@ -138,8 +159,7 @@ impl Door {
             // One that has lost its place meanwhile is about to be closed; what is answered then is lost with it.
             place.wake();
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(ConnectInfo(peer));
-            request.extensions_mut().insert(Patience(patience));
+            request.extensions_mut().extend(known.clone());
             request.extensions_mut().insert(Arc::clone(&place));
             let (answer, place) = (router.clone().call(request), Arc::clone(&place));
             async move {
@@ -166,7 +186,7 @@ impl Door {
         };
         // People close their laptops.
         if let Err(error) = ended {
-            tracing::debug!("the connection from {peer} ended: {error}");
+            tracing::debug!("a connection ended: {error}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod certificate;
 pub(crate) mod door;
+pub(crate) mod peer;
 pub(crate) mod places;
 mod proxy;
 
@@ -59,6 +60,17 @@ impl Entrance {
         self.public_address.as_deref().map_or(local, |address| address.trim_end_matches('/'))
     }
 
+    /// What a proxy on this machine does not keep from jobs beside it, which have its address.
+    pub(crate) fn warning(&self, jobs_have_users: bool) -> Option<String> {
+        let is_here = |proxy: &IpAddr| proxy.to_canonical().is_loopback();
+        let believes_jobs = !jobs_have_users && self.proxies.iter().flatten().any(is_here);
+        believes_jobs.then(|| {
+            "`X-Forwarded-For` is believed from this machine, and jobs of this machine run as this server's user: they can \
+             pretend to come from anywhere; `--unix-users` tells them from the proxy"
+                .to_owned()
+        })
+    }
+
     /// What is wrong with it, if anything.
     pub fn objection(&self) -> Option<String> {
         let is_open = !self.listen.ip().is_loopback() && !self.is_private();
@@ -83,5 +95,11 @@ mod tests {
         assert!(!refused(entrance("127.0.0.1:80", Tls::Off, None)));
         assert!(!refused(entrance("[::]:443", Tls::SelfSigned, None)));
         assert!(!refused(entrance("10.0.0.1:80", Tls::Off, Some(vec![]))));
+        let behind = |proxies: Option<Vec<IpAddr>>| entrance("127.0.0.1:80", Tls::Off, proxies);
+        let here = Some(vec!["::1".parse().expect("an address")]);
+        assert!(behind(here.clone()).warning(false).is_some_and(|warning| warning.contains("--unix-users")));
+        assert_eq!(behind(here).warning(true), None);
+        assert_eq!(behind(Some(vec!["10.0.0.5".parse().expect("an address")])).warning(false), None);
+        assert_eq!(behind(None).warning(false), None);
     }
 }

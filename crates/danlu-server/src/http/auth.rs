@@ -22,10 +22,13 @@ use super::extract::Failure;
 use crate::attempts::{self, Speaker};
 use crate::courier::{self, Courier};
 use crate::entrance::origin;
+use crate::entrance::peer::{FromJob, Peer};
 use crate::entrance::places::Place;
-use crate::people::Asker;
+use crate::people::{Asker, Visitor};
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
+/// Shown by browsers in which somebody has signed in before.
+pub(crate) const DEVICE_COOKIE: &str = "danlu_device";
 /// Sent by the console with every change. A page of another origin cannot add it without asking us first, and we do not
 /// agree.
 const CONSOLE_HEADER: &str = "x-danlu-console";
@@ -42,15 +45,20 @@ const PUBLIC: [(Method, &str); 6] = [
     (Method::GET, "/oidc/callback"),
 ];
 
-/// The address that a request came from, for throttling and the audit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct From(pub(crate) IpAddr);
-
-impl FromRequestParts<Context> for From {
+/// Where a request came from, for throttling and the audit.
+impl FromRequestParts<Context> for Visitor {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, context: &Context) -> Result<Self, Self::Rejection> {
-        Ok(From(address(context, &parts.extensions, &parts.headers)))
+        let from = address(context, &parts.extensions, &parts.headers);
+        let peer = parts.extensions.get::<Peer>().copied().filter(|_| from.is_loopback());
+        let user = match peer {
+            // Reads a table of the kernel's, which is long where there are many connections.
+            Some(peer) => tokio::task::spawn_blocking(move || peer.user()).await.ok().flatten(),
+            None => None,
+        };
+        let device = cookie_named(&parts.headers, DEVICE_COOKIE).map(str::to_owned);
+        Ok(Visitor { from, user, device })
     }
 }
 
@@ -75,6 +83,8 @@ fn address(context: &Context, extensions: &Extensions, headers: &HeaderMap) -> I
     let forwarded: Vec<&str> =
         headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
     let proxies = context.entrance.proxies.as_deref().unwrap_or_default();
+    // On this machine, jobs have the address that proxies have.
+    let proxies = if extensions.get::<FromJob>().is_some() { &[] } else { proxies };
     origin(peer.unwrap_or(IpAddr::from([0, 0, 0, 0])), forwarded.into_iter(), proxies)
 }
 
@@ -99,7 +109,7 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
                 let hint = format!("send `{CONSOLE_HEADER}: 1` from a page of this server, or use a token");
                 return Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response();
             }
-            asker
+            asker.map(Asker::in_browser)
         }
         (None, None) => None,
     };

@@ -10,9 +10,8 @@ use danlu_types::api::{
 };
 
 use super::Context;
-use super::auth::From;
 use super::extract::{Body, Failure, Path};
-use crate::people::Asker;
+use crate::people::{Asker, Visitor};
 
 /// Ask for an account
 ///
@@ -22,10 +21,10 @@ use crate::people::Asker;
     (status = 201, body = AccountView), (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn register(
     State(context): State<Context>,
-    From(from): From,
+    visitor: Visitor,
     Body(new): Body<NewRegistration>,
 ) -> Result<(StatusCode, Json<AccountView>), Failure> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, from).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, &visitor).await?)))
 }
 
 /// List a workspace's invitations that are still good

@@ -2,20 +2,21 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
-use danlu_types::api::WaysIn;
+use danlu_types::account::AccountName;
+use danlu_types::api::{IdentityDeparture, IdentityView, NewIdentity, Page, WaysIn};
 use danlu_types::{Problem, ProblemCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Context;
-use super::auth::{From, cookie_named};
-use super::extract::{Failure, Query};
-use super::signing_in::{SESSION_SECONDS, session_cookie};
-use crate::oidc::Oidc;
-use crate::people::Asker;
+use super::auth::cookie_named;
+use super::extract::{Body, Failure, Path, Query};
+use super::signing_in::entered;
+use crate::oidc::{LinkTo, Oidc};
+use crate::people::{Asker, Visitor};
 
 /// Holds the state, so that a sign-in ends in the browser in which it began.
 const STATE_COOKIE: &str = "danlu_oidc";
@@ -29,13 +30,66 @@ pub(crate) async fn ways_in(State(context): State<Context>) -> Json<WaysIn> {
 
 /// Go to the provider to sign in
 ///
-/// For browsers. Somebody who is signed in already links the account to what the provider calls them.
+/// For browsers. Whoever is signed in already signs in anew, as whom the provider says.
 #[utoipa::path(get, path = "/oidc/start", tag = "accounts", security(()), responses((status = 303),
     (status = 404, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn oidc_start(State(context): State<Context>) -> Result<Response, Failure> {
-    let departure = provider(&context)?.depart().await.map_err(|error| failed(&error))?;
-    let cookie = state_cookie(&context, &departure.state, STATE_SECONDS);
-    Ok(([(SET_COOKIE, cookie)], Redirect::to(&departure.address)).into_response())
+pub(crate) async fn oidc_start(
+    State(context): State<Context>,
+    visitor: Visitor,
+) -> Result<Response, Failure> {
+    let (cookie, address) = depart(&context, &visitor, None).await?;
+    Ok(([(SET_COOKIE, cookie)], Redirect::to(&address)).into_response())
+}
+
+/// Link the account that is signed in to an identity at the provider
+///
+/// For browsers: the answer says where to go, and whoever comes back from there in the same session is linked. Asks for the
+/// account's password, and for a code where it has an authenticator.
+#[utoipa::path(post, path = "/oidc/link", tag = "accounts", request_body = NewIdentity, responses(
+    (status = 200, body = IdentityDeparture),
+    (status = 403, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn oidc_link(
+    State(context): State<Context>,
+    asker: Asker,
+    visitor: Visitor,
+    Body(new): Body<NewIdentity>,
+) -> Result<Response, Failure> {
+    let link_to = context.app.directory.begin_link(&asker, new, &visitor).await?;
+    let (cookie, address) = depart(&context, &visitor, Some(link_to)).await?;
+    Ok(([(SET_COOKIE, cookie)], Json(IdentityDeparture { address })).into_response())
+}
+
+async fn depart(
+    context: &Context,
+    visitor: &Visitor,
+    link_to: Option<LinkTo>,
+) -> Result<(String, String), Failure> {
+    let departure = provider(context)?.depart(visitor.from, link_to).await.map_err(|error| failed(&error))?;
+    Ok((state_cookie(context, &departure.state, STATE_SECONDS), departure.address))
+}
+
+/// List the identities at the provider by which an account signs in
+#[utoipa::path(get, path = "/accounts/{name}/identities", tag = "accounts", params(("name" = String, Path)), responses(
+    (status = 200, body = Page<IdentityView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn identities(
+    State(context): State<Context>,
+    asker: Asker,
+    Path(name): Path<AccountName>,
+) -> Result<Json<Page<IdentityView>>, Failure> {
+    Ok(Json(Page { items: context.app.directory.identities(&asker, &name)?, next: None }))
+}
+
+/// Unlink an identity at the provider from an account
+#[utoipa::path(delete, path = "/accounts/{name}/identities/{id}", tag = "accounts",
+    params(("name" = String, Path), ("id" = String, Path)), responses(
+    (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn unlink_identity(
+    State(context): State<Context>,
+    asker: Asker,
+    Path((name, id)): Path<(AccountName, String)>,
+) -> Result<StatusCode, Failure> {
+    context.app.directory.unlink(&asker, &name, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -54,7 +108,7 @@ pub(crate) struct Return {
 pub(crate) async fn oidc_callback(
     State(context): State<Context>,
     asker: Option<Asker>,
-    From(from): From,
+    visitor: Visitor,
     headers: HeaderMap,
     Query(query): Query<Return>,
 ) -> Result<Response, Failure> {
@@ -69,16 +123,18 @@ pub(crate) async fn oidc_callback(
         let detail = format!("the provider did not sign you in: `{why}`");
         return Err(Failure(Problem::new(ProblemCode::Unauthenticated, detail)));
     };
-    let identity = oidc.arrive(&query.state, &code).await.map_err(|error| failed(&error))?;
+    let (identity, link_to) = oidc.arrive(&query.state, &code).await.map_err(|error| failed(&error))?;
     let directory = &context.app.directory;
-    let groups = &oidc.settings.groups;
-    let (secret, _) = directory.sign_in_by_subject(identity, asker.as_ref(), groups, from).await?;
-    let cookies = AppendHeaders([
-        (SET_COOKIE, session_cookie(&context, &secret, SESSION_SECONDS)),
-        (SET_COOKIE, state_cookie(&context, "", 0)),
-    ]);
+    let over = AppendHeaders([(SET_COOKIE, state_cookie(&context, "", 0))]);
     // Never to an address that the request names.
-    Ok((cookies, Redirect::to("/")).into_response())
+    if let Some(link_to) = link_to {
+        directory.end_link(&identity, &link_to, asker.as_ref()).await?;
+        return Ok((over, Redirect::to("/profile")).into_response());
+    }
+    let groups = &oidc.settings.groups;
+    let (secret, asker) = directory.sign_in_by_subject(identity, groups, visitor.from).await?;
+    let cookies = entered(&context, &secret, &asker, &visitor);
+    Ok((AppendHeaders(cookies), over, Redirect::to("/")).into_response())
 }
 
 fn provider(context: &Context) -> Result<&Oidc, Failure> {

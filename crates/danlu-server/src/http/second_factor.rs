@@ -9,7 +9,7 @@ use danlu_types::api::{RecoveryCodes, TotpCode, TotpEnrolment, TotpRemoval};
 
 use super::Context;
 use super::extract::{Body, Failure, OptionalBody, Path};
-use crate::people::Asker;
+use crate::people::{Asker, Visitor};
 
 /// Begin to use an authenticator
 ///
@@ -46,9 +46,10 @@ pub(crate) async fn confirm_totp(
 pub(crate) async fn remove_totp(
     State(context): State<Context>,
     asker: Asker,
+    visitor: Visitor,
     Path(name): Path<AccountName>,
     OptionalBody(TotpRemoval { code }): OptionalBody<TotpRemoval>,
 ) -> Result<StatusCode, Failure> {
-    context.app.directory.remove_second_factor(&asker, &name, code.as_deref()).await?;
+    context.app.directory.remove_second_factor(&asker, &name, code.as_deref(), &visitor).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::SET_COOKIE;
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{HeaderName, SET_COOKIE};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use danlu_core::policy::Action;
 use danlu_types::Problem;
 use danlu_types::account::AccountName;
@@ -13,12 +13,14 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Context;
-use super::auth::{From, SESSION_COOKIE};
+use super::auth::{DEVICE_COOKIE, SESSION_COOKIE};
 use super::extract::{Body, Failure, Path};
-use crate::people::{Asker, require_of_platform};
+use crate::people::{Asker, Visitor, require_of_platform};
 
 /// A session's life, as its token has it.
 pub(crate) const SESSION_SECONDS: u32 = 7 * 24 * 3600;
+/// How long a browser is known after it signed in: half a year.
+const DEVICE_SECONDS: u32 = 180 * 24 * 3600;
 
 /// What a sign-in answers beside its cookie: for programs, the session's secret too.
 #[derive(Debug, serde::Serialize, ToSchema)]
@@ -37,13 +39,31 @@ pub(crate) struct SignedIn {
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn sign_in(
     State(context): State<Context>,
-    From(from): From,
+    visitor: Visitor,
     Body(request): Body<SignIn>,
 ) -> Result<Response, Failure> {
-    let (secret, asker) = context.app.directory.sign_in(request, from).await?;
+    let (secret, asker) = context.app.directory.sign_in(request, &visitor).await?;
     let whoami = context.app.directory.whoami(&asker)?;
-    let cookie = session_cookie(&context, &secret, SESSION_SECONDS);
-    Ok(([(SET_COOKIE, cookie)], Json(SignedIn { whoami, secret })).into_response())
+    let cookies = entered(&context, &secret, &asker, &visitor);
+    Ok((AppendHeaders(cookies), Json(SignedIn { whoami, secret })).into_response())
+}
+
+/// The cookies of somebody who has come in: their session, and a sign by which their browser is known when others guess.
+pub(crate) fn entered(
+    context: &Context,
+    secret: &str,
+    asker: &Asker,
+    visitor: &Visitor,
+) -> Vec<(HeaderName, String)> {
+    let session = session_cookie(context, secret, SESSION_SECONDS);
+    let device = context.app.directory.device_cookie(&asker.person.name, visitor);
+    let secure = if context.entrance.is_private() { "; Secure" } else { "" };
+    let device = device.map(|device| {
+        format!(
+            "{DEVICE_COOKIE}={device}; HttpOnly; SameSite=Strict; Path=/api/v1; Max-Age={DEVICE_SECONDS}{secure}"
+        )
+    });
+    [session].into_iter().chain(device).map(|cookie| (SET_COOKIE, cookie)).collect()
 }
 
 /// As a header. Where browsers come through TLS, they are told to send it through nothing else.
@@ -71,6 +91,9 @@ pub(crate) struct PasswordOf {
     /// With the present password, where the account has an authenticator.
     #[serde(default)]
     code: Option<String>,
+    /// Keep the account's tokens for programs; without it they end, like its sessions.
+    #[serde(default)]
+    keep_tokens: bool,
 }
 
 /// Set a password, with the present one or with the secret of a link
@@ -78,10 +101,11 @@ pub(crate) struct PasswordOf {
     (status = 204), (status = 401, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_password(
     State(context): State<Context>,
-    From(from): From,
-    Body(PasswordOf { account, password, current, link, code }): Body<PasswordOf>,
+    visitor: Visitor,
+    Body(PasswordOf { account, password, current, link, code, keep_tokens }): Body<PasswordOf>,
 ) -> Result<StatusCode, Failure> {
-    context.app.directory.set_password(&account, NewPassword { password, current, link, code }, from).await?;
+    let new = NewPassword { password, current, link, code, keep_tokens };
+    context.app.directory.set_password(&account, new, &visitor).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -18,7 +18,7 @@ pub(crate) async fn list(
     asker: Asker,
 ) -> Result<Json<Page<WorkspaceView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.workspaces(), next: None }))
+    Ok(Json(Page { items: context.app.workspaces_seen_by(&asker), next: None }))
 }
 
 /// Show a workspace
@@ -30,7 +30,7 @@ pub(crate) async fn show(
     Path(name): Path<String>,
 ) -> Result<Json<WorkspaceView>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(context.app.workspace(&name)?))
+    Ok(Json(context.app.workspace(&asker, &name)?))
 }
 
 /// Make a workspace, or give it other rules
@@ -48,7 +48,7 @@ pub(crate) async fn set(
 ) -> Result<Json<WorkspaceView>, Failure> {
     context.app.directory.set_workspace(&asker, &name, rules).await?;
     context.app.share_anew().await;
-    Ok(Json(context.app.workspace(&name)?))
+    Ok(Json(context.app.workspace(&asker, &name)?))
 }
 
 /// Take a workspace away, with the roles of its people
@@ -74,7 +74,7 @@ pub(crate) async fn quota(
     Query(query): Query<QuotaQuery>,
 ) -> Result<Json<Page<QuotaView>>, Failure> {
     require_of_platform(&asker, Action::SeeCluster)?;
-    let quotas = context.app.quota(query.workspace.as_deref()).await?;
+    let quotas = context.app.quota(&asker, query.workspace.as_deref()).await?;
     Ok(Json(Page { items: context.app.sight_of(&asker).quotas(quotas), next: None }))
 }
 

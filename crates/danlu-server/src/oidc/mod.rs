@@ -5,10 +5,12 @@
 mod id_token;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use danlu_types::account::AccountName;
 use danlu_types::oidc::OidcSettings;
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
@@ -21,11 +23,15 @@ use sha2::{Digest as _, Sha256};
 
 use id_token::{Expected, Keys};
 
+use crate::people::network_of;
+
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a person may take at the provider.
 const LONGEST_SIGN_IN: Duration = Duration::from_mins(10);
 /// Beyond it, the oldest are given up.
-const MOST_PENDING: usize = 1000;
+const MOST_PENDING: usize = 10_000;
+/// Of one network: whoever begins again and again gives up their own.
+const MOST_PENDING_OF_ONE: usize = 50;
 
 #[derive(Debug)]
 pub(crate) struct Oidc {
@@ -42,6 +48,15 @@ struct Pending {
     nonce: String,
     verifier: String,
     since: Instant,
+    network: IpAddr,
+    link_to: Option<LinkTo>,
+}
+
+/// Whose account an identity is to be linked to, and the session that asked for it, by the hash of its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LinkTo {
+    pub(crate) account: AccountName,
+    pub(crate) session: String,
 }
 
 /// Where to send a browser, and the state by which it is known when it comes back.
@@ -60,6 +75,13 @@ pub(crate) struct Identity {
     pub(crate) display_name: Option<String>,
     pub(crate) email: Option<String>,
     pub(crate) groups: Vec<String>,
+}
+
+impl Identity {
+    /// By which it is known here. An issuer is an address and holds no space.
+    pub(crate) fn key(&self) -> String {
+        format!("{} {}", self.issuer, self.subject)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,7 +121,8 @@ impl Oidc {
         Ok(Oidc { settings, secret, redirect, http, pending: Mutex::default() })
     }
 
-    pub(crate) async fn depart(&self) -> anyhow::Result<Departure> {
+    /// Begins, for somebody from there: a sign-in, or a link to an account.
+    pub(crate) async fn depart(&self, from: IpAddr, link_to: Option<LinkTo>) -> anyhow::Result<Departure> {
         let metadata = self.metadata().await?;
         let (state, nonce, verifier) = (random(), random(), random());
         let challenge = BASE64URL_NOPAD.encode(&Sha256::digest(verifier.as_bytes()));
@@ -115,18 +138,21 @@ impl Oidc {
             .append_pair("nonce", &nonce)
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256");
+        let network = network_of(from);
         let mut pending = self.pending();
         pending.retain(|_, one| one.since.elapsed() < LONGEST_SIGN_IN);
-        if pending.len() >= MOST_PENDING {
-            let oldest = pending.iter().min_by_key(|(_, one)| one.since).map(|(state, _)| state.clone());
-            oldest.and_then(|state| pending.remove(&state));
+        if pending.values().filter(|one| one.network == network).count() >= MOST_PENDING_OF_ONE {
+            give_up_oldest(&mut pending, |one| one.network == network);
+        } else if pending.len() >= MOST_PENDING {
+            give_up_oldest(&mut pending, |_| true);
         }
-        pending.insert(state.clone(), Pending { nonce, verifier, since: Instant::now() });
+        let since = Instant::now();
+        pending.insert(state.clone(), Pending { nonce, verifier, since, network, link_to });
         Ok(Departure { address: address.into(), state })
     }
 
-    /// Each state is good for one return.
-    pub(crate) async fn arrive(&self, state: &str, code: &str) -> anyhow::Result<Identity> {
+    /// Each state is good for one return: who it is, and what they came for.
+    pub(crate) async fn arrive(&self, state: &str, code: &str) -> anyhow::Result<(Identity, Option<LinkTo>)> {
         let pending = self.pending().remove(state);
         let Some(pending) = pending.filter(|one| one.since.elapsed() < LONGEST_SIGN_IN) else {
             bail!("this sign-in was not begun here, or took too long");
@@ -158,14 +184,15 @@ impl Oidc {
         };
         let claims = id_token::verify(&tokens.id_token, &keys, expected)?;
         let text = |name: &str| claims.text(name).map(str::to_owned);
-        Ok(Identity {
+        let identity = Identity {
             username: text("preferred_username").or_else(|| text("email")),
             display_name: text("name"),
             email: text("email"),
             groups: claims.texts(&self.settings.groups_claim),
             issuer: claims.iss.clone(),
             subject: claims.sub.clone(),
-        })
+        };
+        Ok((identity, pending.link_to))
     }
 
     async fn metadata(&self) -> anyhow::Result<Metadata> {
@@ -185,6 +212,12 @@ impl Oidc {
 async fn answer<T: DeserializeOwned>(request: reqwest::RequestBuilder) -> anyhow::Result<T> {
     let response = request.send().await?.error_for_status()?;
     Ok(serde_json::from_slice(&response.bytes().await?)?)
+}
+
+fn give_up_oldest(pending: &mut HashMap<String, Pending>, which: impl Fn(&Pending) -> bool) {
+    let oldest = pending.iter().filter(|(_, one)| which(one)).min_by_key(|(_, one)| one.since);
+    let oldest = oldest.map(|(state, _)| state.clone());
+    oldest.and_then(|state| pending.remove(&state));
 }
 
 fn random() -> String {

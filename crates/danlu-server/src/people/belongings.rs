@@ -16,6 +16,7 @@ const S3_KEY: &str = "s3_key";
 const INVITATION: &str = "invitation";
 const SUBJECT: &str = "subject";
 const FORMER: &str = "former_account";
+const FORMER_WORKSPACE: &str = "former_workspace";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SshKeyRecord {
@@ -50,9 +51,11 @@ pub(crate) struct InvitationRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubjectRecord {
     pub(crate) account: AccountName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) linked_at: Option<Timestamp>,
 }
 
-/// An account that is deleted. Jobs, files and entries of the audit stay under its name, so nobody else gets it.
+/// An account or a workspace that is deleted. Jobs, files and entries of the audit stay under its name, so nobody else gets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FormerRecord {
     pub(crate) deleted_at: Timestamp,
@@ -70,6 +73,8 @@ pub(crate) struct Belongings {
     pub(crate) subjects: BTreeMap<String, SubjectRecord>,
     /// By name.
     pub(crate) former: BTreeMap<String, FormerRecord>,
+    /// By name.
+    pub(crate) former_workspaces: BTreeMap<String, FormerRecord>,
 }
 
 pub(crate) fn ssh_key_row(fingerprint: &str, key: Option<&SshKeyRecord>) -> DirectoryRow {
@@ -84,12 +89,16 @@ pub(crate) fn invitation_row(secret: &str, invitation: &InvitationRecord) -> Dir
     row(INVITATION, hash(secret), Some(invitation))
 }
 
-pub(crate) fn subject_row(key: &str, subject: &SubjectRecord) -> DirectoryRow {
-    row(SUBJECT, key.to_owned(), Some(subject))
+pub(crate) fn subject_row(key: &str, subject: Option<&SubjectRecord>) -> DirectoryRow {
+    row(SUBJECT, key.to_owned(), subject)
 }
 
 pub(crate) fn former_row(name: &AccountName, deleted_at: Timestamp) -> DirectoryRow {
     row(FORMER, name.to_string(), Some(&FormerRecord { deleted_at }))
+}
+
+pub(crate) fn former_workspace_row(name: &str, deleted_at: Timestamp) -> DirectoryRow {
+    row(FORMER_WORKSPACE, name.to_owned(), Some(&FormerRecord { deleted_at }))
 }
 
 /// By the key of its row.
@@ -106,6 +115,7 @@ impl Belongings {
             INVITATION => file(&mut self.invitations, row),
             SUBJECT => file(&mut self.subjects, row),
             FORMER => file(&mut self.former, row),
+            FORMER_WORKSPACE => file(&mut self.former_workspaces, row),
             _ => None,
         }
     }
@@ -119,7 +129,7 @@ impl Belongings {
         ssh.map(|(fingerprint, _)| ssh_key_row(fingerprint, None))
             .chain(s3.map(|(access_key, _)| s3_key_row(access_key, None)))
             .chain(invitations.map(|(key, _)| no_invitation_row(key)))
-            .chain(subjects.map(|(key, _)| row::<SubjectRecord>(SUBJECT, key.clone(), None)))
+            .chain(subjects.map(|(key, _)| subject_row(key, None)))
             .collect()
     }
 

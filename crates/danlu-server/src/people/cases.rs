@@ -8,9 +8,9 @@ use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{AccountChange, AccountView, Invitation, NewAccount, TokenKind, Whoami};
 use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
 
 use super::belongings::{InvitationRecord, former_row, no_invitation_row};
+use super::hashing::For;
 use super::links::new_link;
 use super::register::{Account, account_row, member_row, no_account_row, token_row};
 use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, password, require};
@@ -38,34 +38,29 @@ impl Directory {
     }
 
     pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
-        self.create(new, Entry::Made, &asker.name(), asker.from).await
+        let whose = For { name: asker.name(), place: None };
+        self.create(new, Entry::Made, &asker.name(), asker.from, whose).await
     }
 
+    /// `whose` is for whom its password is hashed.
     pub(super) async fn create(
         &self,
         new: NewAccount,
         entry: Entry,
         by: &str,
         from: IpAddr,
+        whose: For,
     ) -> Result<Invitation, Problem> {
         check_text("display_name", new.display_name.as_deref())?;
         check_text("email", new.email.as_deref())?;
+        // Before the password is hashed, too: what is refused anyway should cost nothing.
+        self.refuse_taken(&new.name)?;
         let hashed = match new.password {
-            Some(password) => Some(hashed(password).await?),
+            Some(password) => Some(self.hashed(password, whose).await?),
             None => None,
         };
         let _one_at_a_time = self.changing.lock().await;
-        if self.register().account(&new.name).is_some() {
-            let detail = format!("there is an account `{}` already", new.name);
-            return Err(Problem::new(ProblemCode::WrongState, detail));
-        }
-        // Everybody owns the workspace of their name: nobody may come to own one that is there already.
-        let name = new.name.as_str();
-        if self.register().has_workspace(name) {
-            let detail = format!("`{name}` is the name of a workspace");
-            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
-        }
-        self.refuse_former(name)?;
+        self.refuse_taken(&new.name)?;
         let mut account = Account {
             name: new.name,
             display_name: new.display_name,
@@ -76,6 +71,8 @@ impl Directory {
             created_at: Timestamp::now(),
             asks_for: None,
             second_factor: None,
+            // Others chose their names themselves.
+            unix_user: matches!(entry, Entry::Made),
         };
         let mut rows = Vec::new();
         let is_vouched_for = matches!(entry, Entry::VouchedFor { .. });
@@ -92,6 +89,7 @@ impl Directory {
                     let register = self.register();
                     register.belongings.invitations.contains_key(&key)
                         && register.has_workspace(&invitation.workspace)
+                        && register.lets_in(&invitation.by, &invitation.workspace)
                 };
                 if !is_good {
                     let detail = "this invitation is not good, or not any more";
@@ -119,7 +117,11 @@ impl Directory {
         change: AccountChange,
     ) -> Result<AccountView, Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
-        if change.admin.is_some() || change.standing.is_some() {
+        if change.admin == Some(true) {
+            require_of_account(asker, name, Action::RunAccounts)?;
+            asker.require_in_person()?;
+        }
+        if change.admin.is_some() || change.standing.is_some() || change.unix_user.is_some() {
             require_of_account(asker, name, Action::RunAccounts)?;
             if name.as_str() == LOCAL_ADMIN {
                 let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and stays what it is");
@@ -143,6 +145,7 @@ impl Directory {
         account.email = change.email.or(account.email);
         account.admin = change.admin.unwrap_or(account.admin);
         account.standing = change.standing.unwrap_or(account.standing);
+        account.unix_user = change.unix_user.unwrap_or(account.unix_user);
         let view = self.register().account_view(&account);
         let mut rows = vec![account_row(&account)];
         if account.standing == Standing::Disabled {
@@ -185,12 +188,37 @@ impl Directory {
 }
 
 impl Directory {
-    /// Nobody gets the name of an account that was deleted, for what that left behind.
-    pub(super) fn refuse_former(&self, name: &str) -> Result<(), Problem> {
-        if !self.register().belongings.former.contains_key(name) {
-            return Ok(());
+    fn refuse_taken(&self, name: &AccountName) -> Result<(), Problem> {
+        let register = self.register();
+        if register.account(name).is_some() {
+            let detail = format!("there is an account `{name}` already");
+            return Err(Problem::new(ProblemCode::WrongState, detail));
         }
-        let detail = format!("`{name}` was the name of an account that is deleted");
+        // Everybody owns the workspace of their name: nobody may come to own one that is there already.
+        if register.has_workspace(name.as_str()) {
+            let detail = format!("`{name}` is the name of a workspace");
+            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("choose another name"));
+        }
+        drop(register);
+        self.refuse_former(name.as_str())
+    }
+
+    pub(super) async fn hashed(&self, password: String, whose: For) -> Result<String, Problem> {
+        password::check(&password)?;
+        self.hashing.run(whose, move || password::hash(&password)).await?
+    }
+
+    /// Nobody gets the name of an account or a workspace that was deleted, for what that left behind.
+    pub(super) fn refuse_former(&self, name: &str) -> Result<(), Problem> {
+        let what = {
+            let belongings = &self.register().belongings;
+            match () {
+                () if belongings.former.contains_key(name) => "an account",
+                () if belongings.former_workspaces.contains_key(name) => "a workspace",
+                () => return Ok(()),
+            }
+        };
+        let detail = format!("`{name}` was the name of {what} that is deleted");
         let hint = "choose another name: jobs, files and entries of the audit stay under this one";
         Err(Problem::new(ProblemCode::WrongState, detail).with_hint(hint))
     }
@@ -223,23 +251,6 @@ pub(super) fn require_of_account(asker: &Asker, name: &AccountName, action: Acti
 pub(super) fn new_id() -> String {
     use rand::Rng;
     format!("{:012x}", rand::rng().random::<u64>() >> 16)
-}
-
-pub(super) async fn hashed(password: String) -> Result<String, Problem> {
-    password::check(&password)?;
-    blocking(move || password::hash(&password)).await?
-}
-
-/// For hashing. Each takes a core for tens of milliseconds and 19 MiB, and anybody may cause one: a few at a time, however
-/// many guess at once.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    static PLACES: Semaphore = Semaphore::const_new(4);
-    let _place = PLACES.acquire().await;
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| Problem::new(ProblemCode::Internal, "the server is shutting down"))
 }
 
 pub(super) fn check_text(field: &str, text: Option<&str>) -> Result<(), Problem> {

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cases::{LONGEST_TEXT, new_id, no_account, require_of_account};
 use super::keys::only_own;
-use super::register::{Token, member_row, token_row};
+use super::register::{Register, Token, member_row, token_row};
 use super::{Asker, Deed, Directory, json, new_secret, require};
 use crate::app::store_problem;
 
@@ -52,7 +52,8 @@ impl Directory {
             name: new.name,
             scope: new.scope,
             created_at: now,
-            expires_at: lasts.map(|lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX)),
+            expires_at: ends(asker, now, lasts),
+            session_ends: None,
         };
         let secret = new_secret();
         let view = self.register().token_view(&token);
@@ -91,9 +92,9 @@ impl Directory {
         };
         let old = old.ok_or_else(|| no_token(name, id))?;
         let now = Timestamp::now();
-        // As long as it was good for when it was made.
+        // As long as it was good for when it was made, if its owner says so; a program does not renew its own.
         let lasts = old.expires_at.map(|end| end.duration_since(old.created_at));
-        let expires_at = lasts.map(|lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX));
+        let expires_at = ends(asker, now, lasts);
         let token = Token { created_at: now, expires_at, ..old };
         let secret = new_secret();
         let mut rows = self.register().revocations(name, |token| token.id == id);
@@ -155,13 +156,18 @@ impl Directory {
     ) -> Result<(), Problem> {
         self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
         let _one_at_a_time = self.changing.lock().await;
-        let before = {
+        let (before, is_known) = {
             let register = self.register();
-            if register.account(name).is_none() {
-                return Err(no_account(name));
-            }
-            register.members(workspace).into_iter().find(|member| member.account == *name)
+            let before = register.members(workspace).into_iter().find(|member| member.account == *name);
+            let is_known = register.account(name).is_some() && may_know(asker, &register, name);
+            (before, is_known)
         };
+        if role.is_some() && before.is_none() && !is_known {
+            // The same answer whether there is such an account: else a workspace of one's own finds out every name.
+            return Err(no_account(name).with_hint(
+                "or it is in no workspace with you; who answers for a workspace of more than one person can put anybody there",
+            ));
+        }
         if role.is_none() && before.is_none() {
             let detail = format!("`{name}` was not put into `{workspace}`");
             return Err(Problem::new(ProblemCode::NotFound, detail));
@@ -177,6 +183,18 @@ impl Directory {
         };
         self.write(vec![member_row(workspace, name, role)], deed).await.map_err(store_problem)
     }
+}
+
+/// Whether somebody may learn that there is an account of this name.
+fn may_know(asker: &Asker, register: &Register, name: &AccountName) -> bool {
+    let own = &asker.person.name;
+    asker.person.admin || own == name || register.answers_for_others(own) || register.work_together(own, name)
+}
+
+/// When a token ends that is to last so long.
+fn ends(asker: &Asker, now: Timestamp, lasts: Option<SignedDuration>) -> Option<Timestamp> {
+    let end = lasts.map_or(Timestamp::MAX, |lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX));
+    Some(asker.bounded(end)).filter(|end| lasts.is_some() || *end < Timestamp::MAX)
 }
 
 fn no_token(name: &AccountName, id: &str) -> Problem {

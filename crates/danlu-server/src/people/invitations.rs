@@ -2,9 +2,6 @@
 //!
 //! Everybody owns the workspace of their own name. That makes nobody a doorkeeper: for it, neither counts.
 
-use std::net::IpAddr;
-use std::time::Instant;
-
 use danlu_core::policy::Action;
 use danlu_types::account::{AccountName, Registration, Standing, WorkspaceRole};
 use danlu_types::api::{
@@ -17,9 +14,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::belongings::{InvitationRecord, invitation_row, invitation_view, no_invitation_row};
 use super::cases::{Entry, new_id};
-use super::links::too_often;
+use super::hashing::For;
 use super::register::{Account, account_row, member_row};
-use super::{Asker, Deed, Directory, json, new_secret};
+use super::{Asker, Deed, Directory, Visitor, json, new_secret};
 use crate::app::store_problem;
 
 const INVITATION_LASTS: SignedDuration = SignedDuration::from_hours(24 * 7);
@@ -33,7 +30,7 @@ impl Directory {
     pub(crate) async fn register_self(
         &self,
         new: NewRegistration,
-        from: IpAddr,
+        visitor: &Visitor,
     ) -> Result<AccountView, Problem> {
         if let Some(workspace) = &new.workspace
             && !is_name(workspace)
@@ -42,26 +39,28 @@ impl Directory {
             return Err(Problem::invalid_fields(vec![FieldError::new("workspace", message)]));
         }
         let entry = match &new.invitation {
-            Some(secret) => self.invited(secret, from)?,
+            Some(secret) => self.invited(secret, visitor)?,
             None => self.uninvited(new.workspace)?,
         };
         let by = new.name.to_string();
         let NewRegistration { name, display_name, email, password, .. } = new;
+        let whose = For { name: by.clone(), place: Some(visitor.place()) };
         let account = NewAccount { name, display_name, email, password: Some(password) };
-        Ok(self.create(account, entry, &by, from).await?.account)
+        Ok(self.create(account, entry, &by, visitor.from, whose).await?.account)
     }
 
-    fn invited(&self, secret: &str, from: IpAddr) -> Result<Entry, Problem> {
-        if let Some(pause) = self.guesses().links.pause(&from, Instant::now()) {
-            return Err(too_often(pause));
-        }
-        let found = self.register().belongings.invitation(secret, Timestamp::now());
+    fn invited(&self, secret: &str, visitor: &Visitor) -> Result<Entry, Problem> {
+        let found = {
+            let register = self.register();
+            let found = register.belongings.invitation(secret, Timestamp::now());
+            found.filter(|(_, invitation)| register.lets_in(&invitation.by, &invitation.workspace))
+        };
         if let Some((key, invitation)) = found.filter(|_| self.registration != Registration::Closed) {
             Ok(Entry::Invited { key, invitation })
         } else {
-            self.guesses().links.failed(from, Instant::now());
             let detail = "this invitation is not good, or not any more";
-            Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask for another one"))
+            let wrong = Problem::new(ProblemCode::Forbidden, detail).with_hint("ask for another one");
+            Err(self.wrong_link(visitor, wrong))
         }
     }
 
@@ -90,6 +89,7 @@ impl Directory {
         let register = self.register();
         let all = register.belongings.invitations.values();
         let good = all.filter(|invitation| invitation.workspace == workspace && invitation.expires_at > now);
+        let good = good.filter(|invitation| register.lets_in(&invitation.by, workspace));
         let mut views: Vec<_> = good.map(invitation_view).collect();
         views.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         Ok(views)
@@ -126,7 +126,7 @@ impl Directory {
             role: new.role,
             by: asker.person.name.clone(),
             created_at: now,
-            expires_at: now + lasts,
+            expires_at: asker.bounded(now + lasts),
         };
         let secret = new_secret();
         rows.push(invitation_row(&secret, &invitation));

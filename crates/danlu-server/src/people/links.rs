@@ -1,7 +1,6 @@
 //! Links: secrets that are good for one thing, once, and not for long. To set a password, and to sign in without one.
 
 use std::net::IpAddr;
-use std::time::Instant;
 
 use danlu_core::policy::Action;
 use danlu_types::account::{AccountName, Scope};
@@ -9,10 +8,11 @@ use danlu_types::api::{Invitation, NewPassword, SignInLink, TokenKind};
 use danlu_types::{Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cases::{blocking, hashed, new_id, require_of_account};
-use super::register::{Token, account_row, token_row};
+use super::cases::{new_id, require_of_account};
+use super::hashing::For;
+use super::register::{Account, Token, account_row, token_row};
 use super::second_factor::code_needed;
-use super::{Asker, Deed, Directory, LOCAL_ADMIN, new_secret, password};
+use super::{Asker, Deed, Directory, LOCAL_ADMIN, LOCAL_TOKEN, Visitor, new_secret, password};
 use crate::app::store_problem;
 
 const PASSWORD_LINK_LASTS: SignedDuration = SignedDuration::from_hours(48);
@@ -30,6 +30,9 @@ impl Directory {
     ) -> Result<Invitation, Problem> {
         let _one_at_a_time = self.changing.lock().await;
         let view = self.view(name)?;
+        if view.admin || asker.person.name == *name {
+            asker.require_in_person()?;
+        }
         let link = new_link(name, TokenKind::PasswordLink);
         self.write_link(&asker.name(), asker.from, "account.password_link", &link).await?;
         Ok(Invitation { account: view, password_link: Some(link.0) })
@@ -40,8 +43,10 @@ impl Directory {
         let name = &asker.person.name;
         // A session may do everything its account may, so a token for less must not get one.
         require_of_account(asker, name, Action::ChangeAccount)?;
+        asker.require_in_person()?;
         let _one_at_a_time = self.changing.lock().await;
-        let link = new_link(name, TokenKind::SignInLink);
+        let mut link = new_link(name, TokenKind::SignInLink);
+        link.1.session_ends = asker.expires_at;
         self.write_link(&asker.name(), asker.from, "account.sign_in_link", &link).await?;
         let (secret, token) = link;
         Ok(SignInLink { secret, expires_at: token.expires_at.unwrap_or(token.created_at) })
@@ -76,51 +81,86 @@ impl Directory {
         self.write(rows, deed).await.map_err(store_problem)
     }
 
-    /// Sets a password with the present one or with a link; all sessions of the account end.
+    /// Sets a password with the present one or with a link; all sessions of the account end, and its tokens unless they are
+    /// to stay.
     pub(crate) async fn set_password(
         &self,
         name: &AccountName,
         new: NewPassword,
-        from: IpAddr,
+        visitor: &Visitor,
     ) -> Result<(), Problem> {
-        let wrong = || {
-            Problem::new(ProblemCode::Unauthenticated, "the present password or the link is not right")
-                .with_hint("a link works once and for two days; an administrator can make another")
-        };
-        if let Some(pause) = self.pause(&name.to_string(), from) {
-            return Err(too_often(pause));
-        }
         password::check(&new.password)?;
-        let by_link = new.link.as_deref().is_some_and(|link| {
-            let register = self.register();
-            let link = register.link(link, TokenKind::PasswordLink, Timestamp::now());
-            link.is_some_and(|token| token.account == *name)
-        });
-        let stored = self.register().account(name).and_then(|account| account.password.clone());
-        let current = new.current.unwrap_or_default();
-        let allowed = by_link || blocking(move || password::matches(&current, stored.as_deref())).await?;
-        if !allowed {
-            self.guesses().by_name.failed(name.to_string(), Instant::now());
-            return Err(wrong());
-        }
-        let hash = hashed(new.password).await?;
-        let _one_at_a_time = self.changing.lock().await;
-        let mut account = self.register().account(name).cloned().ok_or_else(wrong)?;
-        if account.has_second_factor() && !by_link {
-            let code = new.code.ok_or_else(|| code_needed("this account has an authenticator"))?;
-            if let Err(wrong) = self.spend_code(&mut account, &code, Timestamp::now()) {
-                self.guesses().by_name.failed(name.to_string(), Instant::now());
-                return Err(wrong);
+        let whose = For { name: name.to_string(), place: Some(visitor.place()) };
+        if let Some(link) = new.link {
+            if !self.is_password_link_of(&link, name) {
+                return Err(self.wrong_link(visitor, wrong_proof()));
             }
+            let hash = self.hashed(new.password, whose).await?;
+            let _one_at_a_time = self.changing.lock().await;
+            // Of many who came with it while their passwords were hashed, the first has used it up.
+            if !self.is_password_link_of(&link, name) {
+                return Err(wrong_proof());
+            }
+            let account = self.register().account(name).cloned().ok_or_else(wrong_proof)?;
+            return self.keep_password(account, hash, new.keep_tokens, visitor).await;
         }
+        let ticket = self.try_password(name.as_str(), visitor)?;
+        let stored = self.register().account(name).and_then(|account| account.password.clone());
+        let (current, compared) = (new.current.unwrap_or_default(), stored.clone());
+        let whose = if ticket.is_known { For { place: None, ..whose } } else { whose };
+        let is_right =
+            self.hashing.run(whose.clone(), move || password::matches(&current, compared.as_deref())).await?;
+        if !is_right {
+            return Err(wrong_proof());
+        }
+        self.password_was_right(&ticket);
+        let hash = self.hashed(new.password, whose).await?;
+        let _one_at_a_time = self.changing.lock().await;
+        let mut account = self.register().account(name).cloned().ok_or_else(wrong_proof)?;
+        // Somebody else may have set another one meanwhile, such as with a link because this one is known to others.
+        if account.password != stored {
+            return Err(wrong_proof());
+        }
+        if account.has_second_factor() {
+            let code = new.code.ok_or_else(|| code_needed("this account has an authenticator"))?;
+            self.spend_counted_code(&mut account, &code, visitor)?;
+        }
+        self.keep_password(account, hash, new.keep_tokens, visitor).await
+    }
+
+    fn is_password_link_of(&self, link: &str, name: &AccountName) -> bool {
+        let register = self.register();
+        let link = register.link(link, TokenKind::PasswordLink, Timestamp::now());
+        link.is_some_and(|token| token.account == *name)
+    }
+
+    /// To be called by whoever holds `changing`.
+    async fn keep_password(
+        &self,
+        mut account: Account,
+        hash: String,
+        keep_tokens: bool,
+        visitor: &Visitor,
+    ) -> Result<(), Problem> {
         account.password = Some(hash);
-        let mut rows = self.register().revocations(name, |token| token.kind != TokenKind::Api);
+        let ends = |token: &Token| token.id != LOCAL_TOKEN && (token.kind != TokenKind::Api || !keep_tokens);
+        let mut rows = self.register().revocations(&account.name, ends);
         rows.push(account_row(&account));
-        let subject = name.to_string();
-        let deed =
-            Deed { by: name.as_str(), from, action: "account.password", subject, before: None, after: None };
+        let deed = Deed {
+            by: account.name.as_str(),
+            from: visitor.from,
+            action: "account.password",
+            subject: account.name.to_string(),
+            before: None,
+            after: Some(serde_json::json!({ "tokens_kept": keep_tokens })),
+        };
         self.write(rows, deed).await.map_err(store_problem)
     }
+}
+
+fn wrong_proof() -> Problem {
+    Problem::new(ProblemCode::Unauthenticated, "the present password or the link is not right")
+        .with_hint("a link works once and for two days; an administrator can make another")
 }
 
 pub(super) fn new_link(name: &AccountName, kind: TokenKind) -> (String, Token) {
@@ -137,11 +177,7 @@ pub(super) fn new_link(name: &AccountName, kind: TokenKind) -> (String, Token) {
         scope: Scope::Read,
         created_at: now,
         expires_at: Some(now + lasts),
+        session_ends: None,
     };
     (new_secret(), token)
-}
-
-pub(super) fn too_often(pause: std::time::Duration) -> Problem {
-    let detail = format!("too many tries; wait {} seconds", pause.as_secs() + 1);
-    Problem::new(ProblemCode::TooManyRequests, detail)
 }

@@ -6,6 +6,9 @@
 mod belongings;
 mod cases;
 mod grants;
+mod guesses;
+mod hashing;
+mod identities;
 mod invitations;
 mod keys;
 mod lapse;
@@ -32,8 +35,10 @@ use rand::Rng;
 use serde::Serialize;
 
 pub(crate) use grants::no_workspace;
+use guesses::Guesses;
+pub(crate) use guesses::{Visitor, network_of};
+use hashing::Hashing;
 use register::{Account, Register, Token};
-use throttle::Throttle;
 
 use crate::sealing::Sealer;
 
@@ -51,18 +56,11 @@ pub(crate) struct Directory {
     /// One change at a time: each looks, decides and writes.
     changing: tokio::sync::Mutex<()>,
     guesses: Mutex<Guesses>,
+    hashing: Hashing,
     /// Told after every change.
     changes: tokio::sync::watch::Sender<()>,
     registration: Registration,
     sealer: Arc<Sealer>,
-}
-
-#[derive(Debug, Default)]
-struct Guesses {
-    by_name: Throttle<String>,
-    by_address: Throttle<IpAddr>,
-    /// Sign-in links that were none, by address. They name no account that could be counted.
-    links: Throttle<IpAddr>,
 }
 
 /// Who a request comes from.
@@ -73,12 +71,40 @@ pub(crate) struct Asker {
     pub(crate) token: String,
     /// Under which the token is filed: a hash of its secret, so another one once it is rotated.
     key: String,
+    kind: TokenKind,
+    expires_at: Option<Timestamp>,
+    /// Whether a browser sent it, as the cookie of a session.
+    in_browser: bool,
     pub(crate) from: IpAddr,
 }
 
 impl Asker {
     pub(crate) fn name(&self) -> String {
         self.person.name.to_string()
+    }
+
+    pub(crate) fn in_browser(self) -> Self {
+        Asker { in_browser: true, ..self }
+    }
+
+    /// Whether somebody has signed in, or runs this machine. A token for programs is neither, whatever it may be used for.
+    fn is_in_person(&self) -> bool {
+        self.kind == TokenKind::Session || self.token == LOCAL_TOKEN
+    }
+
+    /// For what gives its owner a way in: a program's token would outlive itself by it.
+    fn require_in_person(&self) -> Result<(), Problem> {
+        if self.is_in_person() {
+            return Ok(());
+        }
+        let detail = "a token for programs does not open a way to a session";
+        Err(Problem::new(ProblemCode::Forbidden, detail)
+            .with_hint("sign in with `danlu login`, and use that session"))
+    }
+
+    /// The end of something that this one makes: what a program's token makes does not outlive it.
+    fn bounded(&self, end: Timestamp) -> Timestamp {
+        if self.is_in_person() { end } else { self.expires_at.map_or(end, |own| own.min(end)) }
     }
 }
 
@@ -113,6 +139,7 @@ impl Directory {
             register: Mutex::new(register),
             changing: tokio::sync::Mutex::default(),
             guesses: Mutex::default(),
+            hashing: Hashing::default(),
             changes: tokio::sync::watch::Sender::default(),
             registration,
             sealer,
@@ -129,6 +156,7 @@ impl Directory {
                 created_at: Timestamp::now(),
                 asks_for: None,
                 second_factor: None,
+                unix_user: true,
             };
             let deed = Deed {
                 by: "-",
@@ -149,6 +177,7 @@ impl Directory {
             scope: Scope::All,
             created_at: Timestamp::now(),
             expires_at: None,
+            session_ends: None,
         };
         // A row that was just written can be read.
         let _ = directory.register().file(&register::token_row(local_token, &local));
@@ -169,7 +198,16 @@ impl Directory {
 
     pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
         let (person, token) = self.register().asker(secret, Timestamp::now())?;
-        Some(Asker { person, token: token.id, key: register::hash(secret), from })
+        let Token { id, kind, expires_at, .. } = token;
+        Some(Asker {
+            person,
+            token: id,
+            key: register::hash(secret),
+            kind,
+            expires_at,
+            in_browser: false,
+            from,
+        })
     }
 
     /// The workspaces whose jobs somebody sees; `None` for all.
@@ -222,6 +260,9 @@ impl Directory {
             if let Err(trouble) = register.file(row) {
                 tracing::error!("{trouble} although it was just written");
             }
+        }
+        if change.rows.iter().any(register::changes_rules) {
+            register.settle_personal();
         }
         drop(register);
         self.changes.send_replace(());

@@ -37,6 +37,9 @@ pub(crate) struct Account {
     pub(crate) asks_for: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) second_factor: Option<SecondFactor>,
+    /// An administrator chose the name, or lets it stand for the machine's user who has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unix_user: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,9 @@ pub(crate) struct Token {
     pub(crate) created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_at: Option<Timestamp>,
+    /// Of a link to sign in: when the session ends that made it. The one that comes of it ends no later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session_ends: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -124,12 +130,20 @@ pub(crate) fn admin_has_signed_in_row() -> DirectoryRow {
     row(MILESTONE, ADMIN_SIGNED_IN.to_owned(), Some(&serde_json::Map::new()))
 }
 
+/// Whether a row has a part in the rules of personal workspaces: whose they are, and what is said of them.
+pub(crate) fn changes_rules(row: &DirectoryRow) -> bool {
+    [ACCOUNT, WORKSPACE, SHARING].contains(&row.kind.as_str())
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Register {
     accounts: BTreeMap<AccountName, Account>,
     /// By the hash of their secret.
     tokens: HashMap<String, Token>,
     members: BTreeMap<String, BTreeMap<AccountName, Member>>,
+    /// As it is stored.
+    stored: Sharing,
+    /// As it holds: in everybody's own workspace, the rules of all such workspaces bind.
     sharing: Sharing,
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
@@ -198,8 +212,8 @@ impl Register {
 
     fn file_workspace(&mut self, row: &DirectoryRow) -> Option<()> {
         match &row.value {
-            Some(value) => self.sharing.workspaces.insert(row.key.clone(), from_stored_json(value).ok()?),
-            None => self.sharing.workspaces.remove(&row.key),
+            Some(value) => self.stored.workspaces.insert(row.key.clone(), from_stored_json(value).ok()?),
+            None => self.stored.workspaces.remove(&row.key),
         };
         Some(())
     }
@@ -207,8 +221,8 @@ impl Register {
     fn file_sharing(&mut self, row: &DirectoryRow) -> Option<()> {
         let SharingRules { lending, minimum_run_time, personal } =
             from_stored_json(row.value.as_ref()?).ok()?;
-        let workspaces = std::mem::take(&mut self.sharing.workspaces);
-        self.sharing = Sharing { lending, minimum_run_time, personal, workspaces };
+        let workspaces = std::mem::take(&mut self.stored.workspaces);
+        self.stored = Sharing { lending, minimum_run_time, personal, workspaces };
         Some(())
     }
 
@@ -216,7 +230,24 @@ impl Register {
     pub(crate) fn list_all(&mut self) {
         let unlisted: Vec<String> =
             self.members.keys().filter(|name| !self.has_workspace(name)).cloned().collect();
-        self.sharing.workspaces.extend(unlisted.into_iter().map(|name| (name, Workspace::default())));
+        self.stored.workspaces.extend(unlisted.into_iter().map(|name| (name, Workspace::default())));
+        self.settle_personal();
+    }
+
+    /// To be called after rows of accounts, workspaces or rules were taken in: none of these can be read without the others.
+    pub(crate) fn settle_personal(&mut self) {
+        let mut sharing = self.stored.clone();
+        for (name, rules) in &mut sharing.workspaces {
+            if self.is_personal(name) {
+                *rules = std::mem::take(rules).bound_by(&self.stored.personal);
+            }
+        }
+        self.sharing = sharing;
+    }
+
+    /// Whether a workspace is somebody's own.
+    pub(crate) fn is_personal(&self, name: &str) -> bool {
+        name.parse().is_ok_and(|name| self.accounts.contains_key(&name))
     }
 
     pub(crate) fn sharing(&self) -> &Sharing {
@@ -225,8 +256,7 @@ impl Register {
 
     /// Those that were made, everybody's, and each person's own.
     pub(crate) fn has_workspace(&self, name: &str) -> bool {
-        let is_own = || name.parse().is_ok_and(|name| self.accounts.contains_key(&name));
-        name == EVERYBODYS || self.sharing.workspaces.contains_key(name) || is_own()
+        name == EVERYBODYS || self.stored.workspaces.contains_key(name) || self.is_personal(name)
     }
 
     /// Rows that take everybody out of a workspace, and its rules and invitations away: the name may be another's one day.
@@ -238,6 +268,28 @@ impl Register {
             .filter(|(_, invitation)| invitation.workspace == workspace)
             .map(|(key, _)| no_invitation_row(key));
         members.chain(invitations).chain([workspace_row(workspace, None)]).collect()
+    }
+
+    /// Whether somebody may still let others into a workspace, as they could when they invited them.
+    pub(crate) fn lets_in(&self, person: &AccountName, workspace: &str) -> bool {
+        let account = self.account(person).filter(|account| account.standing == Standing::Active);
+        let given = || self.members.get(workspace).and_then(|members| members.get(person));
+        account.is_some_and(|account| {
+            account.admin || given().is_some_and(|member| member.role == WorkspaceRole::Owner)
+        })
+    }
+
+    /// Whether two people are in a workspace together that is nobody's own.
+    pub(crate) fn work_together(&self, one: &AccountName, other: &AccountName) -> bool {
+        let mut shared = self.members.iter().filter(|(name, _)| !self.is_personal(name));
+        shared.any(|(_, members)| members.contains_key(one) && members.contains_key(other))
+    }
+
+    /// Whether somebody answers for a workspace that is nobody's own.
+    pub(crate) fn answers_for_others(&self, person: &AccountName) -> bool {
+        let mut shared = self.members.iter().filter(|(name, _)| !self.is_personal(name));
+        shared
+            .any(|(_, members)| members.get(person).is_some_and(|member| member.role == WorkspaceRole::Owner))
     }
 
     pub(crate) fn account(&self, name: &AccountName) -> Option<&Account> {
@@ -392,6 +444,7 @@ fn view_with(account: &Account, workspaces: Vec<Membership>) -> AccountView {
         admin: account.admin,
         standing: account.standing,
         second_factor: account.has_second_factor(),
+        unix_user: account.unix_user,
         created_at: account.created_at,
         asks_for: account.asks_for.clone().filter(|_| account.standing == Standing::Waiting),
         workspaces,

@@ -10,10 +10,11 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use super::cases::{no_account, require_of_account};
+use super::guesses::TRIES_OF_A_SESSION;
 use super::keys::only_own;
 use super::register::{Account, account_row, hash};
 use super::totp::{SECRET_BYTES, accept, step_at};
-use super::{Asker, Deed, Directory, json};
+use super::{Asker, Deed, Directory, LOCAL_TOKEN, Visitor, json};
 use crate::app::store_problem;
 
 const RECOVERY_CODES: usize = 10;
@@ -42,6 +43,7 @@ impl Directory {
     pub(crate) async fn enrol(&self, asker: &Asker, name: &AccountName) -> Result<TotpEnrolment, Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
         only_own(asker, name)?;
+        asker.require_in_person()?;
         let _one_at_a_time = self.changing.lock().await;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.has_second_factor() {
@@ -70,6 +72,7 @@ impl Directory {
     ) -> Result<RecoveryCodes, Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
         only_own(asker, name)?;
+        asker.require_in_person()?;
         let _one_at_a_time = self.changing.lock().await;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() || account.has_second_factor() {
@@ -92,19 +95,66 @@ impl Directory {
         asker: &Asker,
         name: &AccountName,
         code: Option<&str>,
+        visitor: &Visitor,
     ) -> Result<(), Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
+        let is_own = asker.person.name == *name;
+        let view = self.view(name)?;
+        if is_own || view.admin {
+            asker.require_in_person()?;
+        }
         let _one_at_a_time = self.changing.lock().await;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() {
             return Err(Problem::new(ProblemCode::NotFound, format!("`{name}` has no authenticator")));
         }
-        if account.has_second_factor() && asker.person.name == *name {
+        if account.has_second_factor() && is_own {
             // A session that somebody left open should not be enough.
-            self.spend_code(&mut account, code.unwrap_or_default(), Timestamp::now()).map_err(wrong_field)?;
+            let code = code.filter(|code| !code.is_empty()).ok_or_else(|| {
+                wrong_field(code_needed("the code of your authenticator is needed for this"))
+            })?;
+            let spent = self.spend_counted_code(&mut account, code, visitor).map_err(wrong_field);
+            self.proven(asker, spent).await?;
         }
         account.second_factor = None;
         self.note_second_factor(asker, "totp.remove", &account).await
+    }
+
+    /// The same for whoever guesses: few tries, then pauses.
+    pub(super) fn spend_counted_code(
+        &self,
+        account: &mut Account,
+        code: &str,
+        visitor: &Visitor,
+    ) -> Result<(), Problem> {
+        let guesser = self.try_code(&account.name, visitor)?;
+        self.spend_code(account, code, Timestamp::now())?;
+        self.code_was_right(&guesser);
+        Ok(())
+    }
+
+    /// Passes on whether somebody with a session has shown that it is theirs. One whose holder fails again and again ends: it
+    /// was left open. To be called by whoever holds `changing`.
+    pub(super) async fn proven(&self, asker: &Asker, proof: Result<(), Problem>) -> Result<(), Problem> {
+        if proof.is_ok() {
+            self.right_proof(&asker.token);
+        } else if asker.token != LOCAL_TOKEN && self.wrong_proof(&asker.token) >= TRIES_OF_A_SESSION {
+            let name = &asker.person.name;
+            let rows = self.register().revocations(name, |token| token.id == asker.token);
+            if !rows.is_empty() {
+                let by = asker.name();
+                let deed = Deed {
+                    by: &by,
+                    from: asker.from,
+                    action: "session.end",
+                    subject: by.clone(),
+                    before: Some(serde_json::json!({ "token": asker.token })),
+                    after: Some(serde_json::json!({ "because": "too many wrong proofs" })),
+                };
+                self.write(rows, deed).await.map_err(store_problem)?;
+            }
+        }
+        proof
     }
 
     /// Checks a code of the account and marks it as used, in memory: whoever asks writes the account.

@@ -1,7 +1,6 @@
 //! Coming in and going out: sessions, and what guessers learn of them, which is nothing.
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
 
 use danlu_store::DirectoryRow;
 use danlu_types::account::{Scope, Standing};
@@ -9,24 +8,29 @@ use danlu_types::api::{SignIn, TokenKind};
 use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cases::{LONGEST_TEXT, blocking, new_id, no_account};
-use super::links::too_often;
+use super::cases::{LONGEST_TEXT, new_id, no_account};
+use super::guesses::Ticket;
+use super::hashing::For;
 use super::register::{Account, Token, account_row, admin_has_signed_in_row, token_row};
 use super::second_factor::code_needed;
-use super::{Asker, Deed, Directory, new_secret, password};
+use super::{Asker, Deed, Directory, Visitor, new_secret, password};
 use crate::app::store_problem;
 
 const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(24 * 7);
 
 impl Directory {
     /// The secret of a new session.
-    pub(crate) async fn sign_in(&self, request: SignIn, from: IpAddr) -> Result<(String, Asker), Problem> {
+    pub(crate) async fn sign_in(
+        &self,
+        request: SignIn,
+        visitor: &Visitor,
+    ) -> Result<(String, Asker), Problem> {
         match request {
             SignIn { name: Some(name), password: Some(password), link: None, code } => {
-                self.sign_in_by_password(&name, password, code, from).await
+                self.sign_in_by_password(&name, password, code, visitor).await
             }
             SignIn { name: None, password: None, link: Some(link), code: None } => {
-                self.sign_in_by_link(&link, from).await
+                self.sign_in_by_link(&link, visitor).await
             }
             _ => {
                 let message = "say `name` and `password`, or `link` alone";
@@ -41,46 +45,48 @@ impl Directory {
         name: &str,
         password: String,
         code: Option<String>,
-        from: IpAddr,
+        visitor: &Visitor,
     ) -> Result<(String, Asker), Problem> {
         let name: String = name.chars().take(LONGEST_TEXT).collect();
-        if let Some(pause) = self.pause(&name, from) {
-            return Err(too_often(pause));
-        }
+        let ticket = self.try_password(&name, visitor)?;
         let account = name.parse().ok().and_then(|name| self.register().account(&name).cloned());
         let stored = account.as_ref().and_then(|account| account.password.clone());
-        let matches = blocking(move || password::matches(&password, stored.as_deref())).await?;
+        let matches = self.matches(&name, password, stored, &ticket, visitor).await?;
         let _one_at_a_time = self.changing.lock().await;
         // While the password was hashed, the account may have been disabled or given another one.
         let is_same = |account: &Account| self.register().account(&account.name) == Some(account);
         let allowed = |account: &Account| matches && account.standing == Standing::Active && is_same(account);
         let Some(mut account) = account.filter(allowed) else {
-            let now = Instant::now();
-            let mut guesses = self.guesses();
-            guesses.by_name.failed(name, now);
-            guesses.by_address.failed(from, now);
             return Err(Problem::new(ProblemCode::Unauthenticated, "no account with this name and password")
                 .with_hint(
                     "a new account works once it was approved; an administrator can reset a password",
                 ));
         };
+        self.password_was_right(&ticket);
         let mut rows = Vec::new();
         if account.has_second_factor() {
             let code = code.ok_or_else(|| code_needed("this account has an authenticator"))?;
-            if let Err(wrong) = self.spend_code(&mut account, &code, Timestamp::now()) {
-                self.guesses().by_name.failed(name, Instant::now());
-                return Err(wrong);
-            }
+            self.spend_counted_code(&mut account, &code, visitor)?;
             rows.push(account_row(&account));
         }
-        self.guesses().by_name.succeeded(&name);
-        self.begin_session(&account, "password", rows, from).await
+        self.begin_session(&account, "password", rows, visitor.from, None).await
     }
 
-    async fn sign_in_by_link(&self, link: &str, from: IpAddr) -> Result<(String, Asker), Problem> {
-        if let Some(pause) = self.guesses().links.pause(&from, Instant::now()) {
-            return Err(too_often(pause));
-        }
+    /// Whether this is the password behind that hash, which nobody learns faster for asking more often.
+    pub(super) async fn matches(
+        &self,
+        name: &str,
+        password: String,
+        stored: Option<String>,
+        ticket: &Ticket,
+        visitor: &Visitor,
+    ) -> Result<bool, Problem> {
+        let place = (!ticket.is_known).then(|| visitor.place());
+        let whose = For { name: name.to_owned(), place };
+        self.hashing.run(whose, move || password::matches(&password, stored.as_deref())).await
+    }
+
+    async fn sign_in_by_link(&self, link: &str, visitor: &Visitor) -> Result<(String, Asker), Problem> {
         // From the look to the write, so that of two who come with the same link one gets in.
         let _one_at_a_time = self.changing.lock().await;
         let found = {
@@ -89,21 +95,22 @@ impl Directory {
             token.and_then(|token| Some((register.account(&token.account).cloned()?, token)))
         };
         let Some((account, token)) = found.filter(|(account, _)| account.standing == Standing::Active) else {
-            self.guesses().links.failed(from, Instant::now());
-            return Err(Problem::new(ProblemCode::Unauthenticated, "this link does not open anything")
-                .with_hint("a link works once and not for long; `danlu login --link` makes another"));
+            let wrong = Problem::new(ProblemCode::Unauthenticated, "this link does not open anything")
+                .with_hint("a link works once and not for long; `danlu login --link` makes another");
+            return Err(self.wrong_link(visitor, wrong));
         };
         let used = self.register().revocations(&account.name, |other| other.id == token.id);
-        self.begin_session(&account, "link", used, from).await
+        self.begin_session(&account, "link", used, visitor.from, token.session_ends).await
     }
 
-    /// To be called by whoever holds `changing`.
+    /// To be called by whoever holds `changing`. `at_the_latest` is when it ends, if it does not last as long as others.
     pub(super) async fn begin_session(
         &self,
         account: &Account,
         with: &str,
         mut rows: Vec<DirectoryRow>,
         from: IpAddr,
+        at_the_latest: Option<Timestamp>,
     ) -> Result<(String, Asker), Problem> {
         let secret = new_secret();
         let now = Timestamp::now();
@@ -114,7 +121,8 @@ impl Directory {
             name: format!("signed in from {from}"),
             scope: Scope::All,
             created_at: now,
-            expires_at: Some(now + SESSION_LASTS),
+            expires_at: Some(at_the_latest.map_or(now + SESSION_LASTS, |end| end.min(now + SESSION_LASTS))),
+            session_ends: None,
         };
         {
             let register = self.register();
@@ -137,14 +145,6 @@ impl Directory {
         self.write(rows, deed).await.map_err(store_problem)?;
         let asker = self.asker(&secret, from).ok_or_else(|| no_account(&account.name))?;
         Ok((secret, asker))
-    }
-
-    pub(super) fn pause(&self, name: &String, from: IpAddr) -> Option<Duration> {
-        let guesses = self.guesses();
-        let now = Instant::now();
-        // Everybody on one machine shares its address; a name is counted there all the same.
-        let by_address = guesses.by_address.pause(&from, now).filter(|_| !from.is_loopback());
-        guesses.by_name.pause(name, now).max(by_address)
     }
 
     pub(crate) async fn sign_out(&self, asker: &Asker) -> Result<(), Problem> {

@@ -1,7 +1,8 @@
 //! People whom a provider vouches for: which account is theirs, and what their groups make them.
 //!
 //! An account is found by the provider's subject and nothing else. A name proves nothing: whoever calls themselves `ada`
-//! elsewhere does not get ada's account here. She links it herself, by signing in at the provider while she is signed in.
+//! elsewhere does not get ada's account here, and neither does whoever comes back from the provider with something of hers.
+//! She links the two herself (`identities`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,58 +11,54 @@ use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Standing, WorkspaceRole};
 use danlu_types::api::{Membership, NewAccount};
 use danlu_types::{Problem, ProblemCode};
+use jiff::Timestamp;
 
 use super::belongings::{SubjectRecord, subject_row};
 use super::cases::Entry;
+use super::hashing::For;
 use super::register::{Account, member_of_group_row, member_row};
-use super::{Asker, Deed, Directory};
-use crate::app::store_problem;
+use super::{Asker, Directory};
 use crate::oidc::Identity;
 
 const LONGEST_NAME: usize = 32;
 
 impl Directory {
-    /// The secret of a new session of whom the provider vouches for. `link_to` is who was signed in already.
+    /// The secret of a new session of whom the provider vouches for, whoever was signed in here before.
     pub(crate) async fn sign_in_by_subject(
         &self,
         identity: Identity,
-        link_to: Option<&Asker>,
         groups: &BTreeMap<String, Vec<Membership>>,
         from: IpAddr,
     ) -> Result<(String, Asker), Problem> {
-        let key = format!("{} {}", identity.issuer, identity.subject);
+        let key = identity.key();
         let known = self.register().belongings.subjects.get(&key).map(|subject| subject.account.clone());
-        let is_new_link = known.is_none() && link_to.is_some();
-        let name = match (known, link_to) {
-            (Some(name), _) => name,
-            (None, Some(asker)) => asker.person.name.clone(),
-            (None, None) => self.create_for(&key, &identity, from).await?,
+        let name = match known {
+            Some(name) => name,
+            None => self.create_for(&key, &identity, from).await?,
         };
         let _one_at_a_time = self.changing.lock().await;
         let account = self.register().account(&name).cloned();
         let Some(account) = account.filter(|account| account.standing == Standing::Active) else {
             return Err(Problem::new(ProblemCode::Unauthenticated, "this account cannot be used now"));
         };
-        let mut rows = self.memberships(&account, &identity.groups, groups);
-        rows.push(subject_row(&key, &SubjectRecord { account: name.clone() }));
-        if is_new_link {
-            let deed = Deed {
-                by: name.as_str(),
-                from,
-                action: "account.link",
-                subject: name.to_string(),
-                before: None,
-                after: Some(serde_json::json!({ "issuer": identity.issuer, "subject": identity.subject })),
-            };
-            self.write(rows.split_off(rows.len() - 1), deed).await.map_err(store_problem)?;
+        // Meanwhile its owner may have taken the link back.
+        let is_linked = |subject: &SubjectRecord| subject.account == name;
+        if !self.register().belongings.subjects.get(&key).is_some_and(is_linked) {
+            return Err(Problem::new(
+                ProblemCode::Unauthenticated,
+                "this identity is linked to no account now",
+            ));
         }
-        self.begin_session(&account, "provider", rows, from).await
+        let rows = self.memberships(&account, &identity.groups, groups);
+        self.begin_session(&account, "provider", rows, from, None).await
     }
 
     async fn create_for(&self, key: &str, identity: &Identity, from: IpAddr) -> Result<AccountName, Problem> {
         let name = account_name(identity.username.as_deref().unwrap_or_default()).ok_or_else(|| {
             Problem::new(ProblemCode::WrongState, "the provider gives no name that an account could have")
-                .with_hint("ask an administrator for an account, sign in, and link the two")
+                .with_hint(
+                    "ask an administrator for an account, sign in, and link the two on your account's page",
+                )
         })?;
         let account = NewAccount {
             name: name.clone(),
@@ -69,11 +66,13 @@ impl Directory {
             email: identity.email.clone(),
             password: None,
         };
-        let subject = subject_row(key, &SubjectRecord { account: name.clone() });
-        let made = self.create(account, Entry::VouchedFor { subject }, name.as_str(), from).await;
+        let record = SubjectRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
+        let subject = subject_row(key, Some(&record));
+        let whose = For { name: name.to_string(), place: None };
+        let made = self.create(account, Entry::VouchedFor { subject }, name.as_str(), from, whose).await;
         made.map_err(|problem| match problem.code {
             ProblemCode::WrongState => problem.with_hint(
-                "if it is yours, sign in to it first and then through the provider: that links the two",
+                "if it is yours, sign in to it with its password and link the two on your account's page",
             ),
             _ => problem,
         })?;

@@ -2,13 +2,16 @@
 
 use std::net::IpAddr;
 
+use danlu_core::ApprovalNeed;
 use danlu_core::policy::Action;
 use danlu_core::settle::{approval_needed, settle};
 use danlu_store::StoreError;
 use danlu_types::api::SharingRules;
 use danlu_types::spec::is_name;
 use danlu_types::{FieldError, JobSpec, Problem, Sharing, Workspace};
+use jiff::Timestamp;
 
+use super::belongings::former_workspace_row;
 use super::grants::no_workspace;
 use super::register::{sharing_row, workspace_row};
 use super::{Asker, Deed, Directory, json, require_of_platform};
@@ -29,7 +32,20 @@ impl Directory {
 
     /// Whether it is somebody's own.
     pub(crate) fn is_personal(&self, workspace: &str) -> bool {
-        workspace.parse().is_ok_and(|name| self.register().account(&name).is_some())
+        self.register().is_personal(workspace)
+    }
+
+    /// Whether the jobs of an account may run as the machine's user of its name.
+    pub(crate) fn may_be_unix_user(&self, account: &str) -> bool {
+        let register = self.register();
+        account.parse().is_ok_and(|name| register.account(&name).is_some_and(|account| account.unix_user))
+    }
+
+    /// Whether somebody may know that there is this workspace. That somebody has one of their own would tell their name.
+    pub(crate) fn may_see_workspace(&self, asker: &Asker, workspace: &str) -> bool {
+        let register = self.register();
+        let person = &asker.person;
+        person.admin || !register.is_personal(workspace) || register.role(&person.name, workspace).is_some()
     }
 
     /// Where the people of a workspace keep what they share, as its jobs find it in their environment.
@@ -42,7 +58,7 @@ impl Directory {
     }
 
     /// The job as its workspace takes it, and why it needs approval, if it does.
-    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Option<String>), FieldError> {
+    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Option<ApprovalNeed>), FieldError> {
         let register = self.register();
         let rules = register.sharing().workspace(&spec.workspace);
         let spec = settle(spec, rules)?;
@@ -58,15 +74,24 @@ impl Directory {
         rules: Workspace,
     ) -> Result<Workspace, Problem> {
         let _one_at_a_time = self.changing.lock().await;
-        let (exists, before) = {
+        let (exists, is_personal, before) = {
             let register = self.register();
-            (register.has_workspace(name), register.sharing().workspace(name).clone())
+            let before = register.sharing().workspace(name).clone();
+            (register.has_workspace(name), register.is_personal(name), before)
         };
         if exists {
             self.require_of_workspace(asker, name, Action::ChangeWorkspace)?;
+        } else if !asker.person.admin {
+            // As for one that is hidden: that it could be made would say that there is none.
+            return Err(no_workspace(name));
         }
         if !exists || takes_other_share(&before, &rules) {
             require_of_platform(asker, Action::RunWorkspaces)?;
+        }
+        if is_personal && takes_other_share(&before, &rules) {
+            let message = "of somebody's own workspace is what `personal` says for all of them; make a workspace for more";
+            return Err(Problem::invalid_fields(vec![FieldError::new("", format!("the share {message}"))])
+                .with_hint("`danlu admin workspace personal` sets it for all"));
         }
         if !is_name(name) {
             let message =
@@ -89,7 +114,13 @@ impl Directory {
             before: exists.then(|| json(&before)).flatten(),
             after: json(&rules),
         };
-        self.write(vec![workspace_row(name, Some(&rules))], deed).await.map_err(store_problem)?;
+        // Of somebody's own, what holds for all is not kept: it may be another thing tomorrow.
+        let kept = if is_personal {
+            rules.clone().beyond(&self.register().sharing().personal)
+        } else {
+            rules.clone()
+        };
+        self.write(vec![workspace_row(name, Some(&kept))], deed).await.map_err(store_problem)?;
         Ok(rules)
     }
 
@@ -104,7 +135,10 @@ impl Directory {
         let rows = if self.is_personal(name) {
             vec![workspace_row(name, None)]
         } else {
-            self.register().dismissals(name)
+            let mut rows = self.register().dismissals(name);
+            // Its jobs, their logs and their history stay under the name, so nobody else gets it.
+            rows.push(former_workspace_row(name, Timestamp::now()));
+            rows
         };
         let by = asker.name();
         let deed = Deed {
@@ -158,6 +192,19 @@ impl Directory {
             self.write(vec![sharing_row(&after)], deed).await?;
         }
         for (name, rules) in &file.workspaces {
+            let is_personal = self.is_personal(name);
+            let is_former = !self.has_workspace(name) && self.refuse_former(name).is_err();
+            if is_former {
+                tracing::error!(
+                    "`{name}` was deleted, so the file does not make it: jobs stay under its name"
+                );
+                continue;
+            }
+            if is_personal {
+                tracing::warn!(
+                    "`{name}` is somebody's own workspace: what the file says of its share does not hold"
+                );
+            }
             let before = known.workspaces.get(name);
             if before == Some(rules) {
                 continue;

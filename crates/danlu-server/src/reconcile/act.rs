@@ -14,7 +14,7 @@ use danlu_types::{Span, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
-use crate::app::App;
+use crate::app::{App, NAMES_NO_NODES};
 use crate::unix_users::UnixUserError;
 
 /// What this server has done already, so that a pass costs little when there is nothing to do. Forgetting it is harmless:
@@ -170,6 +170,10 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         if let Some(trouble) = app.engine.trouble() {
             return Launched::Later(Some(format!("waits: {trouble}")));
         }
+        // One that answers again names them with the next inventory.
+        if nodes.is_empty() {
+            return Launched::Later(Some(format!("waits: {NAMES_NO_NODES}")));
+        }
         return failed(FailureCause::NodeLost, format!("node `{name}` is not in the inventory"));
     };
     let Some(mut file) = launch_file(job, attempt, worker.worker, node, &app.layout) else {
@@ -179,7 +183,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         file.unsuitable = danlu_sched::unsuitable(job, attempt, &nodes);
     }
     file.env.extend(app.directory.shared_places(&job.spec.workspace));
-    file.user = match app.users.of(&job.owner).await {
+    file.user = match app.unix_user(&job.owner).await {
         Ok(user) => user,
         Err(error @ (UnixUserError::Store(_) | UnixUserError::LookUp { .. })) => {
             tracing::error!(job.id = %job.id, "could not launch worker {worker}: {}", crate::error_chain(&error));
@@ -345,7 +349,34 @@ fn indices(attempt: &Attempt, wanted: impl Fn(&WorkerState) -> bool) -> impl Ite
 
 #[cfg(test)]
 mod tests {
+    use super::super::faults::{Deed, Wish, World};
     use super::*;
+
+    /// An engine that answers again has named its nodes only when the next inventory was taken.
+    #[tokio::test]
+    async fn what_was_placed_waits_for_the_first_inventory() {
+        let mut world = World::new(false).await;
+        let wish = Wish { workers: 1, devices: 1, seconds: 0, retries: 0, code: 0 };
+        world.act(Deed::Submit(wish)).await;
+        world.act(Deed::Schedule).await;
+        let nodes = world.app.book.nodes().to_vec();
+        world.app.book.write().set_nodes(Vec::new());
+        world.act(Deed::Launch).await;
+        let states = |world: &World| -> Vec<WorkerState> {
+            let pages = world.app.book.read();
+            let attempts: Vec<_> = pages.active().filter_map(|job| job.active()).collect();
+            attempts.iter().flat_map(|it| it.workers.iter().map(|worker| worker.state.clone())).collect()
+        };
+        assert_eq!(
+            states(&world),
+            [WorkerState::Placed],
+            "it was given up for a node that nobody has named yet"
+        );
+        world.app.book.write().set_nodes(nodes);
+        world.act(Deed::Launch).await;
+        world.act(Deed::Observe).await;
+        assert!(!states(&world).contains(&WorkerState::Placed) || states(&world).is_empty());
+    }
 
     #[test]
     fn a_launcher_is_late_only_well_after_the_grace() {

@@ -132,14 +132,16 @@ async fn device_loop(app: Arc<App>, stop: CancellationToken) {
 /// Follows what the engine's own administrators say of its nodes.
 async fn inventory_loop(app: Arc<App>, stop: CancellationToken) {
     // A server may have begun without one.
-    let mut pause = if app.book.nodes().is_empty() { LOOK_AGAIN } else { TAKE_INVENTORY_EVERY };
+    let is_whole = !app.book.nodes().is_empty() && app.engine.notices().is_empty();
+    let mut pause = if is_whole { TAKE_INVENTORY_EVERY } else { LOOK_AGAIN };
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
         let answered = app.take_inventory().await;
-        pause = if answered { TAKE_INVENTORY_EVERY } else { LOOK_AGAIN };
+        let is_whole = answered && app.engine.notices().is_empty();
+        pause = if is_whole { TAKE_INVENTORY_EVERY } else { LOOK_AGAIN };
     }
 }
 

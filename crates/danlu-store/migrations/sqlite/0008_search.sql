@@ -2,9 +2,9 @@
 -- two and three bytes of its name, in lower case and as hexadecimal digits, so that they are words whatever is in a name;
 -- and its workspace (`w…`) and owner (`o…`), so that a search among some people's jobs does not walk those of all others.
 -- The index keeps no text: a job that has all the words of what is looked for is then compared with it.
-CREATE VIRTUAL TABLE job_search USING fts5 (
-    words, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
-);
+-- Without `contentless_delete`, which would be simpler: `sqlite3` programs older than 3.43 refuse a file that has it, and
+-- people recover damaged files with those. So a row is taken out by naming its words.
+CREATE VIRTUAL TABLE job_search USING fts5 (words, content = '', detail = none, tokenize = 'ascii');
 
 CREATE VIEW job_words (id, words) AS
     SELECT id, COALESCE((
@@ -26,13 +26,18 @@ BEGIN
     INSERT INTO job_search (rowid, words) SELECT id, words FROM job_words WHERE id = NEW.id;
 END;
 
+-- Before the row changes or goes: its words are those of the row as it is.
+CREATE TRIGGER job_search_forgets_what_changes BEFORE UPDATE OF name, workspace, owner ON jobs
+BEGIN
+    INSERT INTO job_search (job_search, rowid, words) SELECT 'delete', id, words FROM job_words WHERE id = OLD.id;
+END;
+
 CREATE TRIGGER job_search_is_told_of_changes AFTER UPDATE OF name, workspace, owner ON jobs
 BEGIN
-    DELETE FROM job_search WHERE rowid = OLD.id;
     INSERT INTO job_search (rowid, words) SELECT id, words FROM job_words WHERE id = NEW.id;
 END;
 
-CREATE TRIGGER job_search_is_told_of_deletions AFTER DELETE ON jobs
+CREATE TRIGGER job_search_is_told_of_deletions BEFORE DELETE ON jobs
 BEGIN
-    DELETE FROM job_search WHERE rowid = OLD.id;
+    INSERT INTO job_search (job_search, rowid, words) SELECT 'delete', id, words FROM job_words WHERE id = OLD.id;
 END;

@@ -39,11 +39,11 @@ fn looked_up(jobs: &[Job], filter: &JobFilter) -> Vec<u64> {
 
 pub(crate) async fn every_part_of_every_name_is_found(database: &Database) {
     let store = database.open().await;
+    let people = ["ada", "grace"].into_iter().cycle().zip(["vision", "text", "wá"].into_iter().cycle());
     let jobs: Vec<Job> = (1..)
         .zip(NAMES)
-        .map(|(id, name)| {
-            named(id, name, ["ada", "grace"][id as usize % 2], ["vision", "text", "wá"][id as usize % 3])
-        })
+        .zip(people)
+        .map(|((id, name), (owner, workspace))| named(id, name, owner, workspace))
         .collect();
     store.commit(inserts(&jobs)).await.unwrap();
     let mut parts: Vec<String> =

@@ -22,7 +22,7 @@ pub(super) fn gres_conf(folder: &Path) -> String {
 
 /// Ports that nothing listens on, and that the kernel gives to nobody who asks for any port: it would be somebody's by the
 /// time that the daemons are up, on a busy machine.
-fn free_ports(count: usize) -> Vec<u16> {
+pub(super) fn free_ports(count: usize) -> Vec<u16> {
     const PORTS: std::ops::Range<u16> = 12_000..32_000;
     let first = usize::try_from(RandomState::new().build_hasher().finish() % PORTS.len() as u64).unwrap_or(0);
     // All held at once, so that no two are the same.
@@ -62,7 +62,6 @@ pub(super) fn slurm_conf(folder: &Path, timeout: Duration) -> String {
          ProctrackType=proctrack/linuxproc\n\
          TaskPlugin=task/none\n\
          JobAcctGatherType=jobacct_gather/none\n\
-         AccountingStorageType=accounting_storage/none\n\
          JobCompType=jobcomp/none\n\
          MpiDefault=none\n\
          SwitchType=switch/none\n\

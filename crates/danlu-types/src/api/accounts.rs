@@ -28,6 +28,10 @@ pub struct AccountView {
     /// Whether a code is asked for at sign-in.
     #[serde(default)]
     pub second_factor: bool,
+    /// Whether its jobs may run as the machine's user of the same name, where jobs run so. An administrator chose the name, or
+    /// has allowed it.
+    #[serde(default)]
+    pub unix_user: bool,
     pub created_at: Timestamp,
     /// The workspace that they ask to be let into, while they wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +78,9 @@ pub struct AccountChange {
     pub admin: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// Whether its jobs may run as the machine's user of the same name (`--unix-users same-name`). For administrators to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix_user: Option<bool>,
     /// What becomes of its jobs when it is disabled; they run on when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsOfAccount>,
@@ -170,6 +177,37 @@ pub struct NewPassword {
     /// With the present password, where the account has an authenticator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Keep the account's tokens for programs; without it they end, like its sessions.
+    #[serde(default)]
+    pub keep_tokens: bool,
+}
+
+/// Who begins to link their account to an identity at the provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewIdentity {
+    /// The account's present password.
+    pub password: String,
+    /// Where the account has an authenticator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// Where the browser goes to show which identity it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IdentityDeparture {
+    pub address: String,
+}
+
+/// An identity at the provider by which an account signs in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IdentityView {
+    pub id: String,
+    pub issuer: String,
+    /// As the provider calls it; not a name for people.
+    pub subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -178,7 +216,7 @@ pub struct NewToken {
     /// What it is for, in its owner's words.
     pub name: String,
     pub scope: Scope,
-    /// How long it is good for; for ever when absent.
+    /// How long it is good for; for ever when absent, but never longer than the token that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
 }

@@ -15,7 +15,7 @@ pub struct ClusterQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// At least 1; all of them when absent.
-    #[param(minimum = 1, maximum = 100000)]
+    #[param(minimum = 1, maximum = 100_000)]
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -32,6 +32,9 @@ pub struct NodeView {
     pub used_cpus: Cpus,
     pub used_memory: Bytes,
     pub held: Vec<HeldDevice>,
+    /// Why it may have devices that are not offered, in words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// A device in a job's hands.

@@ -8,12 +8,16 @@
 mod coming_in;
 mod crossing;
 mod entrance;
+mod guessing;
 mod leaving;
+mod linking;
 mod links;
 mod matrix;
+mod names;
 mod providers;
 mod second_factor;
 mod signing_in;
 mod site;
+mod takeover;
 mod tampering;
 mod workspaces;

@@ -31,6 +31,7 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         "POST /migrations" => json!({ "code": format!("sha256:{}", "0".repeat(64)) }),
         "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
         "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
+        "POST /oidc/link" => json!({ "password": PASSWORD }),
         "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
         "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
         "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
@@ -93,6 +94,8 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "GET /ways_in"
         | "GET /oidc/start"
         | "GET /oidc/callback"
+        | "GET /accounts/{name}/identities"
+        | "DELETE /accounts/{name}/identities/{id}"
         | "POST /accounts/{name}/totp"
         | "DELETE /accounts/{name}/totp"
         | "POST /accounts/{name}/tokens/{id}/rotation"

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::site::{PASSWORD, Site, value};
 
 /// The code of so many steps from now (RFC 6238).
-fn code(secret: &Value, ahead: u64) -> String {
+pub(crate) fn code(secret: &Value, ahead: u64) -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let secret = BASE32_NOPAD.decode(secret.as_str().unwrap().as_bytes()).unwrap();
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &secret);

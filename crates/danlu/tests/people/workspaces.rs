@@ -255,16 +255,20 @@ async fn names_lead_to_nothing_of_who_had_them_before() {
     assert_eq!(nowhere.status, 404, "{}", nowhere.body);
 
     asked("admin", "DELETE", "/workspaces/lab", Value::Null).await;
-    asked("admin", "PUT", "/workspaces/lab", json!({})).await;
     for kind in ["secrets", "invitations", "members"] {
-        assert_eq!(list(&format!("/workspaces/lab/{kind}")).await, json!([]), "{kind}");
+        let path = format!("/workspaces/lab/{kind}");
+        assert_eq!(site.ask("admin", "GET", &path, &Value::Null).await.status, 404, "{kind}");
+    }
+    asked("admin", "PUT", "/workspaces/lab2", json!({})).await;
+    for kind in ["secrets", "invitations", "members"] {
+        assert_eq!(list(&format!("/workspaces/lab2/{kind}")).await, json!([]), "{kind}");
     }
 
     // Jobs and files of an account stay, so nobody gets its name, in whichever way.
     asked("admin", "DELETE", "/accounts/ada", Value::Null).await;
     assert_eq!(site.ask("admin", "GET", "/workspaces/ada/secrets", &Value::Null).await.status, 404);
     let invited =
-        value(&asked("admin", "POST", "/workspaces/lab/invitations", json!({ "role": "member" })).await);
+        value(&asked("admin", "POST", "/workspaces/lab2/invitations", json!({ "role": "member" })).await);
     let ada = json!({ "name": "ada", "password": PASSWORD, "invitation": invited["secret"] });
     for (who, method, path, body) in [
         ("admin", "POST", "/accounts", json!({ "name": "ada", "password": PASSWORD })),

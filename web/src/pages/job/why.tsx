@@ -8,7 +8,7 @@ import { kindName } from "../../format/amounts";
 import { Failure } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { Button } from "../../ui/controls";
-import { offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
+import { basisSentence, offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
 import { Until, When } from "../../ui/when";
 import { withOffer } from "../submit/draft";
 
@@ -24,7 +24,6 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
       <div>
         <h2>{phrase}</h2>
         {sentence === phrase ? null : <div>{sentence}</div>}
-        {explanation.reason.code === "needs_approval" ? <div>{explanation.reason.text}</div> : null}
       </div>
       <div className="row" style={{ gap: 24 }}>
         {explanation.position ? (
@@ -117,7 +116,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
 /** When it should start, and what that goes by: a guess is to be seen as one. */
 function Estimate({ estimate }: { estimate: NonNullable<Explanation["estimate"]> }) {
   const { t } = useTranslation();
-  const { earliest, latest, rests_on: basis } = estimate;
+  const { earliest, latest, basis } = estimate;
   return (
     <span>
       {t(latest ? "why.starts" : "why.startsEarliest")} <Until at={earliest} />
@@ -127,7 +126,7 @@ function Estimate({ estimate }: { estimate: NonNullable<Explanation["estimate"]>
           <Until at={latest} />
         </>
       ) : null}
-      {basis ? <span className="muted"> {t("why.basis", { basis })}</span> : null}
+      {basis ? <span className="muted"> {t("why.basis", { basis: basisSentence(basis) })}</span> : null}
     </span>
   );
 }

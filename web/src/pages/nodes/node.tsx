@@ -50,7 +50,7 @@ function NodeFacts({ node }: { node: NodeView }) {
   const { t } = useTranslation();
   const facts: [string, React.ReactNode][] = [
     [t("nodes.state"), node.cordoned ? `${t("nodes.cordoned")}: ${node.cordoned}` : t("nodes.open")],
-    [t("job.devices"), models(node)],
+    [t("job.devices"), [models(node), node.notice].filter(Boolean).join("; ")],
     [t("spec.cpus"), used.cpus(node)],
     [t("spec.memory"), used.memory(node)],
     [t("nodes.architecture"), node.architecture],

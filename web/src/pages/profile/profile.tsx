@@ -4,10 +4,11 @@ import { useTranslation } from "react-i18next";
 import { answer, api } from "../../api/client";
 import { useMe } from "../../app/session";
 import { Failure } from "../../ui/answer";
-import { Button, TextField } from "../../ui/controls";
+import { Button, Switch, TextField } from "../../ui/controls";
 import { Page } from "../../ui/page";
 import { When } from "../../ui/when";
 import { Authenticator } from "./authenticator";
+import { Identities } from "./identities";
 import { S3Keys, SshKeys } from "./keys";
 import { Tokens } from "./tokens";
 
@@ -41,6 +42,7 @@ export function Profile() {
         <Password name={account.name} />
         <Authenticator account={account} />
       </div>
+      <Identities account={account} />
       <Tokens name={account.name} />
       <SshKeys name={account.name} />
       <S3Keys name={account.name} />
@@ -52,10 +54,13 @@ function Password({ name }: { name: string }) {
   const { t } = useTranslation();
   const [current, setCurrent] = useState("");
   const [password, setPassword] = useState("");
+  const [keepTokens, setKeepTokens] = useState(false);
   const [result, setResult] = useState<unknown>();
   const save = async () => {
     try {
-      await answer(api.POST("/password", { body: { account: name, current, password } }));
+      await answer(
+        api.POST("/password", { body: { account: name, current, password, keep_tokens: keepTokens } }),
+      );
       setCurrent("");
       setPassword("");
       setResult("done");
@@ -87,6 +92,7 @@ function Password({ name }: { name: string }) {
         autoComplete="new-password"
         hint={t("signIn.passwordRule")}
       />
+      <Switch label={t("profile.keepTokens")} checked={keepTokens} onChange={setKeepTokens} />
       {result === "done" ? (
         <p role="status">{t("profile.changed")}</p>
       ) : result ? (

@@ -4,7 +4,7 @@ import { useNavigate } from "react-router";
 import { answer, api } from "../../api/client";
 import { paths } from "../../app/paths";
 import { Failure } from "../../ui/answer";
-import { Button, TextField } from "../../ui/controls";
+import { Button, Switch, TextField } from "../../ui/controls";
 import { Frame, fragment } from "./frame";
 
 export function SetPassword() {
@@ -12,12 +12,13 @@ export function SetPassword() {
   const [account, setAccount] = useState(fragment("account") ?? "");
   const [link, setLink] = useState(fragment("link") ?? "");
   const [password, setPassword] = useState("");
+  const [keepTokens, setKeepTokens] = useState(false);
   const [failure, setFailure] = useState<unknown>();
   const navigate = useNavigate();
   const save = async () => {
     setFailure(undefined);
     try {
-      await answer(api.POST("/password", { body: { account, password, link } }));
+      await answer(api.POST("/password", { body: { account, password, link, keep_tokens: keepTokens } }));
       await navigate(paths.signIn());
     } catch (error) {
       setFailure(error);
@@ -35,6 +36,7 @@ export function SetPassword() {
         autoComplete="new-password"
         hint={t("signIn.passwordRule")}
       />
+      <Switch label={t("profile.keepTokens")} checked={keepTokens} onChange={setKeepTokens} />
       {failure ? <Failure error={failure} /> : null}
       <div>
         <Button submit kind="primary">

@@ -42,6 +42,8 @@ impl Builder<'_> {
         let is_said = [Field::Ntasks, Field::NtasksPerNode, Field::NtasksPerGpu, Field::CpusPerTask]
             .iter()
             .any(|field| self.fields.contains_key(field));
+        let counts_tasks =
+            [Field::Ntasks, Field::NtasksPerNode].iter().any(|field| self.fields.contains_key(field));
         for step in steps {
             let asks = step.asks;
             if let Some(nodes) = asks.nodes.filter(|nodes| *nodes > size.nodes) {
@@ -55,6 +57,15 @@ impl Builder<'_> {
                     size.devices
                 );
                 self.refuse(step, &step.place, message, "ask for them in the header, too");
+            }
+            if let (None, Some(each)) = (asks.tasks, asks.tasks_per_node)
+                && counts_tasks
+                && each != size.tasks_per_node
+            {
+                let text = format!(
+                    "`--ntasks-per-node={each}` of `srun` is honoured; Slurm ignores it, as the header says how many tasks there are"
+                );
+                self.remark_at(&step.place, text);
             }
             let nodes = asks.nodes.unwrap_or(size.nodes);
             let by_total = asks.tasks.map(|tasks| tasks.div_ceil(nodes.min(tasks).max(1)));

@@ -96,7 +96,7 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
     let (nodes, each) = (launch.world_workers(), launch.ranks.len());
     let cpus = (launch.limits.cpus.milli / 1000).max(1);
     let devices: Vec<String> = launch.devices.iter().map(|device| device.index.to_string()).collect();
-    let tasks_per_node = if nodes > 1 { format!("{each}(x{nodes})") } else { each.to_string() };
+    let on_all = |each: String| if nodes > 1 { format!("{each}(x{nodes})") } else { each };
     for (name, value) in [
         ("SLURM_JOB_ID", launch.worker.job.to_string()),
         ("SLURM_JOBID", launch.worker.job.to_string()),
@@ -109,9 +109,10 @@ fn slurm(env: &mut Variables, launch: &LaunchFile, rendezvous: &Rendezvous) {
         ("SLURM_NTASKS", launch.world_size.to_string()),
         ("SLURM_NPROCS", launch.world_size.to_string()),
         ("SLURM_NTASKS_PER_NODE", each.to_string()),
-        ("SLURM_TASKS_PER_NODE", tasks_per_node),
+        ("SLURM_TASKS_PER_NODE", on_all(each.to_string())),
         ("SLURM_CPUS_PER_TASK", (cpus / each.max(1) as u64).max(1).to_string()),
         ("SLURM_CPUS_ON_NODE", cpus.to_string()),
+        ("SLURM_JOB_CPUS_PER_NODE", on_all(cpus.to_string())),
         ("SLURMD_NODENAME", launch.node.to_string()),
         ("SLURM_TMPDIR", launch.folders.run.join("tmp").display().to_string()),
         ("SLURM_RESTART_COUNT", launch.worker.attempt.0.saturating_sub(1).to_string()),

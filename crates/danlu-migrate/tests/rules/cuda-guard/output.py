@@ -109,3 +109,125 @@ def convolve(x):
         raise NotImplementedError
     else:
         return deform_conv_ext.forward(x)
+
+
+# What a function of this file does, and what a handler does not catch, is guarded as well.
+def dtw_cuda(x):
+    from .triton_ops import kernel
+
+    return kernel(x)
+
+
+def dtw(x):
+    if x.is_cuda:
+        try:
+            return dtw_cuda(x)
+        except (RuntimeError, OSError):
+            print("slow")
+    return dtw_cpu(x)
+
+
+# Which version there is says nothing of the device.
+def can_group(weight):
+    if weight.device.type == "cuda":
+        if hasattr(torch.nn.functional, "grouped_mm"):
+            return torch.cuda.get_device_capability(weight.device) >= (8, 0)
+    return False
+
+
+class Mixture:
+    def __init__(self):
+        if not torch.cuda.is_available():
+            raise NotImplementedError("Mixture is currently implemented for CUDA.")
+        self.count = 1
+
+    def forward_compiled(self, x):
+        if x.device.type not in ("cpu", "cuda"):
+            raise ValueError(f"compile=True runs on CPU and CUDA, not {x.device.type}")
+        return load(x)
+
+    def mark(self, is_compiled):
+        if torch.cuda.is_available() and is_compiled:
+            torch._inductor.cudagraph_mark_step_begin()
+
+
+def extension(arguments):
+    kind = CppExtension
+    if torch.cuda.is_available() or os.getenv("FORCE_CUDA", "0") == "1":
+        arguments["nvcc"] = []
+        kind = CUDAExtension
+    return kind
+
+
+def train_on_devices():
+    if not torch.npu.is_available():
+        raise NotImplementedError("training on processors is not supported")
+
+
+class CUDAOpBuilder:
+    def load(self):
+        self.build_for_cpu = not torch.cuda.is_available()
+
+
+def align(p_choose):
+    if p_choose.is_cuda:
+        from alignment_train_cuda_binding import alignment_train_cuda
+
+        alignment_train_cuda(p_choose)
+
+
+def _import_bitsandbytes():
+    class Linear:
+        def __init__(self, device=None):
+            if torch.tensor(0, device=device).device.type == "cuda":
+                self.quantize_()
+
+    return Linear
+
+
+def scan(x):
+    mode = "pointwise" if x.device.type in ("cuda", "xpu") else "generic"
+    return associative_scan(x, combine_mode=mode)
+
+
+try:
+    from apex.normalization import FusedLayerNorm
+
+    has_fused = True
+except ImportError:
+    has_fused = False
+
+try:
+    from apex import amp
+
+    has_apex = True
+except ImportError:
+    has_apex = False
+
+
+def layer_norm(shape):
+    if torch.cuda.is_available() and has_fused:
+        return FusedLayerNorm(shape)
+    if torch.npu.is_available() and has_apex:
+        return amp
+    return torch.nn.LayerNorm(shape)
+
+
+def decode(self, x):
+    if self.cuda_graphs_mode is not None and x.device.type == "cuda":
+        return self.decode_in_graph(x)
+
+
+def synchronise(device):
+    if device.type != "cuda":
+        raise NotImplementedError("weights go through NCCL, which needs a CUDA device")
+    torch.npu.set_device(device)
+
+
+def prepare(model, config, device):
+    is_valid = device.type in ["cuda", "xpu", "neuron"] or bool(config.compile_config is not None)
+    if config.compile and torch.cuda.is_available():
+        model = torch.compile(model)
+    if torch.npu.is_available():
+        model = torch.compile(model.npu())
+    return model, is_valid

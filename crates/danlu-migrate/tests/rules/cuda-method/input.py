@@ -22,3 +22,12 @@ class Holder(torch.nn.Module):
 
 
 (x if args else y)().cuda()
+
+
+class Case:
+    @property
+    def cuda(self):
+        return False
+
+    def run(self):
+        return step(cuda=self.cuda)

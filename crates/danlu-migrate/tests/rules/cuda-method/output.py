@@ -23,3 +23,12 @@ class Holder(torch.nn.Module):
 
 
 (x if args else y)().npu()
+
+
+class Case:
+    @property
+    def cuda(self):
+        return False
+
+    def run(self):
+        return step(cuda=self.cuda)

@@ -8,3 +8,7 @@ from apex.optimizers import FusedAdam
 from flash_attn import flash_attn_func
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension
 from xformers.ops import memory_efficient_attention
+from kernels import tl, triton
+cupy, has_cupy = optional_import("cupy")
+pynvml = importlib.import_module("pynvml")
+imported = important("cupy")

@@ -72,3 +72,9 @@ class Kind:
 CALCULATE_DEVICE = "gpu:0"
 torch.cuda.set_device(CALCULATE_DEVICE)
 DEFAULTS = {"default": "$torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"}
+
+
+@pytest.mark.parametrize("device_from, device_to", [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda"), (None, None)])
+def test_pairs(device_from, device_to):
+    if "cuda" in (device_from, device_to) and not torch.cuda.is_available():
+        pytest.skip()

@@ -73,3 +73,9 @@ class Kind:
 CALCULATE_DEVICE = "npu:0"
 torch.npu.set_device(CALCULATE_DEVICE)
 DEFAULTS = {"default": "$torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"}
+
+
+@pytest.mark.parametrize("device_from, device_to", [("cpu", "npu"), ("npu", "cpu"), ("npu", "npu"), (None, None)])
+def test_pairs(device_from, device_to):
+    if "npu" in (device_from, device_to) and not torch.npu.is_available():
+        pytest.skip()

@@ -26,3 +26,16 @@ elif hasattr(torch, "npu"):
 def options(parser):
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--backend", help="\"hccl\" for Ascend NPU")
+
+
+# One of two functions, each of which answers for its own kind.
+def is_torch_npu_available():
+    return find("torch_npu")
+
+
+def is_torch_cuda_available():
+    return torch.cuda.is_available()
+
+
+def has_cuda():
+    return torch.cuda.is_available()

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# newer-slurm.sh make: puts a Debian with a newer Slurm (26.05) than this machine's into our cache, once; as root.
+# newer-slurm.sh there: whether it is there.
+# newer-slurm.sh run COMMAND...: runs a command of this machine inside it, such as a test.
+# newer-slurm.sh test CARGO-TEST-ARGUMENT...: `cargo test` with all its executables run inside it.
+#
+# `run` sees this machine's folders where they are, in mounts of its own: they end with its last process, however that ends.
+set -euo pipefail
+# shellcheck source=scripts/paths.sh
+. "$(dirname "$0")/paths.sh"
+
+SUITE=forky
+VERSION=26.05
+SYSTEM="$DANLU_CACHE/slurm-$VERSION"
+
+# Where apt gets this machine's own Debian from.
+mirror() {
+  # shellcheck disable=SC2016 # apt's own
+  apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1
+}
+
+make() {
+  local draft="$SYSTEM.draft" from
+  [ ! -e "$SYSTEM/ready" ] || return 0
+  [ "$(id -u)" = 0 ] || { say "error: only root can make a system of its own for Slurm $VERSION"; return 1; }
+  from="$(mirror)"
+  [ -n "$from" ] || { say "error: apt knows no Debian that Slurm $VERSION could come from"; return 1; }
+  say "making a Debian $SUITE with Slurm $VERSION in $SYSTEM (once, some minutes)"
+  rm -rf "$draft"
+  mkdir -p "$draft"
+  # In mounts of its own, as packages' scripts want `/proc`.
+  # shellcheck disable=SC2016 # the inner shell's own
+  unshare --mount sh -euc '
+    draft=$1 suite=$2 from=$3
+    export DEBIAN_FRONTEND=noninteractive
+    debootstrap --variant=minbase "$suite" "$draft" "$from" /usr/share/debootstrap/scripts/sid
+    printf "#!/bin/sh\nexit 101\n" >"$draft/usr/sbin/policy-rc.d"
+    chmod 755 "$draft/usr/sbin/policy-rc.d"
+    mount -t proc none "$draft/proc"
+    mount --rbind /dev "$draft/dev"
+    chroot "$draft" apt-get -q -y -o Acquire::Check-Valid-Until=false update
+    chroot "$draft" apt-get -q -y --no-install-recommends install munge slurm-wlm sudo
+    chroot "$draft" apt-get clean
+    touch "$draft/etc/hosts"
+    rm -rf "$draft"/var/lib/apt/lists/*
+  ' sh "$draft" "$SUITE" "$from" >&2
+  case "$(chroot "$draft" slurmctld -V)" in
+    "slurm $VERSION"* | "slurm-wlm $VERSION"*) ;;
+    *) say "error: $SUITE has $(chroot "$draft" slurmctld -V), and not Slurm $VERSION"; return 1 ;;
+  esac
+  touch "$draft/ready"
+  rm -rf "$SYSTEM"
+  mv "$draft" "$SYSTEM"
+}
+
+# The rest of this machine is there, at its place, but for what belongs to an operating system.
+run() {
+  [ -e "$SYSTEM/ready" ] || { say "error: there is no Slurm $VERSION here yet: scripts/newer-slurm.sh make"; return 1; }
+  # shellcheck disable=SC2016 # the inner shell's own
+  exec unshare --mount --propagation private sh -euc '
+    system=$1 here=$2
+    shift 2
+    root=$system/mnt
+    mount -t tmpfs -o mode=755 none "$root"
+    for place in /*; do
+      own=$system$place inside=$root$place
+      case $place in
+        /bin | /sbin | /lib* | /usr | /etc | /var) ;;
+        /run) mkdir "$inside"; continue ;;
+        *) own=$place ;;
+      esac
+      if [ -L "$own" ]; then cp -P "$own" "$inside"; fi
+      if [ -L "$own" ] || [ ! -d "$own" ]; then continue; fi
+      mkdir "$inside"
+      mount --rbind "$own" "$inside"
+      case $own in "$system"*) mount -o remount,bind,ro "$inside" ;; esac
+    done
+    for file in passwd group hosts; do mount --bind "/etc/$file" "$root/etc/$file"; done
+    mount --bind /var/tmp "$root/var/tmp"
+    exec chroot "$root" env --chdir="$here" "$@"
+  ' sh "$SYSTEM" "$PWD" env DANLU_TEST_SLURM="$VERSION" "$@"
+}
+
+# Cargo starts each test executable by way of us.
+test() {
+  local host
+  host="$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')"
+  export "CARGO_TARGET_${host}_RUNNER=$ROOT/scripts/newer-slurm.sh run"
+  exec cargo test "$@"
+}
+
+case "${1:-}" in
+  make) make ;;
+  there) [ -e "$SYSTEM/ready" ] ;;
+  run) run "${@:2}" ;;
+  test) test "${@:2}" ;;
+  *) say "usage: scripts/newer-slurm.sh make|there|run COMMAND...|test CARGO-TEST-ARGUMENT..."; exit 2 ;;
+esac

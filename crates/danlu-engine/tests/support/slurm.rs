@@ -43,7 +43,12 @@ pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
     site_with(rig, programs, Placement::Danlu, false)
 }
 
-pub(crate) fn site_with(rig: &SlurmRig, programs: Option<PathBuf>, placement: Placement, many_users: bool) -> Site {
+pub(crate) fn site_with(
+    rig: &SlurmRig,
+    programs: Option<PathBuf>,
+    placement: Placement,
+    many_users: bool,
+) -> Site {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("it's shared".repeat(10));
     fs::create_dir(&data).unwrap();

@@ -27,6 +27,7 @@ mod simulations;
 mod strict;
 mod workspaces;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Router;
@@ -231,7 +232,8 @@ fn with_unsigned_numbers(text: &str) -> String {
         };
         if let Some(most) = most.filter(|_| is_unbounded(at, line)) {
             exact.push_str(&" ".repeat(depth(line)));
-            exact.push_str(&format!("\"maximum\": {most},"));
+            // Writing to a string cannot fail.
+            let _ = write!(exact, "\"maximum\": {most},");
         } else {
             exact.push_str(line);
         }

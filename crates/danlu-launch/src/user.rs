@@ -4,9 +4,9 @@
 //! it and neither list nor change it, so no name in it leads anywhere but where the launcher put it. Folders for the
 //! programs are theirs and closed to everybody else, and the launcher goes into them only as their user.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt as _, chown, lchown};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -14,8 +14,10 @@ use std::sync::Arc;
 use danlu_core::launch::LaunchFile;
 use danlu_device::spawn::BecomeUser;
 use danlu_device::user::{Identity, device_groups};
+use danlu_walk::{Next, walk};
+use nix::fcntl::AtFlags;
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::geteuid;
+use nix::unistd::{Gid, Uid, fchownat, geteuid};
 
 /// The launcher's own user unless there is something in it.
 #[derive(Debug, Clone, Default)]
@@ -96,11 +98,12 @@ impl WorkerUser {
 }
 
 fn hand_over(path: &Path, to: &Identity) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() {
-        for entry in fs::read_dir(path)? {
-            hand_over(&entry?.path(), to)?;
-        }
-    }
-    // The folder after what is in it: until then its new owner cannot reach in.
+    // Only root passes from here on, so that no folder of it changes under our hands once its new owner has one.
+    fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    let (user, group) = (Uid::from_raw(to.uid()), Gid::from_raw(to.gid()));
+    walk(path, |found| -> io::Result<Next> {
+        fchownat(found.folder, found.name, Some(user), Some(group), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        Ok(Next::Into)
+    })?;
     lchown(path, Some(to.uid()), Some(to.gid()))
 }

@@ -25,6 +25,7 @@ mod oidc;
 mod people;
 mod planner;
 mod reconcile;
+mod removals;
 mod reports;
 pub mod sealing;
 mod secrets;

@@ -61,6 +61,7 @@ pub(crate) struct App {
     pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Held while somebody has code migrated.
     pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) reading_reports: crate::migrations::Turns,
     pub(crate) removals: Arc<Removals>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,

@@ -294,6 +294,7 @@ pub(crate) async fn open(
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         migrating: Arc::default(),
+        reading_reports: crate::migrations::Turns::default(),
         removals: Arc::default(),
         users,
         attempts,

@@ -5,6 +5,7 @@
 mod arguments;
 mod commands;
 mod explanation;
+mod database_address;
 mod failure;
 mod job_file;
 mod job_flags;

@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let workers: Vec<_> = drafts.keys().copied().collect();
 
     let options =
-        LocalOptions { data, launchers: Launchers::Nursery(vec![launcher.clone()]), nodes: Vec::new() };
+        LocalOptions { data, launchers: Launchers::Nursery(vec![launcher.clone()]), environment: Vec::new(), nodes: Vec::new() };
     let engine = LocalEngine::new(options)?;
     loop {
         let seen = engine.observe(Which::These(&workers)).await?;

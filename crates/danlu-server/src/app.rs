@@ -29,6 +29,7 @@ use crate::planner::Planner;
 use crate::removals::Removals;
 use crate::reports::Reports;
 use crate::secrets::SecretTable;
+use crate::serve::SandboxOptions;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
@@ -62,6 +63,8 @@ pub(crate) struct App {
     /// Held while somebody has code migrated.
     pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
     pub(crate) reading_reports: crate::migrations::Turns,
+    /// What holds for the programs of all jobs.
+    pub(crate) sandbox: SandboxOptions,
     pub(crate) removals: Arc<Removals>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,

@@ -41,7 +41,7 @@ mod workspaces;
 pub use entrance::{Entrance, Tls};
 pub use http::openapi_json;
 pub use migrations::migrate_snapshot;
-pub use serve::{EngineChoice, FirstSignIn, ServeOptions, serve};
+pub use serve::{EngineChoice, FirstSignIn, SandboxOptions, ServeOptions, serve};
 pub use sharing::SharingSource;
 pub use unix_users::UnixUsers;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use danlu_core::launch::RunLayout;
+use danlu_core::launch::{RunLayout, Sandbox};
 use danlu_core::slurm::SlurmSettings;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
@@ -75,6 +75,18 @@ pub struct ServeOptions {
     pub restored: bool,
     /// Gives out devices that processes outside Danlu use.
     pub use_busy_devices: bool,
+    /// What holds for the programs of all jobs.
+    pub sandbox: SandboxOptions,
+}
+
+/// What holds for the programs of all jobs, whatever they ask for.
+#[derive(Debug, Clone, Default)]
+pub struct SandboxOptions {
+    pub launch: Sandbox,
+    /// The most processes and threads of a worker; as many as the machine can have when absent.
+    pub processes: Option<u64>,
+    /// Of the server's environment, what jobs are given besides the usual: `NAME` or `PREFIX*`.
+    pub environment: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -296,6 +308,7 @@ pub(crate) async fn open(
         migrating: Arc::default(),
         reading_reports: crate::migrations::Turns::default(),
         removals: Arc::default(),
+        sandbox: options.sandbox.clone(),
         users,
         attempts,
         couriers,
@@ -336,7 +349,8 @@ fn open_engine(
             let nodes =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
             let launchers = Launchers::Nursery(options.nursery.clone());
-            let engine = LocalEngine::new(LocalOptions { data, launchers, nodes })
+            let environment = options.sandbox.environment.clone();
+            let engine = LocalEngine::new(LocalOptions { data, launchers, environment, nodes })
                 .context("could not prepare the local engine")?;
             if let Some(limitation) = engine.limitation() {
                 tracing::warn!("{limitation}");

@@ -64,7 +64,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("danlu", &["danlu-cli", "danlu-courier", "danlu-launch"]),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
-    (TESTKIT, &["danlu-types", "danlu-core", "danlu-client", "danlu-engine", "danlu-store", "danlu-server", "danlu-walk"]),
+    (
+        TESTKIT,
+        &[
+            "danlu-types",
+            "danlu-core",
+            "danlu-client",
+            "danlu-engine",
+            "danlu-store",
+            "danlu-server",
+            "danlu-walk",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

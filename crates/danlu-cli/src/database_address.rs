@@ -56,7 +56,9 @@ fn read(file: &Path) -> Result<String, Failure> {
     if mode & 0o077 != 0 {
         return Err(Failure::new(format!("`{shown}` can be read by others (mode {mode:o})"))
             .with_code(USAGE)
-            .hint(format!("close it to them, `chmod 600 {shown}`, and change the password if somebody may have read it")));
+            .hint(format!(
+                "close it to them, `chmod 600 {shown}`, and change the password if somebody may have read it"
+            )));
     }
     if !about.is_file() || about.size() > 64 << 10 {
         return Err(Failure::new(format!("`{shown}` is no file with one address")).with_code(USAGE));
@@ -77,7 +79,8 @@ fn has_password(address: &str) -> bool {
     // The last `@`: a password may hold others.
     let user = before_query.rsplit_once('@').map_or("", |(user, _)| user);
     let in_user = user.split_once(':').is_some_and(|(_, password)| !password.is_empty());
-    in_user || query.split('&').any(|pair| pair.strip_prefix("password=").is_some_and(|word| !word.is_empty()))
+    in_user
+        || query.split('&').any(|pair| pair.strip_prefix("password=").is_some_and(|word| !word.is_empty()))
 }
 
 #[cfg(test)]

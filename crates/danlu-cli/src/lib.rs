@@ -4,8 +4,8 @@
 
 mod arguments;
 mod commands;
-mod explanation;
 mod database_address;
+mod explanation;
 mod failure;
 mod job_file;
 mod job_flags;

@@ -88,9 +88,12 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// For programs that run as root, or as somebody else; none for machines whose calls we do not know.
+    /// For programs that run as root, or as somebody else; none where the kernel has no filters, or other calls than we know.
     pub fn new(for_root: bool) -> Option<Self> {
         let architecture = ARCHITECTURE?;
+        if !std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:")) {
+            return None;
+        }
         let refused: Vec<c_long> =
             REFUSED.iter().chain(REFUSED_TO_ROOT.iter().filter(|_| for_root)).copied().collect();
         let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };

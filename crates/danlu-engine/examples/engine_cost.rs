@@ -78,7 +78,8 @@ fn open(data: &Path, launcher: impl Into<Vec<OsString>>) -> Result<LocalEngine> 
     let options = LocalOptions {
         data: data.to_owned(),
         launchers: Launchers::Programs(launcher.into()),
-        environment: Vec::new(), nodes: Vec::new(),
+        environment: Vec::new(),
+        nodes: Vec::new(),
     };
     Ok(LocalEngine::new(options)?)
 }

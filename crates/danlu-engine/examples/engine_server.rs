@@ -25,8 +25,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .collect();
     let workers: Vec<_> = drafts.keys().copied().collect();
 
-    let options =
-        LocalOptions { data, launchers: Launchers::Nursery(vec![launcher.clone()]), environment: Vec::new(), nodes: Vec::new() };
+    let options = LocalOptions {
+        data,
+        launchers: Launchers::Nursery(vec![launcher.clone()]),
+        environment: Vec::new(),
+        nodes: Vec::new(),
+    };
     let engine = LocalEngine::new(options)?;
     loop {
         let seen = engine.observe(Which::These(&workers)).await?;

@@ -134,7 +134,9 @@ impl LocalEngine {
             }
         };
         let launchers = match launchers {
-            Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, environment, Arc::clone(&hints))),
+            Launchers::Nursery(program) => {
+                StartedBy::Nursery(Nursery::new(program, environment, Arc::clone(&hints)))
+            }
             Launchers::Programs(program) => StartedBy::Program { program, environment },
         };
         let sensors = Arc::new(Sensors::of(&nodes, layout.clone()));

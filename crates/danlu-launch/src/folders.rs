@@ -54,12 +54,7 @@ pub(crate) fn has_checkpoint(launch: &LaunchFile) -> bool {
 
 /// Blocks, and with it all else of this launcher; there is nothing else to do yet, and an order to stop is read
 /// right afterwards.
-fn unpack(
-    archive: &Path,
-    into: &Path,
-    user: &WorkerUser,
-    join: &Arc<[File]>,
-) -> Result<(), StartError> {
+fn unpack(archive: &Path, into: &Path, user: &WorkerUser, join: &Arc<[File]>) -> Result<(), StartError> {
     let archive = danlu_objects::open(archive).map_err(StartError::Code)?;
     let work = || danlu_objects::unpack(archive, into).map_err(|error| chain(&error));
     inside::run(user, join, work).map_err(StartError::Unpack)

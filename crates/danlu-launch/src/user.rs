@@ -43,8 +43,7 @@ impl WorkerUser {
     pub(crate) fn new(launch: &LaunchFile) -> Self {
         // Submitted by that user, the launcher is that user from the start.
         let another = launch.user.as_ref().filter(|user| user.uid != geteuid().as_raw());
-        let another =
-            another.map(|user| Arc::new(Identity::of(user, &device_groups(&launch.devices))));
+        let another = another.map(|user| Arc::new(Identity::of(user, &device_groups(&launch.devices))));
         let before = another.as_ref().map(|_| umask(Mode::from_bits_truncate(0o077)));
         let own = launch.sandbox.as_ref().and_then(|sandbox| sandbox.umask).map(Mode::from_bits_truncate);
         WorkerUser { another, umask: own.or(before) }

@@ -240,7 +240,7 @@ impl Worker<'_> {
         let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.restricted);
         let filter = is_wanted.then(|| Filter::new(self.user.is_root()))?;
         if filter.is_none() {
-            self.journal.note("system calls are not restricted: those of this architecture are not known");
+            self.journal.note("system calls are not restricted: this kernel has no filters for them, or other calls than are known here");
         }
         filter.map(Arc::new)
     }

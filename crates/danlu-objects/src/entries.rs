@@ -79,7 +79,8 @@ pub(crate) fn each<T>(
 impl Before {
     fn read(&mut self, kind: EntryType, entry: &mut Content<'_>, bounds: Bounds) -> Result<(), ObjectsError> {
         let hostile = |entry: &Content<'_>, reason| {
-            let entry = shown_name(&PathBuf::from(std::ffi::OsString::from_vec(entry.path_bytes().into_owned())));
+            let entry =
+                shown_name(&PathBuf::from(std::ffi::OsString::from_vec(entry.path_bytes().into_owned())));
             ObjectsError::Hostile { entry, reason }
         };
         let most = if kind == EntryType::XHeader { LONGEST_EXTENSION } else { LONGEST_NAME + 1 };
@@ -96,9 +97,9 @@ impl Before {
             EntryType::GNULongLink => vec![(&mut self.target, content)],
             _ => {
                 let (mut path, mut target) = (None, None);
-                for (key, value) in extensions(&content).ok_or_else(|| {
-                    hostile(entry, "what is said of it cannot be read")
-                })? {
+                for (key, value) in
+                    extensions(&content).ok_or_else(|| hostile(entry, "what is said of it cannot be read"))?
+                {
                     match key {
                         b"path" => path = Some(value.to_vec()),
                         b"linkpath" => target = Some(value.to_vec()),

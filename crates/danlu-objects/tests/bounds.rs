@@ -131,7 +131,9 @@ fn extended_headers_give_names_and_nothing_else() {
     unpacked(&record(&format!("path={long}")), &folder.path().join("one")).unwrap();
     assert_eq!(fs::read_to_string(folder.path().join("one").join(&long)).unwrap(), "ab");
     let texts = ["path=../x", "path=/x", "size=1", "path=a\0b"].map(record);
-    for (number, text) in texts.iter().map(String::as_str).chain(["5 x", "99 path=x\n", "0 ", " ", "x"]).enumerate() {
+    for (number, text) in
+        texts.iter().map(String::as_str).chain(["5 x", "99 path=x\n", "0 ", " ", "x"]).enumerate()
+    {
         let into = folder.path().join(format!("wrong-{number}"));
         assert!(unpacked(text, &into).is_err(), "{text:?} was taken");
     }

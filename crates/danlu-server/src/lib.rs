@@ -27,6 +27,7 @@ mod planner;
 mod reconcile;
 mod removals;
 mod reports;
+mod sandbox;
 pub mod sealing;
 mod secrets;
 mod serve;
@@ -41,7 +42,8 @@ mod workspaces;
 pub use entrance::{Entrance, Tls};
 pub use http::openapi_json;
 pub use migrations::migrate_snapshot;
-pub use serve::{EngineChoice, FirstSignIn, SandboxOptions, ServeOptions, serve};
+pub use sandbox::SandboxOptions;
+pub use serve::{EngineChoice, FirstSignIn, ServeOptions, serve};
 pub use sharing::SharingSource;
 pub use unix_users::UnixUsers;
 

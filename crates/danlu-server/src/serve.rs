@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use danlu_core::launch::{RunLayout, Sandbox};
+use danlu_core::launch::RunLayout;
 use danlu_core::slurm::SlurmSettings;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
@@ -38,6 +38,7 @@ use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::sandbox::SandboxOptions;
 use crate::sealing::Sealer;
 use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
@@ -77,16 +78,6 @@ pub struct ServeOptions {
     pub use_busy_devices: bool,
     /// What holds for the programs of all jobs.
     pub sandbox: SandboxOptions,
-}
-
-/// What holds for the programs of all jobs, whatever they ask for.
-#[derive(Debug, Clone, Default)]
-pub struct SandboxOptions {
-    pub launch: Sandbox,
-    /// The most processes and threads of a worker; as many as the machine can have when absent.
-    pub processes: Option<u64>,
-    /// Of the server's environment, what jobs are given besides the usual: `NAME` or `PREFIX*`.
-    pub environment: Vec<String>,
 }
 
 #[derive(Debug, Clone)]

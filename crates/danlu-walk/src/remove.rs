@@ -123,7 +123,9 @@ impl Remover {
                     Some(Type::Directory) => self.take_folder(top, entry.file_name(), unlifted),
                     _ => match unlinkat(top, entry.file_name(), UnlinkatFlags::NoRemoveDir) {
                         Ok(()) | Err(Errno::ENOENT) => Ok(()),
-                        Err(Errno::EISDIR | Errno::EPERM) => self.take_folder(top, entry.file_name(), unlifted),
+                        Err(Errno::EISDIR | Errno::EPERM) => {
+                            self.take_folder(top, entry.file_name(), unlifted)
+                        }
                         Err(error) => Err(error.into()),
                     },
                 };
@@ -134,7 +136,9 @@ impl Remover {
                         failed += 1;
                         self.failure.get_or_insert(error);
                         if failed > MOST_FAILURES {
-                            return Err(Stop::Failed(self.failure.take().unwrap_or_else(|| other("much is left"))));
+                            return Err(Stop::Failed(
+                                self.failure.take().unwrap_or_else(|| other("much is left")),
+                            ));
                         }
                     }
                 }

@@ -106,8 +106,7 @@ fn enter<E: From<io::Error>>(
 ) -> Result<Level, E> {
     let failed = |error: Errno| E::from(io::Error::from(error));
     let about = fstat(folder).map_err(failed)?;
-    let mut level =
-        Level { device: about.st_dev, inode: about.st_ino, pending: Vec::new(), path_length: 0 };
+    let mut level = Level { device: about.st_dev, inode: about.st_ino, pending: Vec::new(), path_length: 0 };
     let own = path.len();
     let mut entries = stream(folder).map_err(failed)?;
     for entry in entries.iter() {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
-use danlu_core::slurm::SlurmSettings;
 use danlu_core::launch::Sandbox;
+use danlu_core::slurm::SlurmSettings;
+use danlu_device::cgroup::Groups;
+use danlu_device::seccomp::Filter;
 use danlu_server::{
     EngineChoice, Entrance, FirstSignIn, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
 };
@@ -126,7 +128,8 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     let oidc = arguments.oidc.as_deref().map(|file| read("provider", file)).transpose()?;
     let engine = engine(&arguments)?;
     let variable = database_address::variable()?;
-    let database = database_address::address(arguments.database, arguments.database_file.as_deref(), variable)?;
+    let database =
+        database_address::address(arguments.database, arguments.database_file.as_deref(), variable)?;
     start_tracing();
     keep_to_ourselves();
     // Slurm gives its jobs the limits of whoever submits them, so there they stay as they are.
@@ -134,6 +137,9 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         && let Err(error) = danlu_device::limits::raise_open_files()
     {
         tracing::warn!("could not raise the limit of open files: {error}");
+    }
+    if matches!(engine, EngineChoice::Local) {
+        tell_what_holds(!arguments.unrestricted_jobs, arguments.processes_per_worker);
     }
     let options = ServeOptions {
         data: data_folder(data),
@@ -176,6 +182,28 @@ fn keep_to_ourselves() {
         if let Err(error) = done {
             tracing::warn!("{what}: {error}");
         }
+    }
+}
+
+/// Which of the rules for programs of jobs hold on this machine.
+fn tell_what_holds(restricted: bool, processes: u64) {
+    if !restricted {
+        tracing::warn!(
+            "programs of jobs may gain privileges and use all system calls (`--unrestricted-jobs`)"
+        );
+    } else if Filter::new(false).is_none() {
+        tracing::warn!(
+            "programs of jobs gain no privileges; their system calls cannot be filtered on this machine"
+        );
+    } else {
+        tracing::info!(
+            "programs of jobs gain no privileges, and system calls that no training needs are refused"
+        );
+    }
+    if !Groups::detect().holds_processes() {
+        tracing::warn!(
+            "a worker is not held to {processes} processes: there is no writable cgroup controller `pids`"
+        );
     }
 }
 

@@ -60,8 +60,8 @@ const PASSED_ON: [&str; 40] = [
 
 /// Where drivers, toolkits and communication libraries are, and how they are tuned.
 const PASSED_ON_PREFIXES: [&str; 13] = [
-    "ASCEND_", "CONDA_", "CUDA_", "GLOO_", "HCCL_", "LC_", "LMOD_", "MKL_", "NCCL_", "NVIDIA_", "OMPI_", "OMP_",
-    "UCX_",
+    "ASCEND_", "CONDA_", "CUDA_", "GLOO_", "HCCL_", "LC_", "LMOD_", "MKL_", "NCCL_", "NVIDIA_", "OMPI_",
+    "OMP_", "UCX_",
 ];
 
 /// Words that make a variable a secret, whatever it begins with.
@@ -105,7 +105,9 @@ mod tests {
         ] {
             assert!(!is_passed_on(secret, &[]), "{secret}");
         }
-        for usual in ["PATH", "LD_LIBRARY_PATH", "ASCEND_HOME_PATH", "CUDA_HOME", "https_proxy", "LC_ALL", "TZ"] {
+        for usual in
+            ["PATH", "LD_LIBRARY_PATH", "ASCEND_HOME_PATH", "CUDA_HOME", "https_proxy", "LC_ALL", "TZ"]
+        {
             assert!(is_passed_on(usual, &[]), "{usual}");
         }
     }

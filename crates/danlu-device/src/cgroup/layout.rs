@@ -74,6 +74,15 @@ impl Groups {
         self.limitation.clone()
     }
 
+    /// Whether a worker can be held to a number of processes.
+    pub fn holds_processes(&self) -> bool {
+        match &self.version {
+            Version::Absent => false,
+            Version::V1 { pids, .. } => pids.is_some(),
+            Version::V2 { pids, .. } => *pids,
+        }
+    }
+
     fn v1(root: &Path) -> Self {
         let usable = |name: &str| Some(root.join(name)).filter(|path| is_writable(path));
         let (cpu, memory, unified) = (usable("cpu"), usable("memory"), usable("unified"));
@@ -133,8 +142,11 @@ impl Groups {
                 }
             }
             Version::V2 { base, cpu, memory, pids } => {
-                let wanted: Vec<&str> =
-                    [("+cpu", *cpu), ("+memory", *memory), ("+pids", *pids)].iter().filter(|it| it.1).map(|it| it.0).collect();
+                let wanted: Vec<&str> = [("+cpu", *cpu), ("+memory", *memory), ("+pids", *pids)]
+                    .iter()
+                    .filter(|it| it.1)
+                    .map(|it| it.0)
+                    .collect();
                 let wanted = wanted.join(" ");
                 let folder = base.join(name);
                 let parent = folder.parent().unwrap_or(base);
@@ -177,7 +189,9 @@ impl Groups {
         let bases: Vec<&PathBuf> = match &self.version {
             Version::Absent => Vec::new(),
             // The unified hierarchy first: it is asked who is in the group, and it can kill.
-            Version::V1 { cpu, memory, pids, unified } => [unified, cpu, memory, pids].into_iter().flatten().collect(),
+            Version::V1 { cpu, memory, pids, unified } => {
+                [unified, cpu, memory, pids].into_iter().flatten().collect()
+            }
             Version::V2 { base, .. } => vec![base],
         };
         let folders: Vec<PathBuf> =

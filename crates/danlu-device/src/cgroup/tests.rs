@@ -7,7 +7,12 @@ use super::*;
 use crate::spawn::{ChildSetup, Place, prepare};
 
 fn limits() -> Limits {
-    Limits { cpus: Cpus { milli: 1500 }, memory: Some(Bytes(64 << 20)), shared_memory: None, processes: Some(500) }
+    Limits {
+        cpus: Cpus { milli: 1500 },
+        memory: Some(Bytes(64 << 20)),
+        shared_memory: None,
+        processes: Some(500),
+    }
 }
 
 fn text(path: PathBuf) -> String {
@@ -82,7 +87,10 @@ fn a_real_group_holds_kills_and_goes_away() {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped());
     let join = group.join_files().unwrap();
-    prepare(&mut command, ChildSetup { place: Place::Group, join, die_with_parent: true, ..ChildSetup::of(Place::Group) });
+    prepare(
+        &mut command,
+        ChildSetup { place: Place::Group, join, die_with_parent: true, ..ChildSetup::of(Place::Group) },
+    );
     let mut child = command.spawn().unwrap();
     assert_eq!(group.processes(), vec![i32::try_from(child.id()).unwrap()]);
     assert_eq!(group.remove().unwrap_err().kind(), io::ErrorKind::ResourceBusy);

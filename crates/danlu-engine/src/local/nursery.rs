@@ -102,8 +102,11 @@ impl Nursery {
 
     fn start(&self) -> io::Result<Open> {
         let (channel, theirs) = Channel::pair()?;
-        let nursery =
-            detached(&self.program, &self.environment)?.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let nursery = detached(&self.program, &self.environment)?
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         // Before it is asked for anything, so that every launcher and rank has it.
         if let Err(error) = limits::restore_open_files(nursery.id()) {
             tracing::warn!("programs of jobs may open more files than they expect: {error}");

@@ -64,7 +64,8 @@ pub(crate) fn site_with(launchers: Launchers) -> Site {
 }
 
 pub(crate) fn open_engine(data: &Path, launchers: Launchers) -> Arc<dyn Engine> {
-    let options = LocalOptions { data: data.to_owned(), launchers, environment: Vec::new(), nodes: Vec::new() };
+    let options =
+        LocalOptions { data: data.to_owned(), launchers, environment: Vec::new(), nodes: Vec::new() };
     Arc::new(LocalEngine::new(options).unwrap())
 }
 

@@ -171,7 +171,7 @@ fn options(data: PathBuf) -> ServeOptions {
         keep_ended: None,
         restored: false,
         use_busy_devices: false,
-        sandbox: crate::serve::SandboxOptions::default(),
+        sandbox: crate::sandbox::SandboxOptions::default(),
     }
 }
 

@@ -210,7 +210,8 @@ impl Errors {
                 "names starting with `DANLU_` are set by Danlu itself".to_owned(),
             );
         } else if SET_BY_GRANT.contains(&name) {
-            let message = "says which devices the job was given, which Danlu does; ask for devices with `devices`";
+            let message =
+                "says which devices the job was given, which Danlu does; ask for devices with `devices`";
             self.add(format!("{field}.{name}"), message.to_owned());
         }
     }

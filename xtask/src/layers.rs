@@ -14,13 +14,15 @@ use crate::metadata::Graph;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("danlu-types", &[]),
     ("danlu-core", &["danlu-types"]),
+    // What users' trees are removed and walked with, and nothing else.
+    ("danlu-walk", &[]),
     ("danlu-sched", &["danlu-types", "danlu-core"]),
     ("danlu-sim", &["danlu-types", "danlu-core", "danlu-sched"]),
     ("danlu-store", &["danlu-types", "danlu-core"]),
     ("danlu-device", &["danlu-types", "danlu-core"]),
-    ("danlu-objects", &["danlu-types"]),
-    ("danlu-engine", &["danlu-types", "danlu-core", "danlu-device"]),
-    ("danlu-launch", &["danlu-types", "danlu-core", "danlu-device", "danlu-objects"]),
+    ("danlu-objects", &["danlu-types", "danlu-walk"]),
+    ("danlu-engine", &["danlu-types", "danlu-core", "danlu-device", "danlu-walk"]),
+    ("danlu-launch", &["danlu-types", "danlu-core", "danlu-device", "danlu-objects", "danlu-walk"]),
     ("danlu-gateway", &["danlu-types", "danlu-engine"]),
     // The console's files and nothing else, so that a changed page compiles little again.
     ("danlu-console", &[]),
@@ -39,11 +41,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-gateway",
             "danlu-console",
             "danlu-migrate",
+            "danlu-walk",
         ],
     ),
     ("danlu-client", &["danlu-types"]),
     // Beside the launcher and not in it: a launcher needs no server (ADR 12).
-    ("danlu-courier", &["danlu-types", "danlu-core", "danlu-client"]),
+    ("danlu-courier", &["danlu-types", "danlu-core", "danlu-client", "danlu-walk"]),
     (
         "danlu-cli",
         &[
@@ -56,11 +59,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-launch",
             "danlu-sim",
             "danlu-migrate",
+            "danlu-walk",
         ],
     ),
     ("danlu", &["danlu-cli", "danlu-courier", "danlu-launch"]),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
-    (TESTKIT, &["danlu-types", "danlu-core", "danlu-client", "danlu-engine", "danlu-store", "danlu-server"]),
+    (
+        TESTKIT,
+        &[
+            "danlu-types",
+            "danlu-core",
+            "danlu-client",
+            "danlu-engine",
+            "danlu-store",
+            "danlu-server",
+            "danlu-walk",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

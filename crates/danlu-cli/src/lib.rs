@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod database_address;
 mod explanation;
 mod failure;
 mod job_file;

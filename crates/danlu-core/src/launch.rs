@@ -9,6 +9,7 @@ mod given;
 mod identity;
 mod options;
 mod rank_table;
+mod sandbox;
 mod secrets;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub use given::{GIVEN_FILE, Given, GivenPlace};
 pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
+pub use sandbox::{Sandbox, is_passed_on};
 pub use secrets::{GivenSecret, SECRETS_FILE, SECRETS_FOLDER};
 
 use crate::job::{Attempt, Job, WorkerExit};
@@ -96,6 +98,9 @@ pub struct LaunchFile {
     /// By which its programs speak to the server for their own attempt; where there is one to speak to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// What holds for all of the server's jobs; nothing but what the launcher has itself when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// Without their values, which are in [`SECRETS_FILE`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<GivenSecret>,
@@ -120,6 +125,9 @@ pub struct Limits {
     pub memory: Option<Bytes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_memory: Option<Bytes>,
+    /// Processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,7 +345,12 @@ pub fn launch_file(
         world_size: if spec.together { spec.workers * per_worker } else { per_worker },
         devices: node.devices.iter().filter(held).cloned().collect(),
         topology: node.topology.clone(),
-        limits: Limits { cpus: spec.cpus, memory: spec.memory, shared_memory: spec.shared_memory },
+        limits: Limits {
+            cpus: spec.cpus,
+            memory: spec.memory,
+            shared_memory: spec.shared_memory,
+            processes: None,
+        },
         options: LaunchOptions::of(spec),
         max_time: spec.max_time,
         grace: spec.grace,
@@ -352,6 +365,7 @@ pub fn launch_file(
         },
         user: None,
         access: None,
+        sandbox: None,
         unsuitable: Vec::new(),
         secrets: Vec::new(),
     })

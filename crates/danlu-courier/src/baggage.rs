@@ -117,7 +117,7 @@ impl Baggage {
 
     /// Takes everything away.
     pub(crate) fn remove(&self, way: &Way) -> io::Result<()> {
-        fs::remove_dir_all(&self.folder)?;
+        danlu_walk::remove(&self.folder)?;
         // The last of an order's workers on this node takes the rest along.
         let _ = fs::remove_dir(way.work.join(&self.order.name));
         let log = way.work.join(format!("{}.log", self.order.name));

@@ -47,8 +47,7 @@ fn remove_if_left_over(path: &Path) -> bool {
     if !is_old(path) || file.try_lock().is_err() {
         return false;
     }
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    removed.is_ok()
+    danlu_walk::remove(path).is_ok()
 }
 
 /// Whether nobody has written to it, or in a worker's run folder, for long.

@@ -10,6 +10,7 @@ pub mod npu_smi;
 pub mod nvml;
 pub mod process;
 pub mod readings;
+pub mod seccomp;
 pub mod simulate;
 pub mod spawn;
 pub mod sweep;

@@ -1,5 +1,5 @@
-//! How many files this process may have open: as many as the system allows for a server, and as many as before for what it
-//! starts.
+//! What a server changes of itself at its start, and what its jobs find as it was before: how many files may be open, which
+//! descriptors there are, who may read new files, and who may look into the process.
 //!
 //! Programs of jobs may depend on the lower soft limit: `select` cannot watch descriptors above 1024, and some programs
 //! close every descriptor that they could have.
@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::stat::{Mode, umask};
 
 /// Enough for any server; where the hard limit is a billion, some programs that are started would take minutes over it.
 const MOST_OPEN_FILES: u64 = 1 << 20;
@@ -32,6 +33,35 @@ pub fn raise_open_files() -> io::Result<u64> {
         let _ = BEFORE.set(soft);
     }
     Ok(raised)
+}
+
+/// The umask that this process was started with, once it has another.
+static UMASK_BEFORE: OnceLock<u32> = OnceLock::new();
+
+/// Files that this process makes from now on are its user's alone, whatever it was started with.
+pub fn close_files_to_others() {
+    let before = umask(Mode::from_bits_truncate(0o077));
+    // Closed twice, the first is what we were started with.
+    let _ = UMASK_BEFORE.set(before.bits());
+}
+
+/// The umask from before [`close_files_to_others`], for programs whose files are not ours.
+pub fn umask_before() -> Option<u32> {
+    UMASK_BEFORE.get().copied()
+}
+
+/// What this process was started with besides standard input, output and error reaches no program that it starts.
+pub fn keep_descriptors() -> io::Result<()> {
+    // SAFETY: close_range takes three numbers; with this flag it closes nothing in this process.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    Errno::result(done)?;
+    Ok(())
+}
+
+/// Nobody but root looks into this process from now on: not into its environment, its memory or its open files, also not a
+/// program of the same user.
+pub fn hide() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_dumpable(false)?)
 }
 
 /// Gives a process that this one has started, and all that it starts from now on, the soft limit of before
@@ -53,6 +83,20 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn descriptors_that_a_server_was_started_with_reach_no_program() {
+        use std::os::fd::AsRawFd as _;
+        let file = std::fs::File::open("/dev/null").unwrap();
+        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+        let is_there = || {
+            let link = format!("test -e /proc/self/fd/{}", file.as_raw_fd());
+            Command::new("sh").args(["-c", &link]).status().unwrap().success()
+        };
+        assert!(is_there(), "it was inherited before");
+        keep_descriptors().unwrap();
+        assert!(!is_there());
+    }
 
     #[test]
     fn what_a_raised_process_starts_has_the_limit_of_before() {

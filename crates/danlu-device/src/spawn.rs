@@ -20,6 +20,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid, setsid};
 
+use crate::seccomp::Filter;
 use crate::user::{Identity, become_root_again};
 
 /// The place of a child among its parent's processes.
@@ -41,15 +42,25 @@ pub struct ChildSetup {
     /// Killed when the thread that started it ends: start such children from a thread that lives as long as they may.
     pub die_with_parent: bool,
     /// Whom it becomes, for good; the parent's own user when absent.
-    pub become_user: Option<BecomeUser>,
+    pub become_user: Option<Arc<Identity>>,
+    /// The parent keeps its own files to itself; what the child's are like is its user's affair.
+    pub umask: Option<Mode>,
+    /// Which system calls it is refused, for good; none when absent.
+    pub filter: Option<Arc<Filter>>,
 }
 
-/// A user to become, with nothing left of what the parent may do.
-#[derive(Debug, Clone)]
-pub struct BecomeUser {
-    pub identity: Arc<Identity>,
-    /// The parent keeps its own files to itself; what the user's files are like is the user's affair.
-    pub umask: Mode,
+impl ChildSetup {
+    /// Nothing but its place.
+    pub fn of(place: Place) -> Self {
+        ChildSetup {
+            place,
+            join: Arc::from([]),
+            die_with_parent: false,
+            become_user: None,
+            umask: None,
+            filter: None,
+        }
+    }
 }
 
 /// Signals whose handling a child must not inherit: a parent that ignores one would make its children ignore it too.
@@ -107,12 +118,13 @@ pub fn reap_any() -> Reaped {
 
 /// Copies this process: returns the copy's number, and `None` in the copy.
 ///
-/// # Panics
-/// Where this process has more than one thread: the copy would have only the caller's, and whatever lock another one held
-/// would be held for ever.
+/// Refuses where this process has more than one thread: the copy would have only the caller's, and whatever lock another one
+/// held would be held for ever.
 pub fn fork() -> io::Result<Option<i32>> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
-    assert_eq!(threads, 1, "a process with several threads must not be copied");
+    if threads != 1 {
+        return Err(io::Error::other("a process with several threads must not be copied"));
+    }
     // SAFETY: there is no other thread, so nothing is left half done in the copy.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(Some(child.as_raw())),
@@ -148,9 +160,13 @@ fn before_exec(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
         // "0" is the writer itself.
         nix::unistd::write(procs, b"0")?;
     }
-    if let Some(BecomeUser { identity, umask: mask }) = &setup.become_user {
+    if let Some(identity) = &setup.become_user {
         identity.become_for_good()?;
-        umask(*mask);
+    }
+    if let Some(mask) = setup.umask {
+        umask(mask);
+    }
+    if setup.become_user.is_some() || setup.filter.is_some() {
         // Not through `sudo` or any other program with a right of its own either.
         prctl::set_no_new_privs()?;
     }
@@ -162,7 +178,28 @@ fn before_exec(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
     }
+    if let Some(filter) = &setup.filter {
+        set_filter(filter)?;
+    }
     Ok(())
+}
+
+/// For a copy of this process ([`fork`]) that is to be a child without being another program: does to it what [`prepare`] has
+/// done to a child. `parent` is the process that was copied.
+pub fn settle(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
+    before_exec(setup, parent)
+}
+
+fn set_filter(filter: &Filter) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.0.len()).unwrap_or(0),
+        filter: filter.0.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel reads the program, which lives until the call returns, and keeps a copy.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_SECCOMP, libc::c_ulong::from(libc::SECCOMP_MODE_FILTER), &raw const program)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn take_terminal() -> io::Result<()> {
@@ -178,7 +215,7 @@ mod tests {
     use super::*;
 
     fn setup(place: Place) -> ChildSetup {
-        ChildSetup { place, join: Arc::from([]), die_with_parent: true, become_user: None }
+        ChildSetup { die_with_parent: true, ..ChildSetup::of(place) }
     }
 
     fn fields_of_own_stat(place: Place) -> Vec<String> {
@@ -196,6 +233,63 @@ mod tests {
         assert_ne!(grouped[0], grouped[5]);
         let alone = fields_of_own_stat(Place::Session);
         assert_eq!((&alone[0], &alone[0]), (&alone[4], &alone[5]));
+    }
+
+    fn filtered(script: &str) -> String {
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).stdin(Stdio::null());
+        let filter = Filter::new(true).map(Arc::new);
+        prepare(&mut command, ChildSetup { filter, ..setup(Place::Group) });
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_filtered_child_is_refused_what_no_training_needs() {
+        if Filter::new(true).is_none() {
+            danlu_testkit::skip("system calls of this architecture are not known");
+            return;
+        }
+        // As root all of these would fail otherwise, if at all: bad address, bad descriptor, no such key.
+        let calls = [
+            libc::SYS_bpf,
+            libc::SYS_keyctl,
+            libc::SYS_finit_module,
+            libc::SYS_kexec_load,
+            libc::SYS_mount,
+            libc::SYS_setns,
+            libc::SYS_open_by_handle_at,
+        ];
+        let script = format!(
+            "import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nfor n in {calls:?}:\n  print(c.syscall(n, -1, -1, -1, -1, -1), ctypes.get_errno())\n"
+        );
+        assert_eq!(filtered(&script), "-1 1\n".repeat(calls.len()));
+    }
+
+    #[test]
+    fn a_filtered_child_can_do_what_training_and_debugging_need() {
+        if Filter::new(true).is_none() {
+            danlu_testkit::skip("system calls of this architecture are not known");
+            return;
+        }
+        // Threads, processes, mapped memory, reading memory by process as MPI does, tracing as debuggers do.
+        let script = r"
+import ctypes, mmap, os, threading
+c = ctypes.CDLL(None, use_errno=True)
+threading.Thread(target=lambda: None).start()
+mmap.mmap(-1, 4096)
+class I(ctypes.Structure): _fields_ = [('b', ctypes.c_void_p), ('l', ctypes.c_size_t)]
+source, target = ctypes.create_string_buffer(b'word'), ctypes.create_string_buffer(4)
+a, b = I(ctypes.addressof(target), 4), I(ctypes.addressof(source), 4)
+assert c.process_vm_readv(os.getpid(), ctypes.byref(a), 1, ctypes.byref(b), 1, 0) == 4, ctypes.get_errno()
+assert target.raw == b'word'
+child = os.fork()
+if child == 0: os._exit(0 if c.ptrace(0, 0, None, None) == 0 else 1)
+assert os.waitpid(child, 0)[1] == 0
+print([line.split()[1] for line in open('/proc/self/status') if line.startswith(('NoNewPrivs', 'Seccomp:'))])
+";
+        assert_eq!(filtered(script), "['1', '2']\n");
     }
 
     #[test]

@@ -78,6 +78,7 @@ fn open(data: &Path, launcher: impl Into<Vec<OsString>>) -> Result<LocalEngine> 
     let options = LocalOptions {
         data: data.to_owned(),
         launchers: Launchers::Programs(launcher.into()),
+        environment: Vec::new(),
         offered: Offered::default(),
     };
     Ok(LocalEngine::new(options)?)

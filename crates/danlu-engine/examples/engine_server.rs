@@ -28,6 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = LocalOptions {
         data,
         launchers: Launchers::Nursery(vec![launcher.clone()]),
+        environment: Vec::new(),
         offered: Offered::default(),
     };
     let engine = LocalEngine::new(options)?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use danlu_core::launch::{LauncherStatus, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, STATUS_FILE};
 use danlu_types::WorkerId;
+use danlu_walk::{Removal, remove_some};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use serde::de::DeserializeOwned;
@@ -142,6 +143,26 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         done => done,
+    }
+}
+
+/// A folder of secrets holds what the job's programs have put there, too, and there may be no end of it.
+const STEPS_OF_REMOVAL: u32 = 5000;
+
+/// Removes a folder that is the job's own, as far as one look at one worker may take: fails where the next is to go on. What
+/// cannot be removed at all is said and left; it lies where nobody but the job's user comes.
+pub(crate) fn remove_secrets(folder: &Path, worker: WorkerId) -> io::Result<()> {
+    match remove_some(folder, STEPS_OF_REMOVAL) {
+        Ok(Removal::Done) => Ok(()),
+        Ok(Removal::Unfinished) => {
+            let text = "the folder of its secrets holds so much that it is not removed yet";
+            Err(io::Error::new(ErrorKind::ResourceBusy, text))
+        }
+        Err(error) => {
+            let folder = folder.display();
+            tracing::warn!(worker.id = %worker, %error, "could not remove `{folder}`, secrets are left there");
+            Ok(())
+        }
     }
 }
 

@@ -56,6 +56,9 @@ pub struct LocalOptions {
     /// An absolute path; the folder is made if need be.
     pub data: PathBuf,
     pub launchers: Launchers,
+    /// Of this process's environment, what workers find besides the usual
+    /// ([`danlu_core::launch::is_passed_on`]): `NAME` or `PREFIX*`.
+    pub environment: Vec<String>,
     /// What to offer.
     pub offered: Offered,
 }
@@ -95,7 +98,7 @@ impl LocalEngine {
     /// Opens the engine on a data folder and listens for hints; what runs there already is found by `observe`. Must be
     /// called within a tokio runtime.
     pub fn new(options: LocalOptions) -> Result<Self, EngineError> {
-        let LocalOptions { data, launchers, offered } = options;
+        let LocalOptions { data, launchers, environment, offered } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         if !data.is_absolute() {
             let source = io::Error::new(ErrorKind::InvalidInput, "its data folder is not an absolute path");
@@ -120,8 +123,10 @@ impl LocalEngine {
             }
         };
         let launchers = match launchers {
-            Launchers::Nursery(program) => StartedBy::Nursery(Nursery::new(program, Arc::clone(&hints))),
-            Launchers::Programs(program) => StartedBy::Program(program),
+            Launchers::Nursery(program) => {
+                StartedBy::Nursery(Nursery::new(program, environment, Arc::clone(&hints)))
+            }
+            Launchers::Programs(program) => StartedBy::Program { program, environment },
         };
         let sensors = Arc::new(Sensors::of(&offered.nodes, layout.clone()));
         let workers = Workers {

@@ -179,7 +179,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         devices: Vec::new(),
         topology: Topology::default(),
         options: LaunchOptions::default(),
-        limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
+        limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None, processes: None },
         max_time: None,
         grace: Span::from_seconds(10),
         folders: Folders {
@@ -193,6 +193,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         },
         user: None,
         access: None,
+        sandbox: None,
         unsuitable: Vec::new(),
         secrets: Vec::new(),
     }

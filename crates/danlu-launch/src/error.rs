@@ -10,6 +10,8 @@ use danlu_objects::ObjectsError;
 use danlu_types::Rank;
 use thiserror::Error;
 
+use crate::inside::InsideError;
+
 /// The launcher cannot even say what became of its worker.
 #[derive(Debug, Error)]
 pub(crate) enum LauncherError {
@@ -48,6 +50,8 @@ pub(crate) enum StartError {
     CheckpointLink { path: PathBuf, source: io::Error },
     #[error("cannot unpack the code")]
     Code(#[source] ObjectsError),
+    #[error("cannot unpack the code")]
+    Unpack(#[source] InsideError),
     #[error("could not take over the job's secrets")]
     Secrets(#[source] io::Error),
     #[error("could not act as the user that the job runs as")]

@@ -1,17 +1,23 @@
 //! The folders a worker finds: where it runs, its temporary files, its checkpoint, its output.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use danlu_core::launch::LaunchFile;
 
-use crate::error::StartError;
+use crate::error::{StartError, chain};
+use crate::inside;
 use crate::user::WorkerUser;
 
 /// Makes them all and returns the ranks' working directory.
-pub(crate) fn prepare(launch: &LaunchFile, user: &WorkerUser) -> Result<PathBuf, StartError> {
+pub(crate) fn prepare(
+    launch: &LaunchFile,
+    user: &WorkerUser,
+    join: &Arc<[File]>,
+) -> Result<PathBuf, StartError> {
     let make = |path: &Path| {
         user.make_folder(path).map_err(|source| StartError::Folder { path: path.to_owned(), source })
     };
@@ -32,7 +38,7 @@ pub(crate) fn prepare(launch: &LaunchFile, user: &WorkerUser) -> Result<PathBuf,
     let own = folders.run.join("work");
     make(&own)?;
     if let Some(archive) = &folders.code {
-        unpack(archive, &own, user)?;
+        unpack(archive, &own, user, join)?;
     }
     if let Some(checkpoint) = &launch.checkpoint {
         user.act(|| link_checkpoint(&own, checkpoint, &folders.checkpoint)).map_err(StartError::User)??;
@@ -48,10 +54,10 @@ pub(crate) fn has_checkpoint(launch: &LaunchFile) -> bool {
 
 /// Blocks, and with it all else of this launcher; there is nothing else to do yet, and an order to stop is read
 /// right afterwards.
-fn unpack(archive: &Path, into: &Path, user: &WorkerUser) -> Result<(), StartError> {
+fn unpack(archive: &Path, into: &Path, user: &WorkerUser, join: &Arc<[File]>) -> Result<(), StartError> {
     let archive = danlu_objects::open(archive).map_err(StartError::Code)?;
-    let unpacked = user.act(|| danlu_objects::unpack(archive, into)).map_err(StartError::User)?;
-    unpacked.map_err(StartError::Code)
+    let work = || danlu_objects::unpack(archive, into).map_err(|error| chain(&error));
+    inside::run(user, join, work).map_err(StartError::Unpack)
 }
 
 /// The program writes to a path of its own choice; what it writes is kept outside of the attempt.

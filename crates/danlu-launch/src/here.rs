@@ -138,7 +138,12 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
         world_size: nodes * request.ranks,
         devices: request.devices.clone(),
         topology: request.node.topology.clone(),
-        limits: Limits { cpus: request.node.capacity.cpus, memory: None, shared_memory: None },
+        limits: Limits {
+            cpus: request.node.capacity.cpus,
+            memory: None,
+            shared_memory: None,
+            processes: None,
+        },
         options: LaunchOptions { binding: request.binding, ..LaunchOptions::default() },
         max_time: None,
         grace: request.grace,
@@ -153,6 +158,7 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
         },
         user: None,
         access: None,
+        sandbox: None,
         unsuitable: Vec::new(),
         secrets: Vec::new(),
     }

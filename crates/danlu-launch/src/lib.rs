@@ -22,6 +22,7 @@ mod folders;
 mod gang;
 mod guard;
 pub mod here;
+mod inside;
 mod interface;
 mod journal;
 mod lines;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use danlu_device::seccomp::Filter;
 use danlu_device::spawn::{ChildSetup, Place, prepare};
 
 use crate::slurm;
@@ -21,6 +22,8 @@ pub(crate) struct Surroundings {
     /// Opened `cgroup.procs` files.
     pub(crate) join: Arc<[File]>,
     pub(crate) user: WorkerUser,
+    /// What they are refused.
+    pub(crate) filter: Option<Arc<Filter>>,
 }
 
 impl Surroundings {
@@ -50,6 +53,8 @@ impl Surroundings {
             join: Arc::clone(&self.join),
             die_with_parent: true,
             become_user: self.user.for_child(),
+            umask: self.user.umask(),
+            filter: self.filter.clone(),
         };
         prepare(&mut command, setup);
         command

@@ -51,13 +51,8 @@ pub(crate) fn remove(launch: &LaunchFile) -> io::Result<()> {
     if launch.secrets.is_empty() {
         return Ok(());
     }
-    for removed in [fs::remove_file(SECRETS_FILE), fs::remove_dir_all(SECRETS_FOLDER)] {
-        match removed {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
+    danlu_walk::remove(Path::new(SECRETS_FILE))?;
+    danlu_walk::remove(Path::new(SECRETS_FOLDER))
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {

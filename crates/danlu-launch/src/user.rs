@@ -4,22 +4,26 @@
 //! it and neither list nor change it, so no name in it leads anywhere but where the launcher put it. Folders for the
 //! programs are theirs and closed to everybody else, and the launcher goes into them only as their user.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt as _, chown, lchown};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 
 use danlu_core::launch::LaunchFile;
-use danlu_device::spawn::BecomeUser;
 use danlu_device::user::{Identity, device_groups};
+use danlu_walk::{Next, walk};
+use nix::fcntl::AtFlags;
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::geteuid;
+use nix::unistd::{Gid, Uid, fchownat, geteuid};
 
 /// The launcher's own user unless there is something in it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WorkerUser(Option<BecomeUser>);
+pub(crate) struct WorkerUser {
+    another: Option<Arc<Identity>>,
+    umask: Option<Mode>,
+}
 
 /// What belongs to whoever started the server, and would lead a job's programs to that one's things.
 pub(crate) const NOT_FOR_OTHERS: [&str; 9] = [
@@ -39,24 +43,34 @@ impl WorkerUser {
     pub(crate) fn new(launch: &LaunchFile) -> Self {
         // Submitted by that user, the launcher is that user from the start.
         let another = launch.user.as_ref().filter(|user| user.uid != geteuid().as_raw());
-        WorkerUser(another.map(|user| BecomeUser {
-            identity: Arc::new(Identity::of(user, &device_groups(&launch.devices))),
-            umask: umask(Mode::from_bits_truncate(0o077)),
-        }))
+        let another = another.map(|user| Arc::new(Identity::of(user, &device_groups(&launch.devices))));
+        let before = another.as_ref().map(|_| umask(Mode::from_bits_truncate(0o077)));
+        let own = launch.sandbox.as_ref().and_then(|sandbox| sandbox.umask).map(Mode::from_bits_truncate);
+        WorkerUser { another, umask: own.or(before) }
     }
 
     pub(crate) fn is_another(&self) -> bool {
-        self.0.is_some()
+        self.another.is_some()
     }
 
     /// For a child that is to be of this user for good.
-    pub(crate) fn for_child(&self) -> Option<BecomeUser> {
-        self.0.clone()
+    pub(crate) fn for_child(&self) -> Option<Arc<Identity>> {
+        self.another.clone()
+    }
+
+    /// What such a child's files are like.
+    pub(crate) fn umask(&self) -> Option<Mode> {
+        self.umask
+    }
+
+    /// Whether its programs run as root.
+    pub(crate) fn is_root(&self) -> bool {
+        self.another.is_none() && geteuid().is_root()
     }
 
     /// Does something that the user could do, and nothing that the user could not.
     pub(crate) fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
-        let _assumed = self.0.as_ref().map(|user| user.identity.assume()).transpose()?;
+        let _assumed = self.another.as_ref().map(|user| user.assume()).transpose()?;
         Ok(work())
     }
 
@@ -67,7 +81,7 @@ impl WorkerUser {
 
     /// Makes a folder of the user's own, unless it is there; the folder above must be the launcher's.
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
-        let Some(user) = &self.0 else { return fs::create_dir_all(path) };
+        let Some(user) = &self.another else { return fs::create_dir_all(path) };
         match DirBuilder::new().mode(0o700).create(path) {
             Ok(()) => return self.give(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -75,12 +89,12 @@ impl WorkerUser {
         }
         let found = fs::symlink_metadata(path)?;
         match found.uid() {
-            owner if owner == user.identity.uid() => Ok(()),
+            owner if owner == user.uid() => Ok(()),
             // From a time when jobs ran as the server's user. Nobody else could write there, so it holds nothing that
             // leads elsewhere.
-            0 if found.is_dir() => hand_over(path, &user.identity),
+            0 if found.is_dir() => hand_over(path, user),
             owner => {
-                let text = format!("it belongs to user {owner}, and the job runs as {}", user.identity.uid());
+                let text = format!("it belongs to user {owner}, and the job runs as {}", user.uid());
                 Err(io::Error::new(ErrorKind::PermissionDenied, text))
             }
         }
@@ -88,19 +102,20 @@ impl WorkerUser {
 
     /// Makes a file or folder in the launcher's own folder the user's.
     pub(crate) fn give(&self, path: &Path) -> io::Result<()> {
-        match &self.0 {
-            Some(user) => chown(path, Some(user.identity.uid()), Some(user.identity.gid())),
+        match &self.another {
+            Some(user) => chown(path, Some(user.uid()), Some(user.gid())),
             None => Ok(()),
         }
     }
 }
 
 fn hand_over(path: &Path, to: &Identity) -> io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() {
-        for entry in fs::read_dir(path)? {
-            hand_over(&entry?.path(), to)?;
-        }
-    }
-    // The folder after what is in it: until then its new owner cannot reach in.
+    // Only root passes from here on, so that no folder of it changes under our hands once its new owner has one.
+    fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    let (user, group) = (Uid::from_raw(to.uid()), Gid::from_raw(to.gid()));
+    walk(path, |found| -> io::Result<Next> {
+        fchownat(found.folder, found.name, Some(user), Some(group), AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        Ok(Next::Into)
+    })?;
     lchown(path, Some(to.uid()), Some(to.gid()))
 }

@@ -23,6 +23,7 @@ use danlu_core::launch::{
 use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
 use danlu_device::process;
+use danlu_device::seccomp::Filter;
 use danlu_types::{Compat, Rank};
 use jiff::Timestamp;
 use nix::unistd::getpid;
@@ -186,9 +187,11 @@ impl Worker<'_> {
             return Err(Halt::Stopped);
         }
         let launch = self.launch;
-        let working_directory = folders::prepare(launch, &self.user)?;
-        self.secrets = secrets::take(launch, &self.user).map_err(StartError::Secrets)?;
+        // Before anything that the job decides the size of.
         self.make_group();
+        let join = self.group.join_files().map_err(StartError::Group)?;
+        let working_directory = folders::prepare(launch, &self.user, &join)?;
+        self.secrets = secrets::take(launch, &self.user).map_err(StartError::Secrets)?;
         if let Some(size) = launch.limits.shared_memory
             && let Err(error) = shared_memory::mount_own(size)
         {
@@ -200,8 +203,9 @@ impl Worker<'_> {
         let rendezvous = self.meet(workers, &working_directory)?;
         let surroundings = Surroundings {
             working_directory: Arc::from(working_directory),
-            join: self.group.join_files().map_err(StartError::Group)?,
+            join,
             user: self.user.clone(),
+            filter: self.filter(),
         };
 
         let deadline = launch.max_time.map(|limit| Instant::now() + limit.to_duration());
@@ -229,6 +233,16 @@ impl Worker<'_> {
             self.journal.note(format_args!("not all limits hold: {}", chain(&error)));
             cgroup::open(&groups, &name).unwrap_or_default()
         });
+    }
+
+    /// What programs are refused; nothing where nobody asked for it.
+    fn filter(&self) -> Option<Arc<Filter>> {
+        let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.restricted);
+        let filter = is_wanted.then(|| Filter::new(self.user.is_root()))?;
+        if filter.is_none() {
+            self.journal.note("system calls are not restricted: this kernel has no filters for them, or other calls than are known here");
+        }
+        filter.map(Arc::new)
     }
 
     async fn run_ranks(

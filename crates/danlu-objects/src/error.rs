@@ -25,6 +25,8 @@ pub enum ObjectsError {
     TooLarge { bytes: u64, limit: u64, files: usize, largest: Vec<(PathBuf, u64)> },
     #[error("the folder holds more than {} entries", crate::MOST_ENTRIES)]
     TooMany,
+    #[error("it is more than {} folders deep at `{path}`", crate::DEEPEST)]
+    TooDeep { path: String },
     #[error("`{}` is a link to `{}`, which is outside the folder", path.display(), target.display())]
     LinkOutside { path: PathBuf, target: PathBuf },
     #[error("`{}` is neither a file, a folder nor a link", .0.display())]
@@ -51,7 +53,7 @@ impl ObjectsError {
     /// What the person can do about it, where there is something.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ObjectsError::TooLarge { .. } | ObjectsError::TooMany => Some(
+            ObjectsError::TooLarge { .. } | ObjectsError::TooMany | ObjectsError::TooDeep { .. } => Some(
                 "name what the job does not need in `.danluignore`, one pattern a line as in `.gitignore`",
             ),
             ObjectsError::LinkOutside { .. } | ObjectsError::OddFile(_) => Some(

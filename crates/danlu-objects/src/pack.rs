@@ -11,7 +11,7 @@ use tar::{Builder, EntryType, Header};
 
 use crate::digest::Hashing;
 use crate::path::link_stays_inside;
-use crate::{MOST_BYTES, MOST_ENTRIES, ObjectsError};
+use crate::{DEEPEST, MOST_BYTES, MOST_ENTRIES, ObjectsError, shown_name};
 
 /// Fast, and within a few per cent of what higher levels save on source code.
 const COMPRESSION_LEVEL: i32 = 3;
@@ -115,12 +115,18 @@ fn entries_of(folder: &Path, walk: &WalkBuilder) -> Result<Vec<Entry>, ObjectsEr
         return Err(ObjectsError::NotAFolder(folder.to_owned()));
     }
     let mut entries = Vec::new();
+    // One level more than is taken, so that the folder can be named; not a hundred thousand.
+    let mut walk = walk.clone();
+    walk.max_depth(Some(DEEPEST + 1));
     for found in walk.build() {
         let found = found.map_err(ObjectsError::Walk)?;
         let Some(path) = found.path().strip_prefix(folder).ok().filter(|path| !path.as_os_str().is_empty())
         else {
             continue;
         };
+        if path.components().count() > DEEPEST {
+            return Err(ObjectsError::TooDeep { path: shown_name(path) });
+        }
         let metadata =
             fs::symlink_metadata(found.path()).map_err(|source| io_error("look at", found.path(), source))?;
         entries.push(Entry { path: path.to_owned(), kind: kind_of(found.path(), path, &metadata)? });

@@ -92,9 +92,7 @@ impl CodeStore {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(INCOMING.as_bytes()) {
                 // It costs room and nothing else; the next start tries again.
-                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                let _ =
-                    if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
+                let _ = danlu_walk::remove(&entry.path());
             }
         }
     }

@@ -5,14 +5,21 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read};
+use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use tar::{Archive, Entry, EntryType};
+use tar::EntryType;
 
+use crate::entries::{Content, PastBound, each};
 use crate::path::{entry_path, link_stays_inside};
-use crate::{MOST_BYTES, MOST_ENTRIES, ObjectsError};
+use crate::{DEEPEST, MOST_BYTES, MOST_ENTRIES, ObjectsError, shown_name};
+
+/// Of all links together, which are kept until the end.
+const MOST_LINK_BYTES: usize = 16 << 20;
+/// Of the folders that need not be looked at again.
+const MOST_KNOWN_BYTES: usize = 4 << 20;
 
 /// The most that is taken out of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,25 +36,14 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Contents, plus what headers and padding may add for the most entries.
-    fn stream_bytes(self) -> u64 {
+    pub(crate) fn stream_bytes(self) -> u64 {
         self.bytes + 2048 * self.entries as u64
     }
 
-    fn exceeded(self) -> ObjectsError {
+    pub(crate) fn exceeded(self) -> ObjectsError {
         ObjectsError::Bomb { limit: self.bytes }
     }
 }
-
-type Opened = Archive<Bounded<zstd::Decoder<'static, BufReader<File>>>>;
-
-fn opened(archive: File, bounds: Bounds) -> Result<Opened, ObjectsError> {
-    let mut decoder = zstd::Decoder::new(archive).map_err(ObjectsError::Damaged)?;
-    decoder.window_log_max(LARGEST_WINDOW_LOG).map_err(ObjectsError::Damaged)?;
-    Ok(Archive::new(Bounded { inner: decoder, left: bounds.stream_bytes() }))
-}
-
-/// 128 MiB: more than our own level ever asks for, and a bound on the decoder's memory.
-const LARGEST_WINDOW_LOG: u32 = 27;
 
 /// Opens an archive, for [`unpack`]: two steps, so that each can be done by whoever may do it.
 pub fn open(archive: &Path) -> Result<File, ObjectsError> {
@@ -62,29 +58,27 @@ pub fn unpack(archive: File, into: &Path) -> Result<(), ObjectsError> {
 /// The same, where less is taken than a snapshot may hold.
 pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), ObjectsError> {
     fs::create_dir_all(into).map_err(|source| io_error("make the folder", into.to_owned(), source))?;
-    let read_error = |error| read_error(error, bounds);
-    let mut tree = Tree { root: into, known: HashSet::new(), bounds };
-    let mut links = Vec::new();
-    let mut archive = opened(archive, bounds)?;
-    for (count, entry) in archive.entries().map_err(read_error)?.enumerate() {
-        let mut entry = entry.map_err(read_error)?;
-        let shown = shown_path(&entry);
-        let hostile = |reason| ObjectsError::Hostile { entry: shown.clone(), reason };
-        if count >= bounds.entries {
-            return Err(hostile("there are too many entries"));
-        }
-        let path = entry.path().map_err(read_error)?;
-        let path = entry_path(&path).ok_or_else(|| hostile("the path leads out of the folder"))?;
-        if entry.size() > bounds.bytes {
-            return Err(bounds.exceeded());
+    let mut tree = Tree { root: into, known: HashSet::new(), known_bytes: 0, folders: 0, bounds };
+    let (mut links, mut link_bytes) = (Vec::new(), 0);
+    each::<()>(archive, bounds, |name, entry| {
+        let hostile = |reason| ObjectsError::Hostile { entry: shown_name(&name.path), reason };
+        let path = entry_path(&name.path).ok_or_else(|| hostile("the path leads out of the folder"))?;
+        if path.components().count() > DEEPEST {
+            return Err(hostile("it is in too many folders"));
         }
         match entry.header().entry_type() {
             EntryType::Directory => tree.make_folder(&path)?,
-            EntryType::Regular => tree.write_file(&path, &mut entry)?,
+            EntryType::Regular => tree.write_file(&path, entry)?,
             EntryType::Symlink => {
-                let target = entry.link_name().map_err(read_error)?.unwrap_or_default().into_owned();
+                let target = name.target;
                 if path.as_os_str().is_empty() || !link_stays_inside(&path, &target) {
-                    return Err(hostile("the link leads out of the folder"));
+                    let entry = shown_name(&path);
+                    return Err(ObjectsError::Hostile { entry, reason: "the link leads out of the folder" });
+                }
+                link_bytes += path.as_os_str().len() + target.as_os_str().len();
+                if link_bytes > MOST_LINK_BYTES {
+                    let entry = shown_name(&path);
+                    return Err(ObjectsError::Hostile { entry, reason: "there are too many links" });
                 }
                 links.push((path, target));
             }
@@ -94,7 +88,8 @@ pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), O
             }
             _ => return Err(hostile("entries of this type are not taken")),
         }
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     for (path, target) in links {
         let full = tree.prepare_parent(&path)?;
         symlink(&target, &full).map_err(|source| entry_error("make the link", &path, full, source))?;
@@ -102,32 +97,14 @@ pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), O
     Ok(())
 }
 
-/// The content of one file of an archive, if it has that file and it is not longer than `most`.
-pub fn read_entry(archive: File, path: &Path, most: u64) -> Result<Option<Vec<u8>>, ObjectsError> {
-    let bounds = Bounds::default();
-    let read_error = |error| read_error(error, bounds);
-    for entry in opened(archive, bounds)?.entries().map_err(read_error)?.take(bounds.entries) {
-        let entry = entry.map_err(read_error)?;
-        let is_it = entry.header().entry_type() == EntryType::Regular
-            && entry_path(&entry.path().map_err(read_error)?).is_some_and(|found| found == path);
-        if !is_it {
-            continue;
-        }
-        if entry.size() > most {
-            return Err(ObjectsError::Bomb { limit: most });
-        }
-        let mut content = Vec::new();
-        entry.take(most).read_to_end(&mut content).map_err(read_error)?;
-        return Ok(Some(content));
-    }
-    Ok(None)
-}
-
 struct Tree<'a> {
     root: &'a Path,
     bounds: Bounds,
-    /// Folders below the root that are known to be real.
+    /// Folders below the root that are known to be real: not all, see `remember`.
     known: HashSet<PathBuf>,
+    known_bytes: usize,
+    /// How many were made. An entry of one name may ask for hundreds.
+    folders: usize,
 }
 
 impl Tree<'_> {
@@ -140,7 +117,13 @@ impl Tree<'_> {
             }
             let full = self.root.join(&below);
             match fs::create_dir(&full) {
-                Ok(()) => {}
+                Ok(()) => {
+                    self.folders += 1;
+                    if self.folders > self.bounds.entries {
+                        let entry = shown_name(&below);
+                        return Err(ObjectsError::Hostile { entry, reason: "there are too many folders" });
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     let metadata = fs::symlink_metadata(&full)
                         .map_err(|source| io_error("look at", full.clone(), source))?;
@@ -154,9 +137,19 @@ impl Tree<'_> {
                 }
                 Err(source) => return Err(entry_error("make the folder", &below, full, source)),
             }
-            self.known.insert(below.clone());
+            self.remember(below.clone());
         }
         Ok(())
+    }
+
+    /// What is forgotten is looked at again.
+    fn remember(&mut self, folder: PathBuf) {
+        self.known_bytes += folder.as_os_str().len();
+        if self.known_bytes > MOST_KNOWN_BYTES {
+            self.known.clear();
+            self.known_bytes = folder.as_os_str().len();
+        }
+        self.known.insert(folder);
     }
 
     /// Makes the folders above `path`, and gives its full path.
@@ -167,7 +160,7 @@ impl Tree<'_> {
         Ok(self.root.join(path))
     }
 
-    fn write_file<R: Read>(&mut self, path: &Path, entry: &mut Entry<'_, R>) -> Result<(), ObjectsError> {
+    fn write_file(&mut self, path: &Path, entry: &mut Content<'_>) -> Result<(), ObjectsError> {
         let executable = entry.header().mode().is_ok_and(|mode| mode & 0o100 != 0);
         let full = self.prepare_parent(path)?;
         let mut file = OpenOptions::new()
@@ -182,31 +175,6 @@ impl Tree<'_> {
             _ => io_error("write", full, source),
         })?;
         if copied == size { Ok(()) } else { Err(ObjectsError::Damaged(io::ErrorKind::UnexpectedEof.into())) }
-    }
-}
-
-/// Ends a stream that grows past what any honest snapshot needs.
-struct Bounded<R> {
-    inner: R,
-    left: u64,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("past the bound")]
-struct PastBound;
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| io::Error::other(PastBound))?;
-        Ok(read)
-    }
-}
-
-fn read_error(error: io::Error, bounds: Bounds) -> ObjectsError {
-    match error.get_ref() {
-        Some(inner) if inner.is::<PastBound>() => bounds.exceeded(),
-        _ => ObjectsError::Damaged(error),
     }
 }
 
@@ -226,9 +194,4 @@ fn entry_error(doing: &'static str, entry: &Path, path: PathBuf, source: io::Err
 
 fn io_error(doing: &'static str, path: PathBuf, source: io::Error) -> ObjectsError {
     ObjectsError::Io { doing, path, source }
-}
-
-/// Error texts name the entry, but not a megabyte of name.
-fn shown_path<R: Read>(entry: &Entry<'_, R>) -> String {
-    String::from_utf8_lossy(&entry.path_bytes()).chars().take(200).collect()
 }

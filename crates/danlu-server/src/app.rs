@@ -26,7 +26,9 @@ use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
+use crate::removals::Removals;
 use crate::reports::Reports;
+use crate::sandbox::SandboxOptions;
 use crate::secrets::SecretTable;
 use crate::trail::Trail;
 use crate::troubles::Troubles;
@@ -66,6 +68,10 @@ pub(crate) struct App {
     pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Held while somebody has code migrated.
     pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) reading_reports: crate::migrations::Turns,
+    /// What holds for the programs of all jobs.
+    pub(crate) sandbox: SandboxOptions,
+    pub(crate) removals: Arc<Removals>,
     /// Whom jobs run as.
     pub(crate) users: UserTable,
     pub(crate) attempts: Arc<AttemptTokens>,
@@ -274,7 +280,7 @@ impl App {
         Ok(())
     }
 
-    /// Removes ended jobs, with their history and folders.
+    /// Removes ended jobs, with their history and folders. The space that these take comes back later ([`crate::removals`]).
     ///
     /// The folders are put aside first, then the records go, then the folders: no folder is left that no job names, because
     /// a starting server clears away what it finds aside ([`crate::reconcile`]), and no job that is still listed loses its logs.
@@ -292,30 +298,21 @@ impl App {
         // A folder that could not be moved is removed where it is.
         let moved = moved.await.unwrap_or_default();
         let result = self.store.jobs_delete(ids).await;
-        let (layout, ids, is_gone) = (self.layout.clone(), ids.to_vec(), result.is_ok());
-        let cleared = tokio::task::spawn_blocking(move || {
-            for (id, aside) in &moved {
-                let done = if is_gone {
-                    std::fs::remove_dir_all(aside)
-                } else {
-                    std::fs::rename(aside, layout.job_folder(*id))
-                };
-                if let Err(error) = done {
-                    tracing::warn!("could not clear away {}: {error}", aside.display());
-                }
-            }
-            for id in ids.iter().filter(|_| is_gone) {
-                let folder = layout.job_folder(*id);
-                match std::fs::remove_dir_all(&folder) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        tracing::warn!("could not remove {}: {error}", folder.display());
-                    }
-                    _ => {}
+        if result.is_ok() {
+            let in_place = ids.iter().map(|id| self.layout.job_folder(*id));
+            self.removals.add(moved.into_iter().map(|(_, aside)| aside).chain(in_place));
+            return result;
+        }
+        let layout = self.layout.clone();
+        let put_back = tokio::task::spawn_blocking(move || {
+            for (id, aside) in moved {
+                if let Err(error) = std::fs::rename(&aside, layout.job_folder(id)) {
+                    tracing::warn!("could not put {} back: {error}", aside.display());
                 }
             }
         });
         // Fails only where the runtime ends; the next start goes on.
-        let _ = cleared.await;
+        let _ = put_back.await;
         result
     }
 

@@ -5,6 +5,7 @@
 //! process of their own ([`child`]): whatever one of them does to the migrator, it does to that process.
 
 mod child;
+mod report;
 mod view;
 
 use std::path::Path;
@@ -18,12 +19,13 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 
 use self::child::ChildError;
 pub use self::child::migrate_snapshot;
+use self::report::ReadingError;
+pub(crate) use self::report::{Reading, Turns};
 use crate::app::{App, no_snapshot};
 
 const BOUNDS: Bounds = Bounds { bytes: 512 << 20, entries: 50_000 };
 /// How long one waits for the one before.
 const PATIENCE: Duration = Duration::from_secs(30);
-const LARGEST_REPORT: u64 = 256 << 20;
 /// The title of the page, which cannot know what its reader calls the project.
 const TITLE: &str = "Migration to Ascend NPU";
 
@@ -65,7 +67,7 @@ impl App {
     }
 
     /// A report of a migrated snapshot, by its name.
-    pub(crate) async fn migration_report(&self, code: &str, name: &str) -> Result<Vec<u8>, Problem> {
+    pub(crate) async fn migration_report(&self, code: &str, name: &str) -> Result<Reading, Problem> {
         let missing = || {
             Problem::new(ProblemCode::NotFound, "there is no such report")
                 .with_hint(format!("reports are {}", REPORT_NAMES.join(", ")))
@@ -77,11 +79,11 @@ impl App {
         }
         let archive = self.code.path(code).map_err(|_| missing())?;
         let path = Path::new(project::PLATFORM_REPORTS).join(name);
-        let read = move || danlu_objects::read_entry(danlu_objects::open(&archive)?, &path, LARGEST_REPORT);
-        match tokio::task::spawn_blocking(read).await {
-            Ok(Ok(found)) => found.ok_or_else(missing),
-            Ok(Err(error)) => Err(problem(&MigrationError::Snapshot(error))),
-            Err(_) => Err(Problem::new(ProblemCode::Internal, "reading the report failed")),
+        match report::read(&self.reading_reports, archive, path).await {
+            Ok(found) => found.ok_or_else(missing),
+            Err(ReadingError::Snapshot(error)) => Err(problem(&MigrationError::Snapshot(error))),
+            Err(ReadingError::Busy) => Err(ReadingError::busy()),
+            Err(ReadingError::Ended) => Err(Problem::new(ProblemCode::Internal, "reading the report failed")),
         }
     }
 }
@@ -151,7 +153,7 @@ fn problem(error: &MigrationError) -> Problem {
             )
         }
         MigrationError::Snapshot(ObjectsError::Bomb { .. } | ObjectsError::Hostile { .. }) => {
-            Problem::new(ProblemCode::InvalidFields, detail).with_hint(
+            Problem::invalid_fields(vec![FieldError::new("code", detail)]).with_hint(
                 "leave data out with `.danluignore`, or use `danlu migrate`, which has no such bound",
             )
         }

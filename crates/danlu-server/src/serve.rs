@@ -39,6 +39,7 @@ use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reports::Reports;
+use crate::sandbox::SandboxOptions;
 use crate::sealing::Sealer;
 use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
@@ -77,6 +78,8 @@ pub struct ServeOptions {
     pub restored: bool,
     /// Gives out devices that processes outside Danlu use.
     pub use_busy_devices: bool,
+    /// What holds for the programs of all jobs.
+    pub sandbox: SandboxOptions,
 }
 
 #[derive(Debug, Clone)]
@@ -320,6 +323,9 @@ pub(crate) async fn open(
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         migrating: Arc::default(),
+        reading_reports: crate::migrations::Turns::default(),
+        removals: Arc::default(),
+        sandbox: options.sandbox.clone(),
         users,
         attempts,
         couriers,
@@ -360,7 +366,8 @@ fn open_engine(
             let offered =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
             let launchers = Launchers::Nursery(options.nursery.clone());
-            let engine = LocalEngine::new(LocalOptions { data, launchers, offered })
+            let environment = options.sandbox.environment.clone();
+            let engine = LocalEngine::new(LocalOptions { data, launchers, environment, offered })
                 .context("could not prepare the local engine")?;
             if let Some(limitation) = engine.limitation() {
                 tracing::warn!("{limitation}");

@@ -45,7 +45,7 @@ impl TestServer {
     ) -> Self {
         let mut server = TestServer {
             binary: binary.into(),
-            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            flags: flags.iter().map(|flag| (*flag).to_owned()).chain(for_workers(environment)).collect(),
             environment: environment
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -252,4 +252,10 @@ impl Drop for TestServer {
             }
         }
     }
+}
+
+/// A made-up clock is the workers' as well.
+fn for_workers(environment: &[(&str, &str)]) -> Option<String> {
+    let is_clock = |(name, _): &(&str, &str)| *name == "LD_PRELOAD";
+    environment.iter().any(is_clock).then(|| "--pass-environment=LD_PRELOAD,FAKETIME*".to_owned())
 }

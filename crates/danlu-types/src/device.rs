@@ -105,6 +105,11 @@ impl DeviceCount {
         DeviceCount { milli: devices.saturating_mul(WHOLE_DEVICE) }
     }
 
+    /// So many thousandths of one device.
+    pub(crate) const fn share_of(milli: u32) -> Self {
+        DeviceCount { milli }
+    }
+
     /// `None` for what is neither whole nor less than one.
     pub const fn from_milli(milli: u32) -> Option<Self> {
         if milli < WHOLE_DEVICE || milli.is_multiple_of(WHOLE_DEVICE) {
@@ -145,6 +150,10 @@ impl FromStr for DeviceCount {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || ParseDeviceError::Count(text.chars().take(40).collect());
         let milli = text.trim().parse::<Cpus>().ok().filter(|_| !text.contains('m')).ok_or_else(wrong)?.milli;
+        // Less than a thousandth is not nothing.
+        if milli == 0 && text.contains(|digit| matches!(digit, '1'..='9')) {
+            return Err(wrong());
+        }
         u32::try_from(milli).ok().and_then(DeviceCount::from_milli).ok_or_else(wrong)
     }
 }

@@ -325,8 +325,8 @@ async fn code_is_unpacked_for_its_user_and_a_gang_meets() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     127.0.0.1
     127.0.0.1
-    UNKNOWN own 600 train.sh
-    UNKNOWN own 600 train.sh
+    UNKNOWN own 644 train.sh
+    UNKNOWN own 644 train.sh
     made
     made
     ");

@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             output::say(format!("{failure}\nits logs are in {}", run.display()));
         }
         // Left behind, it would be in nobody's way but the disk's.
-        None => drop(std::fs::remove_dir_all(&run)),
+        None => drop(danlu_walk::remove(&run)),
     }
     Ok(ExitCode::from(u8::try_from(ending.code).unwrap_or(1)))
 }

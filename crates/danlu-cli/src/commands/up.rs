@@ -11,13 +11,19 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
+use danlu_core::launch::Sandbox;
 use danlu_core::slurm::SlurmSettings;
-use danlu_server::{EngineChoice, Entrance, FirstSignIn, ServeOptions, SharingSource, Tls, UnixUsers};
+use danlu_device::cgroup::Groups;
+use danlu_device::seccomp::Filter;
+use danlu_server::{
+    EngineChoice, Entrance, FirstSignIn, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
+};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use serde::de::DeserializeOwned;
 use tracing_subscriber::EnvFilter;
 
+use crate::database_address;
 use crate::failure::{Failure, USAGE};
 use crate::output;
 use crate::runtime::block_on_many_threads;
@@ -49,9 +55,12 @@ pub(crate) struct Arguments {
     /// How long a request may take to arrive
     #[arg(long, value_name = "TIME", default_value = "30s")]
     request_timeout: Span,
-    /// A PostgreSQL database instead of the embedded SQLite
-    #[arg(long, value_name = "URL")]
+    /// A PostgreSQL database instead of the embedded SQLite; without a password, which everybody could read here
+    #[arg(long, value_name = "URL", conflicts_with = "database_file")]
     database: Option<String>,
+    /// The same, read from a file that only its owner can read; may hold a password. `DANLU_DATABASE` does, too
+    #[arg(long, value_name = "FILE")]
+    database_file: Option<PathBuf>,
     /// Where workers run: as processes of this machine, or in a Slurm cluster
     #[arg(long, value_enum, default_value = "local", value_name = "ENGINE")]
     engine: EngineName,
@@ -86,6 +95,17 @@ pub(crate) struct Arguments {
     /// Gives jobs devices that processes outside Danlu use, too; by default those wait until the processes have ended
     #[arg(long)]
     use_busy_devices: bool,
+    /// Also gives jobs these variables of the server's environment: `HF_HOME,SITE_*`. Without this, they find the usual ones only
+    /// (`PATH`, `LANG`, `LD_LIBRARY_PATH`, proxies, those of CUDA and CANN)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pass_environment: Vec<String>,
+    /// The most processes and threads that a worker may have at once
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(16..=4_194_304))]
+    processes_per_worker: u64,
+    /// Lets programs of jobs gain privileges (`sudo`) and use all system calls; by default those that no training needs are
+    /// refused, such as loading modules into the kernel
+    #[arg(long)]
+    unrestricted_jobs: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -114,17 +134,24 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     }
     let oidc = arguments.oidc.as_deref().map(|file| read("provider", file)).transpose()?;
     let engine = engine(&arguments)?;
+    let variable = database_address::variable()?;
+    let database =
+        database_address::address(arguments.database, arguments.database_file.as_deref(), variable)?;
     start_tracing();
+    keep_to_ourselves();
     // Slurm gives its jobs the limits of whoever submits them, so there they stay as they are.
     if matches!(engine, EngineChoice::Local)
         && let Err(error) = danlu_device::limits::raise_open_files()
     {
         tracing::warn!("could not raise the limit of open files: {error}");
     }
+    if matches!(engine, EngineChoice::Local) {
+        tell_what_holds(!arguments.unrestricted_jobs, arguments.processes_per_worker);
+    }
     let options = ServeOptions {
         data: data_folder(data),
         entrance,
-        database: arguments.database,
+        database,
         engine,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
@@ -135,6 +162,14 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         keep_ended: arguments.keep_ended,
         restored: arguments.restored,
         use_busy_devices: arguments.use_busy_devices,
+        sandbox: SandboxOptions {
+            launch: Sandbox {
+                umask: danlu_device::limits::umask_before(),
+                restricted: !arguments.unrestricted_jobs,
+            },
+            processes: Some(arguments.processes_per_worker),
+            environment: arguments.pass_environment,
+        },
     };
     block_on_many_threads(async {
         danlu_server::serve(options, tell_first_sign_in)
@@ -142,6 +177,41 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
             .map_err(|error| Failure::new("the server ended with an error").caused_by(error.as_ref()))
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the server was started with is not its jobs', and neither is what it writes.
+fn keep_to_ourselves() {
+    danlu_device::limits::close_files_to_others();
+    for (what, done) in [
+        ("open files that the server was started with reach jobs", danlu_device::limits::keep_descriptors()),
+        ("programs of the same user can read the server's environment", danlu_device::limits::hide()),
+    ] {
+        if let Err(error) = done {
+            tracing::warn!("{what}: {error}");
+        }
+    }
+}
+
+/// Which of the rules for programs of jobs hold on this machine.
+fn tell_what_holds(restricted: bool, processes: u64) {
+    if !restricted {
+        tracing::warn!(
+            "programs of jobs may gain privileges and use all system calls (`--unrestricted-jobs`)"
+        );
+    } else if Filter::new(false).is_none() {
+        tracing::warn!(
+            "programs of jobs gain no privileges; their system calls cannot be filtered on this machine"
+        );
+    } else {
+        tracing::info!(
+            "programs of jobs gain no privileges, and system calls that no training needs are refused"
+        );
+    }
+    if !Groups::detect().holds_processes() {
+        tracing::warn!(
+            "a worker is not held to {processes} processes: there is no writable cgroup controller `pids`"
+        );
+    }
 }
 
 fn entrance(arguments: &Arguments) -> Entrance {

@@ -50,7 +50,10 @@ fn depth_and_repetition_end_in_a_refusal() {
         ("aliases of aliases", bomb),
         ("merges of merges", merges),
         ("many aliases", format!("a: &a x\nb: [{}]\n", "*a, ".repeat(MANY))),
-        ("many anchors", (0..MANY).flat_map(|number| [format!("a{number}: "), format!("&a{number} x\n")]).collect()),
+        (
+            "many anchors",
+            (0..MANY).flat_map(|number| [format!("a{number}: "), format!("&a{number} x\n")]).collect(),
+        ),
         ("many tags", "!a ".repeat(MANY)),
         ("many documents", "---\na: 1\n".repeat(MANY)),
         ("one long line", "command: ".to_owned() + &"x".repeat(8 << 20)),

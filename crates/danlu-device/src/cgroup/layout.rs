@@ -31,12 +31,14 @@ enum Version {
     V1 {
         cpu: Option<PathBuf>,
         memory: Option<PathBuf>,
+        pids: Option<PathBuf>,
         unified: Option<PathBuf>,
     },
     V2 {
         base: PathBuf,
         cpu: bool,
         memory: bool,
+        pids: bool,
     },
     Absent,
 }
@@ -72,14 +74,24 @@ impl Groups {
         self.limitation.clone()
     }
 
+    /// Whether a worker can be held to a number of processes.
+    pub fn holds_processes(&self) -> bool {
+        match &self.version {
+            Version::Absent => false,
+            Version::V1 { pids, .. } => pids.is_some(),
+            Version::V2 { pids, .. } => *pids,
+        }
+    }
+
     fn v1(root: &Path) -> Self {
         let usable = |name: &str| Some(root.join(name)).filter(|path| is_writable(path));
         let (cpu, memory, unified) = (usable("cpu"), usable("memory"), usable("unified"));
+        let pids = usable("pids");
         let limitation = limitation(cpu.is_some(), memory.is_some(), root);
         let version = if cpu.is_none() && memory.is_none() && unified.is_none() {
             Version::Absent
         } else {
-            Version::V1 { cpu, memory, unified }
+            Version::V1 { cpu, memory, pids, unified }
         };
         Groups { version, limitation }
     }
@@ -88,16 +100,16 @@ impl Groups {
         let controllers = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
         let writable = is_writable(base) && is_writable(&base.join("cgroup.procs"));
         let has = |name: &str| writable && controllers.split_ascii_whitespace().any(|word| word == name);
-        let (cpu, memory) = (has("cpu"), has("memory"));
+        let (cpu, memory, pids) = (has("cpu"), has("memory"), has("pids"));
         let version =
-            if writable { Version::V2 { base: base.to_owned(), cpu, memory } } else { Version::Absent };
+            if writable { Version::V2 { base: base.to_owned(), cpu, memory, pids } } else { Version::Absent };
         Groups { version, limitation: limitation(cpu, memory, base) }
     }
 
     pub(super) fn create(&self, name: &str, limits: &Limits) -> Result<WorkerGroup, CgroupError> {
         match &self.version {
             Version::Absent => {}
-            Version::V1 { cpu, memory, unified } => {
+            Version::V1 { cpu, memory, pids, unified } => {
                 // A hierarchy costs every process of the worker a join, so one that would limit nothing is left out,
                 // as long as another holds the worker together.
                 let mut held = false;
@@ -118,15 +130,23 @@ impl Groups {
                     }
                     held = true;
                 }
+                if let (Some(pids), Some(most)) = (pids, limits.processes) {
+                    let folder = make_folders(pids, name)?;
+                    write(&folder.join("pids.max"), &most.to_string())?;
+                    held = true;
+                }
                 if let Some(unified) = unified {
                     make_folders(unified, name)?;
                 } else if !held && let Some(any) = cpu.as_ref().or(memory.as_ref()) {
                     make_folders(any, name)?;
                 }
             }
-            Version::V2 { base, cpu, memory } => {
-                let wanted: Vec<&str> =
-                    [("+cpu", *cpu), ("+memory", *memory)].iter().filter(|it| it.1).map(|it| it.0).collect();
+            Version::V2 { base, cpu, memory, pids } => {
+                let wanted: Vec<&str> = [("+cpu", *cpu), ("+memory", *memory), ("+pids", *pids)]
+                    .iter()
+                    .filter(|it| it.1)
+                    .map(|it| it.0)
+                    .collect();
                 let wanted = wanted.join(" ");
                 let folder = base.join(name);
                 let parent = folder.parent().unwrap_or(base);
@@ -157,6 +177,9 @@ impl Groups {
                         write(&swap, "0")?;
                     }
                 }
+                if let (true, Some(most)) = (*pids, limits.processes) {
+                    write(&folder.join("pids.max"), &most.to_string())?;
+                }
             }
         }
         Ok(self.open(name).unwrap_or_default())
@@ -166,7 +189,9 @@ impl Groups {
         let bases: Vec<&PathBuf> = match &self.version {
             Version::Absent => Vec::new(),
             // The unified hierarchy first: it is asked who is in the group, and it can kill.
-            Version::V1 { cpu, memory, unified } => [unified, cpu, memory].into_iter().flatten().collect(),
+            Version::V1 { cpu, memory, pids, unified } => {
+                [unified, cpu, memory, pids].into_iter().flatten().collect()
+            }
             Version::V2 { base, .. } => vec![base],
         };
         let folders: Vec<PathBuf> =

@@ -7,7 +7,12 @@ use super::*;
 use crate::spawn::{ChildSetup, Place, prepare};
 
 fn limits() -> Limits {
-    Limits { cpus: Cpus { milli: 1500 }, memory: Some(Bytes(64 << 20)), shared_memory: None }
+    Limits {
+        cpus: Cpus { milli: 1500 },
+        memory: Some(Bytes(64 << 20)),
+        shared_memory: None,
+        processes: Some(500),
+    }
 }
 
 fn text(path: PathBuf) -> String {
@@ -26,7 +31,7 @@ fn the_name_of_a_group_is_that_of_its_data_folder_and_worker() {
 #[test]
 fn v1_writes_each_limit_into_its_hierarchy() {
     let root = tempfile::tempdir().unwrap();
-    for controller in ["cpu", "memory", "unified"] {
+    for controller in ["cpu", "memory", "pids", "unified"] {
         fs::create_dir(root.path().join(controller)).unwrap();
     }
     let groups = Groups::at(root.path());
@@ -35,7 +40,8 @@ fn v1_writes_each_limit_into_its_hierarchy() {
     assert_eq!(text(root.path().join("cpu/danlu-x/1/cpu.cfs_quota_us")), "150000");
     assert_ne!(text(root.path().join("cpu/danlu-x/cpu.shares")), "");
     assert_eq!(text(root.path().join("memory/danlu-x/1/memory.limit_in_bytes")), "67108864");
-    assert_eq!(group.procs_files().len(), 3);
+    assert_eq!(text(root.path().join("pids/danlu-x/1/pids.max")), "500");
+    assert_eq!(group.procs_files().len(), 4);
     fs::write(root.path().join("memory/danlu-x/1/memory.oom_control"), "under_oom 0\noom_kill 2\n").unwrap();
     assert_eq!(open(&groups, "danlu-x/1").unwrap().oom_kills(), 2);
     assert!(open(&groups, "danlu-x/2").is_none());
@@ -49,8 +55,9 @@ fn v2_hands_controllers_down_to_the_leaf() {
     let groups = Groups::at(root.path());
     assert_eq!(groups.limitation(), None);
     create(&groups, "danlu-x/1", &limits()).unwrap();
-    assert_eq!(text(root.path().join("cgroup.subtree_control")), "+cpu +memory");
-    assert_eq!(text(root.path().join("danlu-x/cgroup.subtree_control")), "+cpu +memory");
+    assert_eq!(text(root.path().join("cgroup.subtree_control")), "+cpu +memory +pids");
+    assert_eq!(text(root.path().join("danlu-x/cgroup.subtree_control")), "+cpu +memory +pids");
+    assert_eq!(text(root.path().join("danlu-x/1/pids.max")), "500");
     assert_eq!(text(root.path().join("danlu-x/1/cpu.max")), "150000 100000");
     assert_eq!(text(root.path().join("danlu-x/1/memory.max")), "67108864");
 }
@@ -80,7 +87,10 @@ fn a_real_group_holds_kills_and_goes_away() {
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped());
     let join = group.join_files().unwrap();
-    prepare(&mut command, ChildSetup { place: Place::Group, join, die_with_parent: true, become_user: None });
+    prepare(
+        &mut command,
+        ChildSetup { place: Place::Group, join, die_with_parent: true, ..ChildSetup::of(Place::Group) },
+    );
     let mut child = command.spawn().unwrap();
     assert_eq!(group.processes(), vec![i32::try_from(child.id()).unwrap()]);
     assert_eq!(group.remove().unwrap_err().kind(), io::ErrorKind::ResourceBusy);

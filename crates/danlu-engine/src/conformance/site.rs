@@ -269,7 +269,12 @@ impl Draft {
             devices: self.devices.clone(),
             topology: Topology::default(),
             options: LaunchOptions::default(),
-            limits: Limits { cpus: Cpus::whole(1), memory: self.memory, shared_memory: None },
+            limits: Limits {
+                cpus: Cpus::whole(1),
+                memory: self.memory,
+                shared_memory: None,
+                processes: None,
+            },
             max_time: self.max_time,
             grace: Span::from_seconds(30),
             folders: Folders {
@@ -283,6 +288,7 @@ impl Draft {
             },
             user: None,
             access: None,
+            sandbox: None,
             unsuitable: Vec::new(),
             secrets: Vec::new(),
         }

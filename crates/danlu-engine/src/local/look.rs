@@ -223,10 +223,7 @@ impl Workers {
     fn forget_secrets(&self, worker: WorkerId) -> io::Result<()> {
         let run = self.layout.run_folder(worker);
         files::remove(&run.join(SECRETS_FILE))?;
-        match fs::remove_dir_all(run.join(SECRETS_FOLDER)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        files::remove_secrets(&run.join(SECRETS_FOLDER), worker)
     }
 
     /// The worker's launcher by its status; by the note of its start where there is none yet, or it was lost.

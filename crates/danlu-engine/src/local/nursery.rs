@@ -33,6 +33,8 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Nursery {
     program: Vec<OsString>,
+    /// What its launchers find of ours, besides the usual.
+    environment: Vec<String>,
     hints: Arc<Hints>,
     open: Mutex<Option<Open>>,
 }
@@ -47,8 +49,8 @@ struct Open {
 }
 
 impl Nursery {
-    pub(super) fn new(program: Vec<OsString>, hints: Arc<Hints>) -> Self {
-        Nursery { program, hints, open: Mutex::default() }
+    pub(super) fn new(program: Vec<OsString>, environment: Vec<String>, hints: Arc<Hints>) -> Self {
+        Nursery { program, environment, hints, open: Mutex::default() }
     }
 
     /// Ends a nursery that has not answered for too long. Its requests go with it: where no launcher was started for one,
@@ -100,8 +102,11 @@ impl Nursery {
 
     fn start(&self) -> io::Result<Open> {
         let (channel, theirs) = Channel::pair()?;
-        let nursery =
-            detached(&self.program)?.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let nursery = detached(&self.program, &self.environment)?
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         // Before it is asked for anything, so that every launcher and rank has it.
         if let Err(error) = limits::restore_open_files(nursery.id()) {
             tracing::warn!("programs of jobs may open more files than they expect: {error}");

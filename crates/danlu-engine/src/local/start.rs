@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use danlu_core::launch::{LAUNCH_FILE, SECRETS_FILE, UnixUser};
+use danlu_core::launch::{LAUNCH_FILE, SECRETS_FILE, UnixUser, is_passed_on};
 use danlu_types::WorkerId;
 
 use super::Workers;
@@ -93,18 +93,19 @@ impl Workers {
                 lock.leave();
                 Ok(())
             }
-            StartedBy::Program(program) => self.start_program(program, worker, run, lock),
+            StartedBy::Program { program, environment } => {
+                self.start_program(detached(program, environment)?, worker, run, lock)
+            }
         }
     }
 
     fn start_program(
         &self,
-        program: &[OsString],
+        mut command: Command,
         worker: WorkerId,
         run: &Path,
         lock: Taken,
     ) -> io::Result<()> {
-        let mut command = detached(program)?;
         command
             .arg(run)
             .stdin(Stdio::from(lock.for_launcher()?))
@@ -127,11 +128,11 @@ impl Workers {
 #[derive(Debug)]
 pub(super) enum StartedBy {
     Nursery(Nursery),
-    Program(Vec<OsString>),
+    Program { program: Vec<OsString>, environment: Vec<String> },
 }
 
 /// A program that outlives the terminal it was started from, and knows nothing of the server's configuration.
-pub(super) fn detached(program: &[OsString]) -> io::Result<Command> {
+pub(super) fn detached(program: &[OsString], environment: &[String]) -> io::Result<Command> {
     let (program, arguments) = program.split_first().ok_or(ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command
@@ -141,11 +142,11 @@ pub(super) fn detached(program: &[OsString]) -> io::Result<Command> {
         // terminal closes, which the launcher ignores instead: `setsid` here means code between fork and exec,
         // which makes every start copy the server's page tables.
         .process_group(0);
-    // Ours configure the server and may be secret (a database's address); ranks inherit what launchers have.
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("DANLU_") {
-            command.env_remove(name);
-        }
-    }
+    // What configures the server may be secret. Ranks inherit what launchers have, and whoever is of the same user reads it in
+    // `/proc`: so it is left out here.
+    let passed_on = std::env::vars_os()
+        .filter(|(name, _)| name.to_str().is_some_and(|name| is_passed_on(name, environment)));
+    let passed_on: Vec<_> = passed_on.collect();
+    command.env_clear().envs(passed_on);
     Ok(command)
 }

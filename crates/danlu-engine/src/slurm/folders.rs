@@ -215,10 +215,7 @@ impl Folders {
     pub(super) fn forget_secrets(&self, worker: WorkerId) -> io::Result<()> {
         let run = self.run(worker);
         files::remove(&run.join(SECRETS_FILE))?;
-        match fs::remove_dir_all(run.join(SECRETS_FOLDER)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        files::remove_secrets(&run.join(SECRETS_FOLDER), worker)
     }
 }
 

@@ -64,7 +64,12 @@ pub(crate) fn site_with(launchers: Launchers) -> Site {
 }
 
 pub(crate) fn open_engine(data: &Path, launchers: Launchers) -> Arc<dyn Engine> {
-    let options = LocalOptions { data: data.to_owned(), launchers, offered: Offered::default() };
+    let options = LocalOptions {
+        data: data.to_owned(),
+        launchers,
+        environment: Vec::new(),
+        offered: Offered::default(),
+    };
     Arc::new(LocalEngine::new(options).unwrap())
 }
 

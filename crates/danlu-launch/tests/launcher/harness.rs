@@ -73,7 +73,7 @@ impl Bench {
             devices: Vec::new(),
             topology: Topology::default(),
             options: LaunchOptions::default(),
-            limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None },
+            limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None, processes: None },
             max_time: None,
             grace: Span::from_seconds(10),
             folders: Folders {
@@ -87,6 +87,7 @@ impl Bench {
             },
             user: None,
             access: None,
+            sandbox: None,
             unsuitable: Vec::new(),
             secrets: Vec::new(),
         }

@@ -1,9 +1,11 @@
 //! Limits that hold. Where this machine gives us no cgroups, these tests say so and do nothing; with `CI=true` they fail.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::launch::Sandbox;
 use danlu_device::cgroup::{Groups, open, worker_group_name};
 use danlu_types::api::LogStream;
 use danlu_types::{Bytes, Cpus, Span};
@@ -114,6 +116,68 @@ fn a_full_disk_delays_lines_and_loses_none() {
     assert_eq!(launched.exit(), WorkerExit::Succeeded);
     let lines = launched.lines(0);
     assert_eq!((lines.len(), lines.last().unwrap().as_str()), (2002, "last"));
+}
+
+/// The security review's H4: the launcher unpacked as itself, outside of the job's limits.
+#[test]
+fn what_unpacking_takes_is_the_jobs() {
+    let Some(_) = cgroups() else { return };
+    let bench = Bench::new();
+    // Whoever packed this asks for 64 MiB of decoder.
+    let size = 80 << 20;
+    let mut archive = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    archive.window_log(26).unwrap();
+    let mut header = tar::Header::new_gnu();
+    header.set_path("zeros").unwrap();
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_cksum();
+    archive.write_all(header.as_bytes()).unwrap();
+    std::io::copy(&mut std::io::repeat(0).take(size), &mut archive).unwrap();
+    let code = bench.path().join("code");
+    fs::write(&code, archive.finish().unwrap()).unwrap();
+
+    let mut launch = bench.launch_file("ls work/zeros zeros 2>/dev/null | wc -l");
+    launch.folders.code = Some(code);
+    let fits = Launched::run(launch.clone());
+    assert_eq!((fits.1, fits.0.lines(0)), (WorkerExit::Succeeded, vec!["1".to_owned()]));
+    drop(fits.0);
+    fs::remove_dir_all(&launch.folders.run).unwrap();
+    launch.limits.memory = Some(Bytes(24 << 20));
+    let failure = Launched::start(launch).failure();
+    assert!(failure.detail.contains("cannot unpack the code"), "{failure:?}");
+    assert!(failure.detail.contains("SIGKILL"), "{failure:?}");
+}
+
+#[test]
+fn processes_are_limited() {
+    let Some(_) = cgroups() else { return };
+    let bench = Bench::new();
+    let mut launch = bench.launch_file("for i in $(seq 100); do sleep 1000 & done; echo all");
+    launch.limits.processes = Some(20);
+    let mut launched = Launched::start(launch);
+    let failure = launched.failure();
+    assert!(
+        launched.lines(0).iter().any(|line| line.contains("fork")),
+        "{failure:?} {:?}",
+        launched.lines(0)
+    );
+}
+
+#[test]
+fn what_the_server_says_of_all_jobs_holds() {
+    let bench = Bench::new();
+    let tell = "umask; grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t\\n' ' '";
+    let mut launch = bench.launch_file(tell);
+    launch.sandbox = Some(Sandbox { umask: Some(0o027), restricted: true });
+    let (launched, exit) = Launched::run(launch.clone());
+    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(launched.lines(0), ["0027", "NoNewPrivs: 1 Seccomp: 2 "]);
+    drop(launched);
+    fs::remove_dir_all(&launch.folders.run).unwrap();
+    launch.sandbox = None;
+    let (launched, _) = Launched::run(launch);
+    assert!(launched.lines(0)[1].ends_with("Seccomp: 0 "), "{:?}", launched.lines(0));
 }
 
 struct Mounted(PathBuf);

@@ -11,11 +11,12 @@ use std::path::{Component, Path, PathBuf};
 
 use danlu_types::api::{TreeArea, TreeEntry, TreeKind, TreePut, TreeQuery};
 use danlu_types::{Problem, ProblemCode};
+use danlu_walk::{Next, walk};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2, renameat};
-use nix::sys::stat::{Mode, mkdirat};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2, readlinkat, renameat};
+use nix::sys::stat::{Mode, SFlag, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use sha2::{Digest as _, Sha256};
 
@@ -27,6 +28,8 @@ const INCOMING: &str = "incoming";
 const LONGEST_PATH: usize = 4000;
 const DEEPEST: usize = 64;
 const MOST_ENTRIES: usize = 500_000;
+/// Of all entries together.
+const MOST_PATH_BYTES: usize = 64 << 20;
 
 impl App {
     fn tree(&self, carried: &Carried, area: TreeArea) -> PathBuf {
@@ -260,50 +263,44 @@ fn remove(root: &Path, path: &Path) -> io::Result<()> {
 }
 
 fn list(root: &Path) -> io::Result<Vec<TreeEntry>> {
-    let mut entries = Vec::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(folder) = folders.pop() {
-        let found = match fs::read_dir(root.join(&folder)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            found => found?,
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    let walked = walk(root, |found| -> io::Result<Next> {
+        let Some(path) = found.path.to_str() else { return Ok(Next::Past) };
+        let next = if found.depth + 1 < DEEPEST { Next::Into } else { Next::Past };
+        let about = &found.about;
+        let kind = SFlag::from_bits_truncate(about.st_mode & SFlag::S_IFMT.bits());
+        let (kind, target) = if kind == SFlag::S_IFDIR {
+            (TreeKind::Folder, None)
+        } else if kind == SFlag::S_IFREG {
+            (TreeKind::File, None)
+        } else if kind == SFlag::S_IFLNK {
+            let target = match readlinkat(found.folder, found.name) {
+                Err(Errno::ENOENT | Errno::EINVAL) => return Ok(next),
+                target => target?,
+            };
+            let Some(target) = target.to_str() else { return Ok(next) };
+            (TreeKind::Link, Some(target.to_owned()))
+        } else {
+            return Ok(next);
         };
-        for entry in found {
-            let entry = entry?;
-            let below = folder.join(entry.file_name());
-            let Some(path) = below.to_str() else { continue };
-            let about = match entry.path().symlink_metadata() {
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                about => about?,
-            };
-            let (kind, target) = match about.file_type() {
-                kind if kind.is_dir() => (TreeKind::Folder, None),
-                kind if kind.is_file() => (TreeKind::File, None),
-                kind if kind.is_symlink() => {
-                    let target = fs::read_link(entry.path())?;
-                    let Some(target) = target.to_str() else { continue };
-                    (TreeKind::Link, Some(target.to_owned()))
-                }
-                _ => continue,
-            };
-            entries.push(TreeEntry {
-                path: path.to_owned(),
-                kind,
-                size: if kind == TreeKind::File { about.len() } else { 0 },
-                modified_at: about
-                    .modified()
-                    .ok()
-                    .and_then(|at| Timestamp::try_from(at).ok())
-                    .unwrap_or_default(),
-                executable: about.permissions().mode() & 0o100 != 0,
-                target,
-            });
-            if entries.len() > MOST_ENTRIES {
-                return Err(io::Error::other("there are too many files in the folder"));
-            }
-            if kind == TreeKind::Folder {
-                folders.push(below);
-            }
+        let nanoseconds = i32::try_from(about.st_mtime_nsec).unwrap_or_default();
+        bytes += path.len();
+        if entries.len() >= MOST_ENTRIES || bytes > MOST_PATH_BYTES {
+            return Err(io::Error::other("there are too many files in the folder"));
         }
+        entries.push(TreeEntry {
+            path: path.to_owned(),
+            kind,
+            size: if kind == TreeKind::File { u64::try_from(about.st_size).unwrap_or_default() } else { 0 },
+            modified_at: Timestamp::new(about.st_mtime, nanoseconds).unwrap_or_default(),
+            executable: about.st_mode & 0o100 != 0,
+            target,
+        });
+        Ok(next)
+    });
+    match walked {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
     }
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(entries)

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{
-    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
 use danlu_core::policy::Action;
@@ -37,14 +37,21 @@ pub(crate) async fn migrate(
 #[utoipa::path(get, path = "/migrations/{code}/reports/{report}", tag = "code", operation_id = "migration_report",
     params(("code" = String, Path), ("report" = String, Path)), responses(
     (status = 200, content_type = "application/octet-stream"),
-    (status = 404, body = Problem, content_type = "application/problem+json")))]
+    (status = 404, body = Problem, content_type = "application/problem+json"),
+    (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn report(
     State(context): State<Context>,
     asker: Asker,
     Path((code, report)): Path<(String, String)>,
 ) -> Result<Response, Failure> {
     require_of_platform(&asker, Action::MigrateCode)?;
-    let content = context.app.migration_report(&code, &report).await?;
+    let mut reading = context.app.migration_report(&code, &report).await?;
+    let size = reading.size;
+    let content = async_stream::stream! {
+        while let Some(piece) = reading.pieces.recv().await {
+            yield piece;
+        }
+    };
     let media_type = match report.rsplit_once('.') {
         Some((_, "html")) => "text/html; charset=utf-8",
         Some((_, "json" | "sarif")) => "application/json",
@@ -53,9 +60,10 @@ pub(crate) async fn report(
     };
     let headers = [
         (CONTENT_TYPE, media_type.to_owned()),
+        (CONTENT_LENGTH, size.to_string()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{report}\"")),
         (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'; style-src 'unsafe-inline'".to_owned()),
     ];
-    Ok((headers, content).into_response())
+    Ok((headers, axum::body::Body::from_stream(content)).into_response())
 }

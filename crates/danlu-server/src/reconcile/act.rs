@@ -196,6 +196,8 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         Err(error) => return failed(FailureCause::StartFailed, crate::error_chain(&error)),
     };
     file.access = app.attempts.access(worker);
+    file.sandbox = Some(app.sandbox.launch.clone());
+    file.limits.processes = app.sandbox.processes;
     match app.engine.launch(&file).await {
         Ok(()) => Launched::Yes,
         Err(error) => {

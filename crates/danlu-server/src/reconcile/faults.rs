@@ -171,6 +171,7 @@ fn options(data: PathBuf) -> ServeOptions {
         keep_ended: None,
         restored: false,
         use_busy_devices: false,
+        sandbox: crate::sandbox::SandboxOptions::default(),
     }
 }
 

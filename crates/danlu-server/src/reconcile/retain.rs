@@ -74,7 +74,10 @@ pub(crate) async fn reconcile_put_aside(app: &App) {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let done = match app.store.job_fetch(id).await {
             Ok(Some(_)) => tokio::fs::rename(entry.path(), app.layout.job_folder(id)).await,
-            Ok(None) => tokio::fs::remove_dir_all(entry.path()).await,
+            Ok(None) => {
+                app.removals.add([entry.path()]);
+                Ok(())
+            }
             // Not to be had now, so nothing is known of it.
             Err(_) => continue,
         };
@@ -154,7 +157,7 @@ mod tests {
         let left = EventFilter { job: None, visible: None, after: 0, limit: 1 };
         assert_eq!(app.store.events_list(&left).await.unwrap(), []);
         for folder in [app.layout.data.join("runs"), app.put_aside()] {
-            assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+            wait_until(|| std::fs::read_dir(&folder).unwrap().count() == 0).await;
         }
     }
 
@@ -169,7 +172,44 @@ mod tests {
         }
         reconcile_put_aside(app).await;
         assert!(app.layout.job_folder(JobId(1)).join("output").is_dir(), "its job is still listed");
-        assert!(!app.put_aside().join("2").exists() && !app.layout.job_folder(JobId(2)).exists());
+        assert!(!app.layout.job_folder(JobId(2)).exists());
+        wait_until(|| !app.put_aside().join("2").exists()).await;
+    }
+
+    async fn wait_until(is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_mins(3);
+        while !is_so() {
+            assert!(Instant::now() < deadline, "it takes too long");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What a job may leave.
+    fn deep(folder: &std::path::Path, depth: usize) {
+        use nix::fcntl::{OFlag, openat};
+        use nix::sys::stat::{Mode, mkdirat};
+        std::fs::create_dir_all(folder).unwrap();
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+        let mut folder = nix::fcntl::open(folder, flags, Mode::empty()).unwrap();
+        for _ in 0..depth {
+            mkdirat(&folder, "d", Mode::S_IRWXU).unwrap();
+            folder = openat(&folder, "d", flags, Mode::empty()).unwrap();
+        }
+    }
+
+    /// The security review's H3: fifteen thousand levels ended the server, at a deletion and at each start.
+    #[tokio::test]
+    async fn a_folder_without_a_bottom_stops_neither_a_deletion_nor_a_start() {
+        const DEPTH: usize = 16_000;
+        let world = World::keeping_ended("10m").await;
+        let app = &world.app;
+        app.store.commit(Batch { inserts: vec![ended(1)], updates: Vec::new() }).await.unwrap();
+        deep(&app.layout.job_folder(JobId(1)).join("output"), DEPTH);
+        deep(&app.put_aside().join("2"), 100);
+        reconcile_put_aside(app).await;
+        reconcile_retain(app, &CancellationToken::new()).await;
+        assert_eq!(app.store.jobs_ended_last(1).await.unwrap(), []);
+        wait_until(|| std::fs::read_dir(app.put_aside()).unwrap().count() == 0).await;
     }
 
     #[test]

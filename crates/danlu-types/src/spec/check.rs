@@ -1,7 +1,7 @@
 //! What is wrong with a job's values, all of it at once, each with what would be accepted.
 
 use super::{HIGHEST_PRIORITY, JobSpec, LOWEST_PRIORITY, OnHang, RanksPerWorker};
-use crate::{Cpus, DeviceRequest, FieldError, Span};
+use crate::{Cpus, DeviceCount, DeviceRequest, FieldError, Span};
 
 /// Fields of the job file that belong to parts of Danlu which this version does not have yet. They are refused like any
 /// unknown field, but with this sentence instead of "unknown".
@@ -21,6 +21,21 @@ const MOST_NODE_LABELS: usize = 32;
 const MOST_ENTRIES: usize = 1000;
 const LONGEST_VALUE: usize = 32 * 1024;
 const MOST_RETRIES: u32 = 1000;
+/// A share keeps its device from whoever asks for a whole one, so it cannot cost next to nothing.
+const LEAST_SHARE: DeviceCount = DeviceCount::share_of(50);
+/// Which devices a worker was given; its programs learn it from these.
+const SET_BY_GRANT: [&str; 10] = [
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "ASCEND_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "GPU_DEVICE_ORDINAL",
+    "HIP_VISIBLE_DEVICES",
+    "NPU_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+];
 /// No sample could tell anything of a shorter time.
 const SHORTEST_HANG: Span = Span::from_seconds(1);
 
@@ -37,6 +52,10 @@ impl JobSpec {
             let field =
                 if self.any_of.is_empty() { "devices".to_owned() } else { format!("any_of.{position}") };
             errors.range(&format!("{field}.count"), request.count.devices(), 0, MOST_DEVICES);
+            if !request.count.is_none() && request.count < LEAST_SHARE {
+                let message = format!("is {}; the least share of a device is {LEAST_SHARE}", request.count);
+                errors.add(format!("{field}.count"), message);
+            }
             if let Some(model) = &request.model {
                 errors.text(&format!("{field}.model"), model, LONGEST_NAME);
             }
@@ -190,6 +209,10 @@ impl Errors {
                 format!("{field}.{name}"),
                 "names starting with `DANLU_` are set by Danlu itself".to_owned(),
             );
+        } else if SET_BY_GRANT.contains(&name) {
+            let message =
+                "says which devices the job was given, which Danlu does; ask for devices with `devices`";
+            self.add(format!("{field}.{name}"), message.to_owned());
         }
     }
 
@@ -287,6 +310,28 @@ mod tests {
         env.DANLU_RANK: names starting with `DANLU_` are set by Danlu itself
         env: `a b` is not a variable name: letters, digits and `_`
         ");
+    }
+
+    #[test]
+    fn a_job_does_not_say_which_devices_it_was_given() {
+        insta::assert_snapshot!(complaints(
+            "command: x\nenv: {CUDA_VISIBLE_DEVICES: 0, ASCEND_RT_VISIBLE_DEVICES: 1, CUDA_HOME: /c}\nsecrets: {NVIDIA_VISIBLE_DEVICES: all}"
+        ), @r"
+        secrets.NVIDIA_VISIBLE_DEVICES: says which devices the job was given, which Danlu does; ask for devices with `devices`
+        env.ASCEND_RT_VISIBLE_DEVICES: says which devices the job was given, which Danlu does; ask for devices with `devices`
+        env.CUDA_VISIBLE_DEVICES: says which devices the job was given, which Danlu does; ask for devices with `devices`
+        ");
+    }
+
+    #[test]
+    fn a_share_is_not_smaller_than_what_can_be_shared() {
+        insta::assert_snapshot!(complaints("command: x\ndevices: {kind: nvidia, count: 0.001}"), @"devices.count: is 0.001; the least share of a device is 0.05");
+        assert_eq!(complaints("command: x\ndevices: {kind: nvidia, count: 0.05}"), "");
+        for wrong in ["1e-7", "0.0001", "1.5", "-1"] {
+            let text = format!("command: x\ndevices: {{kind: nvidia, count: {wrong}}}");
+            let refused = serde_saphyr::from_str::<JobSpec>(&text).unwrap_err().to_string();
+            assert!(refused.contains("a share of one such as `0.5`"), "{wrong}: {refused}");
+        }
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! What programs of jobs learn of the server that started them, and what they leave behind.
+
+use danlu_testkit::{TestServer, eventually, spec};
+use danlu_types::api::JobOutcome;
+use danlu_types::{JobId, JobSpec};
+
+const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
+
+/// The security review's H2.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_servers_secrets_are_not_its_jobs() {
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let secrets = [
+        ("PGPASSWORD", "swordfish-1"),
+        ("AWS_SECRET_ACCESS_KEY", "swordfish-2"),
+        ("NVIDIA_API_KEY", "swordfish-3"),
+        ("DANLU_SECRET", "swordfish-4"),
+        ("SITE_MODEL", "shown"),
+        ("CUDA_HOME", "/opt/cuda"),
+    ];
+    let server = TestServer::start_in(DANLU, &["--pass-environment", "SITE_*"], folder, &secrets).await;
+    // The rank's own environment, its launcher's, and the nursery's.
+    let tell = "env; up() { cut -d' ' -f4 /proc/$1/stat; }; l=$(up $$); for p in $$ $l $(up $l); do tr '\\0' '\\n' < /proc/$p/environ; done";
+    let ended = server.run(&spec(tell)).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}", ended.reason);
+    let lines = server.texts(ended.id).await;
+    assert!(!lines.iter().any(|line| line.contains("swordfish")), "{lines:#?}");
+    for shown in ["SITE_MODEL=shown", "CUDA_HOME=/opt/cuda"] {
+        assert!(lines.iter().any(|line| line == shown), "{shown}: {lines:#?}");
+    }
+    assert!(lines.iter().any(|line| line.starts_with("PATH=")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_in_the_arguments_is_refused_with_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(DANLU);
+    command.arg("--data").arg(folder.path()).args([
+        "up",
+        "--database",
+        "postgres://danlu:swordfish@localhost/danlu",
+    ]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--database-file") && !said.contains("swordfish"), "{said}");
+}
+
+/// The security review's H3, from outside: what 15,000 levels did to the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_leaves_a_folder_without_a_bottom_is_deleted() {
+    const DIG: &str = "python3 -c \"import os; os.chdir(os.environ['DANLU_OUTPUT_DIR']); [(os.mkdir('d'), os.chdir('d')) for _ in range(20000)]\"";
+    // In memory where there is such a disk: so many folders are much for a busy one.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let mut server = TestServer::start_in(DANLU, &[], folder, &[]).await;
+    let id = server.run(&spec(DIG)).await.id;
+    let other = server.run(&spec("true")).await.id;
+    let folder = |id: JobId| server.data().join("runs").join(id.to_string());
+    let (gone, aside) = (folder(id), server.data().join("forgotten"));
+    server.client().job_delete(id).await.unwrap();
+    assert!(!gone.exists());
+    // Whether it is done by now or not.
+    server.kill();
+    server.restart().await;
+    eventually("the folder to be gone", || async {
+        (std::fs::read_dir(&aside).unwrap().count() == 0).then_some(())
+    })
+    .await;
+    assert_eq!(server.job(other).await.outcome, Some(JobOutcome::Succeeded));
+}
+
+/// The security review's M7: a job said itself which devices it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_does_not_name_devices_that_it_was_not_given() {
+    let server = TestServer::start(DANLU, &["--simulate", "1x8:nvidia:A100"]).await;
+    let mut spec: JobSpec = spec("echo [$CUDA_VISIBLE_DEVICES]");
+    spec.env.insert("CUDA_VISIBLE_DEVICES".to_owned(), "0,1,2,3,4,5,6,7".to_owned());
+    let refused = server.client().job_submit(&spec, None).await.unwrap_err();
+    assert!(format!("{refused:?}").contains("env.CUDA_VISIBLE_DEVICES"), "{refused:?}");
+}

@@ -2,7 +2,7 @@
 //! with "operation not permitted". Everything else is left as it is.
 //!
 //! Left on purpose: `ptrace` and `process_vm_readv` (debuggers and profilers within the job; MPI copies between its ranks that
-//! way), `perf_event_open` and io_uring (profilers and data loaders; the machine's own settings govern both), `mount`,
+//! way), `perf_event_open` and `io_uring` (profilers and data loaders; the machine's own settings govern both), `mount`,
 //! `unshare` and `setns` for whoever is not root (containers without root). See ADR 27.
 
 use nix::libc::{self, c_long, sock_filter};
@@ -72,10 +72,18 @@ const X32_BIT: u32 = 0x4000_0000;
 const AT_NUMBER: u32 = 0;
 const AT_ARCHITECTURE: u32 = 4;
 
-const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const JUMP_IF_NOT_BELOW: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+const LOAD: u16 = operation(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
+const JUMP_IF_EQUAL: u16 = operation(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
+const JUMP_IF_NOT_BELOW: u16 = operation(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K);
+const RETURN: u16 = operation(libc::BPF_RET | libc::BPF_K);
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "operations have 16 bits; the constants are of the type of others"
+)]
+const fn operation(code: u32) -> u16 {
+    code as u16
+}
 
 /// A filter as the kernel takes it.
 #[derive(Clone)]

@@ -49,7 +49,10 @@ pub(crate) fn run(
         let done = spawn::settle(&setup, launcher).map_err(|error| error.to_string()).and_then(|()| work());
         // Where nobody listens, nobody is to be told.
         let _ = says.write_all(done.err().unwrap_or_else(|| DONE.to_owned()).as_bytes());
-        // Nothing of the launcher's is to be tidied up by its copy.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "nothing of the launcher's is to be tidied up by its copy"
+        )]
         std::process::exit(0);
     };
     drop(says);

@@ -4,6 +4,7 @@
 //! its size: a few bytes of archive would be gigabytes of memory. So the headers are taken as they are, and names are read
 //! here, within a bound.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
@@ -130,7 +131,7 @@ impl Before {
     fn name(&mut self, entry: &Content<'_>) -> Result<Name, ObjectsError> {
         let header = entry.header();
         let path = self.path.take().unwrap_or_else(|| header.path_bytes().into_owned());
-        let target = self.target.take().or_else(|| header.link_name_bytes().map(|name| name.into_owned()));
+        let target = self.target.take().or_else(|| header.link_name_bytes().map(Cow::into_owned));
         let text = |bytes| PathBuf::from(std::ffi::OsString::from_vec(bytes));
         let name = Name { path: text(path), target: text(target.unwrap_or_default()) };
         if name.path.as_os_str().as_encoded_bytes().contains(&0) {

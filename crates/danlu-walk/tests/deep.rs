@@ -1,5 +1,7 @@
 //! Trees that no stack, no path and no table of descriptors has room for.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test says no, in its helpers too")]
+
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -115,7 +117,7 @@ fn folders_that_their_owner_has_closed_are_removed() {
     fs::create_dir_all(root.join("a/b/c/d")).unwrap();
     fs::write(root.join("a/b/c/d/file"), "").unwrap();
     for place in ["a/b/c/d", "a/b/c", "a/b", "a", ""] {
-        fs::set_permissions(root.join(place), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(root.join(place), Permissions::from_mode(0o000)).unwrap();
     }
     remove(&root).unwrap();
     assert!(!root.exists());

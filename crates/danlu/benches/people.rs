@@ -80,7 +80,7 @@ async fn person(admin: &Client, server: &TestServer) -> Result<Client, ClientErr
     let name = name(0);
     let link = admin.password_link(&name).await?.password_link;
     let password = "a long password".to_owned();
-    let new = NewPassword { password: password.clone(), current: None, link, code: None };
+    let new = NewPassword { password: password.clone(), current: None, link, code: None, keep_tokens: false };
     admin.password_set(&name, &new).await?;
     let request = SignIn { name: Some(name.to_string()), password: Some(password), ..SignIn::default() };
     let session = Client::new(&server.client().address(), &admin.sign_in(&request).await?);

@@ -1,10 +1,5 @@
 //! Jobs that Slurm runs on although nothing of them is left: it does not notice at once, and Danlu does not leave it to that.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test says what it expects by failing; a panic there is the message"
-)]
-
 use danlu_testkit::{Relay, SlurmRig, TestServer, alive, eventually, processes_of, spec};
 use danlu_types::api::{JobOutcome, JobState};
 use nix::sys::signal::{Signal, kill};

@@ -30,7 +30,7 @@ async fn start(rig: &SlurmRig) -> TestServer {
 /// Nodes of which a job has devices, by Danlu's book.
 async fn nodes_of(server: &TestServer, id: JobId) -> BTreeSet<String> {
     let nodes = server.client().nodes_list().await.unwrap().items;
-    let has = |view: &danlu_types::api::NodeView| view.held.iter().any(|held| held.job == id);
+    let has = |view: &danlu_types::api::NodeView| view.held.iter().any(|held| held.job == Some(id));
     nodes.iter().filter(|view| has(view)).map(|view| view.node.name.0.clone()).collect()
 }
 

@@ -28,7 +28,7 @@ async fn at_once(
         let body = body.to_string();
         let mut head = format!("{method} /api/v1{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
         for (name, value) in [&[("content-type", "application/json")], headers].concat() {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
         let text = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         let mut stream = TcpStream::connect(site.address.trim_start_matches("http://")).await.unwrap();

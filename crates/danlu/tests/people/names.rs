@@ -34,7 +34,7 @@ async fn nobody_exempts_their_own_workspace_from_rules_that_come_later() {
             assert_eq!(shown[field], personal[field], "{who} {field}: {shown}");
         }
         let greedy = try_out(who, 8, 3).await;
-        assert!(greedy.status == 422 && greedy.body.contains("2"), "{who}: {}", greedy.body);
+        assert!(greedy.status == 422 && greedy.body.contains('2'), "{who}: {}", greedy.body);
         assert_eq!(try_out(who, 1, 9).await.status, 422, "{who}");
         let fine = try_out(who, 1, 3).await;
         assert_eq!(fine.status, 200, "{who}: {}", fine.body);

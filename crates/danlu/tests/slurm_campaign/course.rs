@@ -58,7 +58,8 @@ impl<'a> Course<'a> {
         if !plan.is_shared {
             let (server, work) = (relay.address(), rig.of_node().join("work"));
             let way = format!("server: {server}\nwork: {}\nprogram: {DANLU}\n", work.display());
-            text += &format!("shared: false\n{way}");
+            text.push_str("shared: false\n");
+            text.push_str(&way);
         }
         let settings = folder.path().join("slurm.yaml");
         std::fs::write(&settings, text).unwrap();

@@ -110,9 +110,9 @@ pub(crate) static CASES: &[Case] = &[
     same(
         "tasks by devices",
         "--nodes=1 --ntasks=2 --gres=gpu:2",
-        r#"
+        r"
         srun --ntasks-per-gpu=1 --gpus=2 tell per-gpu
-        srun -n2 --gpus-per-task=1 tell per-task"#,
+        srun -n2 --gpus-per-task=1 tell per-task",
     ),
     same(
         "two tasks on a node that was asked for without any",
@@ -156,9 +156,9 @@ pub(crate) static CASES: &[Case] = &[
     same(
         "many programs",
         "-N 1 -n 4",
-        r#"
+        r"
         printf '0 echo first %%t\n1-2 echo middle %%t %%o\n3 echo last\n' > programs
-        srun -n4 --multi-prog programs"#,
+        srun -n4 --multi-prog programs",
     ),
     same(
         "tasks in turn over nodes",
@@ -210,10 +210,10 @@ END
     same(
         "steps beside each other that say so",
         "-N 1 -n 2 -c 2",
-        r#"
+        r"
         srun -n1 --overlap bash -c 'touch a; until [ -e b ]; do sleep 0.2; done; echo first' &
         srun -n1 --overlap bash -c 'until [ -e a ]; do sleep 0.2; done; touch b; echo second' &
-        wait -n; wait; echo both"#,
+        wait -n; wait; echo both",
     ),
     Case {
         name: "MPI is named",

@@ -24,8 +24,8 @@ async fn set(site: &Site, who: &str, workspace: &str, rules: &Value) -> u16 {
     site.ask(who, "PUT", &format!("/workspaces/{workspace}"), rules).await.status
 }
 
-async fn nvidia_quota(site: &Site, workspace: &str) -> Value {
-    let page = value(&site.ask("sam", "GET", &format!("/quota?workspace={workspace}"), &Value::Null).await);
+async fn nvidia_quota(site: &Site, who: &str, workspace: &str) -> Value {
+    let page = value(&site.ask(who, "GET", &format!("/quota?workspace={workspace}"), &Value::Null).await);
     let of_nvidia = |view: &&Value| view["resource"] == "nvidia";
     page["items"].as_array().unwrap().iter().find(of_nvidia).expect("there are such devices").clone()
 }
@@ -133,7 +133,7 @@ async fn a_quota_says_who_has_what_and_when_it_comes_back() {
     let borrowing = submit(&site, "admin", &borrowing).await;
     site.server.wait_for(borrowing, JobState::Running).await;
 
-    let lab = nvidia_quota(&site, "lab").await;
+    let lab = nvidia_quota(&site, "admin", "lab").await;
     let of = |view: &Value| {
         let keys = ["guaranteed", "broken", "used", "borrowed", "lent", "free"];
         Value::from(keys.map(|key| view[key].clone()).to_vec())
@@ -146,15 +146,19 @@ async fn a_quota_says_who_has_what_and_when_it_comes_back() {
     );
     assert!(loan["on_demand_from"].is_string(), "{lab}");
     assert!(lab["text"].as_str().unwrap().contains("3 lent to `guests`, back on demand from"), "{lab}");
-    let guests = nvidia_quota(&site, "guests").await;
+    let guests = nvidia_quota(&site, "admin", "guests").await;
     assert_eq!(of(&guests), json!([2.0, 0.0, 5.0, 3.0, 0.0, 3.0]));
     assert_eq!(guests["users"], json!([{ "user": "admin", "used": 5.0 }]));
+    let seen_by_others =
+        (nvidia_quota(&site, "sam", "lab").await, nvidia_quota(&site, "sam", "guests").await);
+    assert_eq!(seen_by_others.0["loans"][0]["jobs"], json!([]), "sam may not see that job");
+    assert_eq!(seen_by_others.1["users"], json!([]));
 
     // A node that takes no jobs keeps no promise.
     let node = value(&site.ask("sam", "GET", "/nodes", &Value::Null).await)["items"][0]["name"].clone();
     let path = format!("/nodes/{}/cordon", node.as_str().unwrap());
     assert_eq!(site.ask("admin", "POST", &path, &json!({ "why": "new fans" })).await.status, 200);
-    assert_eq!(nvidia_quota(&site, "lab").await["broken"], 6.0);
+    assert_eq!(nvidia_quota(&site, "admin", "lab").await["broken"], 6.0);
 
     let table = std::process::Command::new(DANLU)
         .arg("--data")

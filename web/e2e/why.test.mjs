@@ -48,7 +48,8 @@ test("a start behind a job without end is the earliest there can be, and a guess
 
 test("a job in back-off waits for its time and for nobody", async () => {
   const all = { kind: "nvidia", model: "A100-80G", count: 4 };
-  const holder = await site.submit({ name: "holder", command: "sleep 1000", devices: all });
+  // Some are left, so that there is something to suggest.
+  const holder = await site.submit({ name: "holder", command: "sleep 1000", devices: { ...all, count: 2 } });
   await site.jobWhen(holder.id, (view) => view.state === "running");
   const job = await site.submit({ name: "again", command: "true", devices: all });
   const { page, faults, close } = await window();

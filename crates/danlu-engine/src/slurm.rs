@@ -19,6 +19,7 @@
 //!   come too early, only the first job to begin starts any worker.
 //! - A verdict is given only on Slurm's word about that very job, never because something is missing from an answer, and
 //!   only once it is on disk.
+//! - Only what this data folder submitted is cancelled: a copy of it finds the same orders, whose jobs are not its own.
 //! - No look at a worker waits for Slurm: a [`poll`] in the background asks, once for all jobs.
 
 mod call;
@@ -63,6 +64,8 @@ use remote::Remote;
 pub struct SlurmOptions {
     /// An absolute path that the nodes see as the same folder, where the settings say that they do; made if need be.
     pub data: PathBuf,
+    /// The data folder's name, which copies of it do not share (ADR 14). Where it is not known, nothing is cancelled.
+    pub identity: Option<String>,
     /// This program, as the nodes see it: it is started as `PROGRAM slurm-worker FOLDER`.
     pub program: OsString,
     pub settings: SlurmSettings,
@@ -96,7 +99,7 @@ impl SlurmEngine {
     /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
     /// tokio runtime.
     pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
-        let SlurmOptions { data, program, settings, many_users, couriers } = options;
+        let SlurmOptions { data, identity, program, settings, many_users, couriers } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         let invalid = |text: &'static str| {
             failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
@@ -132,7 +135,7 @@ impl SlurmEngine {
             remote: remote.map(Arc::new),
             program,
             programs,
-            folders: Arc::new(Folders::new(layout)),
+            folders: Arc::new(Folders::new(layout, identity)),
             watch,
             hints,
             tasks: [listener, poller],

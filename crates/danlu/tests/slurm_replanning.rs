@@ -6,12 +6,11 @@
 )]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use danlu_testkit::{SlurmRig, TestServer, alive, eventually, spec};
+use danlu_testkit::{SlurmRig, TestServer, alive, eventually, slurm_programs, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
 use danlu_types::{JobSpec, Retry, RetryCause};
 use tempfile::TempDir;
@@ -34,19 +33,7 @@ async fn start(rig: &SlurmRig, folder: TempDir, settings: &str, flags: &[&str]) 
 
 /// Slurm's programs, one of them replaced by a script, as a line of the settings.
 fn with_program(folder: &Path, name: &str, script: &str) -> String {
-    let bin = folder.join("bin");
-    fs::create_dir(&bin).unwrap();
-    for program in ["sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"] {
-        let (path, real) = (bin.join(program), format!("/usr/bin/{program}"));
-        if program == name {
-            fs::write(&path, format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display()))
-                .unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        } else {
-            symlink(real, &path).unwrap();
-        }
-    }
-    format!("programs: {}\n", bin.display())
+    format!("programs: {}\n", slurm_programs(folder, &[(name, script)]).display())
 }
 
 fn whole(command: &str) -> JobSpec {

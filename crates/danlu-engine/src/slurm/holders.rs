@@ -1,5 +1,7 @@
 //! Jobs of other people on the same cluster: two questions for all of them, with each inventory.
 //!
+//! What a data folder submitted that this one is a copy of is of other people, too.
+//!
 //! And jobs of ours that Slurm runs although nothing of them is wanted any more: a node that lost its processes together with its
 //! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold.
 
@@ -92,9 +94,10 @@ impl Holders {
             let Ok(order) = order else { continue };
             let is_wanted = order.as_deref().is_some_and(|order| folders.is_wanted(order).unwrap_or(true));
             self.ours.insert(job.id, order.clone());
+            let is_own = order.as_deref().is_some_and(|order| folders.is_own(order));
             if is_wanted {
                 self.left.remove(&job.id);
-            } else if order.is_none()
+            } else if !is_own
                 || self.left.entry(job.id).or_insert_with(Instant::now).elapsed() > LEAVES_WITHIN
             {
                 self.jobs.push(job);

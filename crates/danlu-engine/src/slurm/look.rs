@@ -76,6 +76,13 @@ impl Folders {
             return Ok(seen(ended));
         }
         let status = self.status(worker)?;
+        if let (true, None, Some(folder)) = (told_to_stop, &status, &folder)
+            && !Self::is_claimed(folder)?
+            && read_order(folder)?.is_some_and(|order| !self.is_own(&order))
+        {
+            // It is not cancelled, so nobody waits for Slurm to start it: it would find the order to stop.
+            return self.conclude(worker, None, WorkerExit::Stopped).map(seen);
+        }
         if let (Some(job), Some(folder)) = (job, &folder)
             && (status.is_some() || Self::has_claimant(folder)?)
         {
@@ -239,8 +246,11 @@ impl Folders {
             let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
             // What was requeued would run nothing either.
             let waits = |job: u64| matches!(watch.hear(job, worker), Word::Requeued(_));
-            if let Some(job) = known.filter(|known| runs != Some(*known) || waits(*known)) {
-                left = Some(Call::Cancel { job, user: read_order(&folder)?.and_then(|order| order.user) });
+            let own = read_order(&folder)?.filter(|order| self.is_own(order));
+            if let (Some(job), Some(order)) =
+                (known.filter(|known| runs != Some(*known) || waits(*known)), own)
+            {
+                left = Some(Call::Cancel { job, user: order.user });
             }
         }
         watch.forget(worker);

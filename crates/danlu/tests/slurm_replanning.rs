@@ -166,6 +166,28 @@ async fn a_requeued_job_runs_again_without_a_retry() {
     );
 }
 
+/// With a grace time, Slurm signals the steps first and calls a job whose launchers heed that completed, before 24.05.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_that_slurm_preempts_with_a_grace_time_runs_again_without_a_retry() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    rig.ask("scontrol", &["update", "PartitionName=main", "GraceTime=5"]);
+    let gang = JobSpec { workers: 2, ..whole("[ $DANLU_ATTEMPT != 1 ] || exec sleep 600") };
+    let id = server.submit(&gang).await;
+    server.wait_for(id, JobState::Running).await;
+    let gate = server.folder().join("gate");
+    let urgent = format!("--wrap=until [ -e {} ]; do sleep 0.1; done", gate.display());
+    let all = ["--partition=urgent", "--nodes=4", "--gres=gpu:8", "--output=/dev/null"];
+    rig.ask("sbatch", &[&all[..], &[&urgent]].concat());
+    until_why_says(&server, id, "was preempted by Slurm").await;
+    fs::write(gate, "").unwrap();
+    let ended = server.wait_for_end(id).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    let first = &ended.attempts[0].reason;
+    assert_eq!(first.code, "requeued");
+    assert!(first.text.contains("was preempted by Slurm"), "{first:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_that_hangs_holds_up_only_itself() {
     let Some(rig) = SlurmRig::start() else { return };

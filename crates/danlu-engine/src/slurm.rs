@@ -33,6 +33,7 @@ mod poll;
 mod remote;
 mod session;
 mod submit;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -87,8 +88,8 @@ pub struct SlurmEngine {
     hints: Arc<Hints>,
     tasks: [JoinHandle<()>; 2],
     known: Arc<KnownNodes>,
-    /// One submission at a time for jobs that fall together.
-    submitting: [tokio::sync::Mutex<()>; 64],
+    /// One submission at a time for a job, whose workers are launched at once.
+    submitting: turns::Turns,
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
     away: Mutex<Option<Instant>>,
     calls: call::Calls,
@@ -140,7 +141,7 @@ impl SlurmEngine {
             hints,
             tasks: [listener, poller],
             known: Arc::default(),
-            submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            submitting: turns::Turns::default(),
             away: Mutex::default(),
             calls: call::Calls::default(),
             holders: Mutex::default(),
@@ -250,7 +251,7 @@ impl Engine for SlurmEngine {
             let source = io::Error::new(ErrorKind::Unsupported, text);
             return Err(EngineError::Worker { doing: "launch", worker, source });
         }
-        let _one_at_a_time = self.submitting[submit::place(worker)].lock().await;
+        let _one_at_a_time = self.submitting.take(worker.job).await;
         let copy = launch.clone();
         let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
         self.blocking(move |folders, _| folders.accept(&copy).map_err(failed)).await?;

@@ -43,6 +43,8 @@ pub(super) struct Reach {
 pub(super) enum Call {
     /// Nothing of the job is wanted any more: away with it unless it has begun.
     Cancel { job: u64, user: Option<UnixUser> },
+    /// Nothing of the job is wanted any more, though it has begun.
+    End { job: u64, user: Option<UnixUser> },
     /// Its launchers are to look for orders.
     Wake {
         job: u64,

@@ -16,8 +16,7 @@ use danlu_core::slurm::{
 use danlu_types::JobId;
 
 use super::SlurmEngine;
-use super::commands::With;
-use super::folders::{Folders, read_order};
+use super::folders::{Call, Folders, read_order};
 
 /// Slurm needs a moment to see that a job has ended.
 const LEAVES_WITHIN: Duration = Duration::from_secs(20);
@@ -70,11 +69,8 @@ impl SlurmEngine {
             "Slurm still runs its job {job} (`{}`), of which nothing is left: it is cancelled",
             order.name
         );
-        let arguments = ["--quiet".to_owned(), job.to_string()];
-        let with = With::user(order.user.as_ref());
-        if let Err(error) =
-            self.programs.ask_with("cancel what is left of a job", "scancel", &arguments, with).await
-        {
+        // One that hangs is not waited for: the inventory is, by all that is planned.
+        if let Err(error) = self.call(Call::End { job, user: order.user.clone() }).await {
             tracing::warn!("could not cancel Slurm's job {job}: {error}");
         }
     }

@@ -27,11 +27,6 @@ const AWAY: Duration = Duration::from_secs(5);
 
 const LOOKING: &str = "look for a job that may have been submitted";
 
-/// Which lock a worker's submission takes.
-pub(super) fn place(worker: WorkerId) -> usize {
-    usize::try_from(worker.job.0 % 64).unwrap_or_default()
-}
-
 /// Which scripts orders get.
 #[derive(Debug)]
 enum Scripts {

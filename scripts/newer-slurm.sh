@@ -4,6 +4,8 @@
 # newer-slurm.sh run COMMAND...: runs a command of this machine inside it, such as a test.
 # newer-slurm.sh test CARGO-TEST-ARGUMENT...: `cargo test` with all its executables run inside it.
 #
+# DANLU_DEBIAN_MIRROR=http://… says where Debian comes from, where apt's own place for it is none that `debootstrap` can read.
+#
 # `run` sees this machine's folders where they are, in mounts of its own: they end with its last process, however that ends.
 set -euo pipefail
 # shellcheck source=scripts/paths.sh
@@ -14,17 +16,45 @@ VERSION=26.05
 SYSTEM="$DANLU_CACHE/slurm-$VERSION"
 
 # Where apt gets this machine's own Debian from.
-mirror() {
+known_to_apt() {
   # shellcheck disable=SC2016 # apt's own
-  apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1
+  apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p
+}
+
+# The same as an address that `debootstrap` can read: of a list of mirrors, the first by HTTP.
+mirror() {
+  local from list
+  from="${DANLU_DEBIAN_MIRROR:-$(known_to_apt)}"
+  # A machine that was just made has no lists yet, and knows nobody's origin.
+  [ -n "$from" ] || { apt-get -q -o Acquire::Retries=5 update >&2; from="$(known_to_apt)"; }
+  case "$from" in
+    mirror+file:*)
+      list="${from#mirror+file:}"
+      from="$(sed -nE 's,^(https?://[^[:space:]]+).*,\1,p' "$list" | sed -n 1p)"
+      ;;
+  esac
+  case "$from" in
+    http://* | https://*) echo "$from" ;;
+    "") say "error: apt knows no Debian that Slurm $VERSION could come from: set DANLU_DEBIAN_MIRROR=http://…"; return 1 ;;
+    *) say "error: debootstrap cannot read \`$from\`: set DANLU_DEBIAN_MIRROR=http://…"; return 1 ;;
+  esac
 }
 
 make() {
-  local draft="$SYSTEM.draft" from release
   [ ! -e "$SYSTEM/ready" ] || return 0
   [ "$(id -u)" = 0 ] || { say "error: only root can make a system of its own for Slurm $VERSION"; return 1; }
+  mkdir -p "$DANLU_CACHE"
+  # Two at once would take each other's draft away.
+  exec 9>"$SYSTEM.lock"
+  flock 9
+  [ ! -e "$SYSTEM/ready" ] || return 0
+  # Of some hundred packages one may fail to come. By itself, so that its first failure ends it.
+  "$0" draft || { say "notice: that failed; once more"; "$0" draft; }
+}
+
+draft() {
+  local draft="$SYSTEM.draft" from release
   from="$(mirror)"
-  [ -n "$from" ] || { say "error: apt knows no Debian that Slurm $VERSION could come from"; return 1; }
   say "making a Debian $SUITE with Slurm $VERSION in $SYSTEM (once, some minutes)"
   rm -rf "$draft"
   mkdir -p "$draft"
@@ -38,8 +68,8 @@ make() {
     chmod 755 "$draft/usr/sbin/policy-rc.d"
     mount -t proc none "$draft/proc"
     mount --rbind /dev "$draft/dev"
-    chroot "$draft" apt-get -q -y -o Acquire::Check-Valid-Until=false update
-    chroot "$draft" apt-get -q -y --no-install-recommends install munge slurm-wlm sudo
+    chroot "$draft" apt-get -q -y -o Acquire::Retries=5 -o Acquire::Check-Valid-Until=false update
+    chroot "$draft" apt-get -q -y -o Acquire::Retries=5 --no-install-recommends install munge slurm-wlm sudo
     chroot "$draft" apt-get clean
     touch "$draft/etc/hosts"
     rm -rf "$draft"/var/lib/apt/lists/*
@@ -64,9 +94,18 @@ run() {
   [ -e "$SYSTEM/ready" ] || { say "error: there is no Slurm $VERSION here yet: scripts/newer-slurm.sh make"; return 1; }
   # shellcheck disable=SC2016 # the inner shell's own
   exec unshare --mount --propagation private sh -euc '
-    system=$1 here=$2
-    shift 2
+    system=$1 here=$2 sources=$3 target=$4 cache=$5
+    shift 5
     root=$system/mnt
+    # Ours that lie where the system is another one.
+    ours() {
+      for folder in "$sources" "$target" "$cache"; do
+        case $folder in /usr/* | /etc/* | /var/*) if [ -d "$folder" ]; then "$@" "$folder"; fi ;; esac
+      done
+    }
+    make_place() { mkdir -p "$system$1"; }
+    put() { mount --bind "$1" "$root$1"; }
+    ours make_place
     mount -t tmpfs -o mode=755 none "$root"
     for place in /*; do
       own=$system$place inside=$root$place
@@ -83,8 +122,9 @@ run() {
     done
     for file in passwd group hosts; do mount --bind "/etc/$file" "$root/etc/$file"; done
     mount --bind /var/tmp "$root/var/tmp"
+    ours put
     exec chroot "$root" env --chdir="$here" "$@"
-  ' sh "$SYSTEM" "$PWD" env DANLU_TEST_SLURM="$(release_there)" "$@"
+  ' sh "$SYSTEM" "$PWD" "$ROOT" "${CARGO_TARGET_DIR:-}" "$DANLU_CACHE" env DANLU_TEST_SLURM="$(release_there)" "$@"
 }
 
 # Cargo starts each test executable by way of us.
@@ -97,6 +137,7 @@ test() {
 
 case "${1:-}" in
   make) make ;;
+  draft) draft ;;
   there) [ -e "$SYSTEM/ready" ] ;;
   run) run "${@:2}" ;;
   test) test "${@:2}" ;;

@@ -107,13 +107,15 @@ step_test() {
 # what the tests before have built serves here too.
 step_newslurm() {
   cargo build --locked --workspace --example engine_launcher
-  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --test slurm --test slurm_again
+  DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --test slurm --test slurm_again \
+    --test slurm_replanning
 }
 # All tests of clusters there. Not among the steps that run unasked: they take some minutes.
 step_newslurmall() {
   cargo build --locked --workspace --example engine_launcher
   DANLU_SKIPPED="$skipped" scripts/newer-slurm.sh test --locked --workspace --no-fail-fast --test slurm --test slurm_again \
-    --test slurm_placement --test slurm_replanning --test slurm_crashes --test unshared
+    --test slurm_placement --test slurm_replanning --test slurm_crashes --test unshared --test slurm_scripts --test slurm_guide \
+    --test slurm_leftovers --test slurm_users
 }
 # Sixty jobs and forty-five random faults on a Slurm cluster, with a shared disk and without. Not among the steps that run unasked:
 # it is random, and takes a quarter of an hour.

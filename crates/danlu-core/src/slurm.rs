@@ -31,7 +31,7 @@ pub use nodes::{NodeRecord, Slot, node, parse_nodes};
 pub use order::{Delegated, GresNeed, Order, OrderedWorker, batch_script, parts, submission};
 pub use queue::{
     ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, WATCH_FORMAT, parse_accounted, parse_job,
-    parse_queue, parse_submitted,
+    parse_preempted, parse_queue, parse_submitted,
 };
 pub use remote::{
     CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name,

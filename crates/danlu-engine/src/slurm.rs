@@ -19,6 +19,7 @@
 //!   come too early, only the first job to begin starts any worker.
 //! - A verdict is given only on Slurm's word about that very job, never because something is missing from an answer, and
 //!   only once it is on disk.
+//! - Only what this data folder submitted is cancelled: a copy of it finds the same orders, whose jobs are not its own.
 //! - No look at a worker waits for Slurm: a [`poll`] in the background asks, once for all jobs.
 
 mod call;
@@ -32,6 +33,7 @@ mod poll;
 mod remote;
 mod session;
 mod submit;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -63,6 +65,8 @@ use remote::Remote;
 pub struct SlurmOptions {
     /// An absolute path that the nodes see as the same folder, where the settings say that they do; made if need be.
     pub data: PathBuf,
+    /// The data folder's name, which copies of it do not share (ADR 14). Where it is not known, nothing is cancelled.
+    pub identity: Option<String>,
     /// This program, as the nodes see it: it is started as `PROGRAM slurm-worker FOLDER`.
     pub program: OsString,
     pub settings: SlurmSettings,
@@ -84,8 +88,8 @@ pub struct SlurmEngine {
     hints: Arc<Hints>,
     tasks: [JoinHandle<()>; 2],
     known: Arc<KnownNodes>,
-    /// One submission at a time for jobs that fall together.
-    submitting: [tokio::sync::Mutex<()>; 64],
+    /// One submission at a time for a job, whose workers are launched at once.
+    submitting: turns::Turns,
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
     away: Mutex<Option<Instant>>,
     calls: call::Calls,
@@ -96,7 +100,7 @@ impl SlurmEngine {
     /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
     /// tokio runtime.
     pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
-        let SlurmOptions { data, program, settings, many_users, couriers } = options;
+        let SlurmOptions { data, identity, program, settings, many_users, couriers } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         let invalid = |text: &'static str| {
             failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
@@ -132,12 +136,12 @@ impl SlurmEngine {
             remote: remote.map(Arc::new),
             program,
             programs,
-            folders: Arc::new(Folders::new(layout)),
+            folders: Arc::new(Folders::new(layout, identity)),
             watch,
             hints,
             tasks: [listener, poller],
             known: Arc::default(),
-            submitting: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            submitting: turns::Turns::default(),
             away: Mutex::default(),
             calls: call::Calls::default(),
             holders: Mutex::default(),
@@ -247,7 +251,7 @@ impl Engine for SlurmEngine {
             let source = io::Error::new(ErrorKind::Unsupported, text);
             return Err(EngineError::Worker { doing: "launch", worker, source });
         }
-        let _one_at_a_time = self.submitting[submit::place(worker)].lock().await;
+        let _one_at_a_time = self.submitting.take(worker.job).await;
         let copy = launch.clone();
         let failed = move |source| EngineError::Worker { doing: "launch", worker, source };
         self.blocking(move |folders, _| folders.accept(&copy).map_err(failed)).await?;

@@ -5,6 +5,7 @@ mod sites;
 mod support;
 
 use std::fs;
+use std::time::Duration;
 
 use danlu_core::job::{FailureCause, WorkerExit};
 use danlu_core::launch::StopOrder;
@@ -12,7 +13,7 @@ use danlu_core::slurm::{Placement, QueueWait};
 use danlu_engine::conformance::{Draft, Site};
 use danlu_engine::{Engine, Observation, Seen, Which};
 use danlu_testkit::SlurmRig;
-use danlu_types::{DeviceKind, Span, WorkerId};
+use danlu_types::{DeviceKind, JobId, Span, WorkerId};
 use sites::{jobs_of, programs, site_of, site_with};
 use support::{kill, status};
 
@@ -210,4 +211,49 @@ async fn what_other_users_write_is_no_answer_of_slurms() {
         })
         .await;
     assert!(matches!(seen.seen, Seen::Running { .. }), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_submission_that_hangs_holds_up_no_other_job() {
+    let Some(rig) = SlurmRig::shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let hang = "case \"$*\" in *--job-name=danlu-1.1-*) echo > \"$HERE/hangs\"; exec sleep 600;; esac; exec $REAL \"$@\"";
+    let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", hang)])));
+    let engine = site.engine();
+    let of = |job| Draft { job: JobId(job), ..site.draft("true") };
+    let (hanging, other) = (of(1), of(65));
+    let hangs = tokio::spawn({
+        let (engine, launch) = (engine.clone(), hanging.launch_file(0));
+        async move { engine.launch(&launch).await }
+    });
+    let witness = folder.path().join("hangs");
+    site.until("the first submission hangs", async || witness.exists().then_some(())).await;
+    engine.launch(&other.launch_file(0)).await.unwrap();
+    assert!(!hangs.is_finished(), "{:?}", hangs.await);
+    assert!(matches!(site.until_ended(&*engine, other.worker(0)).await, WorkerExit::Succeeded));
+    hangs.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inventory_does_not_wait_for_what_is_cancelled() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let hang = "echo > \"$HERE/hangs\"; exec sleep 600";
+    let site = site_of(&rig, Some(programs(folder.path(), &[("scancel", hang)])));
+    let engine = site.engine();
+    for _ in 0..2 {
+        let draft = site.draft("exec sleep 600");
+        engine.launch(&draft.launch_file(0)).await.unwrap();
+        site.until_running(&*engine, draft.worker(0)).await;
+        // Nothing of it is wanted any more, as after a release that Slurm has not noticed.
+        fs::remove_file(site.layout().live_folder().join(draft.worker(0).to_string())).unwrap();
+    }
+    let witness = folder.path().join("hangs");
+    site.until("what is left is cancelled", async || {
+        // A program of Slurm's is waited for three times as long, each.
+        let answered = tokio::time::timeout(Duration::from_secs(30), engine.inventory()).await;
+        answered.expect("an inventory in time").unwrap();
+        witness.exists().then_some(())
+    })
+    .await;
 }

@@ -116,8 +116,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let identity = certificate::open(&folder.path, &entrance)?;
     let fingerprint = identity.as_ref().map(|identity| identity.fingerprint);
     let attempts = Arc::new(AttemptTokens::new(&folder.attempt_key()?));
-    let engine = open_engine(&options, &folder, fingerprint, &attempts)?;
-    let app = Arc::new(open(&options, &folder, engine, attempts).await?);
+    let engine = |identity| open_engine(&options, &folder, identity, fingerprint, &attempts);
+    let app = Arc::new(open(&options, &folder, engine, attempts.clone()).await?);
 
     let listener = tokio::net::TcpListener::bind(entrance.listen)
         .await
@@ -218,27 +218,34 @@ fn server_for_nodes(engine: &EngineChoice) -> Option<&str> {
     }
 }
 
-/// Makes this the only server that writes, if the database is this folder's. Where nothing can be written, nothing needs that.
-async fn take_lead(options: &ServeOptions, folder: &DataFolder, store: &dyn Store) -> anyhow::Result<()> {
+/// Makes this the only server that writes, if the database is this folder's, and says how both are called. Where nothing can be
+/// written, nothing needs that, and a folder may be without a name.
+async fn take_lead(
+    options: &ServeOptions,
+    folder: &DataFolder,
+    store: &dyn Store,
+) -> anyhow::Result<Option<String>> {
     let database = store.identity().await?;
-    let taken = match crate::identity::settle(&folder.path, database.as_deref(), options.restored) {
-        Ok(identity) => store.lead(&identity).await.context("could not take the database"),
-        Err(error) if error.downcast_ref::<std::io::Error>().is_some() => Err(error),
+    let (identity, taken) = match crate::identity::settle(&folder.path, database.as_deref(), options.restored)
+    {
+        Ok(identity) => {
+            let taken = store.lead(&identity).await.context("could not take the database");
+            (Some(identity), taken)
+        }
+        Err(error) if error.downcast_ref::<std::io::Error>().is_some() => (None, Err(error)),
         Err(refused) => return Err(refused),
     };
     match (taken, folder.health.objection()) {
-        (Err(error), Some(_)) => {
-            tracing::warn!("{error:#}");
-            Ok(())
-        }
-        (taken, _) => taken,
+        (Err(error), Some(_)) => tracing::warn!("{error:#}"),
+        (taken, _) => taken?,
     }
+    Ok(identity)
 }
 
 pub(crate) async fn open(
     options: &ServeOptions,
     folder: &DataFolder,
-    engine: Arc<dyn Engine>,
+    engine: impl FnOnce(Option<String>) -> anyhow::Result<Arc<dyn Engine>>,
     attempts: Arc<AttemptTokens>,
 ) -> anyhow::Result<App> {
     let url = match &options.database {
@@ -248,7 +255,8 @@ pub(crate) async fn open(
     let sealer = Arc::new(Sealer::open(&folder.path)?);
     let trail = Arc::new(Trail::new(&folder.path, &sealer));
     let store = database::open(&url, &folder.health, &trail).await?;
-    take_lead(options, folder, &*store).await?;
+    // Engines tell by the name what is theirs.
+    let engine = engine(take_lead(options, folder, &*store).await?)?;
     // Before anything is written that would vouch for what it finds.
     trail.begin(&*store, options.restored).await;
     let nodes = first_inventory(&*engine).await?;
@@ -354,6 +362,7 @@ async fn first_inventory(engine: &dyn Engine) -> anyhow::Result<Vec<danlu_types:
 fn open_engine(
     options: &ServeOptions,
     folder: &DataFolder,
+    identity: Option<String>,
     fingerprint: Option<Fingerprint>,
     attempts: &Arc<AttemptTokens>,
 ) -> anyhow::Result<Arc<dyn Engine>> {
@@ -384,7 +393,7 @@ fn open_engine(
                 programs: programs_folder(&folder.path),
             });
             let (settings, many_users) = ((**settings).clone(), options.unix_users.is_some());
-            let slurm = SlurmOptions { data, program, settings, many_users, couriers };
+            let slurm = SlurmOptions { data, identity, program, settings, many_users, couriers };
             let engine = SlurmEngine::new(slurm).context("could not prepare the Slurm engine")?;
             Ok(Arc::new(engine))
         }

@@ -23,7 +23,7 @@ pub use processes::{alive, processes_of};
 pub use relay::Relay;
 pub use server::{TestServer, spec};
 pub use skip::skip;
-pub use slurm::SlurmRig;
+pub use slurm::{SlurmRig, slurm_programs};
 pub use terminal::{CTRL_C, Terminal};
 
 use std::future::Future;

@@ -5,6 +5,7 @@
 
 mod accounting;
 mod configuration;
+mod programs;
 mod version;
 
 use std::cmp::Reverse;
@@ -23,6 +24,8 @@ use nix::unistd::Pid;
 use self::configuration::{gres_conf, slurm_conf};
 use self::version::SlurmVersion;
 use crate::{alive, processes_of, skip};
+
+pub use self::programs::slurm_programs;
 
 /// Starts everything, and ends it when its input does: however we end, the kernel closes that.
 const WATCH: &str = include_str!("slurm.sh");

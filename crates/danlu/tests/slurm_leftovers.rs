@@ -1,6 +1,10 @@
 //! Jobs that Slurm runs on although nothing of them is left: it does not notice at once, and Danlu does not leave it to that.
 
-use danlu_testkit::{Relay, SlurmRig, TestServer, alive, eventually, processes_of, spec};
+use std::time::Duration;
+
+use danlu_testkit::{
+    Relay, SlurmRig, TestServer, alive, eventually, eventually_within, processes_of, slurm_programs, spec,
+};
 use danlu_types::api::{JobOutcome, JobState};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -44,6 +48,56 @@ async fn a_job_of_which_nothing_is_left_is_taken_from_slurm() {
     assert!(runs(), "Slurm has noticed by itself: {}", listed());
     eventually("Slurm's job to be cancelled", || async { (!runs()).then_some(()) }).await;
     assert!(server.log().contains("of which nothing is left"), "{}", server.log());
+}
+
+/// As a restore drill does it, against the advice, while the original is in use: by the guide's back-up, which has `runs/` and not
+/// `live/`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_copy_leaves_the_originals_jobs_in_slurm_alone() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = || tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let settings = |folder: &std::path::Path, more: &str| {
+        let path = folder.join("slurm.yaml");
+        let text = format!("configuration: {}\npoll: 200ms\n{more}", rig.configuration().display());
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let original = folder();
+    let flags = settings(original.path(), "");
+    let original =
+        TestServer::start_in(DANLU, &["--engine", "slurm", "--slurm", &flags], original, &[]).await;
+    let go = original.folder().join("go");
+    let running = original.submit(&spec(&format!("until [ -e {} ]; do sleep 0.1; done", go.display()))).await;
+    original.wait_for(running, JobState::Running).await;
+    let number = rig.ask("squeue", &["--noheader", "--format=%i"]).trim().to_owned();
+
+    let copy = folder();
+    let mut cp = std::process::Command::new("cp");
+    assert!(cp.arg("-a").args([original.data(), copy.path().join("data")]).status().unwrap().success());
+    std::fs::remove_dir_all(copy.path().join("data/live")).unwrap();
+    let count =
+        "case \"$*\" in *'show reservation'*) echo >> \"$HERE/inventories\";; esac; exec $REAL \"$@\"";
+    let cancel = "echo \"$*\" >> \"$HERE/cancelled\"; exec $REAL \"$@\"";
+    let bin = slurm_programs(copy.path(), &[("scontrol", count), ("scancel", cancel)]);
+    let flags = settings(copy.path(), &format!("programs: {}\n", bin.display()));
+    let flags = ["--restored", "--engine", "slurm", "--slurm", &flags];
+    let copy = TestServer::start_in(DANLU, &flags, copy, &[]).await;
+    // By the third, what is left of a job of its own would be overdue; the fourth begins when that is done.
+    let inventories = copy.folder().join("inventories");
+    eventually_within(Duration::from_mins(3), "four inventories", || async {
+        (std::fs::read_to_string(&inventories).unwrap_or_default().lines().count() >= 4).then_some(())
+    })
+    .await;
+    let cancelled = std::fs::read_to_string(copy.folder().join("cancelled")).unwrap_or_default();
+    assert_eq!(cancelled, "", "{}", copy.log());
+    let nodes = copy.client().nodes_list().await.unwrap().items;
+    let foreign: Vec<&str> =
+        nodes.iter().flat_map(|view| view.node.foreign.iter().map(|hold| hold.job.as_str())).collect();
+    assert_eq!(foreign, [number], "it is somebody else's there");
+    drop(copy);
+    std::fs::write(&go, "").unwrap();
+    let ended = original.wait_for_end(running).await;
+    assert_eq!((ended.outcome, ended.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", ended.reason);
 }
 
 /// Slurm calls a job over whose courier is gone, and the next attempt begins.

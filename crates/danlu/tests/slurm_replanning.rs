@@ -6,12 +6,11 @@
 )]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use danlu_testkit::{SlurmRig, TestServer, alive, eventually, spec};
+use danlu_testkit::{SlurmRig, TestServer, alive, eventually, slurm_programs, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
 use danlu_types::{JobSpec, Retry, RetryCause};
 use tempfile::TempDir;
@@ -34,19 +33,7 @@ async fn start(rig: &SlurmRig, folder: TempDir, settings: &str, flags: &[&str]) 
 
 /// Slurm's programs, one of them replaced by a script, as a line of the settings.
 fn with_program(folder: &Path, name: &str, script: &str) -> String {
-    let bin = folder.join("bin");
-    fs::create_dir(&bin).unwrap();
-    for program in ["sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"] {
-        let (path, real) = (bin.join(program), format!("/usr/bin/{program}"));
-        if program == name {
-            fs::write(&path, format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display()))
-                .unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        } else {
-            symlink(real, &path).unwrap();
-        }
-    }
-    format!("programs: {}\n", bin.display())
+    format!("programs: {}\n", slurm_programs(folder, &[(name, script)]).display())
 }
 
 fn whole(command: &str) -> JobSpec {
@@ -177,6 +164,28 @@ async fn a_requeued_job_runs_again_without_a_retry() {
         ended.attempts[0].reason.text,
         format!("was requeued: Slurm's job {job} was requeued, and not by Danlu")
     );
+}
+
+/// With a grace time, Slurm signals the steps first and calls a job whose launchers heed that completed, before 24.05.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_that_slurm_preempts_with_a_grace_time_runs_again_without_a_retry() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    rig.ask("scontrol", &["update", "PartitionName=main", "GraceTime=5"]);
+    let gang = JobSpec { workers: 2, ..whole("[ $DANLU_ATTEMPT != 1 ] || exec sleep 600") };
+    let id = server.submit(&gang).await;
+    server.wait_for(id, JobState::Running).await;
+    let gate = server.folder().join("gate");
+    let urgent = format!("--wrap=until [ -e {} ]; do sleep 0.1; done", gate.display());
+    let all = ["--partition=urgent", "--nodes=4", "--gres=gpu:8", "--output=/dev/null"];
+    rig.ask("sbatch", &[&all[..], &[&urgent]].concat());
+    until_why_says(&server, id, "was preempted by Slurm").await;
+    fs::write(gate, "").unwrap();
+    let ended = server.wait_for_end(id).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    let first = &ended.attempts[0].reason;
+    assert_eq!(first.code, "requeued");
+    assert!(first.text.contains("was preempted by Slurm"), "{first:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

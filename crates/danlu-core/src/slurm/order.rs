@@ -22,6 +22,9 @@ pub struct Order {
     /// What people find in Slurm's lists of it.
     #[serde(default)]
     pub comment: String,
+    /// Of the data folder whose server wrote it; not known of orders from before there was this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     #[serde(default)]
     pub workspace: String,
     /// Who submits it, where that is not the server's own user.
@@ -239,6 +242,7 @@ pub(super) fn order_of(workers: Vec<OrderedWorker>) -> Order {
     Order {
         name: "danlu-7.1-ab".to_owned(),
         comment: super::order_comment(danlu_types::JobId(7), "it's, mine\n", "ada", "vision"),
+        identity: None,
         workspace: "default".to_owned(),
         user: None,
         workers,

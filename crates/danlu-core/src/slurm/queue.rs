@@ -95,6 +95,14 @@ pub fn parse_job(text: &str) -> Option<QueuedJob> {
     })
 }
 
+/// Whether the job of the same answer was preempted. One that was given a grace time and ended within it is `COMPLETED` or
+/// `FAILED` by its state, before 24.05.
+pub fn parse_preempted(text: &str) -> bool {
+    let line = text.lines().find(|line| line.starts_with("JobId=")).unwrap_or_default();
+    let time = line.split(' ').find_map(|word| word.strip_prefix("PreemptTime="));
+    time.is_some_and(|time| !matches!(time, "" | "None" | "N/A" | "Unknown"))
+}
+
 /// For `sacct --format`, which answers in the same columns as `squeue` with [`QUEUE_FORMAT`], as far as it knows them.
 pub const ACCOUNT_FORMAT: &str = "JobIDRaw,State,JobName,Reason";
 

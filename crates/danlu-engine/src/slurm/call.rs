@@ -67,6 +67,7 @@ impl SlurmEngine {
             Call::Cancel { job, user } => {
                 (job, ["--quiet".to_owned(), "--state=PENDING".to_owned(), job.to_string()].to_vec(), user)
             }
+            Call::End { job, user } => (job, ["--quiet".to_owned(), job.to_string()].to_vec(), user),
             Call::Wake { job, is_new, is_script } => {
                 let is_pending =
                     |state: &State| state.under_way.keys().any(|words| words.ends_with(&[job.to_string()]));

@@ -22,6 +22,7 @@ const VERDICT_FILE: &str = "verdict.json";
 #[derive(Debug)]
 pub(super) struct Folders {
     pub(super) layout: RunLayout,
+    identity: Option<String>,
     pub(super) awaited: Awaited,
     /// Shared by workers that fall together: one thread at a time decides about a worker.
     guards: [Mutex<()>; 64],
@@ -42,6 +43,8 @@ pub(super) struct Reach {
 pub(super) enum Call {
     /// Nothing of the job is wanted any more: away with it unless it has begun.
     Cancel { job: u64, user: Option<UnixUser> },
+    /// Nothing of the job is wanted any more, though it has begun.
+    End { job: u64, user: Option<UnixUser> },
     /// Its launchers are to look for orders.
     Wake {
         job: u64,
@@ -52,8 +55,20 @@ pub(super) enum Call {
 }
 
 impl Folders {
-    pub(super) fn new(layout: RunLayout) -> Self {
-        Folders { layout, awaited: Awaited::default(), guards: std::array::from_fn(|_| Mutex::default()) }
+    pub(super) fn new(layout: RunLayout, identity: Option<String>) -> Self {
+        let guards = std::array::from_fn(|_| Mutex::default());
+        Folders { layout, identity, awaited: Awaited::default(), guards }
+    }
+
+    pub(super) fn identity(&self) -> Option<&str> {
+        self.identity.as_deref()
+    }
+
+    /// Whether this very data folder submitted an order, so that its job may be cancelled. A copy has all orders of the original,
+    /// which may be in use. Those from before orders named their folder count as somebody else's: nothing tells whose they are,
+    /// a job that runs on costs time and one that is cancelled is lost.
+    pub(super) fn is_own(&self, order: &Order) -> bool {
+        self.identity.is_some() && order.identity == self.identity
     }
 
     pub(super) fn guard(&self, worker: WorkerId) -> MutexGuard<'_, ()> {
@@ -181,7 +196,9 @@ impl Folders {
             let is_script = ordered.is_some_and(|ordered| ordered.workers.len() == 1);
             return Ok(Some(Call::Wake { job, is_new, is_script }));
         }
-        let user = ordered.and_then(|ordered| ordered.user);
+        // It starts, finds the order to stop, and ends.
+        let Some(ordered) = ordered.filter(|ordered| self.is_own(ordered)) else { return Ok(None) };
+        let user = ordered.user;
         // As long as one of the gang is still wanted, the others see their orders when they start.
         let all = self.gang(worker)?.into_iter().map(|other| self.is_told_to_stop(other));
         let all: io::Result<Vec<bool>> = all.collect();

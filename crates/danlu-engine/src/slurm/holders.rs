@@ -1,5 +1,7 @@
 //! Jobs of other people on the same cluster: two questions for all of them, with each inventory.
 //!
+//! What a data folder submitted that this one is a copy of is of other people, too.
+//!
 //! And jobs of ours that Slurm runs although nothing of them is wanted any more: a node that lost its processes together with its
 //! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold.
 
@@ -14,8 +16,7 @@ use danlu_core::slurm::{
 use danlu_types::JobId;
 
 use super::SlurmEngine;
-use super::commands::With;
-use super::folders::{Folders, read_order};
+use super::folders::{Call, Folders, read_order};
 
 /// Slurm needs a moment to see that a job has ended.
 const LEAVES_WITHIN: Duration = Duration::from_secs(20);
@@ -68,11 +69,8 @@ impl SlurmEngine {
             "Slurm still runs its job {job} (`{}`), of which nothing is left: it is cancelled",
             order.name
         );
-        let arguments = ["--quiet".to_owned(), job.to_string()];
-        let with = With::user(order.user.as_ref());
-        if let Err(error) =
-            self.programs.ask_with("cancel what is left of a job", "scancel", &arguments, with).await
-        {
+        // One that hangs is not waited for: the inventory is, by all that is planned.
+        if let Err(error) = self.call(Call::End { job, user: order.user.clone() }).await {
             tracing::warn!("could not cancel Slurm's job {job}: {error}");
         }
     }
@@ -92,9 +90,10 @@ impl Holders {
             let Ok(order) = order else { continue };
             let is_wanted = order.as_deref().is_some_and(|order| folders.is_wanted(order).unwrap_or(true));
             self.ours.insert(job.id, order.clone());
+            let is_own = order.as_deref().is_some_and(|order| folders.is_own(order));
             if is_wanted {
                 self.left.remove(&job.id);
-            } else if order.is_none()
+            } else if !is_own
                 || self.left.entry(job.id).or_insert_with(Instant::now).elapsed() > LEAVES_WITHIN
             {
                 self.jobs.push(job);

@@ -10,7 +10,7 @@ use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{LauncherPhase, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
 use danlu_core::slurm::{
-    ALLOCATION_LOG, Answer, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, queue_wait,
+    ALLOCATION_LOG, Answer, Ending, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, queue_wait,
     waiting_sentence,
 };
 use danlu_types::{Span, WorkerId};
@@ -76,6 +76,13 @@ impl Folders {
             return Ok(seen(ended));
         }
         let status = self.status(worker)?;
+        if let (true, None, Some(folder)) = (told_to_stop, &status, &folder)
+            && !Self::is_claimed(folder)?
+            && read_order(folder)?.is_some_and(|order| !self.is_own(&order))
+        {
+            // It is not cancelled, so nobody waits for Slurm to start it: it would find the order to stop.
+            return self.conclude(worker, None, WorkerExit::Stopped).map(seen);
+        }
         if let (Some(job), Some(folder)) = (job, &folder)
             && (status.is_some() || Self::has_claimant(folder)?)
         {
@@ -92,6 +99,21 @@ impl Folders {
             watch.forget(worker);
             return Ok(seen(Seen::Preparing));
         }
+        let stopped_by_slurm = status.as_ref().is_some_and(|it| ended(&it.phase).is_some());
+        if let (Word::Listed(listed), true, false) = (&word, stopped_by_slurm, told_to_stop)
+            && matches!(listed.state, JobState::Completed | JobState::Over(Ending::Failed))
+        {
+            // A partition with a grace time signals the steps first, and their launchers end in good order.
+            match watch.was_preempted(listed.id) {
+                Some(false) => {}
+                Some(true) => {
+                    let reason = format!("Slurm's job {} was preempted by Slurm", listed.id);
+                    let exit = WorkerExit::Requeued { reason };
+                    return self.conclude(worker, status.as_ref(), exit).map(seen);
+                }
+                None => return Ok(seen(as_before(status.as_ref()))),
+            }
+        }
         let (node, away) = match &word {
             Word::LostNode(_, away) => self.nodes_lost(worker, away)?,
             Word::None | Word::Listed(_) | Word::Requeued(_) | Word::Denied => (String::new(), Vec::new()),
@@ -101,7 +123,7 @@ impl Folders {
             away: &away,
             running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherPhase::Running { .. })),
             told_to_stop,
-            stopped_by_slurm: status.as_ref().is_some_and(|it| ended(&it.phase).is_some()),
+            stopped_by_slurm,
             requeued: matches!(word, Word::Requeued(_)),
             submitted: job,
             slurm: match &word {
@@ -124,9 +146,7 @@ impl Folders {
                 });
                 Ok(Observation { remark, ..seen(as_before(status.as_ref())) })
             }
-            Judgement::Awaited | Judgement::Ended(_)
-                if word_is_done(&word) && status.as_ref().is_some_and(|it| ended(&it.phase).is_some()) =>
-            {
+            Judgement::Awaited | Judgement::Ended(_) if word_is_done(&word) && stopped_by_slurm => {
                 // Told to end by nobody that Slurm knows of, or because Slurm knows of no job.
                 let exit = match (&word, told_to_stop, job) {
                     (Word::Denied, false, Some(id)) => WorkerExit::Requeued {
@@ -239,8 +259,11 @@ impl Folders {
             let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
             // What was requeued would run nothing either.
             let waits = |job: u64| matches!(watch.hear(job, worker), Word::Requeued(_));
-            if let Some(job) = known.filter(|known| runs != Some(*known) || waits(*known)) {
-                left = Some(Call::Cancel { job, user: read_order(&folder)?.and_then(|order| order.user) });
+            let own = read_order(&folder)?.filter(|order| self.is_own(order));
+            if let (Some(job), Some(order)) =
+                (known.filter(|known| runs != Some(*known) || waits(*known)), own)
+            {
+                left = Some(Call::Cancel { job, user: order.user });
             }
         }
         watch.forget(worker);

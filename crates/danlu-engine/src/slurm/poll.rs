@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use danlu_core::slurm::{
     ACCOUNT_FORMAT, Ending, JobState, NodeRecord, QueuedJob, WATCH_FORMAT, parse_accounted, parse_job,
-    parse_nodes, parse_queue,
+    parse_nodes, parse_preempted, parse_queue,
 };
 use danlu_types::WorkerId;
 use tokio::sync::Notify;
@@ -35,6 +35,17 @@ struct Watched {
     word: Word,
     /// When it was first seen to have begun. An answer from after that by which it waits says that it was requeued.
     begun: Option<Instant>,
+    preemption: Preemption,
+}
+
+/// Whether a job was preempted that has ended otherwise by its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Preemption {
+    /// Nobody wants to know: Slurm has to be asked for each job by itself.
+    #[default]
+    NotAsked,
+    Asked,
+    Answered(bool),
 }
 
 /// Slurm's last word on a job.
@@ -57,7 +68,13 @@ impl Watch {
         let mut is_new = false;
         let watched = jobs.entry(job).or_insert_with(|| {
             is_new = true;
-            Watched { since: Instant::now(), workers: BTreeSet::new(), word: Word::None, begun: None }
+            Watched {
+                since: Instant::now(),
+                workers: BTreeSet::new(),
+                word: Word::None,
+                begun: None,
+                preemption: Preemption::NotAsked,
+            }
         });
         watched.workers.insert(worker);
         let word = watched.word.clone();
@@ -72,6 +89,32 @@ impl Watch {
     pub(super) fn has_begun(&self, job: u64) {
         if let Some(watched) = self.lock().get_mut(&job) {
             watched.begun.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Whether a job that has ended was preempted; `None` as long as Slurm has not said.
+    pub(super) fn was_preempted(&self, job: u64) -> Option<bool> {
+        let mut jobs = self.lock();
+        let preemption = &mut jobs.get_mut(&job)?.preemption;
+        match *preemption {
+            Preemption::Answered(preempted) => Some(preempted),
+            Preemption::NotAsked | Preemption::Asked => {
+                *preemption = Preemption::Asked;
+                None
+            }
+        }
+    }
+
+    fn perhaps_preempted(&self) -> Vec<u64> {
+        let jobs = self.lock();
+        let asked = jobs.iter().filter(|(_, watched)| watched.preemption == Preemption::Asked);
+        asked.map(|(id, _)| *id).collect()
+    }
+
+    fn set_preempted(&self, job: u64, preempted: bool, hints: &Hints) {
+        if let Some(watched) = self.lock().get_mut(&job) {
+            watched.preemption = Preemption::Answered(preempted);
+            watched.workers.iter().for_each(|worker| hints.add(*worker));
         }
     }
 
@@ -185,6 +228,11 @@ pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<H
 
 async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> Result<(), EngineError> {
     const DOING: &str = "ask how jobs are doing";
+    for job in watch.perhaps_preempted() {
+        if let Some(preempted) = was_preempted(programs, job).await {
+            watch.set_preempted(job, preempted, hints);
+        }
+    }
     let asked = Instant::now();
     let own = (!pace.many_users).then(|| "--me".to_owned());
     let format = format!("--format={WATCH_FORMAT}");
@@ -223,6 +271,14 @@ async fn exit_code(programs: &Programs, job: u64) -> Option<i32> {
     let arguments = ["--oneliner", "show", "job", &job.to_string()].map(str::to_owned);
     let answered = programs.run("scontrol", &arguments).await.ok().filter(|it| it.status.success())?;
     parse_job(&answered.text).filter(|found| found.id == job)?.exit_code
+}
+
+/// `None` where Slurm does not answer: it is asked again. What it has forgotten counts as not preempted.
+async fn was_preempted(programs: &Programs, job: u64) -> Option<bool> {
+    let arguments = ["--oneliner", "show", "job", &job.to_string()].map(str::to_owned);
+    let answered = programs.run("scontrol", &arguments).await.ok()?;
+    let is_forgotten = answered.said.contains("Invalid job id specified");
+    (answered.status.success() || is_forgotten).then(|| parse_preempted(&answered.text))
 }
 
 /// The nodes that do not answer Slurm; `None` where it does not say.

@@ -27,11 +27,6 @@ const AWAY: Duration = Duration::from_secs(5);
 
 const LOOKING: &str = "look for a job that may have been submitted";
 
-/// Which lock a worker's submission takes.
-pub(super) fn place(worker: WorkerId) -> usize {
-    usize::try_from(worker.job.0 % 64).unwrap_or_default()
-}
-
 /// Which scripts orders get.
 #[derive(Debug)]
 enum Scripts {
@@ -200,7 +195,9 @@ impl Folders {
             let is_old = old.is_some();
             let order = match old {
                 Some(order) => order,
-                None => write_order(first, number, workers, delegated.clone(), &folder, scripts)?,
+                None => {
+                    write_order(self.identity(), first, number, workers, delegated.clone(), &folder, scripts)?
+                }
             };
             for worker in &order.workers {
                 files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
@@ -215,6 +212,7 @@ impl Folders {
 
 /// Fixes what is submitted, and under which name.
 fn write_order(
+    identity: Option<&str>,
     first: &LaunchFile,
     number: usize,
     workers: Vec<OrderedWorker>,
@@ -226,6 +224,7 @@ fn write_order(
     let order = Order {
         name: order_name(first.worker.job, first.worker.attempt, number, unique),
         comment: order_comment(first.worker.job, &first.job_name, &first.owner, &first.workspace),
+        identity: identity.map(str::to_owned),
         workspace: first.workspace.clone(),
         user: first.user.clone(),
         workers,

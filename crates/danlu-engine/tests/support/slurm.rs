@@ -4,8 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "part of tests, where a panic is the message")]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use danlu_core::slurm::{Placement, SlurmSettings};
@@ -13,9 +12,12 @@ use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
 use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
 use danlu_testkit::SlurmRig;
+pub(crate) use danlu_testkit::slurm_programs as programs;
 use danlu_types::{NodeName, Span, WorkerId};
 
 use crate::support::example;
+
+const IDENTITY: &str = "the site's own";
 
 pub(crate) fn shared_site() -> Option<Site> {
     Some(site_of(SlurmRig::shared()?, None))
@@ -65,6 +67,7 @@ pub(crate) fn site_with(
         let program = example("engine_launcher").into_os_string();
         let options = SlurmOptions {
             data: inside.clone(),
+            identity: Some(IDENTITY.to_owned()),
             program,
             settings: settings.clone(),
             many_users,
@@ -86,22 +89,4 @@ pub(crate) fn jobs_of(rig: &SlurmRig, worker: WorkerId, site: &Site) -> Vec<Stri
 
 pub(crate) fn allocation(site: &Site, worker: WorkerId) -> PathBuf {
     site.layout().job_folder(worker.job).join(format!("{}.slurm.0", worker.attempt))
-}
-
-/// A folder with Slurm's programs, of which some are scripts of the test's. `$REAL` is the program's own.
-pub(crate) fn programs(folder: &Path, scripts: &[(&str, &str)]) -> PathBuf {
-    let bin = folder.join("bin");
-    fs::create_dir_all(&bin).unwrap();
-    for name in ["sbatch", "squeue", "scontrol", "scancel", "srun", "sacct"] {
-        let (path, real) = (bin.join(name), format!("/usr/bin/{name}"));
-        match scripts.iter().find(|(own, _)| *own == name) {
-            Some((_, script)) => {
-                let text = format!("#!/bin/sh\nREAL={real}\nHERE='{}'\n{script}\n", folder.display());
-                fs::write(&path, text).unwrap();
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            }
-            None => symlink(real, &path).unwrap(),
-        }
-    }
-    bin
 }

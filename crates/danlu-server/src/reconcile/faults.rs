@@ -193,7 +193,7 @@ impl World {
         let cluster = make((0..NODES).map(node).collect(), Timestamp::now());
         let options = ServeOptions { keep_ended, ..options(kept.path().join("data")) };
         let folder = DataFolder::open(&options.data, false).unwrap();
-        let app = Arc::new(open(&options, &folder, engine(&cluster), tokens(&folder)).await.unwrap());
+        let app = Arc::new(open(&options, &folder, |_| Ok(engine(&cluster)), tokens(&folder)).await.unwrap());
         World {
             cluster,
             folder,
@@ -286,7 +286,9 @@ impl World {
         self.memory = act::Memory::default();
         self.cluster.clear_faults_of(Call::Inventory);
         self.app = Arc::new(
-            open(&self.options, &self.folder, engine(&self.cluster), tokens(&self.folder)).await.unwrap(),
+            open(&self.options, &self.folder, |_| Ok(engine(&self.cluster)), tokens(&self.folder))
+                .await
+                .unwrap(),
         );
     }
 

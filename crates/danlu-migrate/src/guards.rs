@@ -4,27 +4,29 @@
 //! Only what certainly runs once a condition holds counts as guarded: its block without what further conditions, handlers and
 //! functions in it hold, and the rest of the expression that it stands in.
 
+mod answers;
+mod blocks;
 mod conditions;
 mod evidence;
+mod expressions;
+mod uses;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
-use ruff_python_ast::{BoolOp, Expr, ExprBoolOp, Stmt, StmtIf};
-use ruff_text_size::{Ranged as _, TextRange};
+use ruff_python_ast::{Expr, Stmt, StmtIf, StmtMatch, StmtWhile};
+use ruff_text_size::{Ranged as _, TextRange, TextSize};
 
+use self::answers::{Answers, Around};
 use self::conditions::{
-    answered, catches_what_is_missing, end_of, is_negative, is_question, leaves, names_build, names_cuda,
-    refuses_for_nvidia,
+    answered, end_of, is_negative, is_question, leaves, names_build, names_cuda, refuses_for_nvidia,
 };
-use self::evidence::{Found, flags, has_word, only_for_cuda};
+use self::evidence::{flags, has_word};
+use self::uses::Use;
 use crate::checker::Checker;
 use crate::finding::Kind;
 use crate::rules::cuda_guard;
-
-/// Statements that are looked at behind one condition: a block may hold thousands of both.
-const MOST_STATEMENTS: usize = 200;
 
 /// Takes back what would open a guard, and says so.
 pub(crate) fn close(checker: &mut Checker<'_>) {
@@ -41,11 +43,12 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
         lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
     lacking.sort_unstable();
     let functions = checker.body.iter().filter_map(|statement| match statement {
-        Stmt::FunctionDef(function) => Some((function.name.as_str(), Called::Unread(&function.body))),
+        Stmt::FunctionDef(function) => Some(((None, function.name.as_str()), Called::Unread(&function.body))),
         _ => None,
     });
     let functions = RefCell::new(functions.collect());
     let flags = flags(checker.body);
+    let answers = Answers::of(checker.body, &|range| has_place(&edits, range));
     let mut guards = Guards {
         edits,
         lacking,
@@ -55,8 +58,13 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
         flags,
         functions,
         follows: Cell::new(false),
+        read: RefCell::new(HashMap::new()),
+        answers,
+        around: Around::default(),
+        asked: Vec::new(),
     };
     guards.block(checker.body, false);
+    let reached = guards.settle();
     let mut closed = guards.closed;
     closed.sort_by_key(|(test, ..)| (test.start(), test.end()));
     let ranges: Vec<TextRange> = closed.iter().map(|(_, range, _)| *range).collect();
@@ -69,7 +77,19 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
         );
         checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, first_line, message);
     }
+    for (test, name, reason) in reached {
+        let message = format!(
+            "leads to `{reason}`, which is for CUDA only and was left, and `{name}` now asks for NPUs, as other code needs it to; rewrite that for NPUs, or give it a condition of its own"
+        );
+        checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, name, message);
+    }
     checker.needs_torch_npu &= !checker.edits.is_empty();
+}
+
+/// Whether one of the places, which are in order, is in a range.
+fn has_place(places: &[usize], range: TextRange) -> bool {
+    let first = places.partition_point(|place| *place < range.start().to_usize());
+    places.get(first).is_some_and(|place| *place < range.end().to_usize())
 }
 
 struct Guards<'c, 'a> {
@@ -84,10 +104,16 @@ struct Guards<'c, 'a> {
     owner: Option<String>,
     /// Names that say whether a library for CUDA only is there.
     flags: HashSet<&'a str>,
-    /// The functions at the top of the file.
-    functions: RefCell<HashMap<&'a str, Called<'a>>>,
+    /// The functions at the top of the file, and the methods of the classes that were seen by where those begin.
+    functions: RefCell<HashMap<(Option<TextSize>, &'a str), Called<'a>>>,
     /// Calls in a function that is called are not followed: one step says enough, and circles have no end.
     follows: Cell<bool>,
+    /// What expressions with others of their kind in them were found to hold, so that no nesting is read once per level.
+    read: RefCell<HashMap<(TextRange, bool, bool), Option<String>>>,
+    answers: Answers<'a>,
+    around: Around,
+    /// Conditions that ask a name for the answer, and what they guard.
+    asked: Vec<Use<'a>>,
 }
 
 #[derive(Debug, Clone)]
@@ -99,8 +125,7 @@ enum Called<'a> {
 
 impl<'a> Guards<'_, 'a> {
     fn has_edit(&self, range: TextRange) -> bool {
-        let first = self.edits.partition_point(|start| *start < range.start().to_usize());
-        self.edits.get(first).is_some_and(|start| *start < range.end().to_usize())
+        has_place(&self.edits, range)
     }
 
     fn close(&mut self, test: TextRange, range: TextRange, reason: Option<String>) {
@@ -118,7 +143,10 @@ impl<'a> Guards<'_, 'a> {
                 Stmt::Assign(assign) => {
                     if let [Expr::Name(name)] = assign.targets.as_slice() {
                         answers.remove(name.id.as_str());
-                        if self.has_edit(assign.value.range()) && is_question(&assign.value) {
+                        if self.has_edit(assign.value.range())
+                            && is_question(&assign.value)
+                            && !self.answers.knows(name.id.as_str(), &self.around)
+                        {
                             answers.insert(name.id.as_str(), assign.value.range());
                         }
                     }
@@ -132,9 +160,10 @@ impl<'a> Guards<'_, 'a> {
                 Stmt::If(conditional) => self.condition(conditional, rest, &answers, is_about_cuda),
                 Stmt::Assert(assert) => {
                     let test = assert.test.range();
-                    if self.has_edit(test) {
+                    if self.is_asked(&assert.test) {
                         let reason = self.words_in(&assert.test).or_else(|| self.in_block(rest));
-                        self.close(test, test, reason);
+                        self.close(test, test, reason.clone());
+                        self.note_asked(&assert.test, range_of(rest), reason);
                     }
                     self.visit_expr(&assert.test);
                 }
@@ -143,16 +172,31 @@ impl<'a> Guards<'_, 'a> {
                     let is_about_cuda = names_cuda(name) || has_word(name);
                     let outer = self.owner.clone();
                     self.owner = has_word(name).then(|| name.to_owned()).or(outer.clone());
+                    self.around.functions.push(function.range.start());
                     self.block(&function.body, is_about_cuda);
+                    self.around.functions.pop();
                     self.owner = outer;
                 }
-                Stmt::ClassDef(class) => self.block(&class.body, false),
+                Stmt::ClassDef(class) => {
+                    let start = class.range.start();
+                    let methods = class.body.iter().filter_map(|statement| match statement {
+                        Stmt::FunctionDef(method) => {
+                            Some(((Some(start), method.name.as_str()), Called::Unread(&method.body)))
+                        }
+                        _ => None,
+                    });
+                    self.functions.borrow_mut().extend(methods);
+                    self.around.classes.push(start);
+                    self.block(&class.body, false);
+                    self.around.classes.pop();
+                }
                 Stmt::For(statement) => {
                     self.visit_expr(&statement.iter);
                     self.block(&statement.body, is_about_cuda);
                     self.block(&statement.orelse, is_about_cuda);
                 }
                 Stmt::While(statement) => {
+                    self.loop_condition(statement, rest);
                     self.visit_expr(&statement.test);
                     self.block(&statement.body, is_about_cuda);
                     self.block(&statement.orelse, is_about_cuda);
@@ -167,6 +211,8 @@ impl<'a> Guards<'_, 'a> {
                     self.block(&statement.finalbody, is_about_cuda);
                 }
                 Stmt::Match(statement) => {
+                    self.choice(statement);
+                    self.visit_expr(&statement.subject);
                     statement.cases.iter().for_each(|case| self.block(&case.body, is_about_cuda));
                 }
                 _ => source_order::walk_stmt(self, statement),
@@ -190,7 +236,8 @@ impl<'a> Guards<'_, 'a> {
                 self.visit_expr(test);
                 let own = self.has_edit(test.range()).then(|| test.range());
                 // One that asks a name for the answer is closed where the name gets it.
-                for asked in own.into_iter().chain(answered(test, answers)) {
+                let named = answered(test, answers);
+                if own.is_some() || named.is_some() || self.is_asked(test) {
                     let reason = self.words_in(test).or_else(|| self.owner.clone()).or_else(|| {
                         if !is_negative(test) {
                             return self.in_block(body);
@@ -204,12 +251,21 @@ impl<'a> Guards<'_, 'a> {
                         refused.flatten().or_else(in_else)
                     });
                     let is_closed = reason.is_some();
-                    self.close(asked, asked, reason.clone());
-                    if let Some(clause) = otherwise.filter(|_| is_closed && is_negative(test)) {
-                        self.close(test.range(), clause.range, reason.clone());
-                    }
-                    if is_closed && !is_negative(test) {
-                        self.close(test.range(), TextRange::new(test.start(), end_of(body, test)), reason);
+                    let guarded = match otherwise {
+                        _ if !is_negative(test) => TextRange::new(test.start(), end_of(body, test)),
+                        Some(clause) => clause.range,
+                        None if leaves(body) => range_of(rest),
+                        None => range_of(body),
+                    };
+                    self.note_asked(test, guarded, reason.clone());
+                    for asked in own.into_iter().chain(named) {
+                        self.close(asked, asked, reason.clone());
+                        if let Some(clause) = otherwise.filter(|_| is_closed && is_negative(test)) {
+                            self.close(test.range(), clause.range, reason.clone());
+                        }
+                        if is_closed && !is_negative(test) {
+                            self.close(test.range(), guarded, reason.clone());
+                        }
                     }
                 }
             }
@@ -217,151 +273,59 @@ impl<'a> Guards<'_, 'a> {
         }
     }
 
-    /// The first thing for CUDA only that runs whenever the block does.
-    fn in_block(&self, body: &'a [Stmt]) -> Option<String> {
-        body.iter().take(MOST_STATEMENTS).find_map(|statement| match statement {
-            Stmt::If(conditional) => self.in_expression(&conditional.test).or_else(|| {
-                // Which version there is says nothing about the device: one of its branches will run.
-                let clauses = conditional.elif_else_clauses.iter().map(|clause| &clause.body);
-                let mut blocks = std::iter::once(&conditional.body).chain(clauses);
-                self.asks_for_version(&conditional.test)
-                    .then(|| blocks.find_map(|block| self.in_block(block)))
-                    .flatten()
-            }),
-            Stmt::While(statement) => self.in_expression(&statement.test),
-            Stmt::For(statement) => {
-                self.in_expression(&statement.iter).or_else(|| self.in_block(&statement.body))
-            }
-            Stmt::With(statement) => {
-                let items = statement.items.iter();
-                items
-                    .map(|item| &item.context_expr)
-                    .find_map(|item| self.in_expression(item))
-                    .or_else(|| self.in_block(&statement.body))
-            }
-            Stmt::Try(statement) => {
-                // What a handler takes care of does no harm.
-                let is_handled =
-                    |ruff_python_ast::ExceptHandler::ExceptHandler(handler): &'a ruff_python_ast::ExceptHandler| {
-                        catches_what_is_missing(handler.type_.as_deref())
-                            && !matches!(handler.body.last(), Some(Stmt::Raise(_))) && self.in_block(&handler.body).is_none()
-                    };
-                let in_body = if statement.handlers.iter().any(is_handled) { None } else { self.in_block(&statement.body) };
-                in_body.or_else(|| self.in_block(&statement.finalbody))
-            }
-            Stmt::Import(import) => {
-                import.names.iter().map(|alias| alias.name.as_str()).find_map(only_for_cuda)
-            }
-            Stmt::ImportFrom(import) => {
-                let name = import.module.as_deref();
-                let module = name.filter(|_| import.level == 0).and_then(only_for_cuda);
-                // `from .triton_ops import kernel`
-                let module = module.or_else(|| name.filter(|name| name.split('.').any(has_word)).map(str::to_owned));
-                let mut names = import.names.iter().map(|alias| alias.name.as_str());
-                module.or_else(|| names.find(|name| has_word(name)).map(str::to_owned))
-            }
-            Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Match(_) => None,
-            simple => {
-                let mut found = Found { guards: self, reason: self.lacking_in(simple.range()), is_condition: false };
-                found.visit_stmt(simple);
-                found.reason
-            }
-        })
-    }
-
-    fn in_expression(&self, expression: &'a Expr) -> Option<String> {
-        let mut found =
-            Found { guards: self, reason: self.lacking_in(expression.range()), is_condition: false };
-        found.visit_expr(expression);
-        found.reason
-    }
-
-    /// The first thing for CUDA only in a function of this file: `dtw_cuda(x)`.
-    fn in_function(&self, callee: &Expr) -> Option<String> {
-        let Expr::Name(name) = callee else { return None };
-        let called = self.functions.borrow().get(name.id.as_str()).cloned()?;
-        let body = match called {
-            Called::Read(reason) => return reason,
-            Called::Unread(body) => body,
-        };
-        if self.follows.replace(true) {
-            return None;
+    /// `while torch.cuda.is_available():`; behind one that waits for a device stands what needs it.
+    fn loop_condition(&mut self, statement: &'a StmtWhile, rest: &'a [Stmt]) {
+        let test = &*statement.test;
+        if !self.is_asked(test) {
+            return;
         }
-        let reason = self.in_block(body);
-        self.follows.set(false);
-        if let Some(called) = self.functions.borrow_mut().get_mut(name.id.as_str()) {
-            *called = Called::Read(reason.clone());
+        let guarded = if is_negative(test) { rest } else { &statement.body };
+        let reason = self.words_in(test).or_else(|| self.in_block(guarded));
+        self.close(test.range(), test.range(), reason.clone());
+        if !is_negative(test) {
+            self.close(test.range(), range_of(guarded), reason.clone());
         }
-        reason
+        self.note_asked(test, range_of(guarded), reason);
     }
 
-    /// `hasattr(torch.nn.functional, "grouped_mm")`, `is_torch_version(">=", "2.1")`
-    fn asks_for_version(&self, test: &Expr) -> bool {
-        const LONGEST: usize = 200;
-        let text = self.checker.text(test);
-        text.len() <= LONGEST && (text.starts_with("hasattr(") || text.contains("version"))
-    }
-
-    fn lacking_in(&self, range: TextRange) -> Option<String> {
-        let first = self.lacking.partition_point(|(start, _)| *start < range.start().to_usize());
-        let (start, subject) = self.lacking.get(first)?;
-        (*start < range.end().to_usize()).then(|| (*subject).to_owned())
-    }
-
-    /// A name in a condition that says what it is about: `HAS_TRITON and x.is_cuda`.
-    fn words_in(&self, test: &'a Expr) -> Option<String> {
-        let mut found = Found { guards: self, reason: None, is_condition: true };
-        found.visit_expr(test);
-        found.reason
-    }
-
-    fn operands(&mut self, operation: &'a ExprBoolOp) {
-        let words = self.words_in_operands(operation);
-        for (index, operand) in operation.values.iter().enumerate() {
-            let leads_on = match operation.op {
-                BoolOp::And => !is_negative(operand),
-                BoolOp::Or => is_negative(operand),
-            };
-            if !(leads_on || words.is_some()) || !self.has_edit(operand.range()) {
-                continue;
+    /// `match torch.cuda.is_available():`, `case "cuda":`, `case _ if torch.cuda.is_available():`
+    fn choice(&mut self, statement: &'a StmtMatch) {
+        let subject = &*statement.subject;
+        let mut of_subject = None;
+        for case in &statement.cases {
+            let in_case = self.in_block(&case.body);
+            let body = range_of(&case.body);
+            let refuses = matches!(&case.pattern, ruff_python_ast::Pattern::MatchSingleton(pattern)
+                if pattern.value != ruff_python_ast::Singleton::True);
+            if !refuses {
+                of_subject = of_subject.or_else(|| in_case.clone().map(|reason| (reason, body)));
             }
-            let rest = &operation.values[index + 1..];
-            let reason =
-                words.clone().or_else(|| rest.iter().find_map(|operand| self.in_expression(operand)));
-            self.close(operation.range, operand.range(), reason);
+            if self.has_edit(case.pattern.range()) {
+                self.close(case.pattern.range(), case.pattern.range(), in_case.clone());
+                self.close(case.pattern.range(), body, in_case.clone());
+            }
+            if let Some(test) = &case.guard
+                && self.is_asked(test)
+            {
+                let reason = self.words_in(test).or_else(|| in_case.clone().filter(|_| !is_negative(test)));
+                self.close(test.range(), test.range(), reason.clone());
+                self.note_asked(test, body, reason);
+            }
         }
-    }
-
-    fn words_in_operands(&self, operation: &'a ExprBoolOp) -> Option<String> {
-        operation.values.iter().find_map(|operand| self.words_in(operand))
+        if self.is_asked(subject) {
+            let (reason, body) = of_subject.unzip();
+            self.close(subject.range(), subject.range(), reason.clone());
+            if let Some(body) = body {
+                self.close(subject.range(), body, reason.clone());
+            }
+            self.note_asked(subject, body.unwrap_or(statement.range), reason);
+        }
     }
 }
 
-impl<'a> SourceOrderVisitor<'a> for Guards<'_, 'a> {
-    fn visit_stmt(&mut self, statement: &'a Stmt) {
-        self.block(std::slice::from_ref(statement), false);
-    }
-
-    fn visit_expr(&mut self, expression: &'a Expr) {
-        match expression {
-            Expr::BoolOp(operation) => self.operands(operation),
-            Expr::If(conditional) if self.has_edit(conditional.test.range()) => {
-                let test = &conditional.test;
-                let guarded = if is_negative(test) { &conditional.orelse } else { &conditional.body };
-                // Lightning's word for CUDA, and that of `associative_scan` for kernels of Triton.
-                let word = match &**guarded {
-                    Expr::StringLiteral(text) if matches!(text.value.to_str(), "gpu" | "pointwise") => {
-                        Some(text)
-                    }
-                    _ => None,
-                };
-                let word = || word.map(|text| text.value.to_str().to_owned());
-                let reason = self.words_in(test).or_else(|| self.in_expression(guarded)).or_else(word);
-                self.close(expression.range(), test.range(), reason.clone());
-                self.close(expression.range(), guarded.range(), reason);
-            }
-            _ => {}
-        }
-        source_order::walk_expr(self, expression);
+fn range_of(body: &[Stmt]) -> TextRange {
+    match (body.first(), body.last()) {
+        (Some(first), Some(last)) => first.range().cover(last.range()),
+        _ => TextRange::default(),
     }
 }

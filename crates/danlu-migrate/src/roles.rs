@@ -193,6 +193,11 @@ impl<'a> Checker<'a> {
         }
         match (name, call) {
             ("default", Some(call)) => self.role_of_option(call),
+            ("type", Some(call))
+                if self.scopes.path(&call.func).is_some_and(|path| path.full == "torch.device") =>
+            {
+                Role::Device(Grade::Safe)
+            }
             _ => self.role_of_name(name),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use ruff_python_ast::visitor::source_order::{self, SourceOrderVisitor};
 use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::Ranged as _;
 
 use super::Guards;
 use super::conditions::names_cuda;
@@ -41,6 +42,21 @@ pub(super) struct Found<'g, 'c, 'a> {
 impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if self.reason.is_some() {
+            return;
+        }
+        // What may hold others of its kind is read once, however deep it stands.
+        let nests = matches!(
+            expression,
+            Expr::BoolOp(_)
+                | Expr::If(_)
+                | Expr::ListComp(_)
+                | Expr::SetComp(_)
+                | Expr::DictComp(_)
+                | Expr::Generator(_)
+        );
+        let key = (expression.range(), self.is_condition, self.guards.follows.get());
+        if nests && let Some(known) = self.guards.read.borrow().get(&key) {
+            self.reason.clone_from(known);
             return;
         }
         self.reason = match expression {
@@ -85,6 +101,9 @@ impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
             _ => None,
         };
         source_order::walk_expr(self, expression);
+        if nests {
+            self.guards.read.borrow_mut().insert(key, self.reason.clone());
+        }
     }
 }
 

@@ -73,6 +73,9 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
         return;
     }
     let Some(grade) = number(checker, argument) else {
+        if names_number(checker, argument) && super::distributed::report_number(checker, argument) {
+            return;
+        }
         // From 2.3 on torch takes a number for the accelerator that there is.
         let is_taken_for_cuda = crate::support::number(checker.options.torch.name()) < Some(2_003_000);
         if is_taken_for_cuda && may_be_number(checker, argument) && !checker.is_aware() {
@@ -82,7 +85,11 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
         return;
     };
     let written = checker.text(argument);
-    let new = if written == "0" && super::distributed::has_rank(checker, argument.start()) {
+    let is_own = written == "0" && super::distributed::has_rank(checker, argument.start());
+    if !is_own {
+        super::distributed::report_number(checker, argument);
+    }
+    let new = if is_own {
         "f\"npu:{LOCAL_RANK}\"".to_owned()
     } else if argument.is_number_literal_expr() {
         format!("\"npu:{written}\"")
@@ -133,6 +140,19 @@ pub(crate) fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<
 fn may_be_number<'a>(checker: &Checker<'a>, argument: &'a Expr) -> bool {
     matches!(argument, Expr::Attribute(attribute) if checker.facts.number_options.contains_key(attribute.attr.as_str())
         && names_card(attribute.attr.as_str()))
+}
+
+/// `args.gpu`, `GPU`: what is called like the number of a card. What is called a device is one by its text more often.
+fn names_number<'a>(checker: &Checker<'a>, argument: &'a Expr) -> bool {
+    let name = match argument {
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        Expr::Name(name) => name.id.as_str(),
+        _ => return false,
+    };
+    may_be_number(checker, argument)
+        || name
+            .split('_')
+            .any(|part| ["gpu", "cuda", "card"].iter().any(|word| part.eq_ignore_ascii_case(word)))
 }
 
 fn names_card(name: &str) -> bool {

@@ -1,5 +1,7 @@
 //! From one device to many: one process for each, `DistributedDataParallel`, `DistributedSampler`, `set_epoch`.
 
+mod one_device;
+
 use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
 use ruff_python_ast::{Expr, ExprCall, Stmt, StmtAssign, StmtFor};
 use ruff_text_size::{Ranged, TextRange, TextSize};
@@ -7,10 +9,10 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 use super::{Grade, Rule};
 use crate::checker::Checker;
 use crate::finding::Kind;
-use crate::hooks::{Hooks, Shape, Text};
-use crate::portable::plain_literal;
-use crate::roles::Role;
+use crate::hooks::Hooks;
 use crate::scope::Binding;
+
+pub(super) use self::one_device::report_number;
 
 pub(crate) const RULE: Rule = Rule {
     name: "distributed",
@@ -18,14 +20,20 @@ pub(crate) const RULE: Rule = Rule {
     what: "With `--distributed MAIN --model NAME`: the entry script sets its device and joins the process group, the model is \
            wrapped into `DistributedDataParallel` where it was last given its value (or in place of `DataParallel`), loaders \
            that shuffle get a `DistributedSampler`, and loops over epochs call its `set_epoch`. In that script the first device \
-           (`\"cuda:0\"`, `.cuda(0)`) becomes the process's own; devices by number elsewhere are reported. Scripts that do any of this \
+           (`\"cuda:0\"`, `.cuda(0)`, `torch.device(\"cuda\", 0)`) becomes the process's own; other devices by number, option or \
+           constant are reported, and so is what hides devices from the processes. Scripts that do any of this \
            already keep their own. A loader whose dataset is made inside of the call is reported.",
     why: "NPUs are driven by one process each. Without a sampler every process would train on all the data, and without \
           `set_epoch` every epoch would see it in the same order.",
     before: "model = Net().cuda()\nloader = DataLoader(data, batch_size=32, shuffle=True)\nfor epoch in range(10):\n    train(model, loader)\n",
     after: "model = Net().npu()\nmodel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[LOCAL_RANK])\nloader = DataLoader(data, batch_size=32, sampler=torch.utils.data.distributed.DistributedSampler(data))\nfor epoch in range(10):\n    loader.sampler.set_epoch(epoch)\n    train(model, loader)\n",
     references: &["https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html"],
-    hooks: Hooks { text: Some(on_text), call: Some(on_call), end: Some(on_end), ..Hooks::NONE },
+    hooks: Hooks {
+        text: Some(one_device::on_text),
+        call: Some(one_device::on_call),
+        end: Some(on_end),
+        ..Hooks::NONE
+    },
 };
 
 const DDP: &str = "torch.nn.parallel.DistributedDataParallel";
@@ -88,53 +96,6 @@ pub(super) fn has_rank(checker: &Checker<'_>, place: TextSize) -> bool {
     let mut found = Found::default();
     found.visit_body(checker.body);
     found.last_import.is_some_and(|import| import.end() < place)
-}
-
-const ONE_DEVICE: &str =
-    "every process would use this one device; take the process's own: `torch.npu.current_device()`";
-
-/// A device by number is the same for every process.
-fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
-    if text.shape != Shape::Whole || !is_asked(checker) {
-        return;
-    }
-    let number = ["cuda:", "gpu:", "npu:"].iter().find_map(|word| text.value.strip_prefix(word));
-    let Some(number) =
-        number.filter(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    else {
-        return;
-    };
-    if checker.role(text.range) == Role::Other {
-        return;
-    }
-    let literal = plain_literal(checker.source, text.range).filter(|_| !checker.is_in_f_string);
-    match literal {
-        Some((literal, _)) if number == "0" && has_rank(checker, literal.start()) => {
-            let message = format!("replace string \"{}\" with the device of the process", text.value);
-            // Also in code that names NPUs already: that it chose one is what has to change.
-            let aware = checker.aware.take();
-            checker.replace_with_npu(rule, Grade::Likely, literal, "f\"npu:{LOCAL_RANK}\"", message);
-            checker.aware = aware;
-        }
-        _ => checker.report(rule, Kind::NeedsPerson, text.range, text.value, ONE_DEVICE),
-    }
-}
-
-/// `.cuda(0)`, `.npu(0)` and `set_device(0)`.
-fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCall) {
-    let Expr::Attribute(callee) = &*call.func else { return };
-    let [argument @ Expr::NumberLiteral(_), ..] = &*call.arguments.args else { return };
-    if !matches!(callee.attr.as_str(), "cuda" | "npu" | "set_device") || !is_asked(checker) {
-        return;
-    }
-    if checker.text(argument) == "0" && has_rank(checker, argument.start()) {
-        let message = format!("change the arg at position 0 of function {} to LOCAL_RANK", callee.attr);
-        let aware = checker.aware.take();
-        checker.replace_with_npu(rule, Grade::Likely, argument.range(), "LOCAL_RANK", message);
-        checker.aware = aware;
-    } else {
-        checker.report(rule, Kind::NeedsPerson, argument.range(), checker.text(argument), ONE_DEVICE);
-    }
 }
 
 fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {

@@ -231,3 +231,99 @@ def prepare(model, config, device):
     if torch.npu.is_available():
         model = torch.compile(model.npu())
     return model, is_valid
+
+
+# The answer is kept under a name, and asked elsewhere.
+HAS_CUDA = torch.cuda.is_available()
+CAN_MARK = torch.cuda.is_available()
+MODE = torch.npu.is_available() and os.getenv("MODE")
+
+
+def highest():
+    return torch.cuda.get_device_capability() if HAS_CUDA else (0, 0)
+
+
+def marked(x):
+    if CAN_MARK:
+        torch.cuda.nvtx.mark("x")
+    return x.to("npu" if MODE else "cpu")
+
+
+def hidden(HAS_CUDA):
+    if HAS_CUDA:
+        return torch.cuda.get_device_capability()
+
+
+class Trainer:
+    on_device = torch.cuda.is_available()
+
+    def __init__(self, debug):
+        self.use_cuda = torch.npu.is_available()
+        self.profiles = torch.cuda.is_available() and debug
+        self.device = "npu" if self.use_cuda else "cpu"
+        self.debug = torch.npu.is_available()
+        self.debug = debug
+
+    def start(self):
+        if self.use_cuda:
+            self.major = torch.cuda.get_device_capability()[0]
+        if self.profiles:
+            torch.cuda.nvtx.range_push("start")
+        if not self.on_device:
+            return None
+        return torch.cuda.get_arch_list()
+
+    def stop(self):
+        if self.debug:
+            torch.cuda.nvtx.range_pop()
+        if torch.cuda.is_available():
+            return self.cap()
+
+    def cap(self):
+        return torch.cuda.get_device_capability()
+
+
+class Other:
+    def __init__(self, use_cuda):
+        self.profiles = use_cuda
+
+
+def has_device():
+    return torch.npu.is_available()
+
+
+def by_function(x):
+    if has_device():
+        torch.cuda.nvtx.mark("x")
+    return x.to("npu" if has_device() else "cpu")
+
+
+# Other conditions than `if`.
+def others(xs):
+    while torch.cuda.is_available():
+        torch.cuda._sleep(100)
+    match torch.cuda.is_available():
+        case True:
+            return torch.cuda.get_arch_list()
+    match xs.device.type:
+        case "cuda":
+            return torch.cuda.get_arch_list()
+        case _ if torch.cuda.is_available():
+            return torch.cuda.get_gencode_flags()
+    found = [torch.cuda.get_device_capability(x) for x in xs if torch.cuda.is_available()]
+    return found + [x.npu() for x in xs if torch.npu.is_available()]
+
+
+def inside(xs):
+    use_cuda = torch.cuda.is_available()
+    for x in xs:
+        if use_cuda:
+            torch.cuda.nvtx.mark("x")
+
+
+def both(xs):
+    use_cuda = torch.npu.is_available()
+    for x in xs:
+        if use_cuda:
+            torch.cuda.nvtx.mark("x")
+    return xs.to("npu" if use_cuda else "cpu")

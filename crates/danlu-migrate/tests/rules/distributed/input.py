@@ -1,4 +1,6 @@
 """One process with DataParallel, to become one process for each card."""
+import os
+
 import torch
 import torch.nn as nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -33,6 +35,34 @@ def place(x):
 
 def place_on_npu(x):
     return x.to("npu:0")
+
+
+GPU = 0
+os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")
+os.environ["CUDA_VISIBLE_DEVICES"] = "0,1,2,3"
+
+
+def first(x):
+    a, b = torch.device("cuda", 0), torch.device(type="cuda", index=0)
+    with torch.cuda.device(0):
+        return x.cuda(device=0), a, b, torch.device("cpu", 0)
+
+
+def by_option(x, args):
+    torch.cuda.set_device(args.gpu)
+    x = x.cuda(args.gpu).cuda(GPU).cuda(device=GPU, non_blocking=True)
+    x = x.to(GPU).to(args.gpu).to(f"cuda:{args.gpu}").to("cuda:{}".format(args.gpu)).to("cuda:%d" % GPU)
+    return torch.device("cuda", args.gpu), torch.device("cuda:" + str(args.gpu)), torch.device("cuda", 1)
+
+
+def by_rank(x, local_rank, args):
+    gpu = int(os.environ["LOCAL_RANK"])
+    device = torch.device(f"cuda:{args.local_rank}")
+    torch.cuda.set_device(local_rank)
+    x = x.cuda(gpu).cuda(device).cuda().to(f"cuda:{gpu}").to(f"cuda:{local_rank % 8}").to("cuda:%d" % local_rank)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return x.cuda(torch.cuda.current_device()), torch.device("cuda", local_rank), visible
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 """One process with DataParallel, to become one process for each card."""
+import os
+
 import torch
 import torch.nn as nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -38,6 +40,34 @@ def place(x):
 
 def place_on_npu(x):
     return x.to(f"npu:{LOCAL_RANK}")
+
+
+GPU = 0
+os.environ["ASCEND_RT_VISIBLE_DEVICES"] = "0"
+os.environ.setdefault("ASCEND_RT_VISIBLE_DEVICES", "0")
+os.environ["ASCEND_RT_VISIBLE_DEVICES"] = "0,1,2,3"
+
+
+def first(x):
+    a, b = torch.device("npu", LOCAL_RANK), torch.device(type="npu", index=LOCAL_RANK)
+    with torch.npu.device(f"npu:{LOCAL_RANK}"):
+        return x.npu(device=LOCAL_RANK), a, b, torch.device("cpu", 0)
+
+
+def by_option(x, args):
+    torch.npu.set_device(args.gpu)
+    x = x.npu(args.gpu).npu(GPU).npu(device=GPU, non_blocking=True)
+    x = x.to(f"npu:{GPU}").to(args.gpu).to(f"npu:{args.gpu}").to("npu:{}".format(args.gpu)).to("npu:%d" % GPU)
+    return torch.device("npu", args.gpu), torch.device("npu:" + str(args.gpu)), torch.device("npu", 1)
+
+
+def by_rank(x, local_rank, args):
+    gpu = int(os.environ["LOCAL_RANK"])
+    device = torch.device(f"npu:{args.local_rank}")
+    torch.npu.set_device(local_rank)
+    x = x.npu(gpu).npu(device).npu().to(f"npu:{gpu}").to(f"npu:{local_rank % 8}").to("npu:%d" % local_rank)
+    visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
+    return x.npu(torch.npu.current_device()), torch.device("npu", local_rank), visible
 
 
 if __name__ == "__main__":

@@ -149,6 +149,10 @@ pub fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| name.trim_end().to_owned())
 }
 
+pub fn parent(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.parent)
+}
+
 /// The session that it is in.
 pub fn session(pid: i32) -> Option<i32> {
     stat(pid).map(|stat| stat.session)
@@ -158,6 +162,11 @@ pub fn session(pid: i32) -> Option<i32> {
 pub fn open_files(pid: i32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.to_str()?.to_owned())).collect()
+}
+
+/// Whether its standard output goes into an ordinary file; not if nobody may tell.
+pub fn prints_into_a_file(pid: i32) -> bool {
+    fs::metadata(format!("/proc/{pid}/fd/1")).is_ok_and(|file| file.is_file())
 }
 
 /// Whether it was made to outlive its shell, as `nohup` does.

@@ -37,6 +37,11 @@ pub(crate) enum Why {
     },
     /// It does nothing any more.
     Hang,
+    /// All ended well, and something failed that they had left running and that counts as theirs.
+    BackgroundFailed {
+        pid: i32,
+        exit: Exit,
+    },
     /// The process that serves the ranks, such as MindSpore's scheduler, failed.
     ServerFailed {
         exit: Exit,
@@ -71,6 +76,14 @@ impl Course {
             return Action::Nothing;
         }
         self.end(Why::ServerFailed { exit }, self.grace, now)
+    }
+
+    /// Something has ended that the ranks left running and that counts as theirs.
+    pub(crate) fn on_background_exit(&mut self, pid: i32, exit: Exit, now: Instant) -> Action {
+        if exit == Exit::Code(0) || self.ending.is_some() {
+            return Action::Nothing;
+        }
+        self.end(Why::BackgroundFailed { pid, exit }, self.grace, now)
     }
 
     pub(crate) fn on_order(&mut self, grace: Duration, now: Instant) -> Action {
@@ -135,7 +148,7 @@ impl Course {
     fn end(&mut self, why: Why, grace: Duration, now: Instant) -> Action {
         if self.is_over() {
             // An order that comes when all have ended well changes nothing.
-            if let Why::Failed { .. } = why {
+            if let Why::Failed { .. } | Why::BackgroundFailed { .. } = why {
                 self.ending = Some(Ending { why, kill_at: None, signalled: false });
             }
             return Action::Nothing;

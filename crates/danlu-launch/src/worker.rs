@@ -105,7 +105,7 @@ pub(crate) async fn run(
         sourced: BTreeMap::new(),
         secrets: Secrets::default(),
         server: None,
-        background: Background::default(),
+        background: Background::new(own),
         unsaid: None,
         disk_is_full: false,
         running_since: None,
@@ -312,6 +312,9 @@ impl Worker<'_> {
                 detail: self.hang_sentence(),
             }),
             Some(Why::Failed { index, exit }) => WorkerExit::Failed(self.failure(index, exit)),
+            Some(Why::BackgroundFailed { pid, exit }) => {
+                WorkerExit::Failed(self.background.failure(pid, exit))
+            }
             Some(Why::ServerFailed { exit }) => WorkerExit::Failed(Failure {
                 cause: FailureCause::Exit,
                 rank: None,

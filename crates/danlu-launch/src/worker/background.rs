@@ -1,19 +1,21 @@
 //! What a command leaves running when it has ended well: `nohup python train.py > train.log &`, and the script is over.
 //!
-//! Whether that is the work itself or a helper is told by evidence ([`Evidence`]): what holds the rank's output or a device, or was
-//! made to outlive its shell, is waited for, as part of the rank; the rest is ended, and named. See ADR 21.
+//! Whether that is the work itself or a helper is told by evidence ([`Evidence`]): what holds the rank's output or a device, was
+//! made to outlive its shell, or was started at the command's end to print into a file, is waited for, as part of the rank; the rest
+//! is ended, and named. How the former ends counts as far as we hear of it. See ADR 21.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use danlu_core::job::{Exit, Failure, FailureCause};
 use danlu_core::launch::ProcessIdentity;
 use danlu_core::log::rank_log_name;
 use danlu_device::process;
 use danlu_types::api::LogStream;
 use jiff::Timestamp;
-use nix::unistd::getpid;
+use nix::unistd::{SysconfVar, getpid, sysconf};
 
 use super::{Audience, Worker};
 use crate::course::Course;
@@ -24,20 +26,26 @@ const SETTLING: Duration = Duration::from_secs(1);
 const LOOK_OFTEN: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const MOST_NAMED: usize = 8;
+/// What a script starts last is its work; a helper, such as one that writes down what devices do, is started before it.
+const AT_THE_END: Duration = Duration::from_secs(10);
 
 /// Device files of accelerators.
 const DEVICES: [&str; 2] = ["/dev/davinci", "/dev/nvidia"];
 /// These are open in programs that use no device.
 const NOT_DEVICES: [&str; 2] = ["/dev/davinci_manager", "/dev/nvidiactl"];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Background {
+    /// When the launcher was started, by the kernel's count and by our clock: processes tell their age by the former.
+    launcher: (u64, Instant),
     /// What ran before the ranks did, such as what `setup` has started: nobody waits for that.
     before: HashSet<i32>,
     /// The pipes of the ranks, as `/proc` names them.
     pub(super) pipes: Vec<String>,
     /// When the last rank ended.
     since: Option<Instant>,
+    /// What is or was waited for, by number, with its name.
+    awaited: BTreeMap<i32, String>,
     has_told: bool,
     next_look: Option<Instant>,
 }
@@ -48,6 +56,7 @@ enum Evidence {
     Output,
     Device,
     Nohup,
+    File,
 }
 
 #[derive(Debug)]
@@ -58,6 +67,43 @@ struct Left {
 }
 
 impl Background {
+    /// At the launcher's start.
+    pub(super) fn new(launcher: ProcessIdentity) -> Self {
+        Background {
+            launcher: (launcher.start_ticks, Instant::now()),
+            before: HashSet::new(),
+            pipes: Vec::new(),
+            since: None,
+            awaited: BTreeMap::new(),
+            has_told: false,
+            next_look: None,
+        }
+    }
+
+    pub(super) fn is_awaited(&self, pid: i32) -> bool {
+        self.awaited.contains_key(&pid)
+    }
+
+    /// Why the worker failed where something that it waited for did.
+    pub(super) fn failure(&self, pid: i32, exit: Exit) -> Failure {
+        let name = self.awaited.get(&pid).map(String::as_str).unwrap_or_default();
+        let detail = format!(
+            "the command had ended well and left {pid} ({name}) running in the background, which failed; what it printed is where the \
+             script sent it"
+        );
+        Failure { cause: FailureCause::Exit, rank: None, exit: Some(exit), detail }
+    }
+
+    /// Whether the process was started within [`AT_THE_END`] of the last rank's end.
+    fn is_of_the_end(&self, process: ProcessIdentity) -> bool {
+        let Some(since) = self.since else { return false };
+        let ticks_per_second =
+            sysconf(SysconfVar::CLK_TCK).ok().flatten().and_then(|ticks| u64::try_from(ticks).ok());
+        let ticks = process.start_ticks.saturating_sub(self.launcher.0);
+        let started_after = Duration::from_millis(ticks * 1000 / ticks_per_second.unwrap_or(100).max(1));
+        since.duration_since(self.launcher.1).saturating_sub(started_after) < AT_THE_END
+    }
+
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.next_look
     }
@@ -82,6 +128,7 @@ impl Worker<'_> {
         let left = if any_left { self.left_running() } else { Vec::new() };
         let (awaited, others): (Vec<&Left>, Vec<&Left>) =
             left.iter().partition(|left| left.evidence.is_some());
+        self.background.awaited.extend(awaited.iter().map(|left| (left.process.pid, left.name.clone())));
         let is_settling = now < since + SETTLING;
         let goes_on = !awaited.is_empty() || (is_settling && !others.is_empty());
         course.set_background(goes_on);
@@ -90,9 +137,14 @@ impl Worker<'_> {
         if !awaited.is_empty() && !is_settling && !self.background.has_told {
             self.background.has_told = true;
             self.announce(&format!(
-                "the command has ended and left running in the background: {}; the job goes on until they end. Write `wait` \
+                "the command has ended and left running in the background: {}; the job goes on until they end{}. Write `wait` \
                  at the end of the script to say so, or end them there",
-                named(&awaited)
+                named(&awaited),
+                if Self::hears_of_one(&awaited) {
+                    ", and fails if one of them does"
+                } else {
+                    "; how they end is not to be known"
+                }
             ));
         }
         if !goes_on && !others.is_empty() {
@@ -133,14 +185,21 @@ impl Worker<'_> {
             .filter_map(|pid| {
                 let process = process::identity(pid)?;
                 let is_daemon = process::session(pid) != in_session;
-                let evidence = self.evidence(pid, is_daemon);
+                let evidence = self.evidence(process, is_daemon);
                 Some(Left { process, name: process::name(pid).unwrap_or_default(), evidence })
             })
             .collect()
     }
 
+    /// Whether at least one of them has lost its parent, so that the kernel tells us how it ends.
+    fn hears_of_one(left: &[&Left]) -> bool {
+        let own = getpid().as_raw();
+        left.iter().any(|left| process::parent(left.process.pid) == Some(own))
+    }
+
     /// Whoever makes a session of its own is a daemon, which outlives its shell as a matter of course.
-    fn evidence(&self, pid: i32, is_daemon: bool) -> Option<Evidence> {
+    fn evidence(&self, process: ProcessIdentity, is_daemon: bool) -> Option<Evidence> {
+        let pid = process.pid;
         let files = process::open_files(pid);
         let is_device = |file: &String| {
             DEVICES.iter().any(|start| file.starts_with(start))
@@ -152,6 +211,8 @@ impl Worker<'_> {
             Some(Evidence::Device)
         } else if !is_daemon && process::ignores_hangup(pid) {
             Some(Evidence::Nohup)
+        } else if !is_daemon && process::prints_into_a_file(pid) && self.background.is_of_the_end(process) {
+            Some(Evidence::File)
         } else {
             None
         }
@@ -167,6 +228,7 @@ fn named(left: &[&Left]) -> String {
                 Some(Evidence::Output) => ", which holds its output",
                 Some(Evidence::Device) => ", which holds a device",
                 Some(Evidence::Nohup) => ", started with nohup",
+                Some(Evidence::File) => ", started at the end and printing into a file",
                 None => "",
             };
             format!("{} ({}{why})", left.process.pid, left.name)

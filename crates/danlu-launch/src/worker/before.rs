@@ -82,7 +82,9 @@ impl Worker<'_> {
             None => Ok(()),
             Some(Why::Ordered | Why::Hang) => Err(Halt::Stopped),
             Some(Why::TimeLimit) => Err(Halt::Failed(self.time_limit())),
-            Some(Why::Failed { exit, .. } | Why::ServerFailed { exit }) => Err(Halt::Failed(Failure {
+            Some(
+                Why::Failed { exit, .. } | Why::ServerFailed { exit } | Why::BackgroundFailed { exit, .. },
+            ) => Err(Halt::Failed(Failure {
                 cause: FailureCause::SetupFailed,
                 rank: None,
                 exit: Some(exit),

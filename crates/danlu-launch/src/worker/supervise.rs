@@ -159,21 +159,37 @@ impl Worker<'_> {
         // their end. Of a kill we do not hear: we are gone before we could say anything, and the cluster is asked why.
         if self.confinement == Confinement::Theirs
             && course.why().is_none()
-            && let Some(patience) = census.ended.iter().filter_map(|end| may_have_been_told(end, pids)).max()
+            && let Some(patience) =
+                census.ended.iter().filter_map(|end| self.may_have_been_told(end, pids)).max()
             && self.signals.is_told_within(patience).await
         {
             let grace = self.order().unwrap_or(self.launch.grace.to_duration());
             self.act(course.on_order(grace, Instant::now()));
         }
         for (pid, exit) in census.ended {
-            // Orphans come to us, too; their end says nothing.
+            // Orphans come to us, too; their end says nothing unless they are the work.
             if let Some(index) = pids.iter().position(|own| *own == pid) {
                 self.act(course.on_exit(index, exit, Instant::now()));
             } else if self.server == Some(pid) {
                 self.act(course.on_server_exit(exit, Instant::now()));
+            } else if self.background.is_awaited(pid) {
+                self.act(course.on_background_exit(pid, exit, Instant::now()));
             }
         }
         census.any_left
+    }
+
+    /// How long to wait for the signal of which a process may have ended.
+    fn may_have_been_told(&self, (pid, exit): &(i32, Exit), ranks: &[i32]) -> Option<Duration> {
+        let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| Exit::Signal(signal as i32));
+        let counts = ranks.contains(pid) || self.background.is_awaited(*pid);
+        match exit {
+            Exit::Code(0) if counts => Some(AT_ONCE),
+            // Programs that heed a signal end with a code of their own.
+            Exit::Code(code) if *code != 0 && counts => Some(TOGETHER),
+            exit if ends.contains(exit) => Some(TOGETHER),
+            _ => None,
+        }
     }
 
     fn act(&self, action: Action) {
@@ -212,18 +228,6 @@ impl Worker<'_> {
                 }
             }
         }
-    }
-}
-
-/// How long to wait for the signal of which a process may have ended.
-fn may_have_been_told((pid, exit): &(i32, Exit), ranks: &[i32]) -> Option<Duration> {
-    let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| Exit::Signal(signal as i32));
-    match exit {
-        Exit::Code(0) if ranks.contains(pid) => Some(AT_ONCE),
-        // Programs that heed a signal end with a code of their own.
-        Exit::Code(code) if *code != 0 && ranks.contains(pid) => Some(TOGETHER),
-        exit if ends.contains(exit) => Some(TOGETHER),
-        _ => None,
     }
 }
 

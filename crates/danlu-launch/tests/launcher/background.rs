@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{Exit, FailureCause, WorkerExit};
 use danlu_types::Span;
 
 use crate::harness::{Bench, Launched, eventually, is_gone};
@@ -26,6 +26,52 @@ fn issue_15_training_that_a_script_puts_in_the_background_is_waited_for() {
     assert_eq!(launched.exit(), WorkerExit::Succeeded);
     let log = walk(bench.path()).into_iter().find(|path| path.ends_with("train.log")).unwrap();
     assert_eq!(fs::read_to_string(log).unwrap(), "trained\n");
+}
+
+/// As a guide for two accelerators does it: one branch for each kind of machine. `python3` is a stand-in that says what it was asked to run,
+/// waits until it is let go, and ends with a code.
+fn both_branches(bench: &Bench, kind: &str, code: i32) -> Launched {
+    let (bin, go) = (bench.path().join("bin"), bench.fifo("go"));
+    fs::create_dir(&bin).unwrap();
+    let python = format!("#!/bin/sh\necho \"$*\"\nread line < {}\nexit {code}\n", go.display());
+    for (name, text) in [("python3", &*python), ("taskset", "#!/bin/sh\nshift 2\nexec \"$@\"\n")] {
+        fs::write(bin.join(name), text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(bin.join(name), mode).unwrap();
+    }
+    let script = format!(
+        "export PATH={}:$PATH\ncur_path=`pwd`\nif [ {kind} = aarch64 ]\nthen\n  for i in 0\n  do\n    export LOCAL_RANK=$i\n    \
+         nohup taskset -c 0-0 python3 -u train.py --local_rank=$i > ${{cur_path}}/train.log 2>&1 &\n  done\nelse\n  \
+         python3 -m torch.distributed.launch --nproc_per_node=2 train.py > ${{cur_path}}/train.log 2>&1 &\nfi\n",
+        bin.display()
+    );
+    fs::write(bench.path().join("train.sh"), script).unwrap();
+    Launched::start(bench.launch_file(&format!("bash {}", bench.path().join("train.sh").display())))
+}
+
+#[test]
+fn issue_16_both_branches_of_a_guides_script_last_as_long_as_their_training_and_end_as_it_does() {
+    for kind in ["aarch64", "x86_64"] {
+        for code in [0, 3] {
+            let bench = Bench::new();
+            let mut launched = both_branches(&bench, kind, code);
+            let line = eventually("a line in the log", || told(&launched, "left running in the background"));
+            let evidence = if kind == "aarch64" { "started with nohup" } else { "printing into a file" };
+            assert!(line.contains(evidence) && line.contains("fails if one of them does"), "{line}");
+            // Whoever opens this end waits for the training, which is still there.
+            fs::write(bench.path().join("go"), "go\n").unwrap();
+            match (code, launched.exit()) {
+                (0, WorkerExit::Succeeded) => {}
+                (3, WorkerExit::Failed(failure)) => {
+                    assert_eq!((failure.cause, failure.exit), (FailureCause::Exit, Some(Exit::Code(3))));
+                    assert!(failure.detail.contains("(python3)"), "{}", failure.detail);
+                }
+                (_, exit) => panic!("{kind} with {code}: {exit:?}"),
+            }
+            let log = walk(bench.path()).into_iter().find(|path| path.ends_with("train.log")).unwrap();
+            assert!(fs::read_to_string(log).unwrap().contains("train.py"));
+        }
+    }
 }
 
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -1,5 +1,5 @@
 /** Amounts of devices, memory and processors for people. */
-import type { JobSpec } from "../api/client";
+import type { DeviceView, JobSpec } from "../api/client";
 
 const KINDS: Record<string, string> = { nvidia: "NVIDIA", ascend: "Ascend" };
 
@@ -7,10 +7,28 @@ export function kindName(kind: string | null | undefined): string {
   return kind ? (KINDS[kind] ?? kind) : "";
 }
 
+/** "Ascend 910B3", with the maker once: some models have it in their names, as the "Ascend910" of an A3. */
+export function deviceName(kind: string | null | undefined, model: string | null | undefined): string {
+  const maker = kindName(kind);
+  if (model?.toLowerCase().startsWith(maker.toLowerCase())) return model;
+  return [maker, model].filter(Boolean).join(" ");
+}
+
+type Wiring = NonNullable<DeviceView["wiring"]>;
+
+/** "0000:9d:00.0 · 7.1 · 15": where a device is on the bus, its card and chip, and the number in `/dev/davinciN`. */
+export function wiringText({ bus, card, chip, physical }: Wiring): string {
+  const [first, second] = [card ?? "–", chip ?? "–"];
+  const place = card === undefined && chip === undefined ? undefined : `${first}.${second}`;
+  return [bus, place, physical].some((part) => part !== undefined && part !== null)
+    ? [bus, place, physical].map((part) => part ?? "–").join(" · ")
+    : "–";
+}
+
 type Devices = { count: number; kind?: string | null; model?: string | null };
 
 function devices(request: Devices): string {
-  return [String(request.count), kindName(request.kind), request.model].filter(Boolean).join(" ");
+  return [String(request.count), deviceName(request.kind, request.model)].filter(Boolean).join(" ");
 }
 
 /** "2 × 8 Ascend 910B3"; processors where no devices are asked for. */

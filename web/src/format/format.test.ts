@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { JobSpec } from "../api/client";
-import { bytes, bytesOf, coresOf, figure, resources } from "./amounts";
+import { bytes, bytesOf, coresOf, deviceName, figure, resources, wiringText } from "./amounts";
 import { filled } from "./sentence";
 import { duration, relative, spanSeconds } from "./time";
 
@@ -48,4 +48,19 @@ test("a sentence is said where all of its places are known", () => {
   expect(filled(template, { job: "7", free: "0" })).toBe("behind job 7, 0 free");
   expect(filled(template, { job: "7" })).toBeUndefined();
   expect(filled("", {})).toBeUndefined();
+});
+
+test("a device has its maker's name once", () => {
+  expect(deviceName("ascend", "910B3")).toBe("Ascend 910B3");
+  expect(deviceName("ascend", "Ascend910")).toBe("Ascend910");
+  expect(deviceName("nvidia", "nvidia L40S")).toBe("nvidia L40S");
+  expect(deviceName("nvidia", null)).toBe("NVIDIA");
+  expect(deviceName(null, null)).toBe("");
+});
+
+test("how a device is wired is told as far as its machine says", () => {
+  expect(wiringText({ bus: "0000:9d:00.0", card: 7, chip: 1, physical: 15 })).toBe("0000:9d:00.0 · 7.1 · 15");
+  expect(wiringText({ bus: "0000:9d:00.0" })).toBe("0000:9d:00.0 · – · –");
+  expect(wiringText({ card: 0, chip: 0 })).toBe("– · 0.0 · –");
+  expect(wiringText({})).toBe("–");
 });

@@ -427,7 +427,7 @@ export const en = {
     foreign: "Slurm job {{job}} ({{name}}) of {{user}}",
     foreign_process: "process {{job}} ({{name}}) of {{user}}, outside Danlu",
     foreign_unknown_process: "an unknown process, outside Danlu",
-    until: "until",
+    until: "ends in",
   },
   nodes: {
     none: "There are no nodes.",
@@ -451,6 +451,7 @@ export const en = {
       "{{count}} jobs are there. Preemptible ones are queued again, the others run to their end.",
     model: "Model",
     holder: "In use by",
+    wiring: "Bus · card.chip · physical",
     island: "Island",
     temperature: "Heat",
     power: "Power",

@@ -421,7 +421,7 @@ export const zh: Words<typeof en> = {
     foreign: "{{user}} 的 Slurm 作业 {{job}}（{{name}}）",
     foreign_process: "{{user}} 的外部进程 {{job}}（{{name}}）",
     foreign_unknown_process: "未知外部进程",
-    until: "直到",
+    until: "距结束",
   },
   nodes: {
     none: "没有节点。",
@@ -443,6 +443,7 @@ export const zh: Words<typeof en> = {
     drainText_other: "其上有 {{count}} 个任务。可抢占的将重新排队，其余运行到结束。",
     model: "型号",
     holder: "使用者",
+    wiring: "总线 · 卡.芯片 · 物理编号",
     island: "互联组",
     temperature: "温度",
     power: "功率",

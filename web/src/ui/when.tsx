@@ -61,3 +61,11 @@ export function Lasting({ from, to }: { from: string; to?: string | null }) {
     </span>
   );
 }
+
+/** What has added up before, in milliseconds, and what goes on since then. */
+export function InAll({ before, since }: { before: number; since?: string | null | undefined }) {
+  const text = useSyncExternalStore(subscribe, () =>
+    duration(before + (since ? Math.max(0, readClock() - Date.parse(since)) : 0)),
+  );
+  return <span className="number">{text}</span>;
+}

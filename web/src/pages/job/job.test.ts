@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { JobView, MetricPoint, Sample } from "../../api/client";
 import { deviceSeries, isEmpty, metricNames, metricSeries } from "./series";
 import { heard, openFrame, stdinFrame } from "./session";
-import { rankCount, steps, waitedUntil, waitingSince } from "./timeline";
+import { rankCount, steps, waitedBefore, waitingSince } from "./timeline";
 
 const at = (minute: number) => `2030-01-01T00:${String(minute).padStart(2, "0")}:00Z`;
 
@@ -131,10 +131,14 @@ test("a job that was preempted waits since then, and not since it was submitted"
   const before = { ...attempt([3]), ended_at: at(30) };
   const waits = job({ state: "queued", started_at: at(3), attempts: [before] });
   expect(waitingSince(waits)).toBe(at(30));
-  expect(waitedUntil(waits)).toBeUndefined();
   expect(steps(waits).find((step) => step.name === "queued")?.at).toBe(at(30));
   const again = { ...attempt([41]), number: 2, placed_at: at(40) };
   const runs = job({ state: "running", started_at: at(3), attempts: [before, again] });
-  expect([waitingSince(runs), waitedUntil(runs)]).toEqual([at(30), at(40)]);
+  expect(waitingSince(runs)).toBe(at(30));
   expect(waitingSince(job({}))).toBe(at(0));
+});
+
+test("what a job has waited is all of its waits, as the command line tells it", () => {
+  expect(waitedBefore({ waited: "1h2m3s" })).toBe(3_723_000);
+  expect(waitedBefore({})).toBe(0);
 });

@@ -1,5 +1,6 @@
 /** The steps of a job's life with their times; pure, so that it can be tested. */
 import type { JobView } from "../../api/client";
+import { spanSeconds } from "../../format/time";
 
 type StepName = "submitted" | "queued" | "starting" | "running" | "ended";
 export type Step = {
@@ -16,10 +17,9 @@ export function waitingSince(job: Pick<JobView, "state" | "attempts" | "submitte
   return before?.ended_at ?? job.submitted_at;
 }
 
-/** When the wait was over: when the last attempt was placed. Nothing while it waits. */
-export function waitedUntil(job: Pick<JobView, "state" | "attempts" | "ended_at">): string | undefined {
-  if (job.state === "queued" || job.state === "held") return undefined;
-  return job.attempts.at(-1)?.placed_at ?? job.ended_at ?? undefined;
+/** How long it waited before each of its attempts, in all, in milliseconds; the present wait comes on top. */
+export function waitedBefore(job: Pick<JobView, "waited">): number {
+  return 1000 * (spanSeconds(job.waited ?? "") ?? 0);
 }
 
 /** Of the last attempt: what came before it is told by the list of attempts. */

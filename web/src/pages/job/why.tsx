@@ -4,12 +4,12 @@ import { Link } from "react-router";
 import { useJobChange } from "../../api/changes";
 import type { Explanation, JobView } from "../../api/client";
 import { paths } from "../../app/paths";
-import { kindName } from "../../format/amounts";
+import { deviceName } from "../../format/amounts";
 import { Failure } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { Button } from "../../ui/controls";
 import { basisSentence, offerSentence, reasonPhrase, reasonSentence } from "../../ui/reason";
-import { Until, When } from "../../ui/when";
+import { Until } from "../../ui/when";
 import { withOffer } from "../submit/draft";
 
 export function Why({ explanation, job }: { explanation: Explanation; job?: JobView }) {
@@ -34,7 +34,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
         {estimate ? <Estimate estimate={estimate} /> : null}
       </div>
       {supply.map((each) => {
-        const name = [kindName(each.kind), each.model].filter(Boolean).join(" ") || "CPU";
+        const name = deviceName(each.kind, each.model) || "CPU";
         const used = each.usable - each.free;
         const label = t("why.supply", { free: each.free, total: each.total, most: each.most_on_one_node });
         return (
@@ -80,7 +80,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
                 {holder.owner ? `${holder.owner} · ` : ""}
                 {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
               </span>
-              {holder.expected_end ? <When at={holder.expected_end} /> : null}
+              {holder.expected_end ? <Ends at={holder.expected_end} /> : null}
             </div>
           ))}
           {foreign.map((holder) => (
@@ -96,7 +96,7 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
               <span className="muted">
                 {t("why.devices", { count: holder.devices })} · {holder.nodes.join(", ")}
               </span>
-              {holder.until ? <When at={holder.until} /> : null}
+              {holder.until ? <Ends at={holder.until} /> : null}
             </div>
           ))}
         </div>
@@ -110,6 +110,16 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
         </div>
       ) : null}
     </section>
+  );
+}
+
+/** How long somebody else needs what this job waits for. */
+function Ends({ at }: { at: string }) {
+  const { t } = useTranslation();
+  return (
+    <span>
+      {t("device.until")} <Until at={at} />
+    </span>
   );
 }
 

@@ -11,8 +11,8 @@ import { Progress } from "../../ui/bar";
 import { Reason } from "../../ui/reason";
 import { State, stateOf } from "../../ui/state";
 import type { Column } from "../../ui/table";
-import { Lasting, When } from "../../ui/when";
-import { waitedUntil, waitingSince } from "../job/timeline";
+import { InAll, Lasting, When } from "../../ui/when";
+import { waitedBefore } from "../job/timeline";
 
 /** What has ended cannot be chosen for stopping. */
 function Chooser({
@@ -107,7 +107,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
         width: 78,
         end: true,
         from: "wide",
-        render: (job) => <Lasting from={waitingSince(job)} to={waitedUntil(job) ?? null} />,
+        render: (job) => <InAll before={waitedBefore(job)} since={job.queued_since} />,
       },
       {
         key: "going",

@@ -7,14 +7,14 @@ import type { DeviceView, NodeView } from "../../api/client";
 import { devices, nodes } from "../../api/queries";
 import { paths } from "../../app/paths";
 import { useObstacle } from "../../app/session";
-import { bytes, bytesOf, kindName } from "../../format/amounts";
+import { bytes, bytesOf, deviceName, wiringText } from "../../format/amounts";
 import { Answer, Failure } from "../../ui/answer";
 import { quoted } from "../../ui/command";
 import { Button, Confirm, TextField } from "../../ui/controls";
 import { DeviceMark, deviceState } from "../../ui/device";
 import { Page } from "../../ui/page";
 import { Table } from "../../ui/table";
-import { When } from "../../ui/when";
+import { Until } from "../../ui/when";
 import { models, used } from "./nodes";
 
 export function Node() {
@@ -144,7 +144,7 @@ function Foreign({ hold }: { hold: NonNullable<DeviceView["foreign"]> }) {
       {hold.until ? (
         <>
           {" · "}
-          {t("device.until")} <When at={hold.until} />
+          {t("device.until")} <Until at={hold.until} />
         </>
       ) : null}
     </span>
@@ -172,7 +172,14 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "model",
           title: t("nodes.model"),
-          render: (device) => `${kindName(device.kind)} ${device.model}`,
+          render: (device) => deviceName(device.kind, device.model),
+        },
+        {
+          key: "wiring",
+          title: t("nodes.wiring"),
+          width: 190,
+          from: "wide",
+          render: (device) => <span className="number">{wiringText(device.wiring ?? {})}</span>,
         },
         {
           key: "job",

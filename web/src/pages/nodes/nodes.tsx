@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import type { NodeView } from "../../api/client";
 import { devices, nodes } from "../../api/queries";
 import { paths } from "../../app/paths";
-import { bytes, bytesOf, coresOf, figure, kindName } from "../../format/amounts";
+import { bytes, bytesOf, coresOf, deviceName, figure } from "../../format/amounts";
 import { Answer } from "../../ui/answer";
 import { DeviceCell } from "../../ui/device";
 import { Page } from "../../ui/page";
@@ -15,7 +15,7 @@ import { Table } from "../../ui/table";
 export function models(node: NodeView): string {
   const counts = new Map<string, number>();
   for (const device of node.devices) {
-    const name = `${kindName(device.kind)} ${device.model}`;
+    const name = deviceName(device.kind, device.model);
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   return [...counts].map(([name, count]) => `${count} × ${name}`).join(", ") || "–";

@@ -1,6 +1,6 @@
 /** How busy the cluster was, as lines of a chart. Pure. */
 import type { UsagePoint } from "../../api/client";
-import { kindName } from "../../format/amounts";
+import { deviceName } from "../../format/amounts";
 import type { Line } from "../../ui/chart";
 
 /** The part of each model that jobs held, in percent, and beside it how busy it was where its vendor's tools say. */
@@ -12,7 +12,7 @@ export function usageLines(points: UsagePoint[], busy: string): { x: number[]; l
     point.devices.find((device) => `${device.kind} ${device.model}` === model);
   const lines = models.flatMap((model) => {
     const [kind, ...rest] = model.split(" ");
-    const name = `${kindName(kind)} ${rest.join(" ")}`;
+    const name = deviceName(kind, rest.join(" "));
     const held = points.map((point) => {
       const device = of(point, model);
       return device && device.usable > 0 ? (100 * device.held) / device.usable : null;

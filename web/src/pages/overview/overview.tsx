@@ -6,7 +6,7 @@ import { Link } from "react-router";
 import type { DeviceView, NodeView } from "../../api/client";
 import { devices, jobCounts, nodes, someJobs } from "../../api/queries";
 import { paths } from "../../app/paths";
-import { figure, kindName } from "../../format/amounts";
+import { deviceName, figure } from "../../format/amounts";
 import { Answer, Loading } from "../../ui/answer";
 import { Bar } from "../../ui/bar";
 import { DEVICE_STATES, DeviceCell, DeviceMark } from "../../ui/device";
@@ -111,7 +111,7 @@ function Stat({ title, to, children }: { title: string; to: string; children: Re
 
 function Allocation({ sum }: { sum: Sum }) {
   const { t } = useTranslation();
-  const name = `${kindName(sum.kind)} ${sum.model}`;
+  const name = deviceName(sum.kind, sum.model);
   const label = t("overview.used", { used: figure(sum.used), total: sum.total });
   return (
     <div>

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { devices as devicesQuery } from "../../api/queries";
-import { kindName } from "../../format/amounts";
+import { deviceName, kindName } from "../../format/amounts";
 import { NumberField, Select, TextField } from "../../ui/controls";
 import { type Draft, withField } from "./draft";
 
@@ -135,7 +135,7 @@ function DeviceChoice({
     if (choice === "none") return t("spec.noDevices");
     if (choice === "/") return t("spec.anyDevice");
     const [kind, model] = choice.split("/");
-    return `${kindName(kind)} ${model || t("spec.anyModel")}`;
+    return model ? deviceName(kind, model) : `${kindName(kind)} ${t("spec.anyModel")}`;
   };
   const options = known.includes(value) ? known : [...known, value];
   return (

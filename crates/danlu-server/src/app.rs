@@ -26,6 +26,7 @@ use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
+use crate::reconcile::retention_clock::RetentionClock;
 use crate::removals::Removals;
 use crate::reports::Reports;
 use crate::sandbox::SandboxOptions;
@@ -56,6 +57,7 @@ pub(crate) struct App {
     pub(crate) line_counts: LineCounts,
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
+    pub(crate) retention_clock: RetentionClock,
     /// Whether devices that processes outside Danlu use are given out.
     pub(crate) use_busy_devices: bool,
     pub(crate) planner: Planner,
@@ -294,7 +296,15 @@ impl App {
             return Err(StoreError::unavailable("remove the folders of jobs", error));
         }
         let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
-        let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
+        let moved = tokio::task::spawn_blocking(move || {
+            // A database that is restored from before these jobs may name them again, and nothing of them lies here then.
+            let noted =
+                moved.iter().max().map_or(Ok(()), |id| crate::identity::note_number(&layout.data, *id));
+            if let Err(error) = noted {
+                tracing::warn!("could not note the numbers of forgotten jobs: {error}");
+            }
+            put_folders_aside(&layout, &aside, moved)
+        });
         // A folder that could not be moved is removed where it is.
         let moved = moved.await.unwrap_or_default();
         let result = self.store.jobs_delete(ids).await;

@@ -9,7 +9,8 @@ mod elsewhere;
 #[cfg(test)]
 mod faults;
 pub(crate) mod observe;
-mod retain;
+pub(crate) mod retain;
+pub(crate) mod retention_clock;
 mod schedule;
 mod take_back;
 
@@ -181,7 +182,6 @@ async fn integrity_loop(app: Arc<App>, stop: CancellationToken) {
 }
 
 async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
-    retain::reconcile_put_aside(&app).await;
     for round in 0_u64.. {
         retain::reconcile_retain(&app, &stop).await;
         if round.is_multiple_of(CODE_EVERY_ROUNDS) {

@@ -131,11 +131,11 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let stop = CancellationToken::new();
     // Before the first job is placed: a device that somebody else uses is not to be given out meanwhile.
     app.take_readings().await;
+    // Before anything is forgotten anew: what lies aside then is on its way, and is not to go back.
+    crate::reconcile::retain::reconcile_put_aside(&app).await;
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
-    // Before anything is forgotten anew: what lies aside then is on its way, and is not to go back.
-    crate::reconcile::retain::reconcile_put_aside(&app).await;
     } else {
         loops.spawn(ignore_hangups(stop.clone()));
     }

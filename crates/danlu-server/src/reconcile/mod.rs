@@ -4,6 +4,7 @@
 //! here only decide when to look: on a hint, or after a while. A pass that fails is tried again by the next one.
 
 mod act;
+mod doubt;
 #[cfg(test)]
 mod elsewhere;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(usage_loop(app.clone(), stop.clone()));
     loops.spawn(reserve_loop(app.clone(), stop.clone()));
     loops.spawn(integrity_loop(app.clone(), stop.clone()));
+    loops.spawn(doubt::doubt_loop(app.clone(), stop.clone()));
     if app.engine.inventory_changes() {
         loops.spawn(inventory_loop(app.clone(), stop.clone()));
     }

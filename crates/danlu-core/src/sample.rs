@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub const SAMPLES_FILE: &str = "samples.jsonl";
+/// A launcher stops writing there: half a year for a worker without devices, three weeks with eight.
+pub const MOST_SAMPLE_BYTES: u64 = 256 << 20;
 /// Answers older than this say nothing about now.
 pub const STALE: Duration = Duration::from_mins(1);
 /// Below this a device does nothing worth mentioning.

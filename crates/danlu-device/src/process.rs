@@ -158,6 +158,11 @@ pub fn session(pid: i32) -> Option<i32> {
     stat(pid).map(|stat| stat.session)
 }
 
+/// Whether somebody has stopped it, with SIGSTOP or a debugger.
+pub fn is_stopped(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't'))
+}
+
 /// What its descriptors stand for, as `/proc` names it: paths, `pipe:[…]` and others. Empty where nobody may look.
 pub fn open_files(pid: i32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();

@@ -9,7 +9,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use danlu_core::launch::{LauncherStatus, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, STATUS_FILE};
+use danlu_core::launch::{
+    LAUNCH_FILE, LaunchFile, LauncherStatus, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, STATUS_FILE,
+};
 use danlu_types::WorkerId;
 use danlu_walk::{Removal, remove_some};
 use nix::errno::Errno;
@@ -69,6 +71,15 @@ pub(crate) fn read_status(run: &Path, worker: WorkerId) -> io::Result<Option<Lau
     let text = read_bytes(&run.join(STATUS_FILE))?;
     let status = text.as_deref().and_then(LauncherStatus::last_in);
     Ok(status.filter(|status| status.worker == worker))
+}
+
+/// Whether what was launched in this run folder is what this launch file asks for: the same command of the same person. Places, ports
+/// and tokens differ from one time to the next.
+pub(crate) fn is_of_same_work(run: &Path, launch_file: &[u8]) -> io::Result<bool> {
+    let earlier: Option<LaunchFile> = read(&run.join(LAUNCH_FILE))?;
+    let asked: Option<LaunchFile> = serde_json::from_slice(launch_file).ok();
+    let work = |launch: LaunchFile| (launch.worker, launch.owner, launch.setup, launch.command);
+    Ok(earlier.zip(asked).is_some_and(|(earlier, asked)| work(earlier) == work(asked)))
 }
 
 /// The workers that were launched and not released, by their markers. Names that are no worker's are left alone.

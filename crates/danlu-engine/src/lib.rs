@@ -108,11 +108,13 @@ pub struct Observation {
     pub place: Option<Whereabouts>,
     /// That it waits in a queue of the engine's own, and for what.
     pub wait: Option<QueueWait>,
+    /// Why nobody looks after it although it lives, such as a launcher that somebody has stopped.
+    pub trouble: Option<String>,
 }
 
 impl Observation {
     pub fn new(worker: WorkerId, seen: Seen) -> Self {
-        Observation { worker, seen, remark: None, place: None, wait: None }
+        Observation { worker, seen, remark: None, place: None, wait: None, trouble: None }
     }
 
     /// Of a worker at which one cannot look: it alone is not seen, and the others are.

@@ -222,7 +222,7 @@ impl Engine for LocalEngine {
                     .map_err(|source| EngineError::Host { doing: "list the live workers", source })?,
             };
             let observe = |worker: WorkerId| match workers.observe(worker) {
-                Ok(seen) => Observation::new(worker, seen),
+                Ok(observation) => observation,
                 Err(error) => Observation::unreadable(worker, &error),
             };
             Ok(these.into_iter().map(observe).collect())

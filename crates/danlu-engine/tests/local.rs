@@ -262,17 +262,36 @@ async fn a_missing_launcher_is_an_error_and_the_worker_can_be_launched_later() {
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
 }
 
+/// As a database wants it that was restored from before the worker ran.
 #[tokio::test]
-async fn a_released_run_folder_is_not_used_again() {
+async fn a_released_run_folder_is_not_used_again_and_tells_what_it_ran() {
     let site = fake_site();
     let engine = site.engine();
     let draft = site.draft("true");
-    engine.launch(&draft.launch_file(0)).await.unwrap();
-    site.until_ended(&*engine, draft.worker(0)).await;
+    let launch = draft.launch_file(0);
+    engine.launch(&launch).await.unwrap();
+    let ended = site.until_ended(&*engine, draft.worker(0)).await;
     engine.release(draft.worker(0)).await.unwrap();
-    let error = engine.launch(&draft.launch_file(0)).await.unwrap_err();
+    let log = fs::read(launch.folders.run.join("launcher.log")).unwrap();
+
+    let mut other = launch.clone();
+    other.command = "something else".to_owned();
+    let error = engine.launch(&other).await.unwrap_err();
     assert!(!error.is_transient(), "{error:?}");
     assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown);
+
+    engine.launch(&launch).await.unwrap();
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, ended);
+    engine.release(draft.worker(0)).await.unwrap();
+    assert_eq!(fs::read(launch.folders.run.join("launcher.log")).unwrap(), log, "nothing was started again");
+
+    // What lies there was copied while it ran.
+    fs::remove_file(launch.folders.run.join(STATUS_FILE)).unwrap();
+    engine.launch(&launch).await.unwrap();
+    match site.until_ended(&*engine, draft.worker(0)).await {
+        WorkerExit::Failed(failure) => assert_eq!(failure.cause, FailureCause::LauncherLost),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]

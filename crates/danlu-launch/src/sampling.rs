@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use danlu_core::launch::{LaunchFile, RunLayout};
 use danlu_core::sample::{
-    Counters, DeviceUse, HangWatch, NodeReadings, SAMPLES_FILE, STALE, is_busy, sample,
+    Counters, DeviceUse, HangWatch, MOST_SAMPLE_BYTES, NodeReadings, SAMPLES_FILE, STALE, is_busy, sample,
 };
 use danlu_device::cgroup::WorkerGroup;
 use danlu_device::process;
@@ -18,8 +18,6 @@ use jiff::Timestamp;
 use nix::unistd::{SysconfVar, getpid, sysconf};
 
 const EVERY: Duration = Duration::from_secs(5);
-/// Half a year at this rate for a worker without devices, three weeks with eight.
-const MOST_BYTES: u64 = 256 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Sampling {
@@ -75,7 +73,7 @@ impl Sampling {
     /// A line that cannot be written is a gap in a chart.
     fn write(&mut self, line: &[u8]) {
         self.bytes += line.len() as u64;
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MOST_SAMPLE_BYTES {
             return;
         }
         if self.file.is_none() {

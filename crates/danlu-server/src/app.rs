@@ -26,6 +26,7 @@ use crate::ledger::{Answer, Ledger, LedgerError};
 use crate::nodes::NodeNotes;
 use crate::people::{Asker, Directory, require};
 use crate::planner::Planner;
+use crate::reconcile::retention_clock::RetentionClock;
 use crate::removals::Removals;
 use crate::reports::Reports;
 use crate::sandbox::SandboxOptions;
@@ -40,8 +41,7 @@ const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of
                            back-up to have it again";
 /// Between the first answer of an engine that was away and its first inventory.
 pub(crate) const NAMES_NO_NODES: &str = "the engine has not named its nodes yet";
-const TRY_AGAIN: &str =
-    "nothing was changed; check the database and the disk of the data folder, then try again";
+const TRY_AGAIN: &str = "nothing was changed, or it is shown once the database answers; check that and the disk of the data folder, then try again";
 
 #[derive(Debug)]
 pub(crate) struct App {
@@ -57,6 +57,7 @@ pub(crate) struct App {
     /// How long ended jobs are kept; for ever when absent.
     pub(crate) keep_ended: Option<Span>,
     /// Whether devices that processes outside Danlu use are given out.
+    pub(crate) retention_clock: RetentionClock,
     pub(crate) use_busy_devices: bool,
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
@@ -294,11 +295,20 @@ impl App {
             return Err(StoreError::unavailable("remove the folders of jobs", error));
         }
         let (layout, aside, moved) = (self.layout.clone(), self.put_aside(), ids.to_vec());
-        let moved = tokio::task::spawn_blocking(move || put_folders_aside(&layout, &aside, moved));
+        let moved = tokio::task::spawn_blocking(move || {
+            // A database that is restored from before these jobs may name them again, and nothing of them lies here then.
+            let noted =
+                moved.iter().max().map_or(Ok(()), |id| crate::identity::note_number(&layout.data, *id));
+            if let Err(error) = noted {
+                tracing::warn!("could not note the numbers of forgotten jobs: {error}");
+            }
+            put_folders_aside(&layout, &aside, moved)
+        });
         // A folder that could not be moved is removed where it is.
         let moved = moved.await.unwrap_or_default();
         let result = self.store.jobs_delete(ids).await;
-        if result.is_ok() {
+        if let Ok(forgotten) = result {
+            self.health.measures.forgotten_jobs.add(forgotten);
             let in_place = ids.iter().map(|id| self.layout.job_folder(*id));
             self.removals.add(moved.into_iter().map(|(_, aside)| aside).chain(in_place));
             return result;
@@ -334,8 +344,21 @@ fn put_folders_aside(layout: &RunLayout, aside: &Path, ids: Vec<JobId>) -> Vec<(
 }
 
 /// Keys are their senders' own: what another has used says nothing about this one.
+/// What `danlu submit` takes along of the shell that it is typed in. A try from another shell is the same submission.
+const OF_THE_SHELL: [&str; 7] = [
+    "PATH",
+    "VIRTUAL_ENV",
+    "VIRTUAL_ENV_PROMPT",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "CONDA_PYTHON_EXE",
+    "CONDA_EXE",
+];
+
 fn submission_key(asker: &Asker, key: &str, spec: &JobSpec) -> SubmissionKey {
-    let body = serde_json::to_vec(spec).expect("a job is plain values");
+    let mut spec = spec.clone();
+    spec.env.retain(|name, _| !OF_THE_SHELL.contains(&name.as_str()));
+    let body = serde_json::to_vec(&spec).expect("a job is plain values");
     SubmissionKey {
         key: format!("{} {key}", asker.name()),
         digest: BASE64URL_NOPAD.encode(&Sha256::digest(body)),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use danlu_core::{Job, NodeNote};
@@ -31,6 +32,21 @@ impl GuardedStore {
     fn noting<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error @ StoreError::Damaged { .. }) = &result {
             self.health.note(damage(error));
+        }
+        result
+    }
+
+    /// For changes of what is also kept in memory: where the answer was lost, somebody looks what was written.
+    fn doubting<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        #[cfg(test)]
+        let result = match result {
+            Ok(_) if self.health.loses_answers.load(std::sync::atomic::Ordering::Relaxed) => {
+                Err(StoreError::unavailable("hear an answer", std::io::ErrorKind::BrokenPipe.into()))
+            }
+            result => result,
+        };
+        if let Err(StoreError::Unavailable { .. }) = &result {
+            self.health.doubt.notify_one();
         }
         result
     }
@@ -72,11 +88,19 @@ macro_rules! writing {
 #[async_trait]
 impl Store for GuardedStore {
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
-        if !self.health.is_tight() {
-            // Nothing to be gained by another try, so no need to keep the batch for one.
-            return reading!(self.commit(batch));
-        }
-        writing!(self.commit(batch.clone()))
+        let began = Instant::now();
+        let committed = async {
+            if !self.health.is_tight() {
+                // Nothing to be gained by another try, so no need to keep the batch for one.
+                return reading!(self.commit(batch));
+            }
+            writing!(self.commit(batch.clone()))
+        };
+        let result = committed.await;
+        let measures = &self.health.measures;
+        measures.commits.add(began.elapsed());
+        measures.failed_commits.add(u64::from(result.is_err()));
+        result
     }
 
     async fn identity(&self) -> Result<Option<String>, StoreError> {
@@ -132,7 +156,8 @@ impl Store for GuardedStore {
     }
 
     async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError> {
-        writing!(self.node_note_set(change))
+        let written = async { writing!(self.node_note_set(change)) };
+        self.doubting(written.await)
     }
 
     async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError> {
@@ -144,7 +169,7 @@ impl Store for GuardedStore {
         loop {
             let result = self.trail.change(&*self.inner, change).await;
             if !self.has_made_room(&result) {
-                return self.noting(result);
+                return self.doubting(self.noting(result));
             }
         }
     }

@@ -13,8 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::posix_fallocate;
 use nix::sys::statvfs::statvfs;
+use tokio::sync::Notify;
 
 use crate::folder::{LEAST_ROOM_BYTES, lack_of_room, read_only};
+use crate::measures::Measures;
 
 const PIECES: usize = 4;
 /// Many times what the largest commit writes.
@@ -27,11 +29,24 @@ pub(crate) struct Health {
     data: PathBuf,
     /// What will not pass by itself, and why the server takes no new jobs because of it.
     found: Mutex<Option<String>>,
+    pub(crate) measures: Measures,
+    /// The database could not say whether it took a change of something that is also kept in memory.
+    pub(crate) doubt: Notify,
+    /// For tests: changes are written, and their answers lost.
+    #[cfg(test)]
+    pub(crate) loses_answers: std::sync::atomic::AtomicBool,
 }
 
 impl Health {
     pub(crate) fn new(data: &Path) -> Self {
-        Health { data: data.to_owned(), found: Mutex::default() }
+        Health {
+            data: data.to_owned(),
+            found: Mutex::default(),
+            measures: Measures::default(),
+            doubt: Notify::new(),
+            #[cfg(test)]
+            loses_answers: std::sync::atomic::AtomicBool::default(),
+        }
     }
 
     /// Everything that keeps the server from its work, for readiness.
@@ -57,6 +72,11 @@ impl Health {
             tracing::error!("{problem}");
             *found = Some(problem);
         }
+    }
+
+    /// Free bytes and all of the disk of the data folder, where that can be told.
+    pub(crate) fn room(&self) -> Option<(u64, u64)> {
+        disk(&self.data).map(|disk| (disk.free, disk.total))
     }
 
     /// Whether the next write may well fail for want of room.

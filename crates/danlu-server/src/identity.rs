@@ -15,6 +15,8 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 const IDENTITY_FILE: &str = "identity.json";
+/// The largest number of a job that left nothing else in the data folder.
+const NUMBERS_FILE: &str = "largest-number";
 /// What a person can be asked to do with numbers ends before this, and so do numbers that other programs can hold.
 const LARGEST_NUMBER: u64 = 1 << 53;
 
@@ -115,11 +117,28 @@ fn of_file(file: &File, identity: String) -> std::io::Result<Written> {
     Ok(Written { identity, inode: metadata.ino(), made_at_nanoseconds: made.map(|made| made.as_nanos()) })
 }
 
+/// Notes a number that is not to be given again although nothing of its job may be left. Smaller ones than before change nothing.
+pub(crate) fn note_number(data: &Path, number: JobId) -> std::io::Result<()> {
+    if number <= noted_number(data) {
+        return Ok(());
+    }
+    let (path, draft) = (data.join(NUMBERS_FILE), data.join(format!("{NUMBERS_FILE}.new")));
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
+    writeln!(file, "{number}")?;
+    file.sync_all()?;
+    std::fs::rename(draft, path)
+}
+
+fn noted_number(data: &Path) -> JobId {
+    let text = std::fs::read_to_string(data.join(NUMBERS_FILE)).unwrap_or_default();
+    JobId(text.trim().parse().ok().filter(|number| *number < LARGEST_NUMBER).unwrap_or(0))
+}
+
 /// The largest number that any job of this folder has had, by what lies there: a database that was restored from before it
 /// does not know. 0 if there is none.
 pub(crate) fn largest_number(data: &Path) -> JobId {
-    let mut largest = 0;
-    for folder in ["runs", "live"] {
+    let JobId(mut largest) = noted_number(data);
+    for folder in ["runs", "live", "forgotten"] {
         let Ok(entries) = std::fs::read_dir(data.join(folder)) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -173,5 +192,12 @@ mod tests {
             std::fs::create_dir_all(data.path().join(folder)).unwrap();
         }
         assert_eq!(largest_number(data.path()), JobId(12));
+        std::fs::create_dir_all(data.path().join("forgotten/13")).unwrap();
+        assert_eq!(largest_number(data.path()), JobId(13));
+        note_number(data.path(), JobId(20)).unwrap();
+        note_number(data.path(), JobId(15)).unwrap();
+        assert_eq!(largest_number(data.path()), JobId(20));
+        std::fs::write(data.path().join(NUMBERS_FILE), "scribble").unwrap();
+        assert_eq!(largest_number(data.path()), JobId(13));
     }
 }

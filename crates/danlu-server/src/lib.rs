@@ -20,6 +20,7 @@ mod hiding;
 mod http;
 mod identity;
 mod ledger;
+mod measures;
 mod migrations;
 mod nodes;
 mod oidc;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use danlu_core::node::{DeviceFailure, WITHIN, device_failures, devices_held, keep_apart, renewed, worn_out};
 use danlu_core::transition::{DANLU, RecordKind};
 use danlu_core::{Event, Job, NodeNote, Record};
-use danlu_store::NodeChange;
+use danlu_store::{NodeChange, StoreError};
 use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView};
 use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{Bytes, Cpus, DeviceCount, FieldError, ForeignHold, Node, NodeName, Problem, ProblemCode};
@@ -111,6 +111,11 @@ impl NodeNotes {
         worn_out(&failures, &self.all(), &offered, now)
     }
 
+    fn note(&self, name: &NodeName) -> NodeNote {
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.get(name).cloned().unwrap_or_default()
+    }
+
     fn all(&self) -> BTreeMap<NodeName, NodeNote> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -129,6 +134,10 @@ pub(crate) fn beside_ours<'a>(mut nodes: Vec<Node>, jobs: impl Iterator<Item = &
 
 impl App {
     pub(crate) fn node_views(&self) -> Vec<NodeView> {
+        self.views_of(|_| true)
+    }
+
+    fn views_of(&self, which: impl Fn(&Node) -> bool) -> Vec<NodeView> {
         let mut notices = self.engine.notices();
         let pages = self.book.read();
         let view = |node: &Node| NodeView {
@@ -138,9 +147,9 @@ impl App {
             used_memory: Bytes(node.foreign.iter().map(|hold| hold.memory.0).fold(0, u64::saturating_add)),
             held: Vec::new(),
         };
-        let mut views: Vec<NodeView> = pages.nodes.iter().map(view).collect();
+        let mut views: Vec<NodeView> = pages.nodes.iter().filter(|node| which(node)).map(view).collect();
         let order: HashMap<_, _> =
-            pages.nodes.iter().enumerate().map(|(at, node)| (&node.name, at)).collect();
+            views.iter().enumerate().map(|(at, view)| (view.node.name.clone(), at)).collect();
         for job in pages.active() {
             for worker in job.active().iter().flat_map(|attempt| &attempt.workers) {
                 let grant = &worker.grant;
@@ -157,6 +166,12 @@ impl App {
             }
         }
         views
+    }
+
+    /// Nodes on which nothing new starts.
+    pub(crate) fn closed_nodes(&self) -> HashSet<NodeName> {
+        let nodes = self.book.nodes();
+        nodes.iter().filter(|node| node.cordoned.is_some()).map(|node| node.name.clone()).collect()
     }
 
     pub(crate) fn devices(&self) -> Vec<DeviceView> {
@@ -207,10 +222,14 @@ impl App {
             let holding = pages.active().filter(|job| !displaced.contains(&job.id));
             beside_ours(inventory, holding.map(Arc::as_ref))
         };
-        for name in self.nodes.renew(inventory) {
-            self.book.write().set_nodes(self.nodes.noted());
-            tracing::info!("the engine says something new of {name}");
-            self.wake.node_changed(&name);
+        let changed = self.nodes.renew(inventory);
+        self.show_nodes(&changed);
+        match &*changed {
+            [] => {}
+            [name] => tracing::info!("the engine says something new of {name}"),
+            [first, ..] => {
+                tracing::info!("the engine says something new of {} nodes, such as {first}", changed.len());
+            }
         }
         self.leave_closed_nodes().await;
         self.reports.note_inventory();
@@ -323,7 +342,7 @@ impl App {
     ) -> Result<(), Problem> {
         let _changing = self.nodes.changing.lock().await;
         self.node_view(name)?;
-        let old = self.nodes.all().remove(name).unwrap_or_default();
+        let old = self.nodes.note(name);
         let mut note = old.clone();
         change(&mut note);
         if note == old {
@@ -334,14 +353,39 @@ impl App {
         let change = NodeChange { node: name.clone(), note: note.clone(), at, records: vec![record] };
         self.store.node_note_set(&change).await.map_err(store_problem)?;
         self.nodes.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), note);
-        self.book.write().set_nodes(self.nodes.noted());
-        self.wake.node_changed(name);
+        self.show_nodes(std::slice::from_ref(name));
         Ok(())
     }
 
+    /// Takes what the database has of nodes for what is so, after a change that it may have taken without saying so.
+    pub(crate) async fn read_notes_again(&self) -> Result<(), StoreError> {
+        let _changing = self.nodes.changing.lock().await;
+        let notes = self.store.node_notes().await?;
+        let changed: Vec<NodeName> = {
+            let mut known = self.nodes.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            let names: BTreeSet<&NodeName> = known.keys().chain(notes.keys()).collect();
+            let differs = |name: &&&NodeName| known.get(**name) != notes.get(**name);
+            let changed = names.iter().filter(differs).map(|name| (*name).clone()).collect();
+            *known = notes;
+            changed
+        };
+        self.show_nodes(&changed);
+        Ok(())
+    }
+
+    /// Has schedulers see the nodes as they are known by now, and clients look at those that have changed.
+    fn show_nodes(&self, changed: &[NodeName]) {
+        if changed.is_empty() {
+            return;
+        }
+        self.book.write().set_nodes(self.nodes.noted());
+        for name in changed {
+            self.wake.node_changed(name);
+        }
+    }
+
     fn node_view(&self, name: &NodeName) -> Result<NodeView, Problem> {
-        let view = self.node_views().into_iter().find(|view| view.node.name == *name);
-        view.ok_or_else(|| {
+        self.views_of(|node| node.name == *name).pop().ok_or_else(|| {
             Problem::new(ProblemCode::NotFound, format!("there is no node `{name}`"))
                 .with_hint("`danlu nodes` lists them")
         })

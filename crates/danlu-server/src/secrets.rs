@@ -57,15 +57,21 @@ pub(crate) enum SecretError {
 
 impl SecretTable {
     pub(crate) async fn open(store: Arc<dyn Store>, sealer: Arc<Sealer>) -> anyhow::Result<Self> {
-        let mut kept = ByName::new();
-        for row in store.directory().await?.into_iter().filter(|row| row.kind == SECRET) {
-            let value = row.value.as_deref().and_then(|value| serde_json::from_str(value).ok());
-            let (Some(value), Some((workspace, name))) = (value, row.key.split_once('/')) else {
-                bail!("the secret `{}` cannot be read from the database", row.key);
-            };
-            kept.insert((workspace.to_owned(), name.to_owned()), value);
-        }
+        let kept = match by_name(&store.directory().await?) {
+            Ok(kept) => kept,
+            Err(key) => bail!("the secret `{key}` cannot be read from the database"),
+        };
         Ok(SecretTable { store, sealer, kept: Mutex::new(kept), changing: tokio::sync::Mutex::default() })
+    }
+
+    /// Takes what the database has for what is so, after a change that it may have taken without saying so.
+    pub(crate) async fn read_again(&self) -> Result<(), StoreError> {
+        let _changing = self.changing.lock().await;
+        match by_name(&self.store.directory().await?) {
+            Ok(kept) => *self.kept() = kept,
+            Err(key) => tracing::error!("the secret `{key}` cannot be read from the database"),
+        }
+        Ok(())
     }
 
     fn has(&self, workspace: &str, name: &str) -> bool {
@@ -132,6 +138,19 @@ impl SecretTable {
     fn kept(&self) -> MutexGuard<'_, ByName> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The secrets among the rows of the directory, or the key of one that cannot be read.
+fn by_name(rows: &[DirectoryRow]) -> Result<ByName, String> {
+    let mut kept = ByName::new();
+    for row in rows.iter().filter(|row| row.kind == SECRET) {
+        let value = row.value.as_deref().and_then(|value| serde_json::from_str(value).ok());
+        let (Some(value), Some((workspace, name))) = (value, row.key.split_once('/')) else {
+            return Err(row.key.clone());
+        };
+        kept.insert((workspace.to_owned(), name.to_owned()), value);
+    }
+    Ok(kept)
 }
 
 /// What a seal is bound to: moved to another name, it does not open.

@@ -38,6 +38,7 @@ use crate::nodes::{NodeNotes, beside_ours};
 use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
+use crate::reconcile::retention_clock::RetentionClock;
 use crate::reports::Reports;
 use crate::sandbox::SandboxOptions;
 use crate::sealing::Sealer;
@@ -74,6 +75,8 @@ pub struct ServeOptions {
     pub unix_users: Option<UnixUsers>,
     /// How long ended jobs are kept; for ever when absent.
     pub keep_ended: Option<Span>,
+    /// The clock is right although it is far ahead of when a server last ran here.
+    pub trust_clock: bool,
     /// What this data folder or database was copied from is not used any more.
     pub restored: bool,
     /// Gives out devices that processes outside Danlu use.
@@ -128,6 +131,8 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let stop = CancellationToken::new();
     // Before the first job is placed: a device that somebody else uses is not to be given out meanwhile.
     app.take_readings().await;
+    // Before anything is forgotten anew: what lies aside then is on its way, and is not to go back.
+    crate::reconcile::retain::reconcile_put_aside(&app).await;
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
         loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
@@ -322,6 +327,7 @@ pub(crate) async fn open(
         code,
         line_counts,
         keep_ended,
+        retention_clock: RetentionClock::new(&folder.path, options.trust_clock),
         use_busy_devices: options.use_busy_devices,
         planner,
         nodes,

@@ -92,8 +92,8 @@ pub(crate) struct UserTable {
     given: Mutex<HashMap<String, Given>>,
     /// Users that the machine told us about.
     known: Mutex<HashMap<String, UnixUser>>,
-    /// One is given at a time.
-    giving: tokio::sync::Mutex<()>,
+    /// One is given at a time. True where the database could not say whether it took the last one, whose number may be given.
+    giving: tokio::sync::Mutex<bool>,
 }
 
 impl UserTable {
@@ -102,17 +102,10 @@ impl UserTable {
         store: Arc<dyn Store>,
         layout: &RunLayout,
     ) -> anyhow::Result<Self> {
-        let mut given = HashMap::new();
-        for row in store.directory().await? {
-            if row.kind != UNIX_USER {
-                continue;
-            }
-            // Taken as missing, its number would be given away again.
-            let Some(value) = row.value.as_deref().and_then(|value| serde_json::from_str(value).ok()) else {
-                bail!("the user id of account `{}` cannot be read from the database", row.key);
-            };
-            given.insert(row.key, value);
-        }
+        let given = match stored(store.directory().await?) {
+            Ok(given) => given,
+            Err(account) => bail!("the user id of account `{account}` cannot be read from the database"),
+        };
         Ok(UserTable {
             rule,
             store,
@@ -185,7 +178,11 @@ impl UserTable {
     }
 
     async fn give(&self, account: &str, range: &RangeInclusive<u32>) -> Result<Given, UnixUserError> {
-        let _one_at_a_time = self.giving.lock().await;
+        let mut in_doubt = self.giving.lock().await;
+        if *in_doubt && let Ok(given) = stored(self.store.directory().await?) {
+            *lock(&self.given) = given;
+            *in_doubt = false;
+        }
         let taken: BTreeSet<u32> = {
             let given = lock(&self.given);
             if let Some(given) = given.get(account) {
@@ -210,10 +207,24 @@ impl UserTable {
             seal: String::new(),
         };
         let row = DirectoryRow { kind: UNIX_USER.to_owned(), key: account.to_owned(), value: Some(value) };
-        self.store.directory_change(&DirectoryChange { rows: vec![row], audit }).await?;
+        let written = self.store.directory_change(&DirectoryChange { rows: vec![row], audit }).await;
+        *in_doubt = written.is_err();
+        written?;
         lock(&self.given).insert(account.to_owned(), given);
         Ok(given)
     }
+}
+
+/// Who has which user id, or the account whose row cannot be read: taken as missing, its number would be given away again.
+fn stored(rows: Vec<DirectoryRow>) -> Result<HashMap<String, Given>, String> {
+    let mut given = HashMap::new();
+    for row in rows.into_iter().filter(|row| row.kind == UNIX_USER) {
+        match row.value.as_deref().and_then(|value| serde_json::from_str(value).ok()) {
+            Some(value) => given.insert(row.key, value),
+            None => return Err(row.key),
+        };
+    }
+    Ok(given)
 }
 
 fn first_free(

@@ -5,7 +5,8 @@ use sqlx::error::{DatabaseError, ErrorKind};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk is full or read-only, the database does not answer: nothing was changed, and trying again may help.
+    /// The disk is full or read-only, the database does not answer. Trying again may help; a change whose answer was lost may have been
+    /// written.
     ///
     /// One case is beyond us: when the connection to a PostgreSQL breaks while it commits, nobody can tell on which
     /// side of the commit. Who tries again then learns it: updates that were written come back as stale, inserts as

@@ -58,6 +58,11 @@ impl TestServer {
         server
     }
 
+    /// For the next start.
+    pub fn add_flags(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+    }
+
     /// Starts the server, on whatever is in its folder, and waits until it is ready.
     pub async fn restart(&mut self) {
         let pid = self.spawn();

@@ -32,7 +32,7 @@ pub enum ProblemCode {
     TooManyRequests,
     UnsupportedMediaType,
     MethodNotAllowed,
-    /// Something the server needs (its disk, its database) does not answer now; nothing was changed, try again.
+    /// Something the server needs (its disk, its database) does not answer now; nothing was changed, or it is shown once that answers. Try again.
     Unavailable,
     Internal,
 }

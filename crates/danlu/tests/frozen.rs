@@ -64,6 +64,28 @@ async fn a_frozen_launcher_does_not_lengthen_the_time_limit() {
     assert!(!alive(launcher));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_a_frozen_launcher_is_told_of_although_its_job_has_no_time_limit() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let id = running(&server, &spec("sleep 600")).await;
+    let launcher = freeze_launcher(&server, id);
+    let words = format!("its launcher (process {launcher}) is stopped");
+    let told = eventually("the server to tell of it", || async {
+        let report = server.client().readiness_report().await.ok()?;
+        report.problems.iter().any(|problem| problem.contains(&words)).then_some(report)
+    })
+    .await;
+    assert_eq!(told.status, "degraded");
+    let why = server.client().job_why(id).await.unwrap();
+    assert!(why.text.contains(&words), "{}", why.text);
+    kill(Pid::from_raw(launcher), Signal::SIGCONT).unwrap();
+    eventually("all to be well", || async {
+        let report = server.client().readiness_report().await.ok()?;
+        (report.status == "ok").then_some(())
+    })
+    .await;
+}
+
 /// The process of the server's from which launchers come.
 fn nursery(server: &TestServer) -> Option<i32> {
     let children = format!("/proc/{0}/task/{0}/children", server.pid());

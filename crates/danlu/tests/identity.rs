@@ -77,15 +77,67 @@ async fn a_restored_database_gives_no_number_twice() {
         server.run(&spec("echo of somebody else")).await;
     }
     server.terminate();
-    for log in ["danlu.db-wal", "danlu.db-shm"] {
-        let _ = std::fs::remove_file(server.data().join(log));
-    }
-    std::fs::copy(&backup, server.data().join("danlu.db")).unwrap();
+    restore(&server, &backup);
     server.restart().await;
 
     let job = server.run(&spec("echo mine")).await;
     assert_eq!((job.id, job.outcome), (JobId(5), Some(JobOutcome::Succeeded)), "{:?}", job.reason);
     assert_eq!(server.texts(job.id).await, ["mine"]);
+}
+
+/// Puts an older database in the place of a stopped server's.
+fn restore(server: &TestServer, backup: &Path) {
+    for log in ["danlu.db-wal", "danlu.db-shm"] {
+        let _ = std::fs::remove_file(server.data().join(log));
+    }
+    std::fs::copy(backup, server.data().join("danlu.db")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_numbers_of_deleted_jobs_are_not_given_again_and_what_they_left_is_nobodys() {
+    let mut server = TestServer::start(DANLU, &[]).await;
+    server.run(&spec("echo one")).await;
+    server.terminate();
+    let backup = server.folder().join("backup.db");
+    std::fs::copy(server.data().join("danlu.db"), &backup).unwrap();
+    server.restart().await;
+    for _ in 0..2 {
+        let job = server.run(&spec("echo of somebody else")).await;
+        server.client().job_delete(job.id).await.unwrap();
+    }
+    server.terminate();
+    restore(&server, &backup);
+    // As a server leaves it that is killed while it removes the folder of a deleted job.
+    std::fs::create_dir_all(server.data().join("forgotten/4/output")).unwrap();
+    server.restart().await;
+    let job = server.run(&spec("echo mine")).await;
+    assert_eq!((job.id, job.outcome), (JobId(5), Some(JobOutcome::Succeeded)), "{:?}", job.reason);
+    assert_eq!(server.texts(job.id).await, ["mine"]);
+    assert!(!server.data().join("runs/4").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_a_job_that_has_run_since_the_back_up_is_told_as_it_ended_and_not_run_again() {
+    let mut server = TestServer::start(DANLU, &[]).await;
+    let (go, ran) = (server.folder().join("go"), server.folder().join("ran"));
+    let holder = server.submit(&spec(&waits_for(&go))).await;
+    server.wait_for(holder, JobState::Running).await;
+    let cpus = server.client().nodes_list().await.unwrap().items[0].node.capacity.cpus;
+    let behind = danlu_types::JobSpec { cpus, ..spec(&format!("echo ran >> {}", ran.display())) };
+    let waiting = server.submit(&behind).await;
+    server.terminate();
+    let backup = server.folder().join("backup.db");
+    std::fs::copy(server.data().join("danlu.db"), &backup).unwrap();
+    server.restart().await;
+    std::fs::write(&go, "").unwrap();
+    let first = server.wait_for_end(waiting).await;
+    assert_eq!(first.outcome, Some(JobOutcome::Succeeded), "{:?}", first.reason);
+    server.terminate();
+    restore(&server, &backup);
+    server.restart().await;
+    let again = server.wait_for_end(waiting).await;
+    assert_eq!((again.outcome, again.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", again.reason);
+    assert_eq!(std::fs::read_to_string(&ran).unwrap(), "ran\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -43,6 +43,31 @@ async fn jobs_are_forgotten_so_long_after_their_end_and_never_while_they_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn issue_16_a_clock_that_is_set_ahead_a_year_forgets_nothing_until_somebody_says_that_it_is_right() {
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let Some(clock) = FakeClock::below(folder.path()) else { return };
+    clock.jump("+0");
+    let mut server =
+        TestServer::start_in(DANLU, &["--keep-ended", "30d"], folder, &clock.environment()).await;
+    let job = server.run(&spec("echo precious")).await.id;
+    server.terminate();
+    clock.jump("+365d");
+    server.restart().await;
+    let says_so = async || {
+        let problems = server.client().readiness_report().await.ok()?.problems;
+        problems.into_iter().find(|problem| problem.contains("--trust-clock"))
+    };
+    let problem = eventually("the clock to be told of", says_so).await;
+    assert!(problem.contains("days ahead"), "{problem}");
+    assert_eq!(server.texts(job).await, ["precious"]);
+    server.terminate();
+    server.add_flags(&["--trust-clock"]);
+    server.restart().await;
+    let is_gone = async || server.client().job_fetch(job).await.is_err().then_some(());
+    eventually("the job to be forgotten", is_gone).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn code_that_no_job_names_is_removed_after_a_day() {
     let mut server = TestServer::start(DANLU, &[]).await;
     let mut digests = Vec::new();

@@ -88,6 +88,10 @@ pub(crate) struct Arguments {
     /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
     #[arg(long, value_name = "TIME")]
     keep_ended: Option<Span>,
+    /// The clock is right although it is more than a week ahead of when a server last ran here. Without this, `--keep-ended` forgets
+    /// nothing by such a clock, because it may have been set ahead by mistake
+    #[arg(long, requires = "keep_ended")]
+    trust_clock: bool,
     /// Starts on a restored back-up: a data folder that is a copy, or a database of another data folder, is refused without
     /// this. Only where the original is not used any more: its jobs would run a second time
     #[arg(long)]
@@ -160,6 +164,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         oidc,
         unix_users: arguments.unix_users,
         keep_ended: arguments.keep_ended,
+        trust_clock: arguments.trust_clock,
         restored: arguments.restored,
         use_busy_devices: arguments.use_busy_devices,
         sandbox: SandboxOptions {

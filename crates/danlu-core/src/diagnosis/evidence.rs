@@ -9,6 +9,10 @@ use danlu_types::api::LogStream;
 const LAST_LINES: usize = 50;
 /// Without an exception to go by, the end is explained this near to it.
 const NEAR_THE_END: usize = 10;
+/// The last words on stderr need no form: programs without tracebacks end with a plain sentence.
+const LAST_WORDS: usize = 2;
+/// How lines begin that state nothing of the end.
+const ADVICE: [&str; 9] = ["tip", "hint", "note", "warning", "warn", "info", "debug", "advice", "help"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Evidence {
@@ -65,16 +69,17 @@ impl Output {
         if self.is_source[at] || self.after[at] >= LAST_LINES {
             return None;
         }
-        if is_quoted(lower, text) && !is_exception(line) {
+        if (is_quoted(lower, text) || is_advice(lower)) && !is_exception(line) {
             return Some(Evidence::Possible);
         }
         let is_statement = is_exception(line) || is_complaint(lower);
         let is_near = self.after[at] < NEAR_THE_END;
+        let is_last = *stream == LogStream::Stderr && self.after[at] < LAST_WORDS;
         let is_certain = match self.last_exception {
             Some(last) if at >= last => true,
             // Of an exception that led to the last one, the first is the cause.
             Some(last) => is_exception(line) && self.is_chained(at, last),
-            None => is_near && (*stream == LogStream::Stderr || is_statement),
+            None => is_last || (is_near && is_statement),
         };
         Some(if is_certain { Evidence::Certain } else { Evidence::Possible })
     }
@@ -122,6 +127,13 @@ fn is_complaint(lower: &str) -> bool {
     let is_code =
         first.len() == 6 && first.starts_with('e') && first[2..].chars().all(|c| c.is_ascii_digit());
     is_code || ["error", "fatal", "failed", "abort"].iter().any(|word| start.contains(word))
+}
+
+/// `tip: …`, `[WARNING] …`, `WARNING:root:…`, in small letters.
+fn is_advice(lower: &str) -> bool {
+    let start = without_rank(lower).trim_start_matches(|c: char| !c.is_alphanumeric());
+    let first = start.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    ADVICE.contains(&first)
 }
 
 fn is_quoted(lower: &str, text: &str) -> bool {

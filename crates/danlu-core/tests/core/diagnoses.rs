@@ -58,6 +58,15 @@ fn issue_15_a_tip_or_a_source_line_is_no_diagnosis() {
     assert!(on(LogStream::Stdout, tip, one).starts_with("perhaps cuda-memory"));
     let plain = "note: CUDA out of memory is possible with large batches\n";
     assert!(on(LogStream::Stdout, plain, one).starts_with("perhaps cuda-memory"));
+    // On stderr, and without quotes or a traceback.
+    for advice in [
+        "tip: on CUDA out of memory lower --batch\n",
+        "[WARNING] CUDA out of memory is possible with large batches\n",
+        "WARNING:root:CUDA out of memory, trying a smaller batch\n",
+        "on CUDA out of memory lower the batch size\nreading /data\nreading /more\nStale file handle\n",
+    ] {
+        assert!(told(advice, one).starts_with("perhaps cuda-memory"), "{advice}{}", told(advice, one));
+    }
     let source = "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    \
         raise RuntimeError(\"CUDA out of memory\") if full else OSError(116)\nOSError: [Errno 116] Stale file handle\n";
     assert_eq!(told(source, one), "nothing known");
@@ -79,6 +88,9 @@ fn issue_15_what_ended_the_rank_is_certain() {
         During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  \
         File \"a.py\", line 2, in g\nValueError: no backend\n";
     assert!(told(chained, one).starts_with("missing-module (Program)"));
+    // The last words of a program that is not written in Python.
+    let words = "step 7\nCUDA out of memory\ncore dumped\n";
+    assert!(told(words, one).starts_with("cuda-memory (Program)"), "{}", told(words, one));
     let complaint = "[ERROR] HCCL(1,python): EI0006: Getting socket times out.\n";
     assert!(on(LogStream::Stdout, complaint, one).contains("(Symptom)"));
 }

@@ -12,6 +12,7 @@ use danlu_core::launch::{
 };
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
 use danlu_core::report::REPORT_FILE;
+use danlu_core::sample::{MOST_SAMPLE_BYTES, SAMPLES_FILE};
 use danlu_device::process;
 use danlu_types::WorkerId;
 use jiff::Timestamp;
@@ -21,7 +22,7 @@ use nix::unistd::Pid;
 
 use super::Workers;
 use super::hold::{Hold, Taken};
-use crate::{Seen, files};
+use crate::{Observation, Seen, files};
 
 /// The engine's own word on a worker whose launcher died without one: a [`LauncherPhase::Ended`]. It is not written
 /// into the launcher's status, because neither side writes the other's files.
@@ -29,6 +30,8 @@ const VERDICT_FILE: &str = "verdict.json";
 /// A killed process lets go of its locks within moments, unless it waits for a device or a network disk.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
+/// Launchers write a sample every few seconds; where they miss so many, something is wrong. One that has written very many writes no more.
+const LONG_SILENCE: Duration = Duration::from_mins(5);
 /// Enough of a dying launcher's last words.
 const LONGEST_DETAIL: usize = 500;
 
@@ -38,13 +41,38 @@ impl Workers {
         files::read_status(&self.layout.run_folder(worker), worker)
     }
 
-    pub(super) fn observe(&self, worker: WorkerId) -> io::Result<Seen> {
+    pub(super) fn observe(&self, worker: WorkerId) -> io::Result<Observation> {
         let _guard = self.guard(worker);
         let mut seen = self.look(worker)?;
         if let Seen::Running { report, .. } = &mut seen {
             *report = files::read(&self.layout.run_folder(worker).join(REPORT_FILE))?.map(Box::new);
         }
-        Ok(seen)
+        let trouble = match &seen {
+            Seen::Running { .. } | Seen::Preparing => self.trouble(worker)?,
+            _ => None,
+        };
+        Ok(Observation { trouble, ..Observation::new(worker, seen) })
+    }
+
+    /// Why a live launcher does nothing for its worker.
+    fn trouble(&self, worker: WorkerId) -> io::Result<Option<String>> {
+        let Some(status) = self.status(worker)? else { return Ok(None) };
+        let pid = status.launcher.pid;
+        if process::is_stopped(pid) {
+            let text = format!(
+                "its launcher (process {pid}) is stopped, so its limits do not hold; `kill -CONT {pid}` has it go on"
+            );
+            return Ok(Some(text));
+        }
+        // Written every few seconds, from a few seconds on.
+        let samples = fs::symlink_metadata(self.layout.run_folder(worker).join(SAMPLES_FILE));
+        let age =
+            samples.ok().filter(|file| file.len() < MOST_SAMPLE_BYTES).and_then(|file| file.modified().ok());
+        let age = age.and_then(|written| written.elapsed().ok()).filter(|age| *age >= LONG_SILENCE);
+        Ok(age.map(|age| {
+            let minutes = age.as_secs() / 60;
+            format!("its launcher (process {pid}) has shown no sign of life for {minutes} minutes: it may hang, or the disk takes nothing")
+        }))
     }
 
     /// Writes the order, then wakes the launcher. In this order, and with a launcher that writes its first status

@@ -43,11 +43,8 @@ impl Workers {
         let lock = match Hold::take(&run)? {
             Hold::Taken(lock) if !self.was_launched(worker, &lock)? => lock,
             _ if marker.try_exists()? => return Ok(()),
-            _ => {
-                // Run once more, it would mix its logs with those of the worker that had this name before.
-                let text = "its run folder was used and released before";
-                return Err(io::Error::new(ErrorKind::AlreadyExists, text));
-            }
+            // Run once more, it would mix its logs with those of the worker that had this name before.
+            _ => return self.tell_again(worker, &run, launch_file),
         };
         files::replace(&run, LAUNCH_FILE, launch_file)?;
         // Made again where a person removed it.
@@ -58,6 +55,19 @@ impl Workers {
             files::replace(&run, SECRETS_FILE, secrets)?;
         }
         self.start(worker, &run, lock)
+    }
+
+    /// Where a database was restored from before the worker ran, it is to run what it has run already. That it did is told instead: with
+    /// its marker it is looked at again, and what lies in its folder says how it ended, or that it was lost.
+    fn tell_again(&self, worker: WorkerId, run: &Path, launch_file: &[u8]) -> io::Result<()> {
+        if !files::is_of_same_work(run, launch_file)? {
+            let text = "its run folder was used before, to run something else; submit the job again, which gives it another one";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+        }
+        files::make_folder(&self.layout.live_folder())?;
+        files::mark(&run.join(LAUNCH_FILE), &self.marker(worker))?;
+        self.hints.add(worker);
+        Ok(())
     }
 
     /// Another user than ours comes through to its run folder, sees nothing on the way, and has a home.

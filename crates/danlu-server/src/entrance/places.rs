@@ -119,6 +119,12 @@ impl Places {
         Arc::new(Places { bounds, state: Mutex::default() })
     }
 
+    /// How many connections and streams there are.
+    pub(crate) fn taken(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.guests.len(), state.streams)
+    }
+
     /// A place for a connection from there. Where none is left, the one that has been idle for longest makes room.
     /// `shared`: the address is a proxy's, which stands for many.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, shared: bool) -> Result<Place, Full> {

@@ -16,6 +16,7 @@ mod invitations;
 mod jobs;
 mod keys;
 mod logs;
+mod metrics;
 mod migrations;
 mod oidc;
 mod second_factor;
@@ -124,6 +125,7 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(cluster::restore_device))
         .routes(routes!(cluster::devices))
         .routes(routes!(cluster::usage))
+        .routes(routes!(metrics::show))
         .merge(
             OpenApiRouter::new()
                 .routes(routes!(simulations::simulate))
@@ -267,11 +269,17 @@ pub(crate) fn router(
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(middleware::from_fn_with_state(context.clone(), auth::identify))
         .layer(middleware::map_response(keep_nowhere));
+    // Where those look who gather figures.
+    let metrics = Router::new()
+        .route("/metrics", get(metrics::show))
+        .layer(middleware::from_fn_with_state(context.clone(), auth::identify))
+        .layer(middleware::map_response(keep_nowhere));
     let insist = middleware::map_response_with_state(context.clone(), insist_on_tls);
     Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))
         .route("/readyz", get(cluster::ready))
+        .merge(metrics)
         .fallback(console::answer)
         .layer(CatchPanicLayer::custom(on_panic))
         .layer(insist)

@@ -106,10 +106,10 @@ impl App {
             }
             _ => BTreeMap::new(),
         };
-        for name in self.nodes.read(readings.as_ref(), outside) {
-            self.book.write().set_nodes(self.nodes.noted());
+        let changed = self.nodes.read(readings.as_ref(), outside);
+        self.show_nodes(&changed);
+        for name in &changed {
             tracing::info!("the health or the outside use of devices of {name} has changed");
-            self.wake.node_changed(&name);
         }
         readings.is_some()
     }

@@ -53,6 +53,8 @@ const SECRET_PREFIX: &str = "danlu_";
 pub(crate) struct Directory {
     store: Arc<dyn Store>,
     register: Mutex<Register>,
+    /// The token of the data folder. Not stored: the file is where it is kept, and a new file is a new token.
+    local: DirectoryRow,
     /// One change at a time: each looks, decides and writes.
     changing: tokio::sync::Mutex<()>,
     guesses: Mutex<Guesses>,
@@ -126,17 +128,23 @@ impl Directory {
         registration: Registration,
         sealer: Arc<Sealer>,
     ) -> Result<Self, StoreError> {
-        let mut register = Register::default();
-        for row in store.directory().await? {
-            if let Err(trouble) = register.file(&row) {
-                tracing::error!("{trouble}; it counts as missing");
-            }
-        }
-        register.list_all();
         let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
+        let local = Token {
+            id: LOCAL_TOKEN.to_owned(),
+            account: admin.clone(),
+            kind: TokenKind::Api,
+            name: "the token file of the data folder".to_owned(),
+            scope: Scope::All,
+            created_at: Timestamp::now(),
+            expires_at: None,
+            session_ends: None,
+        };
+        let local = register::token_row(local_token, &local);
+        let register = Register::of(store.directory().await?.iter().chain([&local]));
         let directory = Directory {
             store,
             register: Mutex::new(register),
+            local,
             changing: tokio::sync::Mutex::default(),
             guesses: Mutex::default(),
             hashing: Hashing::default(),
@@ -168,19 +176,6 @@ impl Directory {
             };
             directory.write(vec![register::account_row(&account)], deed).await?;
         }
-        // Not stored: the file is where it is kept, and a new file is a new token.
-        let local = Token {
-            id: LOCAL_TOKEN.to_owned(),
-            account: admin,
-            kind: TokenKind::Api,
-            name: "the token file of the data folder".to_owned(),
-            scope: Scope::All,
-            created_at: Timestamp::now(),
-            expires_at: None,
-            session_ends: None,
-        };
-        // A row that was just written can be read.
-        let _ = directory.register().file(&register::token_row(local_token, &local));
         Ok(directory)
     }
 
@@ -238,6 +233,22 @@ impl Directory {
 
     pub(crate) fn to_job(&self, person: &Person, job: &danlu_core::Job) -> Relation {
         policy::to_job(person, self.register().role(&person.name, &job.spec.workspace), &job.owner)
+    }
+
+    /// Takes what the database has for what is so, after a change that it may have taken without saying so.
+    pub(crate) async fn read_again(&self) -> Result<(), StoreError> {
+        let _changing = self.changing.lock().await;
+        let rows = self.store.directory().await?;
+        let fresh = Register::of(rows.iter().chain([&self.local]));
+        self.register().replace_with(fresh);
+        self.changes.send_replace(());
+        Ok(())
+    }
+
+    /// Whoever waits for this is told of every change.
+    #[cfg(test)]
+    pub(crate) fn watch(&self) -> tokio::sync::watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Writes a change and its trail, and shows it once it is durable.

@@ -152,6 +152,24 @@ pub(crate) struct Register {
 }
 
 impl Register {
+    /// Of all rows there are.
+    pub(crate) fn of<'a>(rows: impl Iterator<Item = &'a DirectoryRow>) -> Self {
+        let mut register = Register::default();
+        for row in rows {
+            if let Err(trouble) = register.file(row) {
+                tracing::error!("{trouble}; it counts as missing");
+            }
+        }
+        register.list_all();
+        register
+    }
+
+    /// Keeps what is not stored: when tokens were used.
+    pub(crate) fn replace_with(&mut self, fresh: Register) {
+        let used = std::mem::take(&mut self.used);
+        *self = Register { used, ..fresh };
+    }
+
     /// Takes in a row, or takes out what it takes away; the error is a row that this version does not understand.
     pub(crate) fn file(&mut self, row: &DirectoryRow) -> Result<(), String> {
         let understood = match row.kind.as_str() {
@@ -227,7 +245,7 @@ impl Register {
     }
 
     /// Lists workspaces that are there only by their people: before there were rules, nobody had to make one.
-    pub(crate) fn list_all(&mut self) {
+    fn list_all(&mut self) {
         let unlisted: Vec<String> =
             self.members.keys().filter(|name| !self.has_workspace(name)).cloned().collect();
         self.stored.workspaces.extend(unlisted.into_iter().map(|name| (name, Workspace::default())));

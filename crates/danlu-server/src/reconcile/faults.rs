@@ -169,6 +169,7 @@ fn options(data: PathBuf) -> ServeOptions {
         oidc: None,
         unix_users: None,
         keep_ended: None,
+        trust_clock: false,
         restored: false,
         use_busy_devices: false,
         sandbox: crate::sandbox::SandboxOptions::default(),
@@ -205,6 +206,11 @@ impl World {
             lost: BTreeSet::new(),
             _kept: kept,
         }
+    }
+
+    /// The secret of whoever owns the data folder.
+    pub(super) fn folder_token(&self) -> String {
+        self.folder.token().unwrap()
     }
 
     pub(super) async fn act(&mut self, deed: Deed) {

@@ -4,12 +4,14 @@
 //! here only decide when to look: on a hint, or after a while. A pass that fails is tried again by the next one.
 
 mod act;
+mod doubt;
 #[cfg(test)]
 mod elsewhere;
 #[cfg(test)]
 mod faults;
 pub(crate) mod observe;
-mod retain;
+pub(crate) mod retain;
+pub(crate) mod retention_clock;
 mod schedule;
 mod take_back;
 
@@ -52,6 +54,7 @@ pub(crate) fn spawn_all(app: &Arc<App>, stop: &CancellationToken) -> JoinSet<()>
     loops.spawn(usage_loop(app.clone(), stop.clone()));
     loops.spawn(reserve_loop(app.clone(), stop.clone()));
     loops.spawn(integrity_loop(app.clone(), stop.clone()));
+    loops.spawn(doubt::doubt_loop(app.clone(), stop.clone()));
     if app.engine.inventory_changes() {
         loops.spawn(inventory_loop(app.clone(), stop.clone()));
     }
@@ -181,7 +184,6 @@ async fn integrity_loop(app: Arc<App>, stop: CancellationToken) {
 }
 
 async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
-    retain::reconcile_put_aside(&app).await;
     for round in 0_u64.. {
         retain::reconcile_retain(&app, &stop).await;
         if round.is_multiple_of(CODE_EVERY_ROUNDS) {

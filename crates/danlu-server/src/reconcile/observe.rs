@@ -45,13 +45,17 @@ pub(crate) async fn reconcile_all(app: &App) {
         .as_ref()
         .err()
         .map(|error| format!("could not look at workers: {}", crate::error_chain(error)));
+    app.health.measures.failed_observations.add(u64::from(trouble.is_some()));
     app.troubles.note(Subject::Workers, trouble);
     let Ok(mut observations) = observed else { return };
     app.troubles.note_workers(observations.iter().filter_map(|observation| match &observation.seen {
         Seen::Unreadable { error } => Some((observation.worker, error.as_str())),
         _ => None,
     }));
+    let troubled = observations.iter().filter_map(|seen| Some((seen.worker, seen.trouble.as_deref()?)));
+    app.troubles.note_launchers(troubled);
     let seen: HashSet<WorkerId> = observations.iter().map(|observation| observation.worker).collect();
+    app.troubles.keep_releases(|worker| seen.contains(worker));
     let missing = running.difference(&seen).map(|worker| Observation::new(*worker, Seen::Unknown));
     observations.extend(missing);
     reconcile(app, without_old_news(observations, &running)).await;
@@ -99,7 +103,8 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         if let Seen::Running { report: Some(report), .. } = &observation.seen {
             app.reports.take(worker, (**report).clone());
         }
-        app.reports.remark(worker, observation.remark.clone(), observation.wait);
+        let trouble = observation.trouble.as_ref().map(|trouble| format!("is not looked after: {trouble}"));
+        app.reports.remark(worker, observation.remark.clone().or(trouble), observation.wait);
         events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
         match judge(app.book.job(worker.job).as_deref(), &observation, Timestamp::now()) {
             Verdict::Nothing => {}
@@ -211,10 +216,16 @@ fn is_news(saved_at: Timestamp, known: Option<Timestamp>) -> bool {
     known.is_none_or(|known| saved_at.duration_since(known) >= SAVED_ENOUGH)
 }
 
+/// Tried again every second while it fails, and said once.
 async fn release_worker(app: &App, worker: WorkerId) {
-    if let Err(error) = app.engine.release(worker).await {
-        tracing::warn!("could not release worker {worker}: {}", crate::error_chain(&error));
-    }
+    let released = app.engine.release(worker).await;
+    let trouble = released.err().map(|error| {
+        format!(
+            "what worker {worker} held cannot be let go although it has ended: {}",
+            crate::error_chain(&error)
+        )
+    });
+    app.troubles.note(Subject::Release(worker), trouble);
 }
 
 async fn kill_worker(app: &App, worker: WorkerId) {
@@ -224,10 +235,15 @@ async fn kill_worker(app: &App, worker: WorkerId) {
     if seen.is_ok_and(|seen| !seen.iter().any(lives)) {
         return;
     }
-    tracing::warn!("ending worker {worker}, which belongs to no live attempt");
-    if let Err(error) = app.engine.signal(worker, &StopOrder { grace: Span::default() }).await {
-        tracing::warn!("could not signal worker {worker}: {}", crate::error_chain(&error));
-    }
+    let ended = app.engine.signal(worker, &StopOrder { grace: Span::default() }).await;
+    let trouble = match ended {
+        Ok(()) => format!("ending worker {worker}, which belongs to no live attempt"),
+        Err(error) => format!(
+            "worker {worker}, which belongs to no live attempt, cannot be told to end: {}",
+            crate::error_chain(&error)
+        ),
+    };
+    app.troubles.note(Subject::Release(worker), Some(trouble));
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::troubles::Subject;
 
 /// So many in one transaction: the writer waits for it, and submissions for the writer.
 const JOBS_AT_ONCE: u32 = 500;
@@ -37,7 +38,7 @@ pub(crate) async fn reconcile_retain(app: &App, stop: &CancellationToken) {
 async fn forget_due(app: &App, stop: &CancellationToken, forgotten: &mut u64) -> Result<(), StoreError> {
     let Some(keep) = app.keep_ended else { return Ok(()) };
     let keep = SignedDuration::try_from(keep.to_duration()).unwrap_or(SignedDuration::MAX);
-    let Ok(before) = Timestamp::now().checked_sub(keep) else { return Ok(()) };
+    let Ok(before) = retention_time(app, keep).await?.checked_sub(keep) else { return Ok(()) };
     loop {
         let began = Instant::now();
         let ids = app.store.jobs_ended_before(before, JOBS_AT_ONCE).await?;
@@ -47,6 +48,22 @@ async fn forget_due(app: &App, stop: &CancellationToken, forgotten: &mut u64) ->
             return Ok(());
         }
     }
+}
+
+/// What time it is where jobs are to be deleted for good; says so where the wall clock is not believed.
+async fn retention_time(app: &App, keep: SignedDuration) -> Result<Timestamp, StoreError> {
+    let newest = app.store.jobs_ended_last(1).await?;
+    let newest_end = newest.first().and_then(danlu_core::Job::ended_at);
+    let reading = app.retention_clock.read(Timestamp::now(), Instant::now(), newest_end, keep);
+    let trouble = reading.ahead.map(|ahead| {
+        let days = ahead.as_hours() / 24;
+        format!(
+            "the clock is {days} days ahead of when this server last ran, so jobs are not forgotten by it (`--keep-ended`): if it is \
+             right, start once with `danlu up --trust-clock`; if not, set it right"
+        )
+    });
+    app.troubles.note(Subject::Clock, trouble);
+    Ok(reading.now)
 }
 
 async fn give_space_back(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {

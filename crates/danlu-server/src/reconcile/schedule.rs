@@ -57,6 +57,7 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
             Err(_) => app.book.write().mention(id),
         }
     }
+    app.health.measures.passes.add(begin.elapsed());
     let until_next = plan.next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
     Pass { planning, until_next }
 }

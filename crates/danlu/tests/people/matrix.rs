@@ -72,6 +72,7 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "POST /nodes/{name}/uncordon"
         | "POST /nodes/{name}/devices/{index}/restore"
         | "GET /devices"
+        | "GET /metrics"
         | "POST /jobs/{id}/approval"
         | "GET /workspaces"
         | "GET /workspaces/{name}"

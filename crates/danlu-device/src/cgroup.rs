@@ -6,6 +6,7 @@
 //!
 //! Only processes of the worker are in its group: never the launcher, which must outlive a kill of the group.
 
+mod device_filter;
 mod group;
 mod layout;
 
@@ -16,6 +17,7 @@ use danlu_core::launch::Limits;
 use danlu_types::WorkerId;
 use thiserror::Error;
 
+use crate::device_files::DeviceNumber;
 pub use group::WorkerGroup;
 pub use layout::Groups;
 
@@ -45,9 +47,18 @@ pub fn folder_group_name(data_folder: &Path) -> String {
     format!("danlu-{hash:016x}")
 }
 
-/// Makes the group, or takes one that is already there, and sets its limits.
-pub fn create(groups: &Groups, name: &str, limits: &Limits) -> Result<WorkerGroup, CgroupError> {
-    groups.create(name, limits)
+/// Makes the group, or takes one that is already there, and sets its limits. Device files in `closed` are closed to it.
+pub fn create(
+    groups: &Groups,
+    name: &str,
+    limits: &Limits,
+    closed: &[DeviceNumber],
+) -> Result<WorkerGroup, CgroupError> {
+    let limited = groups.create(name, limits);
+    // Whatever became of the limits: who may not be held to its memory is still kept from others' devices.
+    let closed = if closed.is_empty() { Ok(()) } else { groups.close_devices(name, closed) };
+    limited.and(closed)?;
+    Ok(groups.open(name).unwrap_or_default())
 }
 
 /// The group of that name, if it is there.

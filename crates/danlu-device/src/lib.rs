@@ -3,6 +3,7 @@
 mod ascend;
 pub mod cgroup;
 pub mod channel;
+pub mod device_files;
 pub mod inventory;
 pub mod limits;
 pub mod machine;

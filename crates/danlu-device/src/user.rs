@@ -14,6 +14,8 @@ use danlu_core::launch::UnixUser;
 use danlu_types::{Device, DeviceKind};
 use nix::unistd::{Gid, ROOT, Uid, getegid, getgroups, setegid, seteuid, setgroups, setresgid, setresuid};
 
+use crate::device_files::file_name;
+
 /// A user with its groups, as system calls want them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -86,11 +88,12 @@ impl Drop for Assumed {
 pub fn device_groups(devices: &[Device]) -> Vec<u32> {
     let nodes = devices.iter().flat_map(|device| match device.kind {
         DeviceKind::Nvidia => {
-            vec![format!("nvidia{}", device.index), "nvidiactl".to_owned(), "nvidia-uvm".to_owned()]
+            let own = file_name(Path::new("/"), device).unwrap_or_else(|| format!("nvidia{}", device.index));
+            vec![own, "nvidiactl".to_owned(), "nvidia-uvm".to_owned()]
         }
         DeviceKind::Ascend => {
             let shared = ["davinci_manager", "devmm_svm", "hisi_hdc"].map(str::to_owned);
-            [vec![format!("davinci{}", device.index)], shared.to_vec()].concat()
+            file_name(Path::new("/"), device).into_iter().chain(shared).collect()
         }
     });
     let found = nodes.filter_map(|node| std::fs::metadata(Path::new("/dev").join(node)).ok());

@@ -22,6 +22,7 @@ use danlu_core::launch::{
 };
 use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
+use danlu_device::device_files::{DeviceNumber, withheld};
 use danlu_device::process;
 use danlu_device::seccomp::Filter;
 use danlu_types::{Compat, Rank};
@@ -229,10 +230,22 @@ impl Worker<'_> {
         }
         let data = self.launch.folders.hints.parent().unwrap_or(Path::new("/"));
         let name = cgroup::worker_group_name(data, self.launch.worker);
-        self.group = cgroup::create(&groups, &name, &self.launch.limits).unwrap_or_else(|error| {
+        let closed = self.closed_devices(&groups);
+        self.group = cgroup::create(&groups, &name, &self.launch.limits, &closed).unwrap_or_else(|error| {
             self.journal.note(format_args!("not all limits hold: {}", chain(&error)));
             cgroup::open(&groups, &name).unwrap_or_default()
         });
+    }
+
+    /// Files of devices that are others'; none where nobody asked for it.
+    fn closed_devices(&self, groups: &Groups) -> Vec<DeviceNumber> {
+        let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.closed_devices);
+        let closed = if is_wanted { withheld(Path::new("/"), &self.launch.devices) } else { Vec::new() };
+        if !closed.is_empty() && !groups.closes_devices() {
+            self.journal.note("devices that this worker was not given are open to it: only root closes them, through cgroups");
+            return Vec::new();
+        }
+        closed
     }
 
     /// What programs are refused; nothing where nobody asked for it.

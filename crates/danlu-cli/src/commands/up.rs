@@ -14,6 +14,7 @@ use danlu_client::data_folder;
 use danlu_core::launch::Sandbox;
 use danlu_core::slurm::SlurmSettings;
 use danlu_device::cgroup::Groups;
+use danlu_device::device_files;
 use danlu_device::seccomp::Filter;
 use danlu_server::{
     EngineChoice, Entrance, FirstSignIn, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
@@ -106,8 +107,9 @@ pub(crate) struct Arguments {
     /// The most processes and threads that a worker may have at once
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(16..=4_194_304))]
     processes_per_worker: u64,
-    /// Lets programs of jobs gain privileges (`sudo`) and use all system calls; by default those that no training needs are
-    /// refused, such as loading modules into the kernel
+    /// Lets programs of jobs gain privileges (`sudo`), use all system calls, and open devices that they were not given. Without this,
+    /// system calls that no training needs are refused, such as loading modules into the kernel, and a server that runs as root closes
+    /// the other devices to each worker
     #[arg(long)]
     unrestricted_jobs: bool,
 }
@@ -149,8 +151,9 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     {
         tracing::warn!("could not raise the limit of open files: {error}");
     }
+    let is_simulated = arguments.simulate.is_some();
     if matches!(engine, EngineChoice::Local) {
-        tell_what_holds(!arguments.unrestricted_jobs, arguments.processes_per_worker);
+        tell_what_holds(!arguments.unrestricted_jobs, is_simulated, arguments.processes_per_worker);
     }
     let options = ServeOptions {
         data: data_folder(data),
@@ -171,6 +174,8 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
             launch: Sandbox {
                 umask: danlu_device::limits::umask_before(),
                 restricted: !arguments.unrestricted_jobs,
+                // Made-up devices are none of the machine's.
+                closed_devices: !arguments.unrestricted_jobs && !is_simulated,
             },
             processes: Some(arguments.processes_per_worker),
             environment: arguments.pass_environment,
@@ -198,7 +203,7 @@ fn keep_to_ourselves() {
 }
 
 /// Which of the rules for programs of jobs hold on this machine.
-fn tell_what_holds(restricted: bool, processes: u64) {
+fn tell_what_holds(restricted: bool, simulated: bool, processes: u64) {
     if !restricted {
         tracing::warn!(
             "programs of jobs may gain privileges and use all system calls (`--unrestricted-jobs`)"
@@ -215,6 +220,11 @@ fn tell_what_holds(restricted: bool, processes: u64) {
     if !Groups::detect().holds_processes() {
         tracing::warn!(
             "a worker is not held to {processes} processes: there is no writable cgroup controller `pids`"
+        );
+    }
+    if restricted && !simulated && device_files::any() && !Groups::detect().closes_devices() {
+        tracing::warn!(
+            "programs of jobs can open devices that they were not given: only root closes them, through cgroups"
         );
     }
 }

@@ -11,6 +11,9 @@ pub struct Sandbox {
     /// They get no new privileges, and system calls that no training needs are refused.
     #[serde(default)]
     pub restricted: bool,
+    /// Accelerators of the machine that a worker was not given are closed to it, where the kernel can.
+    #[serde(default)]
+    pub closed_devices: bool,
 }
 
 /// Of a server's environment, what its jobs may have. Everything else may be a secret: passwords of databases, keys of object

@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use danlu_core::launch::Limits;
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, access, geteuid};
 
-use super::{CgroupError, WorkerGroup};
+use super::{CgroupError, WorkerGroup, device_filter};
+use crate::device_files::DeviceNumber;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 /// In a delegated v2 subtree we are in the very group whose children get controllers, which v2 forbids. So whoever is
@@ -32,6 +33,7 @@ enum Version {
         cpu: Option<PathBuf>,
         memory: Option<PathBuf>,
         pids: Option<PathBuf>,
+        devices: Option<PathBuf>,
         unified: Option<PathBuf>,
     },
     V2 {
@@ -86,12 +88,12 @@ impl Groups {
     fn v1(root: &Path) -> Self {
         let usable = |name: &str| Some(root.join(name)).filter(|path| is_writable(path));
         let (cpu, memory, unified) = (usable("cpu"), usable("memory"), usable("unified"));
-        let pids = usable("pids");
+        let (pids, devices) = (usable("pids"), usable("devices"));
         let limitation = limitation(cpu.is_some(), memory.is_some(), root);
         let version = if cpu.is_none() && memory.is_none() && unified.is_none() {
             Version::Absent
         } else {
-            Version::V1 { cpu, memory, pids, unified }
+            Version::V1 { cpu, memory, pids, devices, unified }
         };
         Groups { version, limitation }
     }
@@ -106,10 +108,10 @@ impl Groups {
         Groups { version, limitation: limitation(cpu, memory, base) }
     }
 
-    pub(super) fn create(&self, name: &str, limits: &Limits) -> Result<WorkerGroup, CgroupError> {
+    pub(super) fn create(&self, name: &str, limits: &Limits) -> Result<(), CgroupError> {
         match &self.version {
             Version::Absent => {}
-            Version::V1 { cpu, memory, pids, unified } => {
+            Version::V1 { cpu, memory, pids, unified, .. } => {
                 // A hierarchy costs every process of the worker a join, so one that would limit nothing is left out,
                 // as long as another holds the worker together.
                 let mut held = false;
@@ -182,15 +184,44 @@ impl Groups {
                 }
             }
         }
-        Ok(self.open(name).unwrap_or_default())
+        Ok(())
+    }
+
+    /// Closes device files to the group of that name, which is there.
+    pub(super) fn close_devices(&self, name: &str, closed: &[DeviceNumber]) -> Result<(), CgroupError> {
+        let by_program = |base: &Path| {
+            let folder = base.join(name);
+            device_filter::close(&folder, closed).map_err(failed("close devices to", &folder))
+        };
+        match &self.version {
+            Version::V1 { devices: Some(devices), .. } => {
+                let denied = make_folders(devices, name)?.join("devices.deny");
+                closed.iter().try_for_each(|number| {
+                    write(&denied, &format!("c {}:{} rwm", number.major, number.minor))
+                })
+            }
+            Version::V1 { unified: Some(unified), .. } => by_program(unified),
+            Version::V2 { base, .. } => by_program(base),
+            Version::V1 { .. } | Version::Absent => Ok(()),
+        }
+    }
+
+    /// Whether device files can be closed to a worker. In a delegated group of the second version only root can: it takes `bpf`.
+    pub fn closes_devices(&self) -> bool {
+        match &self.version {
+            Version::V1 { devices: Some(_), .. } => true,
+            Version::V1 { unified, .. } => unified.is_some() && geteuid().is_root(),
+            Version::V2 { .. } => geteuid().is_root(),
+            Version::Absent => false,
+        }
     }
 
     pub(super) fn open(&self, name: &str) -> Option<WorkerGroup> {
         let bases: Vec<&PathBuf> = match &self.version {
             Version::Absent => Vec::new(),
             // The unified hierarchy first: it is asked who is in the group, and it can kill.
-            Version::V1 { cpu, memory, pids, unified } => {
-                [unified, cpu, memory, pids].into_iter().flatten().collect()
+            Version::V1 { cpu, memory, pids, devices, unified } => {
+                [unified, cpu, memory, pids, devices].into_iter().flatten().collect()
             }
             Version::V2 { base, .. } => vec![base],
         };

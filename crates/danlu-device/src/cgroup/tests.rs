@@ -1,4 +1,4 @@
-use std::fs;
+use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, WorkerIndex};
@@ -36,7 +36,7 @@ fn v1_writes_each_limit_into_its_hierarchy() {
     }
     let groups = Groups::at(root.path());
     assert_eq!(groups.limitation(), None);
-    let group = create(&groups, "danlu-x/1", &limits()).unwrap();
+    let group = create(&groups, "danlu-x/1", &limits(), &[]).unwrap();
     assert_eq!(text(root.path().join("cpu/danlu-x/1/cpu.cfs_quota_us")), "150000");
     assert_ne!(text(root.path().join("cpu/danlu-x/cpu.shares")), "");
     assert_eq!(text(root.path().join("memory/danlu-x/1/memory.limit_in_bytes")), "67108864");
@@ -54,7 +54,7 @@ fn v2_hands_controllers_down_to_the_leaf() {
     fs::write(root.path().join("cgroup.procs"), "").unwrap();
     let groups = Groups::at(root.path());
     assert_eq!(groups.limitation(), None);
-    create(&groups, "danlu-x/1", &limits()).unwrap();
+    create(&groups, "danlu-x/1", &limits(), &[]).unwrap();
     assert_eq!(text(root.path().join("cgroup.subtree_control")), "+cpu +memory +pids");
     assert_eq!(text(root.path().join("danlu-x/cgroup.subtree_control")), "+cpu +memory +pids");
     assert_eq!(text(root.path().join("danlu-x/1/pids.max")), "500");
@@ -67,7 +67,7 @@ fn without_controllers_the_group_is_empty_and_says_why() {
     let root = tempfile::tempdir().unwrap();
     let groups = Groups::at(root.path());
     assert!(groups.limitation().unwrap().contains("processor and memory limits are not enforced"));
-    let group = create(&groups, "danlu-x/1", &limits()).unwrap();
+    let group = create(&groups, "danlu-x/1", &limits(), &[]).unwrap();
     assert!(group.is_empty_handed() && group.processes().is_empty());
     group.kill().unwrap();
     group.remove().unwrap();
@@ -83,7 +83,7 @@ fn a_real_group_holds_kills_and_goes_away() {
     let data = tempfile::tempdir().unwrap();
     let worker = WorkerId { job: JobId(1), attempt: AttemptNumber(1), worker: WorkerIndex(0) };
     let name = worker_group_name(data.path(), worker);
-    let group = create(&groups, &name, &limits()).unwrap();
+    let group = create(&groups, &name, &limits(), &[]).unwrap();
     let mut command = Command::new("cat");
     command.stdin(Stdio::piped());
     let join = group.join_files().unwrap();
@@ -100,6 +100,43 @@ fn a_real_group_holds_kills_and_goes_away() {
     assert!(open(&groups, &name).is_none());
     for folder in group.procs_files() {
         let _ = fs::remove_dir(folder.parent().unwrap().parent().unwrap());
+    }
+}
+
+/// The security review's M7, by each way there is; the files of zeros stand for those of accelerators.
+#[test]
+fn device_files_are_closed_to_a_real_group() {
+    if !nix::unistd::geteuid().is_root() {
+        danlu_testkit::skip("only root closes device files");
+        return;
+    }
+    let detected = Groups::detect();
+    let mut ways = vec![detected];
+    // A machine with both versions has two ways.
+    let unified = Path::new("/sys/fs/cgroup/unified");
+    if unified.is_dir() {
+        ways.push(Groups::at(unified));
+    }
+    let zeros = DeviceNumber { major: 1, minor: 5 };
+    let data = tempfile::tempdir().unwrap();
+    for (way, groups) in ways.iter().enumerate() {
+        let worker = WorkerId { job: JobId(1), attempt: AttemptNumber(1), worker: WorkerIndex(0) };
+        let name = worker_group_name(&data.path().join(way.to_string()), worker);
+        let group = create(groups, &name, &limits(), &[zeros]).unwrap();
+        let mut command = Command::new("sh");
+        let script = "for f in /dev/zero /dev/null /dev/full; do head -c0 $f 2>/dev/null && echo $f; done; exec 9>/dev/zero";
+        command.args(["-c", script]).stdin(Stdio::null());
+        let join = group.join_files().unwrap();
+        let place = ChildSetup { join, die_with_parent: true, ..ChildSetup::of(Place::Group) };
+        prepare(&mut command, place);
+        let output = command.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "/dev/null\n/dev/full\n", "{groups:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("not permitted"), "{output:?}");
+        assert!(File::open("/dev/zero").is_ok(), "only members of the group are refused");
+        group.remove().unwrap();
+        for folder in group.procs_files() {
+            let _ = fs::remove_dir(folder.parent().unwrap().parent().unwrap());
+        }
     }
 }
 

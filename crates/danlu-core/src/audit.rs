@@ -4,15 +4,46 @@
 //! seal all that follow anew, and the last seal is what an auditor writes down.
 
 use danlu_types::api::AuditEntry;
+use jiff::Timestamp;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// Before the first entry.
 pub const FIRST_SEAL: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// The bytes that a hash covers, whatever an entry is called in the API and in the code: names and order of these fields never
+/// change, or entries that were written before would no longer verify.
+#[derive(Serialize)]
+struct HashedFields<'a> {
+    number: u64,
+    at: Timestamp,
+    by: &'a str,
+    from: &'a str,
+    action: &'a str,
+    subject: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<&'a serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<&'a serde_json::Value>,
+    /// Always empty.
+    seal: &'a str,
+}
+
 /// What an entry's seal must be, after an entry with that seal.
 pub fn seal(previous: &str, entry: &AuditEntry) -> String {
-    let unsealed = AuditEntry { seal: String::new(), ..entry.clone() };
-    let text = serde_json::to_vec(&unsealed).expect("an entry is plain values");
+    let AuditEntry { number, at, by, from, action, subject, before, after, seal: _ } = entry;
+    let covered = HashedFields {
+        number: *number,
+        at: *at,
+        by,
+        from,
+        action,
+        subject,
+        before: before.as_ref(),
+        after: after.as_ref(),
+        seal: "",
+    };
+    let text = serde_json::to_vec(&covered).expect("an entry is plain values");
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
     hash.update(text);
@@ -70,6 +101,15 @@ mod tests {
         let entries = chain(5);
         assert_eq!(verify(FIRST_SEAL, 1, &entries), Ok(entries[4].seal.clone()));
         assert_eq!(verify(&entries[1].seal, 3, &entries[2..]), Ok(entries[4].seal.clone()));
+    }
+
+    /// These were computed by the first release of this format.
+    #[test]
+    fn old_entries_still_verify() {
+        let hashes: Vec<String> = chain(2).into_iter().map(|entry| entry.seal).collect();
+        let first = "d1de2ba8d1b976979505a75369be6fa1e4c80b0b8995876bbe52a13a4debb743";
+        let second = "7c562d4db466a5b4b7e8a6782fd529f6e33e80076adf69252f3c8d5162f02c17";
+        assert_eq!(hashes, [first, second]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Which processes there are, read from `/proc`.
 //!
 //! A process number alone names nothing: numbers are used again. Whoever remembers a process across time remembers its
-//! [`ProcessIdentity`]. Zombies count as gone: they run nothing and hold nothing but their number.
+//! [`ProcessIdentity`]. Zombies count as gone: they run nothing and hold nothing but their number. A process whose first thread has
+//! ended looks like one, and is not gone as long as another thread of it runs: it holds its files and devices until then.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -191,12 +192,13 @@ struct Stat {
     parent: i32,
     session: i32,
     foreground: i32,
+    threads: u32,
     start_ticks: u64,
 }
 
 impl Stat {
     fn is_gone(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 }
 
@@ -219,8 +221,9 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
     // `nth` counts from the field after the last one taken: the group (5) is passed over, and so is the terminal (7).
     let session = fields.nth(1)?.parse().ok()?;
     let foreground = fields.nth(1)?.parse().ok()?;
-    let start_ticks = fields.nth(22 - 9)?.parse().ok()?;
-    Some(Stat { state, parent, session, foreground, start_ticks })
+    let threads = fields.nth(20 - 9)?.parse().ok()?;
+    let start_ticks = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, parent, session, foreground, threads, start_ticks })
 }
 
 #[cfg(test)]
@@ -234,7 +237,24 @@ mod tests {
         let line = b"42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         let stat = parse_stat(line).unwrap();
         assert_eq!((stat.state, stat.parent, stat.start_ticks), (b'S', 7, 98765));
-        assert_eq!((stat.session, stat.foreground), (41, -1));
+        assert_eq!((stat.session, stat.foreground, stat.threads), (41, -1, 1));
+    }
+
+    #[test]
+    fn a_process_is_alive_while_any_of_its_threads_is() {
+        let program = "import ctypes, sys, threading\n\
+                       threading.Thread(target=sys.stdin.read).start()\n\
+                       ctypes.CDLL(None).pthread_exit(None)";
+        let mut child =
+            Command::new("python3").args(["-c", program]).stdin(Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        while stat(pid).unwrap().state != b'Z' {
+            std::thread::yield_now();
+        }
+        assert!(identity(pid).is_some(), "a thread of it still runs");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(identity(pid).is_none());
     }
 
     #[test]

@@ -2,11 +2,17 @@
 
 use std::path::Path;
 
-/// Whether a process runs; a zombie does not.
+/// Whether a process runs. A zombie does not, unless other threads of it do: the first thread of a process that is killed may
+/// end before those, which hold its ports and locks until they end as well.
 pub fn alive(pid: i32) -> bool {
+    const THREADS_AFTER_STATE: usize = 17;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name may hold anything, including parentheses; the state follows the last one.
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    let Some((_, rest)) = stat.rsplit_once(')') else { return false };
+    let mut fields = rest.split_ascii_whitespace();
+    let has_ended = fields.next().is_none_or(|state| matches!(state, "Z" | "X"));
+    let threads = fields.nth(THREADS_AFTER_STATE - 1).and_then(|threads| threads.parse().ok());
+    !has_ended || threads.is_some_and(|threads: u32| threads > 1)
 }
 
 /// Processes whose command line or environment names the given folder: launchers and ranks of a data folder.

@@ -62,7 +62,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
         Ok(Readings::new())
     }
 
-    /// Starts a worker's launcher. A worker that was launched before is left alone.
+    /// Starts a worker's launcher. A worker that was launched before is left alone; one that was released, too, is never run
+    /// again: that is refused for good, or its end is observed once more.
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError>;
 
     /// What is known of the given workers, or of all that were launched and not released. One that cannot be looked at is

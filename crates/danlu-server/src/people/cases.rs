@@ -38,7 +38,7 @@ impl Directory {
     }
 
     pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
-        let whose = For { name: asker.name(), place: None };
+        let whose = For { name: asker.name(), place: None, is_known: true };
         self.create(new, Entry::Made, &asker.name(), asker.from, whose).await
     }
 

@@ -44,7 +44,7 @@ impl Directory {
         };
         let by = new.name.to_string();
         let NewRegistration { name, display_name, email, password, .. } = new;
-        let whose = For { name: by.clone(), place: Some(visitor.place()) };
+        let whose = For { name: by.clone(), place: Some(visitor.place()), is_known: false };
         let account = NewAccount { name, display_name, email, password: Some(password) };
         Ok(self.create(account, entry, &by, visitor.from, whose).await?.account)
     }

@@ -90,7 +90,7 @@ impl Directory {
         visitor: &Visitor,
     ) -> Result<(), Problem> {
         password::check(&new.password)?;
-        let whose = For { name: name.to_string(), place: Some(visitor.place()) };
+        let whose = For { name: name.to_string(), place: Some(visitor.place()), is_known: false };
         if let Some(link) = new.link {
             if !self.is_password_link_of(&link, name) {
                 return Err(self.wrong_link(visitor, wrong_proof()));
@@ -107,7 +107,7 @@ impl Directory {
         let ticket = self.try_password(name.as_str(), visitor)?;
         let stored = self.register().account(name).and_then(|account| account.password.clone());
         let (current, compared) = (new.current.unwrap_or_default(), stored.clone());
-        let whose = if ticket.is_known { For { place: None, ..whose } } else { whose };
+        let whose = For { is_known: ticket.is_known, ..whose };
         let is_right =
             self.hashing.run(whose.clone(), move || password::matches(&current, compared.as_deref())).await?;
         if !is_right {

@@ -81,8 +81,8 @@ impl Directory {
         ticket: &Ticket,
         visitor: &Visitor,
     ) -> Result<bool, Problem> {
-        let place = (!ticket.is_known).then(|| visitor.place());
-        let whose = For { name: name.to_owned(), place };
+        let whose =
+            For { name: name.to_owned(), place: Some(visitor.place()), is_known: ticket.is_known };
         self.hashing.run(whose, move || password::matches(&password, stored.as_deref())).await
     }
 

@@ -33,7 +33,8 @@ impl Directory {
         if view.admin || asker.person.name == *name {
             asker.require_in_person()?;
         }
-        let link = new_link(name, TokenKind::PasswordLink);
+        let mut link = new_link(name, TokenKind::PasswordLink);
+        asker.bound(&mut link.1);
         self.write_link(&asker.name(), asker.from, "account.password_link", &link).await?;
         Ok(Invitation { account: view, password_link: Some(link.0) })
     }

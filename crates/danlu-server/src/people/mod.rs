@@ -94,12 +94,12 @@ impl Asker {
         self.kind == TokenKind::Session || self.token == LOCAL_TOKEN
     }
 
-    /// For what gives its owner a way in: a program's token would outlive itself by it.
+    /// For what gives its owner a way in, or holds without end: a program's token would outlive itself by it.
     fn require_in_person(&self) -> Result<(), Problem> {
         if self.is_in_person() {
             return Ok(());
         }
-        let detail = "a token for programs does not open a way to a session";
+        let detail = "a token for programs does not make what outlives it: this is for a session";
         Err(Problem::new(ProblemCode::Forbidden, detail)
             .with_hint("sign in with `danlu login`, and use that session"))
     }
@@ -107,6 +107,11 @@ impl Asker {
     /// The end of something that this one makes: what a program's token makes does not outlive it.
     fn bounded(&self, end: Timestamp) -> Timestamp {
         if self.is_in_person() { end } else { self.expires_at.map_or(end, |own| own.min(end)) }
+    }
+
+    /// The same for a link that this one makes, for whomever.
+    fn bound(&self, link: &mut Token) {
+        link.expires_at = link.expires_at.map(|end| self.bounded(end));
     }
 }
 

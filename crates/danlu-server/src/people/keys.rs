@@ -42,7 +42,7 @@ impl Directory {
         let key = SshKey::read(&new.key).map_err(|error| wrong(error.to_string()))?;
         let called = new.name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.comment.clone());
         check_text("name", Some(&called))?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         self.view(name)?;
         let fingerprint = key.fingerprint();
         {
@@ -110,7 +110,7 @@ impl Directory {
         only_own(asker, name)?;
         asker.require_in_person()?;
         check_text("name", Some(&new.name))?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let held = self.register().belongings.s3_keys.values().filter(|key| key.account == *name).count();
         at_most(held, name)?;
         let access_key = letters(ACCESS_KEY_LENGTH, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");

@@ -28,7 +28,7 @@ impl Directory {
         asker: &Asker,
         name: &AccountName,
     ) -> Result<Invitation, Problem> {
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let view = self.view(name)?;
         if view.admin || asker.person.name == *name {
             asker.require_in_person()?;
@@ -45,9 +45,11 @@ impl Directory {
         // A session may do everything its account may, so a token for less must not get one.
         require_of_account(asker, name, Action::ChangeAccount)?;
         asker.require_in_person()?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let mut link = new_link(name, TokenKind::SignInLink);
         link.1.session_ends = asker.expires_at;
+        // The data folder's token can do no more with a session than without.
+        link.1.root = (asker.token != LOCAL_TOKEN).then(|| asker.root.clone());
         self.write_link(&asker.name(), asker.from, "account.sign_in_link", &link).await?;
         let (secret, token) = link;
         Ok(SignInLink { secret, expires_at: token.expires_at.unwrap_or(token.created_at) })
@@ -179,6 +181,7 @@ pub(super) fn new_link(name: &AccountName, kind: TokenKind) -> (String, Token) {
         created_at: now,
         expires_at: Some(now + lasts),
         session_ends: None,
+        root: None,
     };
     (new_secret(), token)
 }

@@ -14,6 +14,7 @@ mod keys;
 mod lapse;
 mod links;
 mod password;
+mod proof;
 mod register;
 mod second_factor;
 mod signing_in;
@@ -71,6 +72,8 @@ pub(crate) struct Asker {
     pub(crate) person: Person,
     /// The id of the token it came with.
     pub(crate) token: String,
+    /// The id of the session with which the first link was made that led to this one; its own, if it came of none.
+    root: String,
     /// Under which the token is filed: a hash of its secret, so another one once it is rotated.
     key: String,
     kind: TokenKind,
@@ -143,6 +146,7 @@ impl Directory {
             created_at: Timestamp::now(),
             expires_at: None,
             session_ends: None,
+            root: None,
         };
         let local = register::token_row(local_token, &local);
         let register = Register::of(store.directory().await?.iter().chain([&local]));
@@ -198,16 +202,29 @@ impl Directory {
 
     pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
         let (person, token) = self.register().asker(secret, Timestamp::now())?;
+        let root = token.root().to_owned();
         let Token { id, kind, expires_at, .. } = token;
         Some(Asker {
             person,
             token: id,
+            root,
             key: register::hash(secret),
             kind,
             expires_at,
             in_browser: false,
             from,
         })
+    }
+
+    /// The next change is this asker's, if their token is still good: while they waited for it, another may have ended it, and
+    /// what they make would be what is left of it.
+    async fn change_by(&self, asker: &Asker) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
+        let one_at_a_time = self.changing.lock().await;
+        if self.register().expiry(&asker.key, Timestamp::now()).is_none() {
+            let over = Problem::new(ProblemCode::Unauthenticated, "this session or token has ended");
+            return Err(over.with_hint("sign in again"));
+        }
+        Ok(one_at_a_time)
     }
 
     /// The workspaces whose jobs somebody sees; `None` for all.

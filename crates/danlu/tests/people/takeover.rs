@@ -76,7 +76,7 @@ async fn a_token_for_programs_becomes_no_session_whatever_its_scope() {
         ("POST", "/accounts/otto/password_link", Value::Null),
         ("POST", "/accounts/vera/password_link", Value::Null),
         ("POST", "/accounts/admin/password_link", Value::Null),
-        ("POST", "/accounts/otto/totp", Value::Null),
+        ("POST", "/accounts/otto/totp", json!({ "password": PASSWORD })),
         // Keys have no end, and a token that was revoked would leave them behind.
         ("POST", "/accounts/otto/s3_keys", json!({ "name": "bucket" })),
         ("POST", "/accounts/otto/ssh_keys", json!({ "key": SSH_KEY })),
@@ -93,7 +93,8 @@ async fn a_token_for_programs_becomes_no_session_whatever_its_scope() {
     assert_eq!(ask("PATCH", "/accounts/mia", json!({ "standing": "disabled" })).await.status, 200);
     // A session is somebody who signed in.
     assert_eq!(site.ask("otto", "POST", "/sign_in_link", &Value::Null).await.status, 201);
-    assert_eq!(site.ask("otto", "POST", "/accounts/otto/totp", &Value::Null).await.status, 201);
+    let password = json!({ "password": PASSWORD });
+    assert_eq!(site.ask("otto", "POST", "/accounts/otto/totp", &password).await.status, 201);
     assert_eq!(
         site.ask("otto", "POST", "/accounts/otto/ssh_keys", &json!({ "key": SSH_KEY })).await.status,
         201

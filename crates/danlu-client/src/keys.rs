@@ -3,7 +3,7 @@
 use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountView, Applicant, IdentityView, InvitationView, MadeInvitation, MadeS3Key, MadeToken,
-    NewInvitation, NewRegistration, NewS3Key, NewSshKey, Page, RecoveryCodes, S3KeyView, SshKeyView,
+    NewInvitation, NewRegistration, NewS3Key, NewSshKey, NewTotp, Page, RecoveryCodes, S3KeyView, SshKeyView,
     TotpCode, TotpEnrolment, TotpRemoval,
 };
 use reqwest::Method;
@@ -61,8 +61,8 @@ impl Client {
         self.answer(self.request(Method::POST, &path)).await
     }
 
-    pub async fn totp_enrol(&self, name: &AccountName) -> Result<TotpEnrolment, ClientError> {
-        self.answer(self.request(Method::POST, &format!("/accounts/{name}/totp"))).await
+    pub async fn totp_enrol(&self, name: &AccountName, new: &NewTotp) -> Result<TotpEnrolment, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/accounts/{name}/totp")).json(new)).await
     }
 
     pub async fn totp_confirm(

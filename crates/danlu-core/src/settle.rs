@@ -30,32 +30,53 @@ pub fn settle(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldErro
     Ok(spec)
 }
 
-/// Why somebody has to approve the job before it may start, if anybody has to. A job with alternatives is judged by the
-/// one that asks for most.
-pub fn approval_needed(spec: &JobSpec, rules: &Workspace) -> Option<ApprovalNeed> {
-    let asked = asked_in_all(spec);
-    let above = |resource: ApprovalResource, asked: String, limit: String| {
-        Some(ApprovalNeed::Above { resource, asked, limit, workspace: spec.workspace.clone() })
-    };
-    let of_devices = |kind: DeviceKind, most: Option<DeviceCount>| {
-        let (asked, most) = (asked.devices[kind as usize], u64::from(most?.milli()));
-        let resource = match kind {
-            DeviceKind::Nvidia => ApprovalResource::Nvidia,
-            DeviceKind::Ascend => ApprovalResource::Ascend,
+/// Something that a job asks for and its workspace does not give without approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excess {
+    resource: ApprovalResource,
+    /// In thousandths, or in bytes.
+    asked: u64,
+    limit: u64,
+    workspace: String,
+}
+
+impl Excess {
+    /// Whether whoever approved that one has approved this one: as much of the same, in the same workspace.
+    pub fn is_within(&self, approved: &Excess) -> bool {
+        self.resource == approved.resource
+            && self.workspace == approved.workspace
+            && self.asked <= approved.asked
+    }
+
+    pub fn need(&self) -> ApprovalNeed {
+        let written = |amount| match self.resource {
+            ApprovalResource::Memory => danlu_types::Bytes(amount).to_string(),
+            _ => thousandths(amount),
         };
-        (asked > most).then(|| above(resource, thousandths(asked), thousandths(most)))?
-    };
+        let (asked, limit) = (written(self.asked), written(self.limit));
+        ApprovalNeed::Above { resource: self.resource, asked, limit, workspace: self.workspace.clone() }
+    }
+}
+
+/// All for which somebody has to approve the job before it may start. A job with alternatives is judged, for each resource, by
+/// the one that asks for most.
+pub fn excesses(spec: &JobSpec, rules: &Workspace) -> Vec<Excess> {
+    let asked = asked_in_all(spec);
     let Amounts { nvidia, ascend, cpus, memory } = rules.approve_above;
-    of_devices(DeviceKind::Nvidia, nvidia)
-        .or_else(|| of_devices(DeviceKind::Ascend, ascend))
-        .or_else(|| {
-            let (asked, most) = (asked.milli_cpus, cpus?.milli);
-            (asked > most).then(|| above(ApprovalResource::Cpus, thousandths(asked), thousandths(most)))?
-        })
-        .or_else(|| {
-            let (asked, most) = (danlu_types::Bytes(asked.memory), memory?);
-            (asked > most).then(|| above(ApprovalResource::Memory, asked.to_string(), most.to_string()))?
-        })
+    let of_devices = |kind: DeviceKind, most: Option<DeviceCount>| {
+        (asked.devices[kind as usize], most.map(|most| u64::from(most.milli())))
+    };
+    let asked_and_limits = [
+        (ApprovalResource::Nvidia, of_devices(DeviceKind::Nvidia, nvidia)),
+        (ApprovalResource::Ascend, of_devices(DeviceKind::Ascend, ascend)),
+        (ApprovalResource::Cpus, (asked.milli_cpus, cpus.map(|most| most.milli))),
+        (ApprovalResource::Memory, (asked.memory, memory.map(|most| most.0))),
+    ];
+    let excess = |(resource, (asked, limit)): (_, (u64, Option<u64>))| {
+        let limit = limit.filter(|limit| asked > *limit)?;
+        Some(Excess { resource, asked, limit, workspace: spec.workspace.clone() })
+    };
+    asked_and_limits.into_iter().filter_map(excess).collect()
 }
 
 struct Asked {
@@ -131,8 +152,9 @@ mod tests {
     fn what_is_above_needs_approval() {
         let rules = rules("approve_above: {nvidia: 4, ascend: 8, memory: 1Ti}");
         let said = |job: &str| {
-            approval_needed(&spec(job), &rules)
-                .map_or_else(|| "may start".to_owned(), |need| need.to_string())
+            excesses(&spec(job), &rules)
+                .first()
+                .map_or_else(|| "may start".to_owned(), |excess| excess.need().to_string())
         };
         assert_eq!(said("devices: {kind: nvidia, count: 4}"), "may start");
         assert_eq!(said("devices: {kind: ascend, count: 8}\ncpus: 1000"), "may start");
@@ -140,5 +162,30 @@ mod tests {
         insta::assert_snapshot!(said("any_of: [{kind: nvidia, count: 4}, {kind: ascend, count: 16}]"), @"asks for 16 Ascend devices, and 8 is the most in workspace `vision` without approval");
         insta::assert_snapshot!(said("devices: {count: 5}"), @"asks for 5 NVIDIA devices, and 4 is the most in workspace `vision` without approval");
         insta::assert_snapshot!(said("memory: 600Gi\nworkers: 2"), @"asks for 1200Gi of memory, and 1Ti is the most in workspace `vision` without approval");
+    }
+
+    #[test]
+    fn an_approval_is_of_each_resource_and_as_much() {
+        let rules = rules("approve_above: {nvidia: 4, ascend: 4, cpus: 8, memory: 1Gi}");
+        let is_within = |job: &str, approved: &str| {
+            let approved = excesses(&spec(approved), &rules);
+            excesses(&spec(job), &rules).iter().all(|one| approved.iter().any(|other| one.is_within(other)))
+        };
+        let approved = "devices: {kind: nvidia, count: 16}\ncpus: 10";
+        for within in ["cpus: 9", "devices: {kind: nvidia, count: 8}\nworkers: 2\ncpus: 5", approved, ""] {
+            assert!(is_within(within, approved), "{within}");
+        }
+        for above in [
+            "cpus: 11",
+            "memory: 2Gi",
+            "devices: {kind: nvidia, count: 17}",
+            "devices: {count: 16}",
+            "any_of: [{kind: nvidia, count: 16}, {kind: ascend, count: 5}]",
+        ] {
+            assert!(!is_within(above, approved), "{above}");
+        }
+        let elsewhere =
+            Excess { workspace: "speech".to_owned(), ..excesses(&spec(approved), &rules)[0].clone() };
+        assert!(!elsewhere.is_within(&excesses(&spec(approved), &rules)[0]));
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
+use danlu_core::settle::Excess;
 use danlu_core::view::job_view;
-use danlu_core::{ApprovalNeed, Event, Job};
+use danlu_core::{Event, Job};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_sched::WaitReason;
@@ -135,7 +136,8 @@ impl App {
     ) -> Result<Arc<Job>, Problem> {
         // Of the job as it was sent: what a workspace adds to it may be another thing at the second try.
         let key = key.map(|key| submission_key(asker, &key, &spec));
-        let (spec, approval) = self.check(asker, spec)?;
+        let (spec, excesses) = self.check(asker, spec)?;
+        let approval = excesses.first().map(Excess::need);
         // Taken now, it could not start, and nobody would be told why.
         if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
@@ -169,12 +171,8 @@ impl App {
     }
 
     /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
-    /// its workspace takes it, and why somebody has to approve it, if so.
-    pub(crate) fn check(
-        &self,
-        asker: &Asker,
-        spec: JobSpec,
-    ) -> Result<(JobSpec, Option<ApprovalNeed>), Problem> {
+    /// its workspace takes it, and all for which somebody has to approve it.
+    pub(crate) fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
@@ -193,7 +191,7 @@ impl App {
             return Err(nowhere());
         }
         let spec = self.engine.fit(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
-        let (spec, approval) =
+        let (spec, excesses) =
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
         // Of nodes that nobody has seen yet, nothing can be said.
@@ -215,7 +213,7 @@ impl App {
         }
         match &spec.code {
             Some(digest) if !self.code.has(digest) => Err(no_snapshot(digest)),
-            _ => Ok((spec, approval)),
+            _ => Ok((spec, excesses)),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use danlu_core::policy::{Action, only_changes_scheduling};
+use danlu_core::settle::Excess;
 use danlu_core::{ApprovalNeed, Event, Job, Life, Refusal, Step};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use jiff::Timestamp;
@@ -88,11 +89,18 @@ impl App {
                  and `labels`",
             ));
         }
-        let (spec, approval) = self.check(asker, spec)?;
-        // Whoever let it start has approved as much already.
-        let before = self.directory.settle(JobSpec::clone(&job.spec)).ok().and_then(|(_, approval)| approval);
-        let is_approved = matches!(job.life, Life::Queued { .. }) && before == approval;
-        Ok(Change { spec: Arc::new(spec), approval: approval.filter(|_| !is_approved), ..unchanged })
+        let (spec, excesses) = self.check(asker, spec)?;
+        // Whoever let it start has approved as much of each already, and no more.
+        let approved = match &job.life {
+            Life::Queued { .. } => {
+                self.directory.settle(JobSpec::clone(&job.spec)).map(|(_, excesses)| excesses)
+            }
+            _ => Ok(Vec::new()),
+        };
+        let approved = approved.unwrap_or_default();
+        let is_new = |excess: &&Excess| !approved.iter().any(|other| excess.is_within(other));
+        let approval = excesses.iter().find(is_new).map(Excess::need);
+        Ok(Change { spec: Arc::new(spec), approval, ..unchanged })
     }
 }
 

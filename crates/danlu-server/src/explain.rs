@@ -23,11 +23,11 @@ const NOT_SUBMITTED: JobId = JobId(u64::MAX);
 impl App {
     /// What would happen to a job if it were submitted now.
     pub(crate) async fn dry_run(&self, asker: &Asker, spec: JobSpec) -> Result<Explanation, Problem> {
-        let (spec, approval) = self.check(asker, spec)?;
+        let (spec, excesses) = self.check(asker, spec)?;
         let now = Timestamp::now();
         let mut job = Job::submitted(NOT_SUBMITTED, asker.name(), Arc::new(spec), now);
-        if let Some(why) = approval {
-            job = job.waiting_for_approval(why);
+        if let Some(excess) = excesses.first() {
+            job = job.waiting_for_approval(excess.need());
         }
         Ok(Explanation { job: JobId(0), ..self.explain_job(asker, job, now).await? })
     }
@@ -124,7 +124,7 @@ impl App {
             let changed = crate::change::patched(&job.spec, patch);
             return changed
                 .and_then(|spec| self.check(asker, spec))
-                .is_ok_and(|(_, approval)| approval.is_none());
+                .is_ok_and(|(_, excesses)| excesses.is_empty());
         }
         let relation = self.directory.to_job(&asker.person, job);
         let permission = policy::permission(relation, asker.person.scope, Action::ChangeJob, Action::SeeJob);

@@ -23,8 +23,8 @@ use utoipa::{IntoParams, ToSchema};
 pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, IdentityDeparture, IdentityView,
     Invitation, JobsOfAccount, MadeToken, MemberView, Membership, NewAccount, NewIdentity, NewPassword,
-    NewRole, NewToken, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode, TotpEnrolment,
-    TotpRemoval, VerificationQuery, WaysIn, Whoami,
+    NewRole, NewToken, NewTotp, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode,
+    TotpEnrolment, TotpRemoval, VerificationQuery, WaysIn, Whoami,
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{

@@ -239,3 +239,70 @@ async fn a_job_that_is_migrated_runs_the_copy_on_ascend_devices() {
         assert!(err.contains(said), "{arguments:?}: {err}");
     }
 }
+
+/// An entry of a tar archive, as nobody's `tar` writes it.
+fn entry(name: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
+    let mut header = [0; 512];
+    header[..name.len()].copy_from_slice(name);
+    header[100..107].copy_from_slice(b"0000644");
+    header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+    header[148..156].fill(b' ');
+    header[156] = kind;
+    header[257..265].copy_from_slice(b"ustar  \0");
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let padding = vec![0; content.len().next_multiple_of(512) - content.len()];
+    [&header, content, &padding].concat()
+}
+
+/// A frame of zstd whose blocks are as they are (RFC 8878, 3.1.1.2.2).
+fn frame(bytes: &[u8]) -> Vec<u8> {
+    // No checksum and no length; a window of 2 MiB.
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x58];
+    let mut blocks = bytes.chunks(100_000).peekable();
+    while let Some(block) = blocks.next() {
+        let is_last = u32::from(blocks.peek().is_none());
+        let size = u32::try_from(block.len()).unwrap();
+        frame.extend_from_slice(&(size << 3 | is_last).to_le_bytes()[..3]);
+        frame.extend_from_slice(block);
+    }
+    frame
+}
+
+#[tokio::test]
+async fn an_archive_that_is_wrong_is_the_fault_of_who_sent_it() {
+    let server = TestServer::start(DANLU, &[]).await;
+    let migrate = async |entries: &[Vec<u8>]| {
+        let archive = frame(&[&entries.concat()[..], &[0; 1024]].concat());
+        let digest = ring::digest::digest(&ring::digest::SHA256, &archive);
+        let code = format!("sha256:{}", data_encoding::HEXLOWER.encode(digest.as_ref()));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &archive).unwrap();
+        server.client().code_put(&code, file.path(), |_| {}).await.unwrap();
+        server.client().code_migrate(&MigrationRequest { code, ..MigrationRequest::default() }).await
+    };
+    let good = entry(b"train.py", b'0', b"print(1)\n");
+    migrate(std::slice::from_ref(&good)).await.expect("what this test makes is an archive");
+    let long = ["folder/".repeat(714), "x.py".to_owned()].concat();
+    let component = "n".repeat(5000);
+    for (what, entries, said) in [
+        ("a file twice", vec![good.clone(), good.clone()], "there already"),
+        ("an empty name", vec![entry(b"", b'0', b"print(1)\n")], "empty"),
+        (
+            "a path of 5,000",
+            vec![entry(b"././@LongLink", b'L', format!("{long}\0").as_bytes()), good.clone()],
+            "",
+        ),
+        (
+            "a name of 5,000",
+            vec![entry(b"././@LongLink", b'L', format!("{component}\0").as_bytes()), good.clone()],
+            "",
+        ),
+        ("a file as a folder", vec![good.clone(), entry(b"train.py/x.py", b'0', b"")], "folder"),
+    ] {
+        let Err(ClientError::Problem(problem)) = migrate(&entries).await else { panic!("{what} was taken") };
+        assert_eq!((problem.code, problem.status), (ProblemCode::InvalidFields, 422), "{what}: {problem:?}");
+        assert!(problem.errors.iter().any(|error| error.field == "code"), "{what}: {problem:?}");
+        assert!(format!("{problem:?}").contains(said), "{what}: {problem:?}");
+    }
+}

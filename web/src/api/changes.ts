@@ -195,7 +195,13 @@ export const useIdentityUnlink = () =>
   );
 
 export const useTotpEnrol = () =>
-  useChange((name: string) => answer(api.POST("/accounts/{name}/totp", { params: { path: { name } } })), []);
+  useChange(
+    ({ name, password }: { name: string; password: string }) =>
+      answer(
+        api.POST("/accounts/{name}/totp", { params: { path: { name } }, body: password ? { password } : {} }),
+      ),
+    [],
+  );
 
 export const useTotpConfirm = () =>
   useChange(

@@ -541,6 +541,7 @@ export const en = {
     on: "A code is asked for at each sign-in.",
     off: "Only the password is asked for.",
     begin: "Use an authenticator",
+    password: "Leave it empty if your account has no password.",
     enter: "Enter this in your authenticator, then a code that it shows:",
     open: "Open in an authenticator on this device",
     confirm: "Confirm",

@@ -532,6 +532,7 @@ export const zh: Words<typeof en> = {
     on: "每次登录都需要动态码。",
     off: "登录只需要密码。",
     begin: "启用验证器",
+    password: "账号未设置密码时留空。",
     enter: "在验证器中输入以下密钥，然后填写它显示的动态码：",
     open: "在本设备的验证器中打开",
     confirm: "确认",

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use danlu_client::Client;
+use danlu_client::{Client, ClientError};
+use danlu_types::Problem;
 use danlu_types::account::AccountName;
-use danlu_types::api::{TotpCode, TotpRemoval};
+use danlu_types::api::{NewTotp, TotpCode, TotpRemoval};
 
 use crate::failure::Failure;
 use crate::output;
@@ -33,7 +34,13 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     match arguments.action {
         Action::Add => {
             let own = client.whoami().await?.account.name;
-            let enrolment = client.totp_enrol(&own).await?;
+            let enrolment = match client.totp_enrol(&own, &NewTotp::default()).await {
+                Err(ClientError::Problem(problem)) if asks_for_password(&problem) => {
+                    let password = Some(ask_secret("Present password: ")?);
+                    client.totp_enrol(&own, &NewTotp { password }).await?
+                }
+                begun => begun?,
+            };
             output::say("put this into your authenticator:");
             output::lines([enrolment.address, enrolment.secret])?;
             let code = ask_secret("Code that it shows: ")?;
@@ -55,4 +62,9 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Accounts that are signed in to through a provider may have none.
+fn asks_for_password(problem: &Problem) -> bool {
+    problem.errors.iter().any(|error| error.field == "password")
 }

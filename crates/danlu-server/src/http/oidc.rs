@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use super::Context;
 use super::auth::cookie_named;
 use super::extract::{Body, Failure, Path, Query};
-use super::signing_in::entered;
+use super::signing_in::{SESSION_SECONDS, session_cookie};
 use crate::oidc::{LinkTo, Oidc};
 use crate::people::{Asker, Visitor};
 
@@ -132,9 +132,10 @@ pub(crate) async fn oidc_callback(
         return Ok((over, Redirect::to("/profile")).into_response());
     }
     let groups = &oidc.settings.groups;
-    let (secret, asker) = directory.sign_in_by_subject(identity, groups, visitor.from).await?;
-    let cookies = entered(&context, &secret, &asker, &visitor);
-    Ok((AppendHeaders(cookies), over, Redirect::to("/")).into_response())
+    // Neither a password nor a code of this account was shown, so its browser is not known by it.
+    let (secret, _) = directory.sign_in_by_subject(identity, groups, visitor.from).await?;
+    let session = AppendHeaders([(SET_COOKIE, session_cookie(&context, &secret, SESSION_SECONDS))]);
+    Ok((session, over, Redirect::to("/")).into_response())
 }
 
 fn provider(context: &Context) -> Result<&Oidc, Failure> {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use danlu_types::Problem;
 use danlu_types::account::AccountName;
-use danlu_types::api::{RecoveryCodes, TotpCode, TotpEnrolment, TotpRemoval};
+use danlu_types::api::{NewTotp, RecoveryCodes, TotpCode, TotpEnrolment, TotpRemoval};
 
 use super::Context;
 use super::extract::{Body, Failure, OptionalBody, Path};
@@ -13,15 +13,19 @@ use crate::people::{Asker, Visitor};
 
 /// Begin to use an authenticator
 ///
-/// Nothing is asked for at sign-in until a code was confirmed.
-#[utoipa::path(post, path = "/accounts/{name}/totp", tag = "accounts", params(("name" = String, Path)), responses(
-    (status = 201, body = TotpEnrolment), (status = 409, body = Problem, content_type = "application/problem+json")))]
+/// Asks for the account's password, where it has one. Nothing is asked for at sign-in until a code was confirmed.
+#[utoipa::path(post, path = "/accounts/{name}/totp", tag = "accounts", params(("name" = String, Path)),
+    request_body = Option<NewTotp>, responses((status = 201, body = TotpEnrolment),
+    (status = 409, body = Problem, content_type = "application/problem+json"),
+    (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn enrol_totp(
     State(context): State<Context>,
     asker: Asker,
+    visitor: Visitor,
     Path(name): Path<AccountName>,
+    OptionalBody(new): OptionalBody<NewTotp>,
 ) -> Result<(StatusCode, Json<TotpEnrolment>), Failure> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.enrol(&asker, &name).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.enrol(&asker, &name, new, &visitor).await?)))
 }
 
 /// Confirm an authenticator with one of its codes
@@ -46,10 +50,9 @@ pub(crate) async fn confirm_totp(
 pub(crate) async fn remove_totp(
     State(context): State<Context>,
     asker: Asker,
-    visitor: Visitor,
     Path(name): Path<AccountName>,
     OptionalBody(TotpRemoval { code }): OptionalBody<TotpRemoval>,
 ) -> Result<StatusCode, Failure> {
-    context.app.directory.remove_second_factor(&asker, &name, code.as_deref(), &visitor).await?;
+    context.app.directory.remove_second_factor(&asker, &name, code.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,5 +1,7 @@
 //! Sessions, links, passwords.
 
+use std::iter;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -42,28 +44,25 @@ pub(crate) async fn sign_in(
     visitor: Visitor,
     Body(request): Body<SignIn>,
 ) -> Result<Response, Failure> {
+    let is_by_password = request.password.is_some();
     let (secret, asker) = context.app.directory.sign_in(request, &visitor).await?;
     let whoami = context.app.directory.whoami(&asker)?;
-    let cookies = entered(&context, &secret, &asker, &visitor);
+    let session = (SET_COOKIE, session_cookie(&context, &secret, SESSION_SECONDS));
+    // Whoever has a session makes links, and whoever has a link knows neither password nor code: a link makes no browser known.
+    let device = if is_by_password { device_cookie(&context, &asker, &visitor) } else { None };
+    let cookies: Vec<_> = iter::once(session).chain(device).collect();
     Ok((AppendHeaders(cookies), Json(SignedIn { whoami, secret })).into_response())
 }
 
-/// The cookies of somebody who has come in: their session, and a sign by which their browser is known when others guess.
-pub(crate) fn entered(
-    context: &Context,
-    secret: &str,
-    asker: &Asker,
-    visitor: &Visitor,
-) -> Vec<(HeaderName, String)> {
-    let session = session_cookie(context, secret, SESSION_SECONDS);
-    let device = context.app.directory.device_cookie(&asker.person.name, visitor);
+/// The sign by which a browser is known when others guess: for somebody who has just shown a password, and a code if there is an
+/// authenticator.
+fn device_cookie(context: &Context, asker: &Asker, visitor: &Visitor) -> Option<(HeaderName, String)> {
+    let device = context.app.directory.device_cookie(&asker.person.name, visitor)?;
     let secure = if context.entrance.is_private() { "; Secure" } else { "" };
-    let device = device.map(|device| {
-        format!(
-            "{DEVICE_COOKIE}={device}; HttpOnly; SameSite=Strict; Path=/api/v1; Max-Age={DEVICE_SECONDS}{secure}"
-        )
-    });
-    [session].into_iter().chain(device).map(|cookie| (SET_COOKIE, cookie)).collect()
+    let cookie = format!(
+        "{DEVICE_COOKIE}={device}; HttpOnly; SameSite=Strict; Path=/api/v1; Max-Age={DEVICE_SECONDS}{secure}"
+    );
+    Some((SET_COOKIE, cookie))
 }
 
 /// As a header. Where browsers come through TLS, they are told to send it through nothing else.

@@ -38,15 +38,15 @@ impl Directory {
     }
 
     pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
-        let whose = For { name: asker.name(), place: None };
-        self.create(new, Entry::Made, &asker.name(), asker.from, whose).await
+        let whose = For { name: asker.name(), place: None, is_known: true };
+        self.create(new, Entry::Made { asker }, &asker.name(), asker.from, whose).await
     }
 
     /// `whose` is for whom its password is hashed.
     pub(super) async fn create(
         &self,
         new: NewAccount,
-        entry: Entry,
+        entry: Entry<'_>,
         by: &str,
         from: IpAddr,
         whose: For,
@@ -72,12 +72,14 @@ impl Directory {
             asks_for: None,
             second_factor: None,
             // Others chose their names themselves.
-            unix_user: matches!(entry, Entry::Made),
+            unix_user: matches!(entry, Entry::Made { .. }),
         };
         let mut rows = Vec::new();
         let is_vouched_for = matches!(entry, Entry::VouchedFor { .. });
+        let needs_password = account.password.is_none() && !is_vouched_for;
+        let mut link = needs_password.then(|| new_link(&account.name, TokenKind::PasswordLink));
         match entry {
-            Entry::Made => {}
+            Entry::Made { asker } => link.iter_mut().for_each(|(_, token)| asker.bound(token)),
             Entry::VouchedFor { subject } => rows.push(subject),
             Entry::Waiting { workspace } => {
                 account.standing = Standing::Waiting;
@@ -100,8 +102,6 @@ impl Directory {
             }
         }
         rows.push(account_row(&account));
-        let needs_password = account.password.is_none() && !is_vouched_for;
-        let link = needs_password.then(|| new_link(&account.name, TokenKind::PasswordLink));
         rows.extend(link.iter().map(|(secret, token)| token_row(secret, token)));
         let view = self.register().account_view(&account);
         let subject = account.name.to_string();
@@ -226,9 +226,11 @@ impl Directory {
 
 /// How an account comes to be.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum Entry<'a> {
     /// By an administrator.
-    Made,
+    Made {
+        asker: &'a Asker,
+    },
     /// By a provider that we sign people in through, and whose word on them this row keeps.
     VouchedFor {
         subject: DirectoryRow,

@@ -37,7 +37,7 @@ impl Directory {
             let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
             return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
         }
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         if self.register().tokens_of(&name).count() >= MOST_TOKENS {
             let detail = format!("`{name}` has {MOST_TOKENS} tokens already");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
@@ -54,6 +54,7 @@ impl Directory {
             created_at: now,
             expires_at: ends(asker, now, lasts),
             session_ends: None,
+            root: None,
         };
         let secret = new_secret();
         let view = self.register().token_view(&token);
@@ -82,7 +83,7 @@ impl Directory {
         let action = if itself { Action::SeeAccount } else { Action::ChangeAccount };
         require_of_account(asker, name, action)?;
         only_own(asker, name)?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let old = {
             let register = self.register();
             let mut tokens = register.tokens_of(name).map(|(_, token)| token);

@@ -3,6 +3,8 @@
 //! A password is counted by the name and where the guess is from, so that whoever guesses somebody's password elsewhere keeps
 //! nobody from their account. A browser in which the account has signed in before says so by a cookie, and is counted by itself:
 //! it comes in even from where the guesser sits. Codes are asked for after a right password only; they are counted by account.
+//! What somebody shows who has a session already is counted by account too, and apart: sessions make others, and each could bring
+//! a browser of its own, so neither is what a count may hang on; and nobody who signs in waits for it.
 //! Secrets of links cannot be guessed, so a right one is never refused ([ADR 26](../../../docs/adr/0026-who-guesses-waits.md)).
 
 use std::collections::HashSet;
@@ -70,6 +72,8 @@ pub(super) enum Guesser {
     Stranger(String, Place),
     /// Codes only, which nobody is asked for who does not know the password.
     OfAccount(AccountName),
+    /// By whoever has a session of this account, in all of its sessions together.
+    Proof(AccountName),
 }
 
 #[derive(Debug)]
@@ -79,7 +83,7 @@ pub(super) struct Guesses {
     codes: Throttle<Guesser>,
     /// Links that were none. They name no account that could be counted.
     links: Throttle<Place>,
-    /// Wrong proofs by token, where one asks for more than the session alone.
+    /// Wrong proofs, where one asks for more than the session alone, by the session from which all others came.
     sessions: Throttle<String>,
     /// Where accounts have come in from: a long line of strangers is not theirs to wait in.
     came_in: HashSet<(String, Place)>,
@@ -104,7 +108,7 @@ impl Default for Guesses {
 pub(super) struct Ticket {
     guesser: Guesser,
     place: Option<Place>,
-    /// Whether the account has come in from there, or in this browser.
+    /// Whether the account has come in from there, or in this browser, or is in.
     pub(super) is_known: bool,
 }
 
@@ -127,6 +131,13 @@ impl Directory {
         };
         let guesser = Guesser::Device(device);
         guesses.passwords.take(&guesser, now).map_err(too_often)?;
+        Ok(Ticket { guesser, place: None, is_known: true })
+    }
+
+    /// A try of an account's password by somebody who has a session of it.
+    pub(super) fn try_proof(&self, name: &AccountName) -> Result<Ticket, Problem> {
+        let guesser = Guesser::Proof(name.clone());
+        self.guesses().passwords.take(&guesser, Instant::now()).map_err(too_often)?;
         Ok(Ticket { guesser, place: None, is_known: true })
     }
 
@@ -154,6 +165,13 @@ impl Directory {
         Ok(guesser)
     }
 
+    /// The same by somebody who has a session of it.
+    pub(super) fn try_code_of_proof(&self, name: &AccountName) -> Result<Guesser, Problem> {
+        let guesser = Guesser::Proof(name.clone());
+        self.guesses().codes.take(&guesser, Instant::now()).map_err(too_often)?;
+        Ok(guesser)
+    }
+
     pub(super) fn code_was_right(&self, guesser: &Guesser) {
         self.guesses().codes.succeeded(guesser);
     }
@@ -163,13 +181,13 @@ impl Directory {
         self.guesses().links.take(&visitor.place(), Instant::now()).map_or_else(too_often, |()| wrong)
     }
 
-    /// How often in a row this token's holder could not show who they are.
-    pub(super) fn wrong_proof(&self, token: &str) -> u32 {
-        self.guesses().sessions.failed(token.to_owned(), Instant::now())
+    /// How often in a row the holder of this session, or of one that was made with it, could not show who they are.
+    pub(super) fn wrong_proof(&self, root: &str) -> u32 {
+        self.guesses().sessions.failed(root.to_owned(), Instant::now())
     }
 
-    pub(super) fn right_proof(&self, token: &str) {
-        self.guesses().sessions.succeeded(&token.to_owned());
+    pub(super) fn right_proof(&self, root: &str) {
+        self.guesses().sessions.succeeded(&root.to_owned());
     }
 
     /// What a browser keeps of a sign-in, to be known by when others guess; `None` if it has it already.

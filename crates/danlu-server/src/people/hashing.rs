@@ -1,7 +1,8 @@
 //! Hashing of passwords: it takes a core for tens of milliseconds and 19 MiB, and anybody may cause it.
 //!
 //! A few at a time, and a short line before them, of which neither one name nor one place takes all; browsers that an account
-//! knows, and places it has come in from, have a line of their own. So whoever sends thousands of passwords waits for themselves, and is sent away when the line
+//! knows, and places it has come in from, have a line of their own, where one place has more of it: but not all, since whoever
+//! has several accounts has as many browsers that are known. So whoever sends thousands of passwords waits for themselves, and is sent away when the line
 //! is long. A place is given back when the work is done, even if whoever asked for it has hung up.
 
 use std::collections::HashMap;
@@ -18,6 +19,8 @@ const PLACES: usize = 2;
 const LONGEST_LINE: usize = 48;
 const MOST_OF_A_NAME: usize = 6;
 const MOST_OF_A_PLACE: usize = 12;
+/// Where whoever tries has come in before.
+const MOST_OF_A_KNOWN_PLACE: usize = LONGEST_LINE / 2;
 /// By then, a place is free unless others go on asking.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -45,8 +48,10 @@ struct Line {
 #[derive(Debug, Clone)]
 pub(super) struct For {
     pub(super) name: String,
-    /// Where a stranger is; `None` for those who have shown who they are, or come in a browser that is known.
+    /// Where they are, if their request says so.
     pub(super) place: Option<Place>,
+    /// They have shown who they are, or come in a browser or from a place that is known.
+    pub(super) is_known: bool,
 }
 
 impl Default for Hashing {
@@ -62,7 +67,7 @@ impl Hashing {
         whose: For,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let lane = if whose.place.is_some() { &self.strangers } else { &self.known };
+        let lane = if whose.is_known { &self.known } else { &self.strangers };
         let standing = Standing::join(lane.clone(), whose)?;
         let place = lane.places.clone().acquire_owned().await;
         let hashed = tokio::task::spawn_blocking(move || {
@@ -100,7 +105,8 @@ impl Line {
     fn join(&mut self, whose: &For) -> bool {
         let of_name = self.by_name.get(&whose.name).copied().unwrap_or(0);
         let of_place = whose.place.and_then(|place| self.by_place.get(&place).copied()).unwrap_or(0);
-        if self.length >= LONGEST_LINE || of_name >= MOST_OF_A_NAME || of_place >= MOST_OF_A_PLACE {
+        let most_of_place = if whose.is_known { MOST_OF_A_KNOWN_PLACE } else { MOST_OF_A_PLACE };
+        if self.length >= LONGEST_LINE || of_name >= MOST_OF_A_NAME || of_place >= most_of_place {
             return false;
         }
         self.length += 1;
@@ -138,7 +144,7 @@ mod tests {
 
     fn stranger(name: &str, address: &str) -> For {
         let visitor = Visitor { from: address.parse().unwrap(), user: None, device: None };
-        For { name: name.to_owned(), place: Some(visitor.place()) }
+        For { name: name.to_owned(), place: Some(visitor.place()), is_known: false }
     }
 
     #[test]
@@ -159,6 +165,15 @@ mod tests {
             line.leave(&stranger("ada", &format!("192.0.2.{at}")));
         }
         assert!(!line.by_name.contains_key("ada") && line.join(&stranger("ada", "192.0.2.9")));
+    }
+
+    #[test]
+    fn whoever_has_many_accounts_leaves_room_for_others_who_are_known() {
+        let mut line = Line::default();
+        let known = |name: String, address: &str| For { is_known: true, ..stranger(&name, address) };
+        let joined = (0..LONGEST_LINE).filter(|at| line.join(&known(format!("n{}", at % 8), "192.0.2.1")));
+        assert_eq!(joined.count(), MOST_OF_A_KNOWN_PLACE);
+        assert!(line.join(&known("ada".to_owned(), "192.0.2.2")));
     }
 
     #[tokio::test]
@@ -201,7 +216,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         // Browsers that are known do not wait behind strangers.
-        let known = For { name: "ada".to_owned(), place: None };
+        let known = For { is_known: true, ..stranger("ada", "192.0.2.1") };
         assert_eq!(hashing.run(known, || 7).await.unwrap(), 7);
     }
 }

@@ -6,11 +6,12 @@
 use danlu_core::policy::Action;
 use danlu_types::account::AccountName;
 use danlu_types::api::{IdentityView, NewIdentity};
-use danlu_types::{FieldError, Problem, ProblemCode};
+use danlu_types::{Problem, ProblemCode};
 use jiff::Timestamp;
 
 use super::belongings::{SubjectRecord, subject_row};
 use super::cases::{no_account, require_of_account};
+use super::proof::Shown;
 use super::register::{account_row, hash};
 use super::{Asker, Deed, Directory, Visitor, json};
 use crate::app::store_problem;
@@ -35,34 +36,18 @@ impl Directory {
             let problem = Problem::new(ProblemCode::Forbidden, detail);
             return Err(problem.with_hint("use the page of your account in the console"));
         }
-        let account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
-        let Some(stored) = account.password.clone() else {
+        let has_password = self.register().account(name).ok_or_else(|| no_account(name))?.password.is_some();
+        if !has_password {
             let detail =
                 format!("`{name}` has no password, which is asked for before another identity is linked");
             let problem = Problem::new(ProblemCode::WrongState, detail);
             return Err(
                 problem.with_hint("an administrator makes a link to set one: `danlu admin user reset`")
             );
-        };
-        let ticket = self.try_password(name.as_str(), visitor)?;
-        let matches = self.matches(name.as_str(), new.password, Some(stored), &ticket, visitor).await?;
-        let _one_at_a_time = self.changing.lock().await;
-        let mut now = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
-        let proof = if matches && now.password == account.password {
-            self.password_was_right(&ticket);
-            Ok(())
-        } else {
-            Err(field("password", "is not the password of this account"))
-        };
-        self.proven(asker, proof).await?;
-        if now.has_second_factor() {
-            let needed = || field("code", "is needed: this account has an authenticator");
-            let code = new.code.ok_or_else(needed)?;
-            let spent = self.spend_counted_code(&mut now, &code, visitor).map_err(|wrong| match wrong.code {
-                ProblemCode::SecondFactorNeeded => field("code", wrong.detail),
-                _ => wrong,
-            });
-            self.proven(asker, spent).await?;
+        }
+        let shown = Shown { password: Some(new.password), code: new.code };
+        let (_one_at_a_time, account) = self.prove(asker, shown, visitor).await?;
+        if account.has_second_factor() {
             let by = asker.name();
             let deed = Deed {
                 by: &by,
@@ -73,7 +58,7 @@ impl Directory {
                 after: Some(serde_json::json!({ "for": "account.link" })),
             };
             // A code that was used is not good again.
-            self.write(vec![account_row(&now)], deed).await.map_err(store_problem)?;
+            self.write(vec![account_row(&account)], deed).await.map_err(store_problem)?;
         }
         Ok(LinkTo { account: name.clone(), session: asker.key.clone() })
     }
@@ -168,10 +153,6 @@ impl Directory {
         };
         self.write(vec![subject_row(&key, None)], deed).await.map_err(store_problem)
     }
-}
-
-fn field(name: &str, message: impl Into<String>) -> Problem {
-    Problem::invalid_fields(vec![FieldError::new(name, message)])
 }
 
 fn view(key: &str, subject: &SubjectRecord) -> IdentityView {

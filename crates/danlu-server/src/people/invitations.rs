@@ -44,12 +44,12 @@ impl Directory {
         };
         let by = new.name.to_string();
         let NewRegistration { name, display_name, email, password, .. } = new;
-        let whose = For { name: by.clone(), place: Some(visitor.place()) };
+        let whose = For { name: by.clone(), place: Some(visitor.place()), is_known: false };
         let account = NewAccount { name, display_name, email, password: Some(password) };
         Ok(self.create(account, entry, &by, visitor.from, whose).await?.account)
     }
 
-    fn invited(&self, secret: &str, visitor: &Visitor) -> Result<Entry, Problem> {
+    fn invited(&self, secret: &str, visitor: &Visitor) -> Result<Entry<'static>, Problem> {
         let found = {
             let register = self.register();
             let found = register.belongings.invitation(secret, Timestamp::now());
@@ -64,7 +64,7 @@ impl Directory {
         }
     }
 
-    fn uninvited(&self, workspace: Option<String>) -> Result<Entry, Problem> {
+    fn uninvited(&self, workspace: Option<String>) -> Result<Entry<'static>, Problem> {
         let (detail, hint) = match self.registration {
             Registration::Open => {
                 let waits = |account: &&Account| account.standing == Standing::Waiting;
@@ -113,7 +113,7 @@ impl Directory {
             let message = "an invitation lasts 30 days at most";
             return Err(Problem::invalid_fields(vec![FieldError::new("lasts", message)]));
         }
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let now = Timestamp::now();
         let mut rows = self.over(now);
         if self.register().belongings.invitations.len() - rows.len() >= MOST_INVITATIONS {

@@ -37,11 +37,12 @@ impl Directory {
         new: NewSshKey,
     ) -> Result<SshKeyView, Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
+        asker.require_in_person()?;
         let wrong = |message: String| Problem::invalid_fields(vec![FieldError::new("key", message)]);
         let key = SshKey::read(&new.key).map_err(|error| wrong(error.to_string()))?;
         let called = new.name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.comment.clone());
         check_text("name", Some(&called))?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         self.view(name)?;
         let fingerprint = key.fingerprint();
         {
@@ -107,8 +108,9 @@ impl Directory {
     ) -> Result<MadeS3Key, Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
         only_own(asker, name)?;
+        asker.require_in_person()?;
         check_text("name", Some(&new.name))?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let held = self.register().belongings.s3_keys.values().filter(|key| key.account == *name).count();
         at_most(held, name)?;
         let access_key = letters(ACCESS_KEY_LENGTH, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");

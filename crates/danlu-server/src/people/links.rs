@@ -28,12 +28,13 @@ impl Directory {
         asker: &Asker,
         name: &AccountName,
     ) -> Result<Invitation, Problem> {
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let view = self.view(name)?;
         if view.admin || asker.person.name == *name {
             asker.require_in_person()?;
         }
-        let link = new_link(name, TokenKind::PasswordLink);
+        let mut link = new_link(name, TokenKind::PasswordLink);
+        asker.bound(&mut link.1);
         self.write_link(&asker.name(), asker.from, "account.password_link", &link).await?;
         Ok(Invitation { account: view, password_link: Some(link.0) })
     }
@@ -44,9 +45,11 @@ impl Directory {
         // A session may do everything its account may, so a token for less must not get one.
         require_of_account(asker, name, Action::ChangeAccount)?;
         asker.require_in_person()?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let mut link = new_link(name, TokenKind::SignInLink);
         link.1.session_ends = asker.expires_at;
+        // The data folder's token can do no more with a session than without.
+        link.1.root = (asker.token != LOCAL_TOKEN).then(|| asker.root.clone());
         self.write_link(&asker.name(), asker.from, "account.sign_in_link", &link).await?;
         let (secret, token) = link;
         Ok(SignInLink { secret, expires_at: token.expires_at.unwrap_or(token.created_at) })
@@ -90,7 +93,7 @@ impl Directory {
         visitor: &Visitor,
     ) -> Result<(), Problem> {
         password::check(&new.password)?;
-        let whose = For { name: name.to_string(), place: Some(visitor.place()) };
+        let whose = For { name: name.to_string(), place: Some(visitor.place()), is_known: false };
         if let Some(link) = new.link {
             if !self.is_password_link_of(&link, name) {
                 return Err(self.wrong_link(visitor, wrong_proof()));
@@ -107,7 +110,7 @@ impl Directory {
         let ticket = self.try_password(name.as_str(), visitor)?;
         let stored = self.register().account(name).and_then(|account| account.password.clone());
         let (current, compared) = (new.current.unwrap_or_default(), stored.clone());
-        let whose = if ticket.is_known { For { place: None, ..whose } } else { whose };
+        let whose = For { is_known: ticket.is_known, ..whose };
         let is_right =
             self.hashing.run(whose.clone(), move || password::matches(&current, compared.as_deref())).await?;
         if !is_right {
@@ -178,6 +181,7 @@ pub(super) fn new_link(name: &AccountName, kind: TokenKind) -> (String, Token) {
         created_at: now,
         expires_at: Some(now + lasts),
         session_ends: None,
+        root: None,
     };
     (new_secret(), token)
 }

@@ -14,6 +14,7 @@ mod keys;
 mod lapse;
 mod links;
 mod password;
+mod proof;
 mod register;
 mod second_factor;
 mod signing_in;
@@ -71,6 +72,8 @@ pub(crate) struct Asker {
     pub(crate) person: Person,
     /// The id of the token it came with.
     pub(crate) token: String,
+    /// The id of the session with which the first link was made that led to this one; its own, if it came of none.
+    root: String,
     /// Under which the token is filed: a hash of its secret, so another one once it is rotated.
     key: String,
     kind: TokenKind,
@@ -94,12 +97,12 @@ impl Asker {
         self.kind == TokenKind::Session || self.token == LOCAL_TOKEN
     }
 
-    /// For what gives its owner a way in: a program's token would outlive itself by it.
+    /// For what gives its owner a way in, or holds without end: a program's token would outlive itself by it.
     fn require_in_person(&self) -> Result<(), Problem> {
         if self.is_in_person() {
             return Ok(());
         }
-        let detail = "a token for programs does not open a way to a session";
+        let detail = "a token for programs does not make what outlives it: this is for a session";
         Err(Problem::new(ProblemCode::Forbidden, detail)
             .with_hint("sign in with `danlu login`, and use that session"))
     }
@@ -107,6 +110,11 @@ impl Asker {
     /// The end of something that this one makes: what a program's token makes does not outlive it.
     fn bounded(&self, end: Timestamp) -> Timestamp {
         if self.is_in_person() { end } else { self.expires_at.map_or(end, |own| own.min(end)) }
+    }
+
+    /// The same for a link that this one makes, for whomever.
+    fn bound(&self, link: &mut Token) {
+        link.expires_at = link.expires_at.map(|end| self.bounded(end));
     }
 }
 
@@ -138,6 +146,7 @@ impl Directory {
             created_at: Timestamp::now(),
             expires_at: None,
             session_ends: None,
+            root: None,
         };
         let local = register::token_row(local_token, &local);
         let register = Register::of(store.directory().await?.iter().chain([&local]));
@@ -193,16 +202,29 @@ impl Directory {
 
     pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
         let (person, token) = self.register().asker(secret, Timestamp::now())?;
+        let root = token.root().to_owned();
         let Token { id, kind, expires_at, .. } = token;
         Some(Asker {
             person,
             token: id,
+            root,
             key: register::hash(secret),
             kind,
             expires_at,
             in_browser: false,
             from,
         })
+    }
+
+    /// The next change is this asker's, if their token is still good: while they waited for it, another may have ended it, and
+    /// what they make would be what is left of it.
+    async fn change_by(&self, asker: &Asker) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
+        let one_at_a_time = self.changing.lock().await;
+        if self.register().expiry(&asker.key, Timestamp::now()).is_none() {
+            let over = Problem::new(ProblemCode::Unauthenticated, "this session or token has ended");
+            return Err(over.with_hint("sign in again"));
+        }
+        Ok(one_at_a_time)
     }
 
     /// The workspaces whose jobs somebody sees; `None` for all.

@@ -55,6 +55,16 @@ pub(crate) struct Token {
     /// Of a link to sign in: when the session ends that made it. The one that comes of it ends no later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session_ends: Option<Timestamp>,
+    /// Of a link that was made with a session, and of the session that comes of it: the session at the beginning of them all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) root: Option<String>,
+}
+
+impl Token {
+    /// The id of the session from which this one comes, over however many links: its own, where it comes from none.
+    pub(crate) fn root(&self) -> &str {
+        self.root.as_deref().unwrap_or(&self.id)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

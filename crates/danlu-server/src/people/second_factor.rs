@@ -2,19 +2,19 @@
 
 use danlu_core::policy::Action;
 use danlu_types::account::AccountName;
-use danlu_types::api::{RecoveryCodes, TotpEnrolment};
-use danlu_types::{FieldError, Problem, ProblemCode};
+use danlu_types::api::{NewTotp, RecoveryCodes, TotpEnrolment};
+use danlu_types::{Problem, ProblemCode};
 use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use super::cases::{no_account, require_of_account};
-use super::guesses::TRIES_OF_A_SESSION;
 use super::keys::only_own;
+use super::proof::Shown;
 use super::register::{Account, account_row, hash};
 use super::totp::{SECRET_BYTES, accept, step_at};
-use super::{Asker, Deed, Directory, LOCAL_TOKEN, Visitor, json};
+use super::{Asker, Deed, Directory, Visitor, json};
 use crate::app::store_problem;
 
 const RECOVERY_CODES: usize = 10;
@@ -40,16 +40,30 @@ impl Account {
 
 impl Directory {
     /// Begins: the secret for the authenticator. An earlier beginning is forgotten.
-    pub(crate) async fn enrol(&self, asker: &Asker, name: &AccountName) -> Result<TotpEnrolment, Problem> {
+    ///
+    /// Asks for the password, where there is one: with a session alone, whoever has it would keep its owner out for good.
+    pub(crate) async fn enrol(
+        &self,
+        asker: &Asker,
+        name: &AccountName,
+        new: NewTotp,
+        visitor: &Visitor,
+    ) -> Result<TotpEnrolment, Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
         only_own(asker, name)?;
         asker.require_in_person()?;
-        let _one_at_a_time = self.changing.lock().await;
-        let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
-        if account.has_second_factor() {
-            let detail = format!("`{name}` has an authenticator already");
-            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("remove it first"));
-        }
+        let has_none = |account: &Account| {
+            if account.has_second_factor() {
+                let detail = format!("`{name}` has an authenticator already");
+                return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("remove it first"));
+            }
+            Ok(())
+        };
+        let account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
+        has_none(&account)?;
+        let shown = Shown { password: new.password, code: None };
+        let (_one_at_a_time, mut account) = self.prove(asker, shown, visitor).await?;
+        has_none(&account)?;
         let secret: [u8; SECRET_BYTES] = rand::rng().random();
         account.second_factor = Some(SecondFactor {
             secret: self.sealer.seal(&context(name), &secret),
@@ -73,13 +87,14 @@ impl Directory {
         require_of_account(asker, name, Action::ChangeAccount)?;
         only_own(asker, name)?;
         asker.require_in_person()?;
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() || account.has_second_factor() {
             let detail = "there is nothing to confirm";
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("enrol first"));
         }
-        self.spend_code(&mut account, code, Timestamp::now()).map_err(wrong_field)?;
+        // Of an authenticator that its owner has begun to use: whoever guesses its code gets the recovery codes.
+        self.prove_by_code(asker, &mut account, Some(code)).await?;
         let codes = recovery_codes();
         if let Some(second) = &mut account.second_factor {
             second.confirmed = true;
@@ -95,7 +110,6 @@ impl Directory {
         asker: &Asker,
         name: &AccountName,
         code: Option<&str>,
-        visitor: &Visitor,
     ) -> Result<(), Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
         let is_own = asker.person.name == *name;
@@ -103,18 +117,14 @@ impl Directory {
         if is_own || view.admin {
             asker.require_in_person()?;
         }
-        let _one_at_a_time = self.changing.lock().await;
+        let _one_at_a_time = self.change_by(asker).await?;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() {
             return Err(Problem::new(ProblemCode::NotFound, format!("`{name}` has no authenticator")));
         }
         if account.has_second_factor() && is_own {
             // A session that somebody left open should not be enough.
-            let code = code.filter(|code| !code.is_empty()).ok_or_else(|| {
-                wrong_field(code_needed("the code of your authenticator is needed for this"))
-            })?;
-            let spent = self.spend_counted_code(&mut account, code, visitor).map_err(wrong_field);
-            self.proven(asker, spent).await?;
+            self.prove_by_code(asker, &mut account, code).await?;
         }
         account.second_factor = None;
         self.note_second_factor(asker, "totp.remove", &account).await
@@ -131,30 +141,6 @@ impl Directory {
         self.spend_code(account, code, Timestamp::now())?;
         self.code_was_right(&guesser);
         Ok(())
-    }
-
-    /// Passes on whether somebody with a session has shown that it is theirs. One whose holder fails again and again ends: it
-    /// was left open. To be called by whoever holds `changing`.
-    pub(super) async fn proven(&self, asker: &Asker, proof: Result<(), Problem>) -> Result<(), Problem> {
-        if proof.is_ok() {
-            self.right_proof(&asker.token);
-        } else if asker.token != LOCAL_TOKEN && self.wrong_proof(&asker.token) >= TRIES_OF_A_SESSION {
-            let name = &asker.person.name;
-            let rows = self.register().revocations(name, |token| token.id == asker.token);
-            if !rows.is_empty() {
-                let by = asker.name();
-                let deed = Deed {
-                    by: &by,
-                    from: asker.from,
-                    action: "session.end",
-                    subject: by.clone(),
-                    before: Some(serde_json::json!({ "token": asker.token })),
-                    after: Some(serde_json::json!({ "because": "too many wrong proofs" })),
-                };
-                self.write(rows, deed).await.map_err(store_problem)?;
-            }
-        }
-        proof
     }
 
     /// Checks a code of the account and marks it as used, in memory: whoever asks writes the account.
@@ -194,16 +180,6 @@ impl Directory {
         let subject = account.name.to_string();
         let deed = Deed { by: &by, from: asker.from, action, subject, before: None, after };
         self.write(vec![account_row(account)], deed).await.map_err(store_problem)
-    }
-}
-
-/// The asker is known here, and a code is a field like others.
-fn wrong_field(problem: Problem) -> Problem {
-    match problem.code {
-        ProblemCode::SecondFactorNeeded => {
-            Problem::invalid_fields(vec![FieldError::new("code", problem.detail)])
-        }
-        _ => problem,
     }
 }
 

@@ -81,8 +81,7 @@ impl Directory {
         ticket: &Ticket,
         visitor: &Visitor,
     ) -> Result<bool, Problem> {
-        let place = (!ticket.is_known).then(|| visitor.place());
-        let whose = For { name: name.to_owned(), place };
+        let whose = For { name: name.to_owned(), place: Some(visitor.place()), is_known: ticket.is_known };
         self.hashing.run(whose, move || password::matches(&password, stored.as_deref())).await
     }
 
@@ -100,20 +99,22 @@ impl Directory {
             return Err(self.wrong_link(visitor, wrong));
         };
         let used = self.register().revocations(&account.name, |other| other.id == token.id);
-        self.begin_session(&account, "link", used, visitor.from, token.session_ends).await
+        self.begin_session(&account, "link", used, visitor.from, Some(&token)).await
     }
 
-    /// To be called by whoever holds `changing`. `at_the_latest` is when it ends, if it does not last as long as others.
+    /// To be called by whoever holds `changing`. A session that comes of a link ends no later than the one that made the link,
+    /// and for the same wrong proofs.
     pub(super) async fn begin_session(
         &self,
         account: &Account,
         with: &str,
         mut rows: Vec<DirectoryRow>,
         from: IpAddr,
-        at_the_latest: Option<Timestamp>,
+        link: Option<&Token>,
     ) -> Result<(String, Asker), Problem> {
         let secret = new_secret();
         let now = Timestamp::now();
+        let at_the_latest = link.and_then(|link| link.session_ends);
         let session = Token {
             id: new_id(),
             account: account.name.clone(),
@@ -123,6 +124,7 @@ impl Directory {
             created_at: now,
             expires_at: Some(at_the_latest.map_or(now + SESSION_LASTS, |end| end.min(now + SESSION_LASTS))),
             session_ends: None,
+            root: link.and_then(|link| link.root.clone()),
         };
         {
             let register = self.register();

@@ -68,7 +68,7 @@ impl Directory {
         };
         let record = SubjectRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
         let subject = subject_row(key, Some(&record));
-        let whose = For { name: name.to_string(), place: None };
+        let whose = For { name: name.to_string(), place: None, is_known: true };
         let made = self.create(account, Entry::VouchedFor { subject }, name.as_str(), from, whose).await;
         made.map_err(|problem| match problem.code {
             ProblemCode::WrongState => problem.with_hint(

@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use danlu_core::ApprovalNeed;
 use danlu_core::policy::Action;
-use danlu_core::settle::{approval_needed, settle};
+use danlu_core::settle::{Excess, excesses, settle};
 use danlu_store::StoreError;
 use danlu_types::api::SharingRules;
 use danlu_types::spec::is_name;
@@ -57,13 +56,13 @@ impl Directory {
         places.map(|(name, place)| place.clone().map(|place| (name.to_owned(), place))).into_iter().flatten()
     }
 
-    /// The job as its workspace takes it, and why it needs approval, if it does.
-    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Option<ApprovalNeed>), FieldError> {
+    /// The job as its workspace takes it, and all for which it needs approval.
+    pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), FieldError> {
         let register = self.register();
         let rules = register.sharing().workspace(&spec.workspace);
         let spec = settle(spec, rules)?;
-        let approval = approval_needed(&spec, rules);
-        Ok((spec, approval))
+        let excesses = excesses(&spec, rules);
+        Ok((spec, excesses))
     }
 
     /// Makes a workspace, or gives it other rules. What it may take of the cluster is for administrators to say.

@@ -129,6 +129,15 @@ pub struct WaysIn {
     pub oidc: bool,
 }
 
+/// Begins to use an authenticator.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTotp {
+    /// The present one. Left out where the account has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+}
+
 /// What an authenticator needs to make codes. Nothing is asked for until one of them was confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TotpEnrolment {

@@ -97,9 +97,7 @@ async fn guesses_that_come_together_are_counted_before_they_are_tried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn codes_of_authenticators_are_guessed_no_faster() {
     let site = Site::new(&[]).await;
-    let enrolled = value(&site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await);
-    let confirm = json!({ "code": code(&enrolled["secret"], 0) });
-    assert_eq!(site.ask("ada", "POST", "/accounts/ada/totp/confirmation", &confirm).await.status, 200);
+    enrolled(&site, "ada").await;
     let guess = |at: usize| json!({ "name": "ada", "password": PASSWORD, "code": format!("x{at:05}") });
     let start = Instant::now();
     let mut tried = 0;
@@ -114,9 +112,7 @@ async fn codes_of_authenticators_are_guessed_no_faster() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_left_open_does_not_guess_the_code_that_guards_the_authenticator() {
     let site = Site::new(&[]).await;
-    let enrolled = value(&site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await);
-    let confirm = json!({ "code": code(&enrolled["secret"], 0) });
-    let recovery = value(&site.ask("ada", "POST", "/accounts/ada/totp/confirmation", &confirm).await);
+    let recovery = enrolled(&site, "ada").await;
     let bearer = format!("Bearer {}", site.token("ada").unwrap());
     let guess = |at: usize| json!({ "code": format!("x{at:05}") });
     let guesses: Vec<_> = (0..100).map(guess).collect();
@@ -129,12 +125,9 @@ async fn a_session_left_open_does_not_guess_the_code_that_guards_the_authenticat
     assert_eq!(site.ask("ada", "GET", "/whoami", &Value::Null).await.status, 401, "the session is over");
     let audit = value(&site.ask("admin", "GET", "/audit?subject=ada", &Value::Null).await);
     assert!(audit.to_string().contains("session.end"), "{audit}");
-    let body = json!({ "name": "ada", "password": PASSWORD, "code": recovery["codes"][0] });
-    let mine = danlu_testkit::eventually("a pause of the codes to be over", || async {
-        let answer = site.ask("nobody", "POST", "/session", &body).await;
-        (answer.status != 429).then_some(answer)
-    });
-    assert_eq!(mine.await.status, 200);
+    let body = json!({ "name": "ada", "password": PASSWORD, "code": recovery[0] });
+    let mine = site.ask("nobody", "POST", "/session", &body).await;
+    assert_eq!(mine.status, 200, "whoever signs in does not wait for it: {}", mine.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,4 +237,75 @@ async fn wrong_links_keep_nobody_from_a_right_one() {
     let link = value(&site.ask("admin", "POST", "/accounts/ada/password_link", &Value::Null).await);
     let set = json!({ "account": "ada", "password": PASSWORD, "link": link["password_link"] });
     assert_eq!(site.ask("nobody", "POST", "/password", &set).await.status, 204);
+}
+
+/// An account with an authenticator: its recovery codes.
+async fn enrolled(site: &Site, name: &str) -> Value {
+    let path = format!("/accounts/{name}/totp");
+    let enrolled = value(&site.ask(name, "POST", &path, &json!({ "password": PASSWORD })).await);
+    let confirm = json!({ "code": code(&enrolled["secret"], 0) });
+    value(&site.ask(name, "POST", &format!("{path}/confirmation"), &confirm).await)["codes"].clone()
+}
+
+/// Whoever has a session makes links with it, and a session of each link: none of them may be a fresh start for guesses.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stolen_session_makes_itself_no_new_guesses() {
+    let site = Site::new(&[]).await;
+    let recovery = enrolled(&site, "ada").await;
+    let stolen = site.token("ada").unwrap();
+    let (start, mut tried, mut devices) = (Instant::now(), 0, 0);
+    let mut last = stolen.to_owned();
+    for round in 0..20 {
+        // Of the stolen one, and of one that was made of it.
+        let maker = if round % 2 == 0 { stolen } else { &last };
+        let link = site.ask_with(Some(maker), "POST", "/sign_in_link", &Value::Null).await;
+        if link.status == 401 {
+            break;
+        }
+        let link = json!({ "link": value(&link)["secret"] });
+        let come = site.ask("nobody", "POST", "/session", &link).await;
+        value(&come)["secret"].as_str().unwrap().clone_into(&mut last);
+        let (bearer, known) = (format!("Bearer {last}"), cookies(&come));
+        devices += usize::from(known.contains("danlu_device"));
+        let headers = [("authorization", bearer.as_str()), ("cookie", known.as_str())];
+        let guesses: Vec<_> = (0..5).map(|at| json!({ "code": format!("x{at:05}") })).collect();
+        tried += count(&at_once(&site, "DELETE", "/accounts/ada/totp", &headers, &guesses).await, 422);
+    }
+    assert_eq!(devices, 0, "a link makes no browser known");
+    assert!((1..=allowed(start)).contains(&tried), "{tried} were tried");
+    for one in [stolen, &last] {
+        let whoami = site.ask_with(Some(one), "GET", "/whoami", &Value::Null).await;
+        assert_eq!(whoami.status, 401, "the session of which the others were made is over, with them");
+    }
+    // The owner, who knows the password and has the authenticator, is not the one who waits.
+    let body = json!({ "name": "ada", "password": PASSWORD, "code": recovery[0] });
+    let mine = site.ask("nobody", "POST", "/session", &body).await;
+    assert_eq!(mine.status, 200, "{}", mine.body);
+    assert!(cookies(&mine).starts_with("danlu_device="), "{}", mine.head);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stolen_session_does_not_guess_the_password_either() {
+    let site = Site::new(&[]).await;
+    // In a browser that the account knows: counted by itself it would have a few tries of its own for each session.
+    let right = json!({ "name": "ada", "password": PASSWORD });
+    let browser = site.ask("nobody", "POST", "/session", &right).await;
+    let bearer = format!("Bearer {}", value(&browser)["secret"].as_str().unwrap());
+    let known = cookies(&browser);
+    let headers = [("authorization", bearer.as_str()), ("cookie", known.as_str())];
+    let guess = |at: usize| json!({ "password": format!("a wrong password {at}") });
+    let start = Instant::now();
+    let guesses: Vec<_> = (0..40).map(guess).collect();
+    let answers = at_once(&site, "POST", "/accounts/ada/totp", &headers, &guesses).await;
+    let tried = count(&answers, 422);
+    // None, where those that had to wait had ended the session by the time that the first was hashed.
+    assert!(tried <= allowed(start), "{tried} were tried");
+    assert_eq!(tried + count(&answers, 429) + count(&answers, 401), 40);
+    let whoami = send(&site.address, "GET", "/api/v1/whoami", &headers, b"").await;
+    assert_eq!(whoami.status, 401, "the session is over");
+    assert_eq!(site.ask("ada", "GET", "/whoami", &Value::Null).await.status, 200, "another one is not");
+    let headers = [("content-type", "application/json"), ("cookie", known.as_str())];
+    let body = right.to_string();
+    let mine = send(&site.address, "POST", "/api/v1/session", &headers, body.as_bytes()).await;
+    assert_eq!(mine.status, 200, "nor does its owner wait: {}", mine.body);
 }

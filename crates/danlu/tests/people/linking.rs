@@ -124,8 +124,11 @@ async fn the_only_way_in_is_not_taken_away() {
     provider.person(json!({ "sub": "7", "preferred_username": "nina" })).await;
     let begin = start(&site).await;
     let back = come_back(&site, &begin, begin.header("location").unwrap(), &[], None).await;
+    assert!(!back.head.contains("danlu_device"), "a provider makes no browser known: {}", back.head);
     let session = cookie(&back, "danlu_session");
     let headers = [("cookie", session.as_str()), ("x-danlu-console", "1")];
+    let enrolled = send(&site.address, "POST", "/api/v1/accounts/nina/totp", &headers, b"").await;
+    assert_eq!(enrolled.status, 201, "there is no password to ask for: {}", enrolled.body);
     let own = "/api/v1/accounts/nina/identities";
     let listed = value(&send(&site.address, "GET", own, &headers, b"").await);
     let one = format!("{own}/{}", listed["items"][0]["id"].as_str().unwrap());

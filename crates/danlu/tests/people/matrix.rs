@@ -31,7 +31,7 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         "POST /migrations" => json!({ "code": format!("sha256:{}", "0".repeat(64)) }),
         "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
         "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
-        "POST /oidc/link" => json!({ "password": PASSWORD }),
+        "POST /oidc/link" | "POST /accounts/{name}/totp" => json!({ "password": PASSWORD }),
         "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
         "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
         "PUT /workspaces/{name}" => json!({ "default_priority": 4 }),
@@ -97,7 +97,6 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "GET /oidc/callback"
         | "GET /accounts/{name}/identities"
         | "DELETE /accounts/{name}/identities/{id}"
-        | "POST /accounts/{name}/totp"
         | "DELETE /accounts/{name}/totp"
         | "POST /accounts/{name}/tokens/{id}/rotation"
         | "GET /accounts/{name}/ssh_keys"
@@ -246,7 +245,7 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             answer
         }
         "DELETE /accounts/{name}/totp" | "POST /accounts/{name}/totp/confirmation" => {
-            site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await;
+            site.ask("ada", "POST", "/accounts/ada/totp", &json!({ "password": PASSWORD })).await;
             site.ask(who, method, &path, &body).await
         }
         "DELETE /accounts/{name}/s3_keys/{access_key}" => {

@@ -4,7 +4,7 @@ use data_encoding::BASE32_NOPAD;
 use ring::hmac;
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, run_danlu, value};
 
 /// The code of so many steps from now (RFC 6238).
 pub(crate) fn code(secret: &Value, ahead: u64) -> String {
@@ -27,8 +27,17 @@ async fn a_code_is_asked_for_and_works_once() {
     let totp = async |who: &str, method: &str, more: &str, body: Value| {
         site.ask(who, method, &format!("/accounts/ada/totp{more}"), &body).await
     };
-    assert_eq!(totp("admin", "POST", "", Value::Null).await.status, 403, "it is ada's secret");
-    let enrolled = value(&totp("ada", "POST", "", Value::Null).await);
+    let password = json!({ "password": PASSWORD });
+    assert_eq!(totp("admin", "POST", "", password.clone()).await.status, 403, "it is ada's secret");
+    // Whoever finds a session open does not keep its owner out with an authenticator of theirs.
+    for wrong in
+        [Value::Null, json!({}), json!({ "password": "" }), json!({ "password": "not her password" })]
+    {
+        let refused = totp("ada", "POST", "", wrong.clone()).await;
+        assert_eq!(refused.status, 422, "{wrong}: {}", refused.body);
+        assert_eq!(value(&refused)["errors"][0]["field"], "password", "{wrong}: {}", refused.body);
+    }
+    let enrolled = value(&totp("ada", "POST", "", password.clone()).await);
     assert!(enrolled["address"].as_str().unwrap().starts_with("otpauth://totp/Danlu:ada?secret="));
     assert_eq!(sign_in(None).await.status, 200, "not asked for before it is confirmed");
     let wrong = totp("ada", "POST", "/confirmation", json!({ "code": "000000x" })).await;
@@ -36,6 +45,7 @@ async fn a_code_is_asked_for_and_works_once() {
     let confirm = json!({ "code": code(&enrolled["secret"], 0) });
     let recovery = value(&totp("ada", "POST", "/confirmation", confirm).await)["codes"].clone();
     assert_eq!(recovery.as_array().unwrap().len(), 10);
+    assert_eq!(totp("ada", "POST", "", password).await.status, 409, "there is one already");
 
     let needed = sign_in(None).await;
     assert_eq!((needed.status, &value(&needed)["code"]), (401, &json!("second_factor_needed")));
@@ -66,10 +76,27 @@ async fn a_code_is_asked_for_and_works_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_administrator_takes_a_lost_authenticator_away() {
     let site = Site::new(&[]).await;
-    let enrolled = value(&site.ask("ada", "POST", "/accounts/ada/totp", &Value::Null).await);
+    let password = json!({ "password": PASSWORD });
+    let enrolled = value(&site.ask("ada", "POST", "/accounts/ada/totp", &password).await);
     let confirm = json!({ "code": code(&enrolled["secret"], 0) });
     site.ask("ada", "POST", "/accounts/ada/totp/confirmation", &confirm).await;
     assert_eq!(value(&site.ask("admin", "GET", "/accounts/ada", &Value::Null).await)["second_factor"], true);
     assert_eq!(site.ask("admin", "DELETE", "/accounts/ada/totp", &Value::Null).await.status, 204);
     assert_eq!(site.sign_in("ada", PASSWORD).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_asks_for_the_password_before_it_shows_a_secret() {
+    let site = Site::new(&[]).await;
+    let home = tempfile::tempdir().unwrap();
+    let run = async |arguments: &[&str], typed: &str| run_danlu(home.path(), arguments, typed).await;
+    let (code, _, said) = run(&["login", "ada", "--server", &site.address], &format!("{PASSWORD}\n")).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, printed, said) = run(&["authenticator", "add"], "not her password\n").await;
+    assert!(code == Some(1) && printed.is_empty(), "{printed}");
+    assert!(said.contains("is not the password of this account"), "{said}");
+    // The code is not known before the secret is: this one is wrong.
+    let (code, printed, said) = run(&["authenticator", "add"], &format!("{PASSWORD}\nwrong\n")).await;
+    assert!(code == Some(1) && printed.contains("otpauth://totp/Danlu:ada"), "{printed}");
+    assert!(said.contains("this code is not right"), "{said}");
 }

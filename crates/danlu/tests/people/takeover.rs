@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use crate::site::{PASSWORD, Site, value};
 
+const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+
 fn time(value: &Value) -> Timestamp {
     value.as_str().unwrap_or_else(|| panic!("no time: {value}")).parse().unwrap()
 }
@@ -31,6 +33,24 @@ async fn what_a_token_makes_ends_with_it() {
     let invited = site.ask_with(secret, "POST", "/workspaces/lab/invitations", &owner).await;
     assert_eq!(time(&value(&invited)["invitation"]["expires_at"]), ends);
 
+    // Links by which others set a password: an administrator's program makes them, for as long as it may.
+    site.ask("admin", "PATCH", "/accounts/vera", &json!({ "admin": true })).await;
+    let program = token(&site, "vera", json!({ "name": "short", "scope": "all", "lasts": "1m" })).await;
+    let (program, over) = (program["secret"].as_str(), time(&program["token"]["expires_at"]));
+    let link_ends = async |who: &str| {
+        let path = format!("/accounts/{who}/tokens");
+        let listed = value(&site.ask("admin", "GET", &path, &Value::Null).await);
+        let of_link = |token: &&Value| token["kind"] == "password_link";
+        time(&listed["items"].as_array().unwrap().iter().find(of_link).unwrap()["expires_at"])
+    };
+    let made = site.ask_with(program, "POST", "/accounts", &json!({ "name": "nina" })).await;
+    assert!(made.status == 201 && value(&made)["password_link"].is_string(), "{}", made.body);
+    assert_eq!(link_ends("nina").await, over, "of a new account");
+    let made = site.ask_with(program, "POST", "/accounts/mia/password_link", &Value::Null).await;
+    assert_eq!((made.status, link_ends("mia").await), (200, over), "of an account that is there");
+    site.ask("vera", "POST", "/accounts/mia/password_link", &Value::Null).await;
+    assert!(link_ends("mia").await > over, "a session's lasts as long as they do");
+
     let rotate = async |by: Option<&str>| {
         let path = format!("/accounts/otto/tokens/{}/rotation", short["token"]["id"].as_str().unwrap());
         value(&site.ask_with(by, "POST", &path, &Value::Null).await)
@@ -56,7 +76,11 @@ async fn a_token_for_programs_becomes_no_session_whatever_its_scope() {
         ("POST", "/accounts/otto/password_link", Value::Null),
         ("POST", "/accounts/vera/password_link", Value::Null),
         ("POST", "/accounts/admin/password_link", Value::Null),
-        ("POST", "/accounts/otto/totp", Value::Null),
+        ("POST", "/accounts/otto/totp", json!({ "password": PASSWORD })),
+        // Keys have no end, and a token that was revoked would leave them behind.
+        ("POST", "/accounts/otto/s3_keys", json!({ "name": "bucket" })),
+        ("POST", "/accounts/otto/ssh_keys", json!({ "key": SSH_KEY })),
+        ("POST", "/accounts/mia/ssh_keys", json!({ "key": SSH_KEY })),
         ("DELETE", "/accounts/vera/totp", Value::Null),
         ("PATCH", "/accounts/mia", json!({ "admin": true })),
     ] {
@@ -69,7 +93,12 @@ async fn a_token_for_programs_becomes_no_session_whatever_its_scope() {
     assert_eq!(ask("PATCH", "/accounts/mia", json!({ "standing": "disabled" })).await.status, 200);
     // A session is somebody who signed in.
     assert_eq!(site.ask("otto", "POST", "/sign_in_link", &Value::Null).await.status, 201);
-    assert_eq!(site.ask("otto", "POST", "/accounts/otto/totp", &Value::Null).await.status, 201);
+    let password = json!({ "password": PASSWORD });
+    assert_eq!(site.ask("otto", "POST", "/accounts/otto/totp", &password).await.status, 201);
+    assert_eq!(
+        site.ask("otto", "POST", "/accounts/otto/ssh_keys", &json!({ "key": SSH_KEY })).await.status,
+        201
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

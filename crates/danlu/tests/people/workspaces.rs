@@ -289,3 +289,63 @@ async fn names_lead_to_nothing_of_who_had_them_before() {
     let somebody = json!({ "name": "ada2", "password": PASSWORD, "invitation": invited["secret"] });
     asked("nobody", "POST", "/registration", somebody).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_approved_is_not_made_larger() {
+    let site = Site::new(&["--simulate", "1x8:nvidia:A100,1x8:ascend:910B3"]).await;
+    let above = json!({ "nvidia": 2, "ascend": 4, "cpus": 2, "memory": "1Gi" });
+    assert_eq!(set(&site, "admin", "lab", &json!({ "approve_above": above })).await, 200);
+    assert_eq!(set(&site, "admin", "guests", &json!({})).await, 200);
+    let rules = json!({ "lending": true, "minimum_run_time": "0s", "personal": { "approve_above": above } });
+    assert_eq!(site.ask("admin", "PUT", "/sharing", &rules).await.status, 204);
+    let change = async |id: JobId, patch: Value| {
+        let changed = site.ask("ada", "PATCH", &format!("/jobs/{id}"), &patch).await;
+        assert_eq!(changed.status, 200, "{patch}: {}", changed.body);
+        site.server.job(id).await
+    };
+    let any_of = |ascend: u32| json!({ "devices": null, "any_of": [{ "kind": "nvidia", "count": 8 }, { "kind": "ascend", "count": ascend }] });
+    // What is approved goes on waiting: all devices are taken.
+    for kind in ["nvidia", "ascend"] {
+        let mut taken = job("guests", 8);
+        taken["devices"]["kind"] = json!(kind);
+        let taken = submit(&site, "admin", &taken).await;
+        site.server.wait_for(taken, JobState::Running).await;
+    }
+    for (workspace, approver) in [("lab", "otto"), ("ada", "admin")] {
+        let asked = job(workspace, 8);
+        let approved = async || {
+            let id = submit(&site, "ada", &asked).await;
+            assert_eq!(site.server.job(id).await.reason.code, "needs_approval");
+            let approval = format!("/jobs/{id}/approval");
+            assert_eq!(site.ask("ada", "POST", &approval, &Value::Null).await.status, 403);
+            assert_eq!(site.ask(approver, "POST", &approval, &Value::Null).await.status, 200);
+            assert_eq!(site.server.job(id).await.state, JobState::Queued);
+            id
+        };
+        for (larger, resource) in [
+            (json!({ "cpus": 3 }), "CPUs"),
+            (json!({ "memory": "2Gi" }), "memory"),
+            (json!({ "cpus": 3, "memory": "2Gi" }), "CPUs"),
+            (any_of(8), "Ascend"),
+        ] {
+            let id = approved().await;
+            let held = change(id, larger.clone()).await;
+            assert_eq!(
+                (held.state, held.reason.code.as_str()),
+                (JobState::Held, "needs_approval"),
+                "{larger}"
+            );
+            assert!(held.reason.text.contains(resource), "{larger}: {}", held.reason.text);
+        }
+        // As much as was approved, or less, is approved.
+        let id = approved().await;
+        for within in [json!({ "cpus": 2, "memory": "1Gi" }), any_of(4), json!({ "priority": 2 })] {
+            assert_eq!(change(id, within.clone()).await.state, JobState::Queued, "{within}");
+        }
+        // A copy is another job, and what is approved in one workspace is not in another.
+        let copy = value(&site.ask("ada", "POST", &format!("/jobs/{id}/clone"), &Value::Null).await);
+        assert_eq!(copy["reason"]["code"], "needs_approval", "{copy}");
+        let elsewhere = if workspace == "lab" { "ada" } else { "lab" };
+        assert_eq!(change(id, json!({ "workspace": elsewhere })).await.reason.code, "needs_approval");
+    }
+}

@@ -10,11 +10,18 @@ export function Authenticator({ account }: { account: AccountView }) {
   const { t } = useTranslation();
   const [enrol, confirm, remove] = [useTotpEnrol(), useTotpConfirm(), useTotpRemove()];
   const [code, setCode] = useState("");
+  const [password, setPassword] = useState("");
   const error = enrol.error ?? confirm.error ?? remove.error;
   const isOn = account.second_factor;
+  const startAgain = () => {
+    setCode("");
+    enrol.reset();
+  };
   const submit = () => {
     const after = { onSuccess: () => setCode("") };
-    if (isOn) remove.mutate({ name: account.name, code }, after);
+    if (isOn) remove.mutate({ name: account.name, code }, { onSuccess: startAgain });
+    else if (!enrol.data)
+      enrol.mutate({ name: account.name, password }, { onSuccess: () => setPassword("") });
     else confirm.mutate({ name: account.name, code }, after);
   };
   return (
@@ -36,7 +43,16 @@ export function Authenticator({ account }: { account: AccountView }) {
       ) : null}
       {isOn || enrol.data ? (
         <TextField label={t("signIn.code")} value={code} onChange={setCode} autoComplete="one-time-code" />
-      ) : null}
+      ) : (
+        <TextField
+          label={t("profile.current")}
+          value={password}
+          onChange={setPassword}
+          secret
+          autoComplete="current-password"
+          hint={t("totp.password")}
+        />
+      )}
       {error ? <Failure error={error} /> : null}
       {confirm.data ? (
         <div className="banner good" role="status">
@@ -52,7 +68,7 @@ export function Authenticator({ account }: { account: AccountView }) {
         ) : enrol.data ? (
           <Button submit>{t("totp.confirm")}</Button>
         ) : (
-          <Button onClick={() => enrol.mutate(account.name)}>{t("totp.begin")}</Button>
+          <Button submit>{t("totp.begin")}</Button>
         )}
       </div>
     </form>

@@ -8,6 +8,7 @@ pub mod conformance;
 mod files;
 mod hints;
 pub mod local;
+mod pace;
 #[cfg(feature = "conformance")]
 pub mod sim;
 pub mod slurm;
@@ -23,6 +24,8 @@ use danlu_core::slurm::QueueWait;
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use pace::pause_after;
 
 #[async_trait]
 pub trait Engine: Send + Sync + std::fmt::Debug {

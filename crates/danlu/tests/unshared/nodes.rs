@@ -52,7 +52,7 @@ fn couriers(site: &Site) -> Vec<i32> {
     let address = site.relay.address();
     let is_ours = |pid: &str| {
         let text = String::from_utf8_lossy(&command(pid)).into_owned();
-        text.contains("slurm-courier") && text.contains(&address) && !text.contains("sh\0-c")
+        text.contains("slurm-courier") && text.contains(address) && !text.contains("sh\0-c")
     };
     let parent = |pid: &str| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -35,7 +35,8 @@ def launcher(platform, random, site):
     if not found:
         return {}
     worker, pid = random.choice(found)
-    site.killed_launchers.add(worker)
+    # Noted before it is done: a kill that comes later than it was noted exempts less.
+    site.note_killed(worker)
     return {"launcher_kills": int(send(pid, signal.SIGKILL)), "worker": worker}
 
 
@@ -57,18 +58,21 @@ def freeze(platform, random, site):
         return {}
     longest = 14 if random.random() < 0.1 else 3
     time.sleep(random.uniform(0.2, longest))
+    if worker is not None:
+        site.frozen_until[worker] = time.time_ns()
     # It may have been killed and replaced meanwhile, and another have its number.
     if worker is None or link(pid, "fd/0").startswith(str(platform.data)):
         send(pid, signal.SIGCONT)
     elif worker is not None:
         # The server took it for hanging and killed it, as it should.
-        site.killed_launchers.add(worker)
+        site.note_killed(worker)
     return {f"{what}_freezes": 1, "worker": worker}
 
 
 def power(platform, random, site):
     """Everything at once: server, nursery, launchers, ranks."""
-    site.killed_launchers.update(worker for worker, _ in platform.launchers())
+    for worker, _ in platform.launchers():
+        site.note_killed(worker)
     site.everything_killed.append(time.time_ns())
     platform.process.send_signal(signal.SIGKILL)
     while found := platform.processes():

@@ -15,6 +15,12 @@ use crate::sample::SAMPLES_FILE;
 /// What the worker says of itself to its gang. On both sides it lies in the gang's folder, by the name of [`gang_word`].
 pub const WORD_FILE: &str = "present.json";
 
+/// Written by the server whenever a courier asks for news, beside what it carries: by its age one knows that the courier lives.
+pub const CONTACT_FILE: &str = "courier.heard";
+
+/// Laid down by a courier whose launcher has ended, before it brings the rest.
+pub const LAUNCHER_ENDED_FILE: &str = "launcher.ended";
+
 /// How a file travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carriage {
@@ -28,7 +34,7 @@ pub enum Carriage {
 pub fn carriage(name: &str, ranks: Range<u32>) -> Option<Carriage> {
     match name {
         STATUS_FILE | LAUNCHER_LOG | SCHEDULER_LOG | METRICS_FILE | SAMPLES_FILE => Some(Carriage::Grows),
-        REPORT_FILE | GIVEN_FILE | RANK_TABLE_FILE | WORD_FILE => Some(Carriage::Whole),
+        REPORT_FILE | GIVEN_FILE | RANK_TABLE_FILE | WORD_FILE | LAUNCHER_ENDED_FILE => Some(Carriage::Whole),
         _ => {
             let digits = name.strip_prefix("rank-")?.strip_suffix(".log")?;
             let rank: u32 = digits.parse().ok()?;
@@ -39,7 +45,7 @@ pub fn carriage(name: &str, ranks: Range<u32>) -> Option<Carriage> {
 
 /// All names that a worker may have; the status is the last.
 pub fn carried_names(ranks: Range<u32>) -> Vec<(String, Carriage)> {
-    let whole = [REPORT_FILE, GIVEN_FILE, RANK_TABLE_FILE, WORD_FILE].map(str::to_owned);
+    let whole = [LAUNCHER_ENDED_FILE, REPORT_FILE, GIVEN_FILE, RANK_TABLE_FILE, WORD_FILE].map(str::to_owned);
     let growing = [LAUNCHER_LOG, SCHEDULER_LOG, METRICS_FILE, SAMPLES_FILE].map(str::to_owned);
     let logs = ranks.map(|rank| format!("rank-{rank}.log"));
     let growing = growing.into_iter().chain(logs).chain([STATUS_FILE.to_owned()]);

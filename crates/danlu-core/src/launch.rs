@@ -169,10 +169,10 @@ impl LauncherStatus {
         Ok(line)
     }
 
-    /// The last status in the text of a [`STATUS_FILE`]; what is no whole line of one is passed over.
+    /// The last status in the text of a [`STATUS_FILE`]; what is no status is passed over. One without its line feed counts: what
+    /// was cut off before the closing brace is no JSON.
     pub fn last_in(text: &[u8]) -> Option<Self> {
-        let whole = &text[..text.iter().rposition(|byte| *byte == b'\n')?];
-        whole.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
+        text.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
     }
 }
 
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_whole_line_is_the_status() {
+    fn the_last_line_that_can_be_read_is_the_status() {
         let status = |phase| LauncherStatus {
             worker: "7.1.0".parse().unwrap(),
             launcher: ProcessIdentity { pid: 12, start_ticks: 34 },
@@ -387,7 +387,19 @@ mod tests {
         // A full disk took a part of a line; then there was room again.
         text.extend_from_slice(br#"{"worker":"7.1.0","laun"#);
         assert_eq!(LauncherStatus::last_in(&text), Some(status(LauncherPhase::Preparing)));
-        text.extend_from_slice(&running.to_line().unwrap());
+        let line = running.to_line().unwrap();
+        for cut in 0..line.len() - 2 {
+            let torn = [&text, &line[..cut]].concat();
+            assert_eq!(
+                LauncherStatus::last_in(&torn),
+                Some(status(LauncherPhase::Preparing)),
+                "cut at {cut}"
+            );
+        }
+        // Only the line feed at its end did not fit.
+        let torn = [&text, &line[..line.len() - 1]].concat();
+        assert_eq!(LauncherStatus::last_in(&torn), Some(running.clone()));
+        text.extend_from_slice(&line);
         assert_eq!(LauncherStatus::last_in(&text), Some(running));
         for nothing in [&b""[..], b"\n", b"{", b"null\n{}\n"] {
             assert_eq!(LauncherStatus::last_in(nothing), None);

@@ -2,6 +2,7 @@
 
 use std::process::{ExitCode, ExitStatus, Stdio};
 
+use danlu_core::courier::LAUNCHER_ENDED_FILE;
 use danlu_core::slurm::TOKEN_VARIABLE;
 use nix::unistd::Pid;
 use tokio::net::UnixDatagram;
@@ -76,6 +77,10 @@ impl Voyage {
         let (end, ended) = watch::channel(false);
         let wait = async {
             let status = launcher.wait().await;
+            let mark = self.baggage.launch.folders.run.join(LAUNCHER_ENDED_FILE);
+            if let Err(error) = std::fs::write(mark, "ended\n") {
+                self.notes.add(format_args!("cannot write down that the launcher has ended: {error}"));
+            }
             end.send_replace(true);
             status
         };

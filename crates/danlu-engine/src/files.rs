@@ -8,10 +8,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, LauncherStatus, PYTHON_HELPER, PYTHON_HELPER_NAME, RunLayout, STATUS_FILE,
 };
+use danlu_core::sample::{MOST_SAMPLE_BYTES, SAMPLES_FILE};
 use danlu_types::WorkerId;
 use danlu_walk::{Removal, remove_some};
 use nix::errno::Errno;
@@ -20,6 +22,8 @@ use serde::de::DeserializeOwned;
 
 /// A status with the most ranks there can be stays far below; more is not ours.
 const LONGEST_FILE: u64 = 1 << 20;
+/// Launchers write a sample every few seconds; where they miss so many, something is wrong. One that has written very many writes no more.
+const LONG_SILENCE: Duration = Duration::from_mins(5);
 
 /// Makes a folder and those above it, for this user only: launch files hold users' environment.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
@@ -71,6 +75,15 @@ pub(crate) fn read_status(run: &Path, worker: WorkerId) -> io::Result<Option<Lau
     let text = read_bytes(&run.join(STATUS_FILE))?;
     let status = text.as_deref().and_then(LauncherStatus::last_in);
     Ok(status.filter(|status| status.worker == worker))
+}
+
+/// How long a launcher has written no sample, where that is long; `None` as long as it need not have written one.
+pub(crate) fn long_silence(run: &Path) -> Option<Duration> {
+    let samples = fs::symlink_metadata(run.join(SAMPLES_FILE)).ok()?;
+    if samples.len() >= MOST_SAMPLE_BYTES {
+        return None;
+    }
+    samples.modified().ok()?.elapsed().ok().filter(|age| *age >= LONG_SILENCE)
 }
 
 /// Whether what was launched in this run folder is what this launch file asks for: the same command of the same person. Places, ports

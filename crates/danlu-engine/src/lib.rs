@@ -8,6 +8,7 @@ pub mod conformance;
 mod files;
 mod hints;
 pub mod local;
+mod pace;
 #[cfg(feature = "conformance")]
 pub mod sim;
 pub mod slurm;
@@ -23,6 +24,8 @@ use danlu_core::slurm::QueueWait;
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use pace::pause_after;
 
 #[async_trait]
 pub trait Engine: Send + Sync + std::fmt::Debug {
@@ -74,8 +77,8 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     async fn signal(&self, worker: WorkerId, order: &StopOrder) -> Result<(), EngineError>;
 
     /// Ends a worker whose launcher should have done so and did not, because it hangs: kills both, and says `exit` of the
-    /// worker from then on. A worker that has ended is left alone. False where nothing was done, which is all that engines do
-    /// whose nodes see to that themselves.
+    /// worker from then on. Where a cluster does the killing, that is ordered here, and `exit` is said once the cluster says that
+    /// nothing of the worker runs any more. A worker that has ended is left alone. False where nothing was done.
     async fn kill(&self, _worker: WorkerId, _exit: &WorkerExit) -> Result<bool, EngineError> {
         Ok(false)
     }

@@ -25,6 +25,7 @@
 mod call;
 mod commands;
 mod folders;
+mod frozen;
 mod holders;
 mod known;
 mod look;
@@ -43,7 +44,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use danlu_core::job::Grant;
+use danlu_core::job::{Grant, WorkerExit};
 use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::slurm::{
     Placement, Slot, SlurmSettings, keep_to_reservations, node, parse_nodes, parse_reservations,
@@ -94,6 +95,8 @@ pub struct SlurmEngine {
     away: Mutex<Option<Instant>>,
     calls: call::Calls,
     holders: Mutex<holders::Holders>,
+    /// Nobody could reach the server before.
+    began: Instant,
 }
 
 impl SlurmEngine {
@@ -145,6 +148,7 @@ impl SlurmEngine {
             away: Mutex::default(),
             calls: call::Calls::default(),
             holders: Mutex::default(),
+            began: Instant::now(),
         })
     }
 
@@ -290,6 +294,23 @@ impl Engine for SlurmEngine {
             Some(Call::Wake { .. }) if self.remote.is_some() => Ok(()),
             Some(call) => self.call(call).await,
             None => Ok(()),
+        }
+    }
+
+    async fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> Result<bool, EngineError> {
+        // While Slurm is away the launcher could not be woken either, so it is not late; and a `scancel` that waits for Slurm to
+        // come back would cut the job's grace short then.
+        if self.programs.trouble().is_some() {
+            return Ok(false);
+        }
+        let (exit, contact) = (exit.clone(), self.remote.as_ref().map(|_| self.began));
+        let failed = move |source| EngineError::Worker { doing: "kill", worker, source };
+        let call = self
+            .blocking(move |folders, watch| folders.kill(worker, &exit, watch, contact).map_err(failed))
+            .await?;
+        match call {
+            Some(call) => self.call(call).await.map(|()| true),
+            None => Ok(false),
         }
     }
 

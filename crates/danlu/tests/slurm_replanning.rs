@@ -8,11 +8,13 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use danlu_testkit::{SlurmRig, TestServer, alive, eventually, slurm_programs, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
-use danlu_types::{JobSpec, Retry, RetryCause};
+use danlu_types::{JobId, JobSpec, Retry, RetryCause, Span};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
@@ -40,7 +42,7 @@ fn whole(command: &str) -> JobSpec {
     JobSpec { devices: "nvidia:8".parse().unwrap(), ..spec(command) }
 }
 
-async fn until_why_says(server: &TestServer, id: danlu_types::JobId, words: &str) -> String {
+async fn until_why_says(server: &TestServer, id: JobId, words: &str) -> String {
     eventually(&format!("`why` to say `{words}`"), || async {
         let why = server.client().job_why(id).await.ok()?.text;
         why.contains(words).then_some(why)
@@ -275,6 +277,80 @@ async fn a_job_that_slurm_forgot_is_not_given_up_while_its_launcher_lives() {
     let [first, _] = &ended.attempts[..] else { panic!("{:?}", ended.attempts) };
     let reason = (first.reason.code.as_str(), first.reason.text.as_str());
     assert!(matches!(reason.0, "requeued" | "launcher_lost"), "{reason:?}");
+}
+
+/// The launcher of a worker, stopped as a debugger or a person would.
+fn freeze_launcher(server: &TestServer, id: JobId, worker: u32) -> i32 {
+    let status =
+        fs::read_to_string(server.data().join(format!("runs/{id}/1.{worker}/status.jsonl"))).unwrap();
+    let status: serde_json::Value = serde_json::from_str(status.lines().next_back().unwrap()).unwrap();
+    let launcher = i32::try_from(status["launcher"]["pid"].as_i64().unwrap()).unwrap();
+    kill(Pid::from_raw(launcher), Signal::SIGSTOP).unwrap();
+    launcher
+}
+
+/// Three jobs at once: each needs the whole of its nodes, and the one that comes last needs those of all others.
+#[tokio::test(flavor = "multi_thread")]
+async fn slurm_ends_the_jobs_of_frozen_launchers() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    let command = "echo $$ > $DANLU_OUTPUT_DIR/$RANK; exec sleep 600";
+    let frozen = JobSpec { grace: Span::from_seconds(0), ..whole(command) };
+    let limited = JobSpec { max_time: Some(Span::from_seconds(15)), ..frozen.clone() };
+    let gang = JobSpec { workers: 2, ..frozen.clone() };
+    let mut jobs = Vec::new();
+    for (spec, worker) in [(frozen, 0), (gang, 1), (limited, 0)] {
+        let id = server.submit(&spec).await;
+        server.wait_for(id, JobState::Running).await;
+        jobs.push((id, freeze_launcher(&server, id, worker), spec.workers));
+    }
+    for (id, ..) in &jobs[..2] {
+        server.client().job_stop(*id, &StopRequest::default()).await.unwrap();
+    }
+    let codes = ["stopped", "stopped", "time_limit"];
+    for ((id, launcher, workers), code) in jobs.into_iter().zip(codes) {
+        let ended = server.wait_for_end(id).await;
+        assert_eq!(ended.attempts[0].reason.code, code, "{:?}\n{}", ended.reason, server.log());
+        for rank in 0..workers {
+            let pid = fs::read_to_string(server.data().join(format!("runs/{id}/output/{rank}"))).unwrap();
+            assert!(
+                !alive(pid.trim().parse().unwrap()),
+                "the verdict on job {id} fell while rank {rank} lived"
+            );
+        }
+        // One that Slurm has woken says that it has ended, and goes.
+        eventually("its launcher to be gone", || async { (!alive(launcher)).then_some(()) }).await;
+    }
+    let all = server.run(&JobSpec { workers: 4, ..whole("true") }).await;
+    assert_eq!(all.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", all.reason, server.log());
+    eventually("nothing of them to be left in Slurm", || async {
+        rig.ask("squeue", &["--noheader", "--format=%i"]).trim().is_empty().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_launcher_is_told_of() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let server = start(&rig, folder(), "", &[]).await;
+    let id = server.submit(&spec("sleep 600")).await;
+    server.wait_for(id, JobState::Running).await;
+    let samples = server.data().join(format!("runs/{id}/1.0/samples.jsonl"));
+    eventually("a first sample", || async { samples.exists().then_some(()) }).await;
+    let launcher = freeze_launcher(&server, id, 0);
+    let file = fs::File::options().append(true).open(&samples).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_mins(10)).unwrap();
+    let words = format!("its launcher (process {launcher} on n1) has shown no sign of life for 10 minutes");
+    until_why_says(&server, id, &words).await;
+    let report = server.client().readiness_report().await.unwrap();
+    assert_eq!(report.status, "degraded", "{report:?}");
+    assert!(report.problems.iter().any(|problem| problem.contains(&words)), "{report:?}");
+    kill(Pid::from_raw(launcher), Signal::SIGCONT).unwrap();
+    eventually("all to be well", || async {
+        let report = server.client().readiness_report().await.ok()?;
+        (report.status == "ok").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

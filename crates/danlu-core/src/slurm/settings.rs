@@ -116,7 +116,13 @@ impl SlurmSettings {
 
     /// The reservation that all jobs are submitted to; several names have commas between them.
     pub fn reservation(&self) -> Option<&str> {
-        self.options.iter().rev().find_map(|option| option.strip_prefix("--reservation="))
+        let following = self.options.iter().skip(1).map(|word| Some(word.as_str())).chain([None]);
+        // `sbatch` takes the last, in one word or in two.
+        let named = self.options.iter().zip(following).filter_map(|(option, next)| match option.as_str() {
+            "--reservation" => next,
+            option => option.strip_prefix("--reservation="),
+        });
+        named.last()
     }
 
     /// Those of all jobs, then the workspace's own: of one that is given twice, `sbatch` takes the last.
@@ -176,6 +182,23 @@ mod tests {
         `work` is no absolute path
         none
         ");
+    }
+
+    #[test]
+    fn a_reservation_is_named_in_one_word_or_in_two() {
+        let reservation = |options: &[&str]| {
+            let options = options.iter().map(|word| (*word).to_owned()).collect();
+            SlurmSettings { options, ..SlurmSettings::default() }.reservation().map(str::to_owned)
+        };
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(reservation(&["--reservation", "night"]), named("night"));
+        assert_eq!(reservation(&["--nice", "5", "--reservation=night", "--exclusive"]), named("night"));
+        assert_eq!(reservation(&["--reservation", "day", "--reservation=night"]), named("night"));
+        assert_eq!(reservation(&["--reservation=day", "--reservation", "night,late"]), named("night,late"));
+        assert_eq!(
+            [reservation(&[]), reservation(&["--nice"]), reservation(&["--reservation"])],
+            [const { None }; 3]
+        );
     }
 
     #[test]

@@ -12,7 +12,6 @@ use danlu_core::launch::{
 };
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
 use danlu_core::report::REPORT_FILE;
-use danlu_core::sample::{MOST_SAMPLE_BYTES, SAMPLES_FILE};
 use danlu_device::process;
 use danlu_types::WorkerId;
 use jiff::Timestamp;
@@ -30,8 +29,6 @@ const VERDICT_FILE: &str = "verdict.json";
 /// A killed process lets go of its locks within moments, unless it waits for a device or a network disk.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
-/// Launchers write a sample every few seconds; where they miss so many, something is wrong. One that has written very many writes no more.
-const LONG_SILENCE: Duration = Duration::from_mins(5);
 /// Enough of a dying launcher's last words.
 const LONGEST_DETAIL: usize = 500;
 
@@ -64,12 +61,7 @@ impl Workers {
             );
             return Ok(Some(text));
         }
-        // Written every few seconds, from a few seconds on.
-        let samples = fs::symlink_metadata(self.layout.run_folder(worker).join(SAMPLES_FILE));
-        let age =
-            samples.ok().filter(|file| file.len() < MOST_SAMPLE_BYTES).and_then(|file| file.modified().ok());
-        let age = age.and_then(|written| written.elapsed().ok()).filter(|age| *age >= LONG_SILENCE);
-        Ok(age.map(|age| {
+        Ok(files::long_silence(&self.layout.run_folder(worker)).map(|age| {
             let minutes = age.as_secs() / 60;
             format!("its launcher (process {pid}) has shown no sign of life for {minutes} minutes: it may hang, or the disk takes nothing")
         }))

@@ -13,7 +13,7 @@ use danlu_core::launch::{
 use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIMANT_FILE, ORDER_FILE, Order, SUBMITTED_FILE};
 use danlu_types::{WorkerId, WorkerIndex};
 
-use super::look::Awaited;
+use super::frozen::Awaited;
 use crate::files;
 
 /// The engine's own word on a worker whose launcher gave none: a [`LauncherPhase::Ended`].

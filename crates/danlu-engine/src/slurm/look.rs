@@ -1,10 +1,8 @@
 //! What has become of a worker, and forgetting it.
 
-use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use danlu_core::job::{Failure, FailureCause, WorkerExit};
 use danlu_core::launch::{LauncherPhase, LauncherStatus, STOP_FILE, StopOrder};
@@ -21,24 +19,6 @@ use super::known::KnownNodes;
 use super::poll::{Watch, Word};
 use crate::{Observation, Seen, files};
 
-/// NFS shows what another machine wrote within a minute, unless a site has changed that.
-const LONGEST_AWAITED: Duration = Duration::from_secs(90);
-
-/// Since when a last word is awaited that has to be on its way.
-#[derive(Debug, Default)]
-pub(super) struct Awaited(Mutex<HashMap<WorkerId, Instant>>);
-
-impl Awaited {
-    fn is_overdue(&self, worker: WorkerId) -> bool {
-        let mut awaited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        awaited.entry(worker).or_insert_with(Instant::now).elapsed() > LONGEST_AWAITED
-    }
-
-    fn forget(&self, worker: WorkerId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&worker);
-    }
-}
-
 impl Folders {
     /// `known` where Slurm places workers: then it is said where they are.
     pub(super) fn observe(
@@ -49,6 +29,9 @@ impl Folders {
     ) -> io::Result<Observation> {
         let _guard = self.guard(worker);
         let mut observation = self.look(worker, watch)?;
+        if let (Seen::Preparing | Seen::Running { .. }, None) = (&observation.seen, &observation.remark) {
+            observation.trouble = self.silence(worker)?;
+        }
         if let (Some(known), true) = (known, observation.seen != Seen::Unknown) {
             observation.place = self.given_place(worker)?.and_then(|place| known.whereabouts(place));
         }
@@ -59,7 +42,7 @@ impl Folders {
     }
 
     /// The caller has the worker's guard.
-    fn look(&self, worker: WorkerId, watch: &Watch) -> io::Result<Observation> {
+    pub(super) fn look(&self, worker: WorkerId, watch: &Watch) -> io::Result<Observation> {
         let seen = |seen| Observation::new(worker, seen);
         if !self.marker(worker).try_exists()? {
             return Ok(seen(Seen::Unknown));
@@ -156,7 +139,9 @@ impl Folders {
                 };
                 self.conclude(worker, status.as_ref(), exit).map(seen)
             }
-            Judgement::Awaited if !self.awaited.is_overdue(worker) => Ok(seen(as_before(status.as_ref()))),
+            Judgement::Awaited if !self.awaited.is_overdue(worker, self.traces(worker), Instant::now()) => {
+                Ok(seen(as_before(status.as_ref())))
+            }
             Judgement::Awaited if matches!(word, Word::Requeued(_)) => {
                 let reason =
                     format!("Slurm's job {} was requeued, and not by Danlu", job.unwrap_or_default());
@@ -219,6 +204,8 @@ impl Folders {
         exit: WorkerExit,
     ) -> io::Result<Seen> {
         self.forget_secrets(worker)?;
+        // Slurm says only that it was cancelled.
+        let exit = self.killed_as(worker)?.unwrap_or(exit);
         let running_since = match status.map(|status| &status.phase) {
             Some(LauncherPhase::Running { since, .. }) => Some(*since),
             Some(LauncherPhase::Ended { running_since, .. }) => *running_since,

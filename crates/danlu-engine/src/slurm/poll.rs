@@ -15,8 +15,8 @@ use danlu_types::WorkerId;
 use tokio::sync::Notify;
 
 use super::commands::Programs;
-use crate::EngineError;
 use crate::hints::Hints;
+use crate::{EngineError, pause_after};
 
 /// While the controller is away it is asked less often.
 const SLOWEST: Duration = Duration::from_secs(30);
@@ -176,7 +176,7 @@ impl Watch {
 }
 
 impl Word {
-    fn is_final(&self) -> bool {
+    pub(super) fn is_final(&self) -> bool {
         match self {
             Word::Listed(job) => matches!(job.state, JobState::Completed | JobState::Over(_)),
             Word::LostNode(..) | Word::Requeued(_) | Word::Denied => true,
@@ -215,8 +215,9 @@ pub(super) async fn run(programs: Arc<Programs>, watch: Arc<Watch>, hints: Arc<H
         if watch.lock().is_empty() {
             watch.begun.notified().await;
         }
+        let asked = Instant::now();
         match look(&programs, &watch, &hints, pace).await {
-            Ok(()) => pause = every,
+            Ok(()) => pause = pause_after(every, asked.elapsed()),
             Err(error) => {
                 tracing::warn!("Slurm does not say how jobs are doing: {error}");
                 pause = (pause * 2).clamp(every, SLOWEST.max(every));

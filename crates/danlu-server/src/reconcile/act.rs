@@ -35,7 +35,7 @@ pub(crate) struct Memory {
 #[derive(Debug, Clone, Copy)]
 struct Signalled {
     grace: Span,
-    /// When that was first tried.
+    /// When that was first tried, until its launcher has heard it.
     at: Instant,
     /// Whether its launcher has heard it.
     told: bool,
@@ -237,6 +237,10 @@ pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
                 let _ = send(app, worker, stop.grace).await;
             } else if !signalled.told {
                 signalled.told = signal(app, worker, stop.grace).await;
+                if signalled.told {
+                    // Its grace begins when it is told: a cluster that did not answer for a while has told it only now.
+                    signalled.at = Instant::now();
+                }
             }
             memory.signalled.insert(worker, signalled);
         }
@@ -278,7 +282,7 @@ async fn kill_hanging(app: &App, worker: WorkerId, exit: &WorkerExit) {
     app.health.make_room();
     match app.engine.kill(worker, exit).await {
         Ok(true) => {
-            tracing::warn!(job.id = %worker.job, "the launcher of worker {worker} did not end it: killed both");
+            tracing::warn!(job.id = %worker.job, "the launcher of worker {worker} did not end it: both are killed");
         }
         Ok(false) => {}
         Err(error) => {

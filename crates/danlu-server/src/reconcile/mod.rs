@@ -18,6 +18,7 @@ mod take_back;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use danlu_engine::pause_after;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -142,9 +143,10 @@ async fn inventory_loop(app: Arc<App>, stop: CancellationToken) {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }
+        let asked = Instant::now();
         let answered = app.take_inventory().await;
         let is_whole = answered && app.engine.notices().is_empty();
-        pause = if is_whole { TAKE_INVENTORY_EVERY } else { LOOK_AGAIN };
+        pause = if is_whole { pause_after(TAKE_INVENTORY_EVERY, asked.elapsed()) } else { LOOK_AGAIN };
     }
 }
 

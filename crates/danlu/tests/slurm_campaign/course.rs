@@ -10,7 +10,7 @@ use danlu_types::{JobId, JobSpec, Retry, RetryCause};
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::cluster::{Cluster, uptime};
+use super::cluster::{Cluster, is_halted, uptime};
 use super::faults::{Dice, Fault, Repair, commit};
 use super::judgement::{Found, judge};
 use super::witness::Witness;
@@ -212,7 +212,7 @@ impl<'a> Course<'a> {
         if let Some(repair) = repair {
             let after = match &repair {
                 Repair::Danlu => self.dice.milliseconds(10, 6000),
-                Repair::ControllerGoesOn => self.dice.milliseconds(2000, 25_000),
+                Repair::ControllerGoesOn | Repair::LauncherGoesOn(_) => self.dice.milliseconds(2000, 25_000),
                 Repair::NodeDaemon(_) => self.dice.milliseconds(500, 12_000),
                 _ => self.dice.milliseconds(1000, 15_000),
             };
@@ -235,6 +235,12 @@ impl<'a> Course<'a> {
             Repair::Controller => self.cluster.restart_controller().await,
             Repair::ControllerGoesOn => {
                 self.cluster.signal("slurmctld", Signal::SIGCONT);
+            }
+            // Slurm may have ended it meanwhile.
+            Repair::LauncherGoesOn(pid) => {
+                if is_halted(pid) {
+                    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGCONT);
+                }
             }
             Repair::Munge => self.cluster.restart_munge().await,
             // The job may be gone.

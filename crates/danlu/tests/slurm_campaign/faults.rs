@@ -6,7 +6,7 @@ use std::time::Duration;
 use danlu_testkit::SlurmRig;
 use nix::sys::signal::Signal;
 
-use super::cluster::{Cluster, Part, slurmd};
+use super::cluster::{Cluster, Part, children, is_halted, slurmd};
 
 /// Steele, Lea, Flood: `SplitMix`, 2014.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ impl Dice {
 pub(crate) enum Fault {
     Danlu,
     Launcher,
+    LauncherHalts,
     Guard,
     Courier,
     NodeDaemon,
@@ -62,6 +63,7 @@ impl Fault {
         match self {
             Fault::Danlu => "danlu -9",
             Fault::Launcher => "launcher -9",
+            Fault::LauncherHalts => "launcher SIGSTOP",
             Fault::Guard => "guard -9",
             Fault::Courier => "courier -9",
             Fault::NodeDaemon => "slurmd -9",
@@ -80,8 +82,8 @@ impl Fault {
     /// By how often each is drawn.
     pub(crate) fn draw(dice: &mut Dice, is_shared: bool) -> Self {
         use Fault::{
-            Cancel, Controller, ControllerHalts, Courier, Danlu, Down, Drain, Guard, Hold, Launcher, Munge,
-            NodeDaemon, Reconfigure, Requeue,
+            Cancel, Controller, ControllerHalts, Courier, Danlu, Down, Drain, Guard, Hold, Launcher,
+            LauncherHalts, Munge, NodeDaemon, Reconfigure, Requeue,
         };
         let mut among = vec![
             Danlu,
@@ -91,6 +93,8 @@ impl Fault {
             Launcher,
             Launcher,
             Launcher,
+            LauncherHalts,
+            LauncherHalts,
             Guard,
             NodeDaemon,
             NodeDaemon,
@@ -132,6 +136,7 @@ pub(crate) enum Repair {
     NodeDaemon(String),
     Controller,
     ControllerGoesOn,
+    LauncherGoesOn(i32),
     Munge,
     Release(String),
     Resume(String),
@@ -144,14 +149,22 @@ pub(crate) async fn commit(
     dice: &mut Dice,
 ) -> Option<(String, Option<Repair>)> {
     let nodes: Vec<String> = SlurmRig::nodes().collect();
-    let mut killed = |part| {
-        let pid = *dice.one_of(&cluster.parts(part))?;
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).ok()?;
-        Some((pid.to_string(), None))
+    let mut signalled = |part, signal| {
+        let mut parts = cluster.parts(part);
+        // Two at once are another matter: without its guard, a launcher that stands still cannot heed that.
+        parts.retain(|pid| !children(*pid).into_iter().any(is_halted));
+        let pid = *dice.one_of(&parts)?;
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).ok()?;
+        Some(pid)
     };
+    let mut killed = |part| Some((signalled(part, Signal::SIGKILL)?.to_string(), None));
     match fault {
         Fault::Danlu => None,
         Fault::Launcher => killed(Part::Launcher),
+        Fault::LauncherHalts => {
+            let pid = signalled(Part::Launcher, Signal::SIGSTOP)?;
+            Some((pid.to_string(), Some(Repair::LauncherGoesOn(pid))))
+        }
         Fault::Guard => killed(Part::Guard),
         Fault::Courier => killed(Part::Courier),
         Fault::NodeDaemon => {

@@ -6,6 +6,8 @@ pub(crate) struct Case {
     pub(crate) header: &'static str,
     pub(crate) body: &'static str,
     pub(crate) same: Same,
+    /// Danlu is to put all its workers on one node, which Slurm has on nodes of their own.
+    pub(crate) on_one_node: bool,
 }
 
 pub(crate) enum Same {
@@ -18,7 +20,7 @@ pub(crate) enum Same {
 }
 
 const fn same(name: &'static str, header: &'static str, body: &'static str) -> Case {
-    Case { name, header, body, same: Same::Yes }
+    Case { name, header, body, same: Same::Yes, on_one_node: false }
 }
 
 /// Several nodes, each whole, so that Danlu's workers are on as many as Slurm's tasks.
@@ -91,6 +93,26 @@ pub(crate) static CASES: &[Case] = &[
         srun --nodes=1 --ntasks=1 -w "${nodes[1]}" tell second
         srun -l -n2 echo labelled"#,
     ),
+    // Each worker is a node to its script, and is found by the name that it has there.
+    Case {
+        on_one_node: true,
+        ..same(
+            "two workers on one node are told apart",
+            "-N 2 --ntasks-per-node=1 --gres=gpu:2",
+            r#"
+            names=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
+            who='echo "$SLURMD_NODENAME has $CUDA_VISIBLE_DEVICES"'
+            for name in "${names[@]}"; do
+                srun -N1 -n1 -w "$name" tell one
+                srun -N1 -n1 -w "$name" bash -c "$who" >> each
+            done
+            echo "$(sort -u each | wc -l) by their names"
+            srun -N2 -n2 -w "$SLURM_JOB_NODELIST" tell both
+            srun -N2 -n2 -w "$SLURM_JOB_NODELIST" bash -c "$who" > both
+            echo "$(sort -u both | wc -l) by their list"
+            cmp <(sort each) <(sort both) && echo "the same two""#,
+        )
+    },
     same(
         "the first step on each node, as Ray is started",
         "--nodes=2 --ntasks-per-node=1 --gres=gpu:8 --cpus-per-task=8",
@@ -132,6 +154,7 @@ pub(crate) static CASES: &[Case] = &[
             named: "`--ntasks-per-node=1` of `srun` is honoured; Slurm ignores it",
             prints: "one: task 0 of 1, local 0, node 0 of 1, gpus 0",
         },
+        on_one_node: false,
     },
     same(
         "what ends srun ends its tasks",
@@ -223,5 +246,6 @@ END
             named: "`--mpi` of `srun` is not honoured",
             prints: "mpi: task 0 of 2, local 0, node 0 of 1, gpus 0\nmpi: task 1 of 2, local 1, node 0 of 1, gpus 0",
         },
+        on_one_node: false,
     },
 ];

@@ -118,6 +118,8 @@ pub(crate) async fn start(rig: &SlurmRig) -> TestServer {
 #[tokio::test(flavor = "multi_thread")]
 async fn scripts_do_what_they_do_under_slurm_or_say_what_they_will_not() {
     let Some(rig) = SlurmRig::start() else { return };
+    // A label by which a job is sent there.
+    rig.ask("scontrol", &["update", "NodeName=n4", "AvailableFeatures=alone", "ActiveFeatures=alone"]);
     let server = start(&rig).await;
     let bench = Bench::new(server.folder().join("scripts"));
     let only = std::env::var("DANLU_ONLY_SCRIPT").ok();
@@ -135,7 +137,9 @@ async fn scripts_do_what_they_do_under_slurm_or_say_what_they_will_not() {
     let mut under_danlu = Vec::new();
     for case in &cases {
         let script = bench.script(case, "danlu");
-        let submitted = danlu(&server, script.parent().unwrap(), &["submit", script.to_str().unwrap()]);
+        let place: &[&str] = if case.on_one_node { &["--set", "nodes.labels.alone=true"] } else { &[] };
+        let words = [&["submit", script.to_str().unwrap()], place].concat();
+        let submitted = danlu(&server, script.parent().unwrap(), &words);
         let (out, told) =
             (String::from_utf8(submitted.stdout).unwrap(), String::from_utf8(submitted.stderr).unwrap());
         assert!(submitted.status.success(), "{}: {told}", case.name);
@@ -147,6 +151,11 @@ async fn scripts_do_what_they_do_under_slurm_or_say_what_they_will_not() {
     for ((case, (id, told)), (lines, code)) in cases.iter().zip(under_danlu).zip(of_slurm) {
         let job = server.wait_for_end(id).await;
         let ours = printed_by_danlu(&server, &job).await;
+        if case.on_one_node {
+            let workers = &job.attempts.last().unwrap().workers;
+            let nodes: Vec<&str> = workers.iter().map(|worker| worker.node.0.as_str()).collect();
+            assert_eq!(nodes, ["n4", "n4"], "{}", case.name);
+        }
         let own_code = job.exit_code.unwrap_or(-1);
         let is_same = ours == lines && own_code == code;
         let is_as_said = match case.same {

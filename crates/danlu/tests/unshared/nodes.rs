@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use danlu_testkit::{eventually, spec};
-use danlu_types::JobSpec;
+use danlu_testkit::{alive, eventually, spec};
 use danlu_types::api::{JobOutcome, JobState, StopRequest};
+use danlu_types::{JobSpec, Span};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::{DANLU, Site};
 
@@ -41,6 +43,52 @@ async fn no_process_shows_the_couriers_token_while_a_program_runs() {
         assert!(shown.is_empty(), "{workers} workers: {shown:?}");
         site.server.client().job_stop(id, &StopRequest::default()).await.unwrap();
         site.server.wait_for_end(id).await;
+    }
+}
+
+/// The couriers of a site, below their guards.
+fn couriers(site: &Site) -> Vec<i32> {
+    let command = |pid: &str| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let address = site.relay.address();
+    let is_ours = |pid: &str| {
+        let text = String::from_utf8_lossy(&command(pid)).into_owned();
+        text.contains("slurm-courier") && text.contains(address) && !text.contains("sh\0-c")
+    };
+    let parent = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ")?.1.split(' ').nth(1).map(str::to_owned)
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let pids = pids.filter(|pid| is_ours(pid) && parent(pid).is_some_and(|parent| is_ours(&parent)));
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slurm_ends_the_job_of_a_frozen_courier_or_of_its_launcher() {
+    let Some(site) = Site::start(Some(DANLU)).await else { return };
+    let mut frozen = Vec::new();
+    for is_courier in [true, false] {
+        let id =
+            site.server.submit(&JobSpec { grace: Span::from_seconds(0), ..spec("exec sleep 600") }).await;
+        site.server.wait_for(id, JobState::Running).await;
+        let pid = if is_courier {
+            couriers(&site)[0]
+        } else {
+            let status = site.server.data().join(format!("runs/{id}/1.0/status.jsonl"));
+            let status = std::fs::read_to_string(status).unwrap();
+            let status: serde_json::Value =
+                serde_json::from_str(status.lines().next_back().unwrap()).unwrap();
+            i32::try_from(status["launcher"]["pid"].as_i64().unwrap()).unwrap()
+        };
+        kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+        site.server.client().job_stop(id, &StopRequest::default()).await.unwrap();
+        frozen.push((id, pid));
+    }
+    for (id, pid) in frozen {
+        let ended = site.server.wait_for_end(id).await;
+        assert_eq!(ended.outcome, Some(JobOutcome::Stopped), "{:?}\n{}", ended.reason, site.server.log());
+        eventually("nothing of it to be left", || async { (!alive(pid)).then_some(()) }).await;
     }
 }
 

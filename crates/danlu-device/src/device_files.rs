@@ -91,15 +91,7 @@ mod tests {
     use super::*;
 
     fn device(kind: DeviceKind, index: u32, wiring: Wiring) -> Device {
-        Device {
-            index,
-            kind,
-            model: String::new(),
-            memory: Bytes(0),
-            island: 0,
-            health: Health::Ok,
-            wiring,
-        }
+        Device { index, kind, model: String::new(), memory: Bytes(0), island: 0, health: Health::Ok, wiring }
     }
 
     #[test]
@@ -107,7 +99,9 @@ mod tests {
         for name in ["nvidia0", "nvidia15", "davinci7"] {
             assert!(kind_of(name).is_some(), "{name}");
         }
-        for name in ["nvidia", "nvidiactl", "nvidia-uvm", "nvidia-caps", "davinci_manager", "null", "nvidia0p1"] {
+        for name in
+            ["nvidia", "nvidiactl", "nvidia-uvm", "nvidia-caps", "davinci_manager", "null", "nvidia0p1"]
+        {
             assert_eq!(kind_of(name), None, "{name}");
         }
     }
@@ -120,8 +114,11 @@ mod tests {
         assert_eq!(file_name(root.path(), &gpu), None);
         let folder = root.path().join("proc/driver/nvidia/gpus/0000:3b:00.0");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("information"), "Model: \t\t A100\nBus Location: \t 0000:3b:00.0\nDevice Minor: \t 3\n")
-            .unwrap();
+        fs::write(
+            folder.join("information"),
+            "Model: \t\t A100\nBus Location: \t 0000:3b:00.0\nDevice Minor: \t 3\n",
+        )
+        .unwrap();
         assert_eq!(file_name(root.path(), &gpu).as_deref(), Some("nvidia3"));
         let npu = device(DeviceKind::Ascend, 2, Wiring { physical: Some(14), ..Wiring::default() });
         assert_eq!(file_name(root.path(), &npu).as_deref(), Some("davinci14"));

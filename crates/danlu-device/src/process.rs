@@ -245,8 +245,7 @@ mod tests {
         let program = "import ctypes, sys, threading\n\
                        threading.Thread(target=sys.stdin.read).start()\n\
                        ctypes.CDLL(None).pthread_exit(None)";
-        let mut child =
-            Command::new("python3").args(["-c", program]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new("python3").args(["-c", program]).stdin(Stdio::piped()).spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         while stat(pid).unwrap().state != b'Z' {
             std::thread::yield_now();

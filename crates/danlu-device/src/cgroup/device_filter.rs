@@ -129,9 +129,8 @@ pub(super) fn close(group: &Path, closed: &[DeviceNumber]) -> io::Result<()> {
 fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
     // SAFETY: the kernel reads as many bytes as it is told from a value that lives until the call returns, and what that points to
     // (instructions, licence) is the caller's and lives longer. It writes to none of it.
-    let answer = unsafe {
-        libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>())
-    };
+    let answer =
+        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
     let answer = Errno::result(answer)?;
     libc::c_int::try_from(answer).map_err(io::Error::other)
 }

@@ -1,5 +1,9 @@
 //! What programs of jobs learn of the server that started them, and what they leave behind.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
 use danlu_testkit::{TestServer, eventually, spec};
 use danlu_types::api::JobOutcome;
 use danlu_types::{JobId, JobSpec};
@@ -29,6 +33,49 @@ async fn the_servers_secrets_are_not_its_jobs() {
         assert!(lines.iter().any(|line| line == shown), "{shown}: {lines:#?}");
     }
     assert!(lines.iter().any(|line| line.starts_with("PATH=")));
+}
+
+/// A program that is `danlu` after something else.
+fn wrapped(folder: &Path, before: &str) -> String {
+    let program = folder.join("danlu-wrapped");
+    std::fs::write(&program, format!("#!/bin/sh\n{before} {DANLU} \"$@\"\n")).expect("a script");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it can be run");
+    program.display().to_string()
+}
+
+/// The security review's L6.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_writes_is_its_own_whatever_its_umask() {
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let program = wrapped(folder.path(), "umask 000; exec");
+    let server = TestServer::start_in(&program, &[], folder, &[]).await;
+    let mut spec = spec("umask; until test -S ../session.sock; do sleep 0.01; done");
+    spec.checkpoint = Some("ckpt".to_owned());
+    let ended = server.run(&spec).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}", ended.reason);
+    assert_eq!(server.texts(ended.id).await, ["0000"], "what ranks write is their own affair");
+    let mut open = Vec::new();
+    let mut seen = 0;
+    let mut folders = vec![server.data()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let found = path.symlink_metadata().unwrap();
+            seen += 1;
+            let mode = found.permissions().mode() & 0o7777;
+            if !found.is_symlink() && mode & 0o077 != 0 {
+                open.push(format!("{} {mode:o}", path.strip_prefix(server.data()).unwrap().display()));
+            }
+            if found.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    let mode = server.data().metadata().unwrap().permissions().mode() & 0o7777;
+    open.sort();
+    // That one is for everybody's Python, behind a folder that is not.
+    let readable = vec!["python 755".to_owned(), "python/danlu.py 644".to_owned()];
+    assert_eq!((mode, open, seen > 20), (0o700, readable, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,41 @@
+//! Which of the rules for programs of jobs hold on this machine, said once at the start.
+
+use danlu_device::cgroup::Groups;
+use danlu_device::device_files;
+use danlu_device::seccomp::Filter;
+
+pub(super) fn tell_of_system_calls(restricted: bool) {
+    if !restricted {
+        tracing::warn!(
+            "programs of jobs may gain privileges and use all system calls (`--unrestricted-jobs`)"
+        );
+    } else if Filter::new(false).is_none() {
+        tracing::warn!(
+            "programs of jobs gain no privileges; their system calls cannot be filtered on this machine"
+        );
+    } else {
+        tracing::info!(
+            "programs of jobs gain no privileges, and system calls that no training needs are refused"
+        );
+    }
+}
+
+pub(super) fn tell_of_processes(most: u64, own_users: bool) {
+    if Groups::detect().holds_processes() {
+        return;
+    }
+    let why = "there is no writable cgroup controller `pids`";
+    if own_users {
+        tracing::warn!("{why}: all workers of an account together are held to {most} processes");
+    } else {
+        tracing::warn!("a worker is not held to {most} processes: {why}");
+    }
+}
+
+pub(super) fn tell_of_devices(closed: bool) {
+    if closed && device_files::any() && !Groups::detect().closes_devices() {
+        tracing::warn!(
+            "programs of jobs can open devices that they were not given: only root closes them, through cgroups"
+        );
+    }
+}

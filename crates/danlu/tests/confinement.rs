@@ -21,6 +21,8 @@ async fn the_servers_secrets_are_not_its_jobs() {
         ("DANLU_SECRET", "swordfish-4"),
         ("SITE_MODEL", "shown"),
         ("CUDA_HOME", "/opt/cuda"),
+        ("HTTPS_PROXY", "http://user:swordfish-5@proxy:3128"),
+        ("HTTP_PROXY", "http://proxy:3128"),
     ];
     let server = TestServer::start_in(DANLU, &["--pass-environment", "SITE_*"], folder, &secrets).await;
     // The rank's own environment, its launcher's, and the nursery's.
@@ -29,10 +31,12 @@ async fn the_servers_secrets_are_not_its_jobs() {
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}", ended.reason);
     let lines = server.texts(ended.id).await;
     assert!(!lines.iter().any(|line| line.contains("swordfish")), "{lines:#?}");
-    for shown in ["SITE_MODEL=shown", "CUDA_HOME=/opt/cuda"] {
+    for shown in ["SITE_MODEL=shown", "CUDA_HOME=/opt/cuda", "HTTP_PROXY=http://proxy:3128"] {
         assert!(lines.iter().any(|line| line == shown), "{shown}: {lines:#?}");
     }
     assert!(lines.iter().any(|line| line.starts_with("PATH=")));
+    let log = server.log();
+    assert!(log.contains("`--pass-environment HTTPS_PROXY`") && !log.contains("swordfish"), "{log}");
 }
 
 /// A program that is `danlu` after something else.

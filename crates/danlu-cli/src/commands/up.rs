@@ -156,6 +156,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         confinement::tell_of_system_calls(!arguments.unrestricted_jobs);
         confinement::tell_of_processes(arguments.processes_per_worker, arguments.unix_users.is_some());
         confinement::tell_of_devices(!arguments.unrestricted_jobs && !is_simulated);
+        confinement::tell_of_proxies(&arguments.pass_environment);
     }
     let options = ServeOptions {
         data,

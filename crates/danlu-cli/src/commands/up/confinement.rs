@@ -1,5 +1,6 @@
 //! Which of the rules for programs of jobs hold on this machine, said once at the start.
 
+use danlu_core::launch::{is_passed_on, is_proxy_with_user};
 use danlu_device::cgroup::Groups;
 use danlu_device::device_files;
 use danlu_device::seccomp::Filter;
@@ -37,5 +38,20 @@ pub(super) fn tell_of_devices(closed: bool) {
         tracing::warn!(
             "programs of jobs can open devices that they were not given: only root closes them, through cgroups"
         );
+    }
+}
+
+pub(super) fn tell_of_proxies(further: &[String]) {
+    for (name, value) in std::env::vars_os() {
+        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+        if is_proxy_with_user(&name, &value)
+            && is_passed_on(&name, "", further)
+            && !is_passed_on(&name, &value, further)
+        {
+            tracing::warn!(
+                "jobs are not given `{name}`: it names a user of the proxy, and perhaps a password; \
+                 `--pass-environment {name}` gives it to them"
+            );
+        }
     }
 }

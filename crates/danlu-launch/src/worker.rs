@@ -201,6 +201,8 @@ impl Worker<'_> {
         let (port, workers) = gang::assemble(launch, &mut orders).await?;
         self.port = port;
         let rendezvous = self.meet(workers, &working_directory)?;
+        // When all folders are there, and before anything is started.
+        self.close_data()?;
         let surroundings = Surroundings {
             working_directory: Arc::from(working_directory),
             join,

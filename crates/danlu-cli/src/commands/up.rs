@@ -111,6 +111,11 @@ pub(crate) struct Arguments {
     /// the other devices to each worker
     #[arg(long)]
     unrestricted_jobs: bool,
+    /// Lets programs of jobs read and change the data folder, where they run as the server's own user, and mount file systems, as
+    /// containers without root do. Without this, what is not the job's own in the folder is closed to them, where the kernel can
+    /// (Landlock) and nothing else would be closed with it; the server's log says which
+    #[arg(long)]
+    open_data_folder: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -152,11 +157,17 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     }
     let is_simulated = arguments.simulate.is_some();
     let data = data_folder(data);
+    let mut closed_data = false;
     if matches!(engine, EngineChoice::Local) {
         confinement::tell_of_system_calls(!arguments.unrestricted_jobs);
         confinement::tell_of_processes(arguments.processes_per_worker, arguments.unix_users.is_some());
         confinement::tell_of_devices(!arguments.unrestricted_jobs && !is_simulated);
         confinement::tell_of_proxies(&arguments.pass_environment);
+        // Jobs of other users are kept out by the folder's mode, and may go on mounting.
+        if arguments.unix_users.is_none() {
+            closed_data =
+                confinement::closes_data(&data, arguments.unrestricted_jobs || arguments.open_data_folder);
+        }
     }
     let options = ServeOptions {
         data,
@@ -179,6 +190,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
                 restricted: !arguments.unrestricted_jobs,
                 // Made-up devices are none of the machine's.
                 closed_devices: !arguments.unrestricted_jobs && !is_simulated,
+                closed_data,
             },
             processes: Some(arguments.processes_per_worker),
             environment: arguments.pass_environment,

@@ -14,6 +14,9 @@ pub struct Sandbox {
     /// Accelerators of the machine that a worker was not given are closed to it, where the kernel can.
     #[serde(default)]
     pub closed_devices: bool,
+    /// What is the server's and other jobs' in the data folder is closed to it, where the kernel can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed_data: bool,
 }
 
 /// Of a server's environment, what its jobs may have. Everything else may be a secret: passwords of databases, keys of object

@@ -1,8 +1,11 @@
 //! Which of the rules for programs of jobs hold on this machine, said once at the start.
 
+use std::path::{Path, PathBuf};
+
 use danlu_core::launch::{is_passed_on, is_proxy_with_user};
 use danlu_device::cgroup::Groups;
 use danlu_device::device_files;
+use danlu_device::landlock;
 use danlu_device::seccomp::Filter;
 
 pub(super) fn tell_of_system_calls(restricted: bool) {
@@ -54,4 +57,23 @@ pub(super) fn tell_of_proxies(further: &[String]) {
             );
         }
     }
+}
+
+/// Whether the data folder is closed to programs that run as the server's own user.
+pub(super) fn closes_data(data: &Path, asked_to_be_open: bool) -> bool {
+    const OPEN: &str = "programs of jobs can read the data folder, with the token and the keys in it";
+    if asked_to_be_open {
+        tracing::warn!("{OPEN} (`--open-data-folder`, `--unrestricted-jobs`)");
+        return false;
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let obstacle = landlock::obstacle(data, home.as_deref());
+    match &obstacle {
+        None => tracing::info!(
+            "the data folder is closed to programs of jobs but for what is their own, and they cannot mount file systems \
+             (`--open-data-folder` lets them)"
+        ),
+        Some(obstacle) => tracing::info!("{OPEN}: {obstacle}; `--unix-users` keeps them out"),
+    }
+    obstacle.is_none()
 }

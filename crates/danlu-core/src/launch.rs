@@ -31,7 +31,7 @@ pub use given::{GIVEN_FILE, Given, GivenPlace};
 pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
-pub use sandbox::{Sandbox, is_passed_on};
+pub use sandbox::{Sandbox, is_passed_on, is_proxy_with_user};
 pub use secrets::{GivenSecret, SECRETS_FILE, SECRETS_FOLDER};
 
 use crate::job::{Attempt, Job, WorkerExit};

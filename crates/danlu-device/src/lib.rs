@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod channel;
 pub mod device_files;
 pub mod inventory;
+pub mod landlock;
 pub mod limits;
 pub mod machine;
 pub mod npu_smi;

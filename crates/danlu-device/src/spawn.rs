@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use nix::libc;
 use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid, setsid};
@@ -47,6 +48,8 @@ pub struct ChildSetup {
     pub umask: Option<Mode>,
     /// Which system calls it is refused, for good; none when absent.
     pub filter: Option<Arc<Filter>>,
+    /// The most processes and threads of its user, all on this machine counted.
+    pub processes: Option<u64>,
 }
 
 impl ChildSetup {
@@ -59,6 +62,7 @@ impl ChildSetup {
             become_user: None,
             umask: None,
             filter: None,
+            processes: None,
         }
     }
 }
@@ -162,6 +166,11 @@ fn before_exec(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
     }
     if let Some(identity) = &setup.become_user {
         identity.become_for_good()?;
+    }
+    if let Some(most) = setup.processes {
+        // No more than it had already, which only root may exceed.
+        let most = most.min(getrlimit(Resource::RLIMIT_NPROC)?.1);
+        setrlimit(Resource::RLIMIT_NPROC, most, most)?;
     }
     if let Some(mask) = setup.umask {
         umask(mask);
@@ -290,6 +299,30 @@ assert os.waitpid(child, 0)[1] == 0
 print([line.split()[1] for line in open('/proc/self/status') if line.startswith(('NoNewPrivs', 'Seccomp:'))])
 ";
         assert_eq!(filtered(script), "['1', '2']\n");
+    }
+
+    /// The security review's M8, where no cgroup counts.
+    #[test]
+    fn a_user_of_its_own_has_no_more_processes_than_it_may() {
+        if !nix::unistd::geteuid().is_root() {
+            danlu_testkit::skip("only root becomes another user");
+            return;
+        }
+        let user = danlu_core::launch::UnixUser {
+            name: "crowd".to_owned(),
+            uid: 399_871,
+            gid: 399_871,
+            groups: Vec::new(),
+            home: "/".into(),
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", "for i in 1 2 3 4 5 6; do cat & done; echo all"]).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let become_user = Some(Arc::new(Identity::of(&user, &[])));
+        prepare(&mut command, ChildSetup { become_user, processes: Some(4), ..setup(Place::Group) });
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("fork"), "{output:?}");
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub(crate) enum StartError {
     Log { rank: Rank, source: io::Error },
     #[error("cannot open the worker's cgroup")]
     Group(#[source] io::Error),
+    #[error("cannot close the data folder to the job; `danlu up --open-data-folder` leaves it open")]
+    Closure(#[source] io::Error),
     #[error("cannot start rank {rank}")]
     Rank { rank: Rank, source: io::Error },
     #[error("the ranks cannot be given the rank table that the job needs")]

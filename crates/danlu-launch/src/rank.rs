@@ -24,6 +24,8 @@ pub(crate) struct Surroundings {
     pub(crate) user: WorkerUser,
     /// What they are refused.
     pub(crate) filter: Option<Arc<Filter>>,
+    /// How many its user may have, where no cgroup counts them.
+    pub(crate) processes: Option<u64>,
 }
 
 impl Surroundings {
@@ -55,6 +57,7 @@ impl Surroundings {
             become_user: self.user.for_child(),
             umask: self.user.umask(),
             filter: self.filter.clone(),
+            processes: self.processes,
         };
         prepare(&mut command, setup);
         command

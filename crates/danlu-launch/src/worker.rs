@@ -2,6 +2,7 @@
 
 mod background;
 mod before;
+mod confine;
 mod failure;
 mod meet;
 mod supervise;
@@ -22,9 +23,7 @@ use danlu_core::launch::{
 };
 use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 use danlu_device::cgroup::{self, Groups, WorkerGroup};
-use danlu_device::device_files::{DeviceNumber, withheld};
 use danlu_device::process;
-use danlu_device::seccomp::Filter;
 use danlu_types::{Compat, Rank};
 use jiff::Timestamp;
 use nix::unistd::getpid;
@@ -202,11 +201,14 @@ impl Worker<'_> {
         let (port, workers) = gang::assemble(launch, &mut orders).await?;
         self.port = port;
         let rendezvous = self.meet(workers, &working_directory)?;
+        // When all folders are there, and before anything is started.
+        self.close_data()?;
         let surroundings = Surroundings {
             working_directory: Arc::from(working_directory),
             join,
             user: self.user.clone(),
             filter: self.filter(),
+            processes: self.processes_of_user(),
         };
 
         let deadline = launch.max_time.map(|limit| Instant::now() + limit.to_duration());
@@ -235,27 +237,6 @@ impl Worker<'_> {
             self.journal.note(format_args!("not all limits hold: {}", chain(&error)));
             cgroup::open(&groups, &name).unwrap_or_default()
         });
-    }
-
-    /// Files of devices that are others'; none where nobody asked for it.
-    fn closed_devices(&self, groups: &Groups) -> Vec<DeviceNumber> {
-        let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.closed_devices);
-        let closed = if is_wanted { withheld(Path::new("/"), &self.launch.devices) } else { Vec::new() };
-        if !closed.is_empty() && !groups.closes_devices() {
-            self.journal.note("devices that this worker was not given are open to it: only root closes them, through cgroups");
-            return Vec::new();
-        }
-        closed
-    }
-
-    /// What programs are refused; nothing where nobody asked for it.
-    fn filter(&self) -> Option<Arc<Filter>> {
-        let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.restricted);
-        let filter = is_wanted.then(|| Filter::new(self.user.is_root()))?;
-        if filter.is_none() {
-            self.journal.note("system calls are not restricted: this kernel has no filters for them, or other calls than are known here");
-        }
-        filter.map(Arc::new)
     }
 
     async fn run_ranks(

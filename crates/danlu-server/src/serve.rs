@@ -295,7 +295,7 @@ pub(crate) async fn open(
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
     let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
-    match (&options.unix_users, users.limitation()) {
+    match (&options.unix_users, users.limitation(options.sandbox.launch.closed_data)) {
         (Some(rule), _) => {
             tracing::info!("jobs run as {rule}");
             if *rule == UnixUsers::SameName && people_choose_names(options) {

@@ -116,8 +116,8 @@ impl UserTable {
         })
     }
 
-    /// What everybody who submits jobs should know, where nothing keeps them apart.
-    pub(crate) fn limitation(&self) -> Option<String> {
+    /// What everybody who submits jobs should know, where nothing keeps them apart, or nothing but a closed data folder.
+    pub(crate) fn limitation(&self, closed_data: bool) -> Option<String> {
         if self.rule.is_some() {
             return None;
         }
@@ -128,10 +128,12 @@ impl UserTable {
         } else {
             "a server that runs as root gives each account a user of its own, with `--unix-users`"
         };
-        Some(format!(
-            "all jobs run as `{user}`, like this server: whoever may submit one can read and change the files of all others, \
-             and the server's; {means}"
-        ))
+        let reach = if closed_data {
+            "can do outside of the data folder what that user can"
+        } else {
+            "can read and change the files of all others, and the server's"
+        };
+        Some(format!("all jobs run as `{user}`, like this server: whoever may submit one {reach}; {means}"))
     }
 
     /// Whether the name of an account says whom its jobs run as.

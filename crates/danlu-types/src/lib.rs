@@ -34,7 +34,7 @@ pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
 pub use reading::{DeviceProcess, Reading};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
-    SecretForm, SecretUse,
+    SecretForm, SecretUse, is_set_by_grant,
 };
 pub use stored::from_stored_json;
 pub(crate) use within::within;

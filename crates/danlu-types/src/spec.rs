@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use check::FIELDS_OF_LATER_VERSIONS;
-pub use check::is_name;
+pub use check::{is_name, is_set_by_grant};
 pub use flexible::Parameter;
 pub use launching::{Compat, OnHang, RankTableUse};
 pub use secrets::{SecretForm, SecretUse};

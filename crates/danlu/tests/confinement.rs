@@ -1,6 +1,10 @@
 //! What programs of jobs learn of the server that started them, and what they leave behind.
 
-use danlu_testkit::{TestServer, eventually, spec};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use danlu_testkit::{TestServer, eventually, skip, spec};
 use danlu_types::api::JobOutcome;
 use danlu_types::{JobId, JobSpec};
 
@@ -17,6 +21,8 @@ async fn the_servers_secrets_are_not_its_jobs() {
         ("DANLU_SECRET", "swordfish-4"),
         ("SITE_MODEL", "shown"),
         ("CUDA_HOME", "/opt/cuda"),
+        ("HTTPS_PROXY", "http://user:swordfish-5@proxy:3128"),
+        ("HTTP_PROXY", "http://proxy:3128"),
     ];
     let server = TestServer::start_in(DANLU, &["--pass-environment", "SITE_*"], folder, &secrets).await;
     // The rank's own environment, its launcher's, and the nursery's.
@@ -25,10 +31,129 @@ async fn the_servers_secrets_are_not_its_jobs() {
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}", ended.reason);
     let lines = server.texts(ended.id).await;
     assert!(!lines.iter().any(|line| line.contains("swordfish")), "{lines:#?}");
-    for shown in ["SITE_MODEL=shown", "CUDA_HOME=/opt/cuda"] {
+    for shown in ["SITE_MODEL=shown", "CUDA_HOME=/opt/cuda", "HTTP_PROXY=http://proxy:3128"] {
         assert!(lines.iter().any(|line| line == shown), "{shown}: {lines:#?}");
     }
     assert!(lines.iter().any(|line| line.starts_with("PATH=")));
+    let log = server.log();
+    assert!(log.contains("`--pass-environment HTTPS_PROXY`") && !log.contains("swordfish"), "{log}");
+}
+
+/// A program that is `danlu` after something else.
+fn wrapped(folder: &Path, before: &str) -> String {
+    let program = folder.join("danlu-wrapped");
+    std::fs::write(&program, format!("#!/bin/sh\n{before} {DANLU} \"$@\"\n")).expect("a script");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it can be run");
+    program.display().to_string()
+}
+
+/// The security review's L6.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_writes_is_its_own_whatever_its_umask() {
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let program = wrapped(folder.path(), "umask 000; exec");
+    let server = TestServer::start_in(&program, &[], folder, &[]).await;
+    let mut spec = spec("umask; until test -S ../session.sock; do sleep 0.01; done");
+    spec.checkpoint = Some("ckpt".to_owned());
+    let ended = server.run(&spec).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}", ended.reason);
+    assert_eq!(server.texts(ended.id).await, ["0000"], "what ranks write is their own affair");
+    let mut open = Vec::new();
+    let mut seen = 0;
+    let mut folders = vec![server.data()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let found = path.symlink_metadata().unwrap();
+            seen += 1;
+            let mode = found.permissions().mode() & 0o7777;
+            if !found.is_symlink() && mode & 0o077 != 0 {
+                open.push(format!("{} {mode:o}", path.strip_prefix(server.data()).unwrap().display()));
+            }
+            if found.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    let mode = server.data().metadata().unwrap().permissions().mode() & 0o7777;
+    open.sort();
+    // That one is for everybody's Python, behind a folder that is not.
+    let readable = vec!["python 755".to_owned(), "python/danlu.py 644".to_owned()];
+    assert_eq!((mode, open, seen > 20), (0o700, readable, true));
+}
+
+/// A folder above which nothing is that user's, and which that user can pass through; none where this is not root.
+fn place_of_another(user: u32) -> Option<tempfile::TempDir> {
+    if !nix::unistd::geteuid().is_root() {
+        skip("only root starts a server as another user");
+        return None;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("others pass");
+    for own in ["data", "home"] {
+        std::fs::create_dir(folder.path().join(own)).expect("a folder");
+        std::os::unix::fs::chown(folder.path().join(own), Some(user), Some(user))
+            .expect("root gives it away");
+    }
+    let is_way = |path: &Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o003 == 0o001);
+    if !folder.path().ancestors().all(is_way) {
+        skip("another user does not reach the folder of this build, or could write on the way to it");
+        return None;
+    }
+    Some(folder)
+}
+
+/// Where jobs run as the server's own user, only Landlock keeps them from its token.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_does_not_reach_the_data_folder() {
+    const USER: u32 = 399_872;
+    let Some(folder) = place_of_another(USER) else { return };
+    let program =
+        wrapped(folder.path(), &format!("exec setpriv --reuid {USER} --regid {USER} --clear-groups"));
+    let home = folder.path().join("home").display().to_string();
+    let mut server = TestServer::start_in(&program, &[], folder, &[("HOME", &home)]).await;
+    if server.log().contains("no Landlock") {
+        skip("this kernel has no Landlock");
+        return;
+    }
+    assert!(server.log().contains("the data folder is closed to programs of jobs"), "{}", server.log());
+    let other = server.run(&spec("echo of another | tee $DANLU_OUTPUT_DIR/result")).await.id;
+    let data = server.data().display().to_string();
+    let (log, result) = (format!("runs/{other}/1.0/rank-0.log"), format!("runs/{other}/output/result"));
+    let steal = format!(
+        "cd {data} && for file in token secret.key attempts.key danlu.db server.json {log} {result}; do \
+         test -e $file || echo no $file; cat $file >/dev/null 2>&1 && echo read $file; ln $file $TMPDIR/taken 2>&1 | grep -v -e denied -e cross-device; done; \
+         (echo > fresh) 2>&1 | grep -v -e denied -e cross-device"
+    );
+    let own = "set -e; echo one > $DANLU_OUTPUT_DIR/a; mv $DANLU_OUTPUT_DIR/a ckpt/a; ln ckpt/a b; mv b $TMPDIR; cat $TMPDIR/b; mkdir ~/.cache; \
+               if command -v git >/dev/null; then git init -q ~/origin; \
+               git -C ~/origin -c user.name=a -c user.email=a@b commit -q --allow-empty -m first; git clone -q ~/origin clone 2>&1; fi; \
+               python3 -c 'import danlu, os; os.listdir(\"/\")'; sleep 1000 & cat /proc/$!/environ >/dev/null; kill $!; echo two >/dev/shm/$$; rm /dev/shm/$$";
+    let mut spec = spec(&format!("({steal}); ({own}); echo three; exec sleep 1000"));
+    spec.setup = Some(format!("({steal}); true"));
+    spec.checkpoint = Some("ckpt".to_owned());
+    let id = server.submit(&spec).await;
+    eventually("the last word", || async {
+        server.texts(id).await.contains(&"three".to_owned()).then_some(())
+    })
+    .await;
+    assert_eq!(server.texts(id).await, ["one", "three"]);
+    let session = |words: String| {
+        let mut command = std::process::Command::new(DANLU);
+        command.arg("--data").arg(server.data()).args(["exec", &id.to_string(), "--", "sh", "-c", &words]);
+        async { tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap() }
+    };
+    // As a debugger would, it looks into its launcher, which is inside, and not into the one above, which is not.
+    let look = "up() { cut -d' ' -f4 /proc/$1/stat; }; for p in $(up $$) $(up $(up $$)); do head -c 0 /proc/$p/environ 2>/dev/null && echo saw; done";
+    let output = session(format!("({steal}); {look}; echo over")).await;
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "saw\nover\n", "{output:?}");
+
+    // The same job with the folder left open reads all of it.
+    server.kill();
+    server.add_flags(&["--open-data-folder"]);
+    server.restart().await;
+    let ended = server.run(&danlu_testkit::spec(&format!("({steal}) | grep -c ^read"))).await;
+    assert_eq!(server.texts(ended.id).await, ["7"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,7 @@
 //! `danlu up`: the server, on this machine.
 
+mod confinement;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
@@ -13,9 +15,6 @@ use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
 use danlu_core::launch::Sandbox;
 use danlu_core::slurm::SlurmSettings;
-use danlu_device::cgroup::Groups;
-use danlu_device::device_files;
-use danlu_device::seccomp::Filter;
 use danlu_server::{
     EngineChoice, Entrance, FirstSignIn, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
 };
@@ -112,6 +111,11 @@ pub(crate) struct Arguments {
     /// the other devices to each worker
     #[arg(long)]
     unrestricted_jobs: bool,
+    /// Lets programs of jobs read and change the data folder, where they run as the server's own user, and mount file systems, as
+    /// containers without root do. Without this, what is not the job's own in the folder is closed to them, where the kernel can
+    /// (Landlock) and nothing else would be closed with it; the server's log says which
+    #[arg(long)]
+    open_data_folder: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -152,11 +156,21 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
         tracing::warn!("could not raise the limit of open files: {error}");
     }
     let is_simulated = arguments.simulate.is_some();
+    let data = data_folder(data);
+    let mut closed_data = false;
     if matches!(engine, EngineChoice::Local) {
-        tell_what_holds(!arguments.unrestricted_jobs, is_simulated, arguments.processes_per_worker);
+        confinement::tell_of_system_calls(!arguments.unrestricted_jobs);
+        confinement::tell_of_processes(arguments.processes_per_worker, arguments.unix_users.is_some());
+        confinement::tell_of_devices(!arguments.unrestricted_jobs && !is_simulated);
+        confinement::tell_of_proxies(&arguments.pass_environment);
+        // Jobs of other users are kept out by the folder's mode, and may go on mounting.
+        if arguments.unix_users.is_none() {
+            closed_data =
+                confinement::closes_data(&data, arguments.unrestricted_jobs || arguments.open_data_folder);
+        }
     }
     let options = ServeOptions {
-        data: data_folder(data),
+        data,
         entrance,
         database,
         engine,
@@ -176,6 +190,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
                 restricted: !arguments.unrestricted_jobs,
                 // Made-up devices are none of the machine's.
                 closed_devices: !arguments.unrestricted_jobs && !is_simulated,
+                closed_data,
             },
             processes: Some(arguments.processes_per_worker),
             environment: arguments.pass_environment,
@@ -199,33 +214,6 @@ fn keep_to_ourselves() {
         if let Err(error) = done {
             tracing::warn!("{what}: {error}");
         }
-    }
-}
-
-/// Which of the rules for programs of jobs hold on this machine.
-fn tell_what_holds(restricted: bool, simulated: bool, processes: u64) {
-    if !restricted {
-        tracing::warn!(
-            "programs of jobs may gain privileges and use all system calls (`--unrestricted-jobs`)"
-        );
-    } else if Filter::new(false).is_none() {
-        tracing::warn!(
-            "programs of jobs gain no privileges; their system calls cannot be filtered on this machine"
-        );
-    } else {
-        tracing::info!(
-            "programs of jobs gain no privileges, and system calls that no training needs are refused"
-        );
-    }
-    if !Groups::detect().holds_processes() {
-        tracing::warn!(
-            "a worker is not held to {processes} processes: there is no writable cgroup controller `pids`"
-        );
-    }
-    if restricted && !simulated && device_files::any() && !Groups::detect().closes_devices() {
-        tracing::warn!(
-            "programs of jobs can open devices that they were not given: only root closes them, through cgroups"
-        );
     }
 }
 

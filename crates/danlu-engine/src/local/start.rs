@@ -154,8 +154,9 @@ pub(super) fn detached(program: &[OsString], environment: &[String]) -> io::Resu
         .process_group(0);
     // What configures the server may be secret. Ranks inherit what launchers have, and whoever is of the same user reads it in
     // `/proc`: so it is left out here.
-    let passed_on = std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(|name| is_passed_on(name, environment)));
+    let passed_on = std::env::vars_os().filter(|(name, value)| {
+        name.to_str().is_some_and(|name| is_passed_on(name, &value.to_string_lossy(), environment))
+    });
     let passed_on: Vec<_> = passed_on.collect();
     command.env_clear().envs(passed_on);
     Ok(command)

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use danlu_core::job::Exit;
 use danlu_device::process;
 use danlu_device::spawn::Place;
+use danlu_types::is_set_by_grant;
 use danlu_types::session::{FrameKind, OpenSession, TerminalSize};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -38,7 +39,8 @@ pub(super) enum Input {
 impl Program {
     pub(super) fn start(inside: &Inside, open: &OpenSession) -> io::Result<Self> {
         let mut env = inside.env.clone();
-        env.extend(open.env.iter().cloned());
+        // Somebody's own environment may come along as a whole, and is not to point the session at other devices.
+        env.extend(open.env.iter().filter(|(name, _)| !is_set_by_grant(name)).cloned());
         let (program, arguments) = match open.command.split_first() {
             Some((program, arguments)) => (program.clone(), arguments),
             None => (shell(&env), &[][..]),

@@ -169,7 +169,7 @@ fn what_the_server_says_of_all_jobs_holds() {
     let bench = Bench::new();
     let tell = "umask; grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t\\n' ' '";
     let mut launch = bench.launch_file(tell);
-    launch.sandbox = Some(Sandbox { umask: Some(0o027), restricted: true, closed_devices: false });
+    launch.sandbox = Some(Sandbox { umask: Some(0o027), restricted: true, ..Sandbox::default() });
     let (launched, exit) = Launched::run(launch.clone());
     assert_eq!(exit, WorkerExit::Succeeded);
     assert_eq!(launched.lines(0), ["0027", "NoNewPrivs: 1 Seccomp: 2 "]);

@@ -20,7 +20,8 @@ impl Session {
         let stream = eventually("the session socket", || UnixStream::connect(&path).ok());
         let mut session = Session { stream, buffer: Vec::new() };
         let command = command.iter().map(|&word| word.to_owned()).collect();
-        let env = vec![("EXTRA".to_owned(), "more".to_owned())];
+        let env = [("EXTRA", "more"), ("CUDA_VISIBLE_DEVICES", "7"), ("ROCR_VISIBLE_DEVICES", "7")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         session.send(&Frame::json(FrameKind::Open, &OpenSession { command, terminal, env }));
         session
     }
@@ -86,6 +87,16 @@ fn exec_finds_the_workers_environment_and_gives_its_exit_code() {
     assert_eq!(stdout, "0 more\n");
     assert_eq!(stderr.trim_end(), launched.launch.folders.run.join("work").display().to_string());
     assert_eq!(exit(&last), SessionExit::Code(5));
+}
+
+/// The security review's M7, by the other door.
+#[test]
+fn a_session_does_not_name_devices_that_its_worker_was_not_given() {
+    let bench = Bench::new();
+    let launched = sleeper(&bench);
+    let script = "echo \"[$CUDA_VISIBLE_DEVICES] [${ROCR_VISIBLE_DEVICES-unset}] $EXTRA\"";
+    let (stdout, _, _) = Session::open(&launched, &["sh", "-c", script], None).finish();
+    assert_eq!(stdout, "[] [unset] more\n");
 }
 
 #[test]

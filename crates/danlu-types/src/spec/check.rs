@@ -36,6 +36,12 @@ const SET_BY_GRANT: [&str; 10] = [
     "ROCR_VISIBLE_DEVICES",
     "ZE_AFFINITY_MASK",
 ];
+
+/// Whether a variable says which devices a worker was given: nobody but Danlu sets those.
+pub fn is_set_by_grant(variable: &str) -> bool {
+    SET_BY_GRANT.contains(&variable)
+}
+
 /// No sample could tell anything of a shorter time.
 const SHORTEST_HANG: Span = Span::from_seconds(1);
 
@@ -209,7 +215,7 @@ impl Errors {
                 format!("{field}.{name}"),
                 "names starting with `DANLU_` are set by Danlu itself".to_owned(),
             );
-        } else if SET_BY_GRANT.contains(&name) {
+        } else if is_set_by_grant(name) {
             let message =
                 "says which devices the job was given, which Danlu does; ask for devices with `devices`";
             self.add(format!("{field}.{name}"), message.to_owned());

@@ -150,18 +150,16 @@ step_soak() {
   done
 }
 
-# The same for texts that nobody wrote to be read, FUZZ_CASES of each kind: for every parser of what users and programs send.
-# What is found is kept beside the test (`proptest-regressions`) and tried first ever after. Not among the steps that run
-# unasked: 256 of each kind are part of `test`.
+# The same for texts that nobody wrote to be read, FUZZ_CASES of each kind: every property test of a parser of what users and
+# programs send. Which those are is read from the source (scripts/fuzz/fuzz.py), so that none is forgotten. What is found is kept
+# beside the test (`proptest-regressions`) and tried first ever after. Not among the steps that run unasked: 256 of each kind are
+# part of `test`, and `scripts/fuzz-long.sh` is for hours.
 step_fuzz() {
-  local seed package
-  seed="$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
-  say "PROPTEST_RNG_SEED=$seed"
-  # In the packages' own order, so that what is built is what `test` has built.
-  for package in types core device objects store client migrate cli server; do
-    PROPTEST_CASES="${FUZZ_CASES:-10000}" PROPTEST_RNG_SEED="$seed" \
-      cargo test --quiet --locked --package "danlu-$package" -- hostile strange panic is_read refused hurt makes_it_fail torn
-  done
+  local folder
+  folder="$(mktemp -d)"
+  python3 scripts/fuzz/fuzz.py collect "$folder" --profile test
+  python3 scripts/fuzz/fuzz.py run "$folder" --first-cases "${FUZZ_CASES:-10000}"
+  rm -rf "$folder"
 }
 
 # Why a step cannot run on this machine, or nothing. Under CI provisioning has already refused to go on without.

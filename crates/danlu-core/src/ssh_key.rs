@@ -108,6 +108,9 @@ fn bits(number: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
 
     // Made with `ssh-keygen -t ed25519` and shown with `ssh-keygen -l`.
@@ -119,6 +122,48 @@ mod tests {
     const RSA_3072_FINGERPRINT: &str = "SHA256:tDJUWQ6I+xcDbUfcIHffE9aJ8O0C/EuBblIwdmDQvVc";
     const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBHqYLTiE6iLSoX9rm/tJ6P7ULb1B1/fwqPIHpHFRWPAruk5gp/A1fsAye4d4+a9JIHxzHXxBqJxfkf9yiZATjqI= ada@lab";
     const ECDSA_FINGERPRINT: &str = "SHA256:R1uJ33U4S7nDwzhA4U/KnVeS/5Fvas9ZI8BYMJtHZxQ";
+
+    /// What is taken reads back as the same key, and its line cannot hold anything that is not a key.
+    fn taken_or_refused(text: &str) {
+        if let Ok(key) = SshKey::read(text) {
+            let line = key.line();
+            assert!(!line.contains(char::is_control) && line.split(' ').count() == 2, "{line:?}");
+            assert!(!key.comment.contains(char::is_control), "{:?}", key.comment);
+            let again = SshKey::read(&line).unwrap();
+            assert_eq!((again.line(), again.fingerprint()), (line, key.fingerprint()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in "(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp256|command=\"a\")? ?[A-Za-z0-9+/=]{0,80} ?.{0,40}|.{0,200}") {
+            taken_or_refused(&text);
+        }
+
+        #[test]
+        fn nor_is_a_key_that_is_damaged(
+            which in 0..4usize, from in any::<Index>(), to in any::<Index>(), with in "[A-Za-z0-9+/= \n\r\u{0}-]{0,6}",
+        ) {
+            let text = [ED25519, RSA_1024, RSA_3072, ECDSA][which];
+            let (from, to) = (from.index(text.len() + 1), to.index(text.len() + 1));
+            taken_or_refused(&format!("{}{with}{}", &text[..from], &text[to..]));
+        }
+
+        /// Fields of any lengths, those that their prefixes claim and others.
+        #[test]
+        fn nor_are_fields_of_any_length(
+            which in 0..ALGORITHMS.len(), fields in prop::collection::vec((0..140usize, 0..3u32, any::<u32>()), 0..5),
+        ) {
+            let name = ALGORITHMS[which].0;
+            let mut bytes = [&u32::try_from(name.len()).unwrap().to_be_bytes(), name.as_bytes()].concat();
+            for (length, lies, claimed) in fields {
+                let claimed = if lies == 0 { claimed } else { u32::try_from(length).unwrap() };
+                bytes.extend(claimed.to_be_bytes());
+                bytes.extend(std::iter::repeat_n(0x41, length));
+            }
+            taken_or_refused(&format!("{name} {}", BASE64.encode(&bytes)));
+        }
+    }
 
     #[test]
     fn keys_have_the_fingerprints_that_ssh_keygen_shows() {

@@ -245,7 +245,47 @@ fn changed(file: &Carried, before: Option<Stamp>) -> io::Result<Option<(Vec<u8>,
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    const REPORT: &str = r#"{"at":"2026-01-01T00:00:00Z","metrics":{"loss":1.0},"checkpoint":{"at":"2026-01-01T00:00:00Z","step":3}}"#;
+
+    proptest! {
+        /// The launcher's report is of what users' programs print; what cannot be read travels as it is.
+        #[test]
+        fn any_report_travels(
+            at in any::<prop::sample::Index>(), cut in 0..20usize, with in "([{}\\[\\]:,\"0-9a-zé-]|null|1e999){0,8}", bytes in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let mut damaged = REPORT.to_owned();
+            let from = at.index(damaged.len() + 1);
+            let to = (from + cut).min(damaged.len());
+            damaged.replace_range(from..to, &with);
+            for report in [damaged.into_bytes(), bytes] {
+                let sent = with_checkpoint(report.clone(), None);
+                match serde_json::from_slice::<Report>(&report) {
+                    Ok(report) => {
+                        let sent: Report = serde_json::from_slice(&sent).unwrap();
+                        prop_assert_eq!(sent, Report { checkpoint: None, ..report });
+                    }
+                    Err(_) => prop_assert_eq!(sent, report),
+                }
+            }
+        }
+
+        /// However a log grew, all of it arrives once, and halves of lines only at the end.
+        #[test]
+        fn pieces_of_any_log_are_the_log(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n')], 0..200)) {
+            let (_folder, file) = file(&bytes);
+            let lines = grown(&file, 0, Part::WholeLines).unwrap();
+            prop_assert!(lines.is_empty() || lines.ends_with(b"\n"));
+            let rest = grown(&file, lines.len() as u64, Part::All).unwrap();
+            prop_assert!(!rest.contains(&b'\n'));
+            prop_assert_eq!([lines, rest].concat(), bytes.clone());
+            let told = grown(&file, 0, Part::BeforeTheEnd).unwrap();
+            prop_assert!(bytes.starts_with(&told));
+        }
+    }
 
     fn file(text: &[u8]) -> (tempfile::TempDir, Carried) {
         let folder = tempfile::tempdir().unwrap();

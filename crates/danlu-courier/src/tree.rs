@@ -183,8 +183,42 @@ fn plan(known: &Entries, found: &Entries) -> Vec<Step> {
 mod tests {
     use danlu_types::api::TreeKind;
     use jiff::Timestamp;
+    use proptest::prelude::*;
 
     use super::*;
+
+    /// Names in folders, as somebody's program may have made them; what is in a file is left out.
+    fn trees() -> impl Strategy<Value = Entries> {
+        let entry = (0..3i64, 0..3u8);
+        prop::collection::btree_map("[ab]?[ab/é .-]{1,6}", entry, 0..12).prop_map(|entries| {
+            let entry = |(path, (time, kind)): (String, (i64, u8))| {
+                let kind = [TreeKind::File, TreeKind::Folder, TreeKind::Link][usize::from(kind)];
+                let modified_at = Timestamp::from_second(time).unwrap();
+                (
+                    path.clone(),
+                    TreeEntry { path, kind, size: 1, modified_at, executable: false, target: None },
+                )
+            };
+            entries.into_iter().map(entry).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_leads_from_any_tree_to_any_other(known in trees(), found in trees()) {
+            let mut there = known.clone();
+            for step in plan(&known, &found) {
+                match step {
+                    Step::Remove(path) => prop_assert!(there.remove(&path).is_some(), "{path} is not there"),
+                    Step::Send(entry) => {
+                        let before = there.insert(entry.path.clone(), entry.clone());
+                        prop_assert!(before.is_none_or(|before| before.kind == entry.kind), "{} is of another kind", entry.path);
+                    }
+                }
+            }
+            prop_assert_eq!(there, found);
+        }
+    }
 
     fn entries(text: &str) -> Entries {
         let entry = |word: &str| {

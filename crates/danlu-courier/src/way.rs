@@ -78,7 +78,21 @@ fn first_line(mut input: impl Read) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_input_has_a_first_line_or_none(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'a')], 0..1200)) {
+            let mut input = bytes.as_slice();
+            if let Some(line) = first_line(&mut input) {
+                prop_assert!(bytes.starts_with(line.as_bytes()) && !line.contains('\n') && line.len() <= 1000);
+                let taken = bytes.len() - input.len();
+                prop_assert!(taken <= line.len() + 1, "{taken} bytes for {} of a line", line.len());
+            }
+        }
+    }
 
     #[test]
     fn the_token_is_the_first_line_and_the_rest_stays() {

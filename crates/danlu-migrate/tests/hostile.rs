@@ -242,8 +242,6 @@ fn binding() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
     /// Names that stand for each other in any way, circles included, on the stack of a thread of tests.
     #[test]
     fn no_graph_of_bindings_makes_it_fail(lines in prop::collection::vec(binding(), 1..14), portable in any::<bool>()) {

@@ -86,8 +86,6 @@ fn is_broken(outcome: &Outcome) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     /// The inputs parse, so neither reading nor the check of the result may find fault with them.
     #[test]
     fn what_parses_still_parses_and_binds_its_names(text in program(), options in options()) {
@@ -235,15 +233,14 @@ fn mutate(bytes: &mut Vec<u8>, mutation: &Mutation) {
 }
 
 fn fixtures() -> Vec<Vec<u8>> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
-    let mut folders: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    // From the package's folder, where tests run: this program may be run in another tree than the one it was built in.
+    let mut folders: Vec<_> =
+        std::fs::read_dir("tests/rules").unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     folders.into_iter().map(|folder| std::fs::read(folder.join("input.py")).unwrap()).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     /// Programs that say much to the rules, damaged: nothing fails, what is changed stays a program, and is changed once.
     #[test]
     fn no_mutated_fixture_makes_it_fail(

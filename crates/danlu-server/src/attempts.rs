@@ -155,7 +155,41 @@ async fn exchange(launcher: &mut Box<dyn Connection>, reports: &NewReports) -> s
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
+
+    proptest! {
+        /// Whatever is sent for a token, it opens what it was made for or nothing.
+        #[test]
+        fn no_damaged_token_opens_anything_else(
+            job in any::<u64>(), attempt in any::<u32>(), worker in any::<u32>(), is_couriers in any::<bool>(),
+            from in any::<Index>(), to in any::<Index>(), with in "([0-9a-f._+-]|é|danlu_attempt_|danlu_courier_){0,6}",
+        ) {
+            let tokens = AttemptTokens::new("one key");
+            let own: WorkerId = format!("{job}.{attempt}.{worker}").parse().unwrap();
+            let token = if is_couriers { tokens.courier_token(own.job, own.attempt) } else { tokens.token(own) };
+            prop_assert_eq!(tokens.read(&token), (!is_couriers).then_some(own));
+            prop_assert_eq!(tokens.read_courier(&token), is_couriers.then_some((own.job, own.attempt)));
+            let (from, to) = (from.index(token.len() + 1), to.index(token.len() + 1));
+            let damaged = format!("{}{with}{}", &token[..from], &token[to..]);
+            if damaged != token {
+                // `01` is read as `1`: another way to write the same token is no other token.
+                prop_assert!(tokens.read(&damaged).is_none_or(|found| !is_couriers && found == own), "{damaged}");
+                prop_assert!(tokens.read_courier(&damaged).is_none_or(|found| is_couriers && found == (own.job, own.attempt)), "{damaged}");
+            }
+        }
+
+        #[test]
+        fn no_text_is_taken_for_a_token(
+            text in "(danlu_attempt_|danlu_courier_)?([0-9]{1,22}\\.?){0,4}_?([0-9a-fA-F]{64}|.{0,80})",
+        ) {
+            let tokens = AttemptTokens::new("one key");
+            prop_assert_eq!(tokens.read(&text), None);
+            prop_assert_eq!(tokens.read_courier(&text), None);
+        }
+    }
 
     #[test]
     fn a_token_is_its_workers_alone() {

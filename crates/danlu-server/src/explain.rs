@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use danlu_core::policy::{self, Action, Permission};
-use danlu_core::{Job, Life};
+use danlu_core::{Job, Life, WorkerState};
 use danlu_sched::Circumstances;
 use danlu_types::api::{Explanation, JobState, Offer};
-use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
+use danlu_types::{JobId, JobSpec, Problem, ProblemCode, Span};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
@@ -36,6 +36,9 @@ impl App {
         let job = self.job_for(asker, id, Action::SeeJob).await?;
         let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
         let queued = job.state() == JobState::Queued;
+        if let Some(text) = running_text(&job, Timestamp::now()).filter(|_| explanation.text == "Running.") {
+            explanation.text = text;
+        }
         if let Some(trouble) = self.engine.trouble().filter(|_| queued) {
             let text = explanation.text.trim_end_matches('.');
             explanation.text = format!("{trouble}. {text}.");
@@ -131,6 +134,38 @@ impl App {
         permission == Permission::Yes
             && self.change_of(asker, job, &patch).is_ok_and(|change| change.is_queued())
     }
+}
+
+/// For how long a job has been running, and where.
+fn running_text(job: &Job, now: Timestamp) -> Option<String> {
+    let attempt = job.active()?;
+    let since = attempt.workers.iter().filter_map(|worker| match worker.state {
+        WorkerState::Running { since } => Some(since),
+        WorkerState::Placed | WorkerState::Ended { .. } => None,
+    });
+    let ran = now.duration_since(since.min()?).as_secs().max(0);
+    let mut nodes: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for worker in &attempt.workers {
+        nodes.entry(&worker.grant.node.0).or_default().extend(&worker.grant.devices);
+    }
+    let places = nodes.iter().map(|(node, devices)| {
+        let listed: Vec<String> = devices.iter().map(ToString::to_string).collect();
+        match listed.len() {
+            0 => format!("`{node}`"),
+            1 => format!("`{node}` (device {})", listed[0]),
+            _ => format!("`{node}` (devices {})", listed.join(", ")),
+        }
+    });
+    let mut places: Vec<String> = places.collect();
+    // A paragraph, and no list: `danlu show` has all of them.
+    const SHOWN: usize = 4;
+    if places.len() > SHOWN {
+        let more = places.len() - SHOWN;
+        places.truncate(SHOWN);
+        places.push(format!("{more} more nodes"));
+    }
+    let ran = Span::from_seconds(u64::try_from(ran).unwrap_or_default());
+    Some(format!("Running for {ran} on {}.", places.join(", ")))
 }
 
 /// The fields of an offer as a patch of a spec: values are what `--set` would read them as.

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use danlu_device::npu_smi::{Chip, Process, Report};
 
 fn fixture_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/npu-smi")
+    // From the package's folder, where tests run: this program may be run in another tree than the one it was built in.
+    PathBuf::from("tests/fixtures/npu-smi")
 }
 
 /// Outputs collected from documentation and from people, where they are at hand.
 fn sample_folder() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/npu-smi");
+    let folder = PathBuf::from("../../../shared/data/npu-smi");
     folder.is_dir().then_some(folder)
 }
 

@@ -3,7 +3,7 @@
 use super::{Grade, Rule};
 use crate::checker::Checker;
 use crate::finding::Kind;
-use crate::hooks::Hooks;
+use crate::hooks::{Hooks, Shape, Text};
 use ruff_python_ast::{Expr, ExprCall, StmtImport, StmtImportFrom};
 use ruff_text_size::{Ranged as _, TextRange};
 
@@ -11,8 +11,8 @@ pub(crate) const RULE: Rule = Rule {
     name: "cuda-only-library",
     grade: Grade::NeedsPerson,
     what: "Reports imports of libraries that need CUDA, with what replaces them: flash-attn, xformers, bitsandbytes, Triton, \
-           CuPy, Numba's CUDA, PyCUDA, NVML, TensorRT, DALI, Transformer Engine, apex's compiled parts, and extensions built \
-           from `.cu` files.",
+           CuPy, Numba's CUDA, PyCUDA, NVML, TensorRT, DALI, Transformer Engine, apex's compiled parts, extensions built \
+           from `.cu` files, kernels of the Hub (`kernels.get_kernel`), and the CUDA provider of ONNX Runtime.",
     why: "No change of names makes a compiled CUDA kernel run on an NPU. What a replacement takes for arguments differs, so a \
           person has to write the call.",
     before: "from flash_attn import flash_attn_func\n",
@@ -22,6 +22,7 @@ pub(crate) const RULE: Rule = Rule {
         import: Some(on_import),
         import_from: Some(on_import_from),
         call: Some(on_call),
+        text: Some(on_text),
         ..Hooks::NONE
     },
 };
@@ -112,8 +113,23 @@ fn on_import_from<'a>(
     }
 }
 
+/// ONNX Runtime itself runs anywhere; what it runs on is named in texts.
+const PROVIDERS: [&str; 2] = ["CUDAExecutionProvider", "TensorrtExecutionProvider"];
+
+fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
+    if text.shape == Shape::Whole && PROVIDERS.contains(&text.value) && !checker.is_aware() {
+        let message = "ONNX Runtime on NVIDIA; with onnxruntime-cann write `CANNExecutionProvider`";
+        checker.report(rule, Kind::NeedsPerson, text.range, text.value, message);
+    }
+}
+
 /// `optional_import("cupy")`, `importlib.import_module("triton")`
 fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCall) {
+    if checker.scopes.path(&call.func).is_some_and(|path| path.full == "kernels.get_kernel") {
+        let message = "fetches a compiled kernel, which is of CUDA unless its repository says otherwise; call what it replaces on an NPU";
+        checker.report(rule, Kind::NeedsPerson, call.range(), "kernels.get_kernel", message);
+        return;
+    }
     let name = match &*call.func {
         Expr::Attribute(attribute) => attribute.attr.as_str(),
         Expr::Name(name) => name.id.as_str(),

@@ -43,8 +43,14 @@ pub(crate) fn is_of_one_device(name: &str) -> bool {
     COUNTERPARTS.iter().any(|(cuda, npu)| *cuda == name || *npu == name)
 }
 
+/// Members of other families that are about CUDA: MVAPICH2's switch for buffers on devices.
+const OTHERS: &[&str] = &["MV2_USE_CUDA"];
+
 /// Whether a word is a variable that only CUDA's libraries read.
 pub(crate) fn is_foreign(name: &str) -> bool {
+    if OTHERS.contains(&name) {
+        return true;
+    }
     name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
         && FAMILIES.iter().any(|family| name.strip_prefix(family).is_some_and(|rest| !rest.is_empty()))
 }

@@ -55,6 +55,10 @@ impl Scheduler {
         let (wanted, most) = (why::amount(resource, wanted), why::amount(resource, most));
         let (workspace, what) = (&spec.workspace, crate::words::resource(resource));
         let message = match whose {
+            Bound::Limit { is_user } if most == "0" => format!(
+                "asks for {wanted} {what} in all, but {}workspace `{workspace}` may use none; use another workspace",
+                if is_user { "each person in " } else { "" }
+            ),
             Bound::Limit { is_user } => format!(
                 "asks for {wanted} {what} in all, but {}workspace `{workspace}` may use at most {most}; ask for less, or use another workspace",
                 if is_user { "each person in " } else { "" }

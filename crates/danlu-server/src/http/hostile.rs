@@ -4,15 +4,19 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use danlu_types::api::{
-    AccountChange, CordonRequest, MigrationRequest, NewAccount, NewInvitation, NewPassword, NewRegistration,
-    NewReports, NewRole, NewS3Key, NewSecret, NewSshKey, NewToken, SharingRules, SignIn, SimulationRequest,
-    StopRequest, TotpCode,
+    AccountChange, ClaimRequest, CordonRequest, CourierNews, IdentityDeparture, MigrationRequest, NewAccount,
+    NewIdentity, NewInvitation, NewPassword, NewRegistration, NewReports, NewRole, NewS3Key, NewSecret,
+    NewSshKey, NewToken, SharingRules, SignIn, SimulationRequest, StopRequest, TotpCode, TotpRemoval,
+    TreeEntry,
 };
 use danlu_types::{JobSpec, Workspace};
 use proptest::prelude::*;
+use serde_json::{Map, Value};
 
 use super::auth::{bearer, cookie_named, is_from_console};
 use super::extract::read_json;
+use super::signing_in::PasswordOf;
+use crate::change::patched;
 
 /// As every body that there is; how each is judged does not matter, that it is does.
 fn read_as_everything(bytes: &[u8]) {
@@ -27,15 +31,31 @@ fn read_as_everything(bytes: &[u8]) {
     read_as! {
         JobSpec Workspace AccountChange CordonRequest MigrationRequest NewAccount NewInvitation NewPassword NewRegistration
         NewReports NewRole NewS3Key NewSecret NewSshKey NewToken SharingRules SignIn SimulationRequest StopRequest TotpCode
+        NewIdentity IdentityDeparture TotpRemoval PasswordOf ClaimRequest CourierNews TreeEntry
+    }
+    // Changes and copies of jobs are patches of what is there.
+    if let Ok(patch) = read_json::<Map<String, Value>>(bytes) {
+        let full: JobSpec = serde_json::from_str(CORPUS[0]).expect("a job");
+        for spec in [JobSpec::of_command("true"), full.clone()] {
+            match patched(&spec, patch.clone()) {
+                Ok(spec) => assert!(spec.check().len() < 1000),
+                Err(problem) => {
+                    assert!([400, 422].contains(&problem.status), "{problem:?}");
+                    assert!(problem.detail.len() < 2000, "{} bytes of refusal", problem.detail.len());
+                }
+            }
+        }
     }
 }
 
-const CORPUS: [&str; 6] = [
+const CORPUS: [&str; 8] = [
     r#"{"name":"a","command":"true","devices":{"kind":"ascend","count":8},"any_of":[{"count":1}],"env":{"A":"b"},"memory":"1Gi"}"#,
     r#"{"retry":{"limit":3,"on":["exit"]},"secrets":[{"name":"x","as":"file"}],"nodes":{"labels":{"a":"b"}},"max_time":"1d12h"}"#,
     r#"{"lending":true,"minimum_run_time":"5m","personal":{"limit":{"nvidia":1.5,"memory":"1Ti"}}}"#,
     r#"{"trace":"submit,duration\n0s,1h\n","runs":[{"name":"x","nodes":"1x8:nvidia:A100","sharing":{"lending":false}}]}"#,
     r#"{"name":"ada","password":"correct horse battery","code":"123456","link":null,"display_name":"\u0000\ud83d\ude00"}"#,
+    r#"{"allocation":"1.slurm.0","job":17,"nonce":"0123456789abcdef","granted":"JobId=17 Nodes=n1 CPU_IDs=0-3 GRES=gpu(IDX:0-1)"}"#,
+    r#"{"account":"ada","password":"correct horse battery","current":"a","link":"b","code":"123456","keep_tokens":true,"path":"a/b","kind":"link"}"#,
     r#"{"key":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f a@b","lines":["::danlu progress 0.5"]}"#,
 ];
 
@@ -62,7 +82,7 @@ proptest! {
 
     #[test]
     fn hostile_arrangements_are_read_or_refused(
-        text in "([{}\\[\\],:]|\"(command|name|devices|count|runs|env|scope|role|key)\"|null|true|-?[0-9]{1,25}|1e999|\"\\\\ud800\"|\"[a-z]{0,4}\"){0,60}",
+        text in "([{}\\[\\],:]|\"(command|name|devices|count|runs|env|scope|role|key|retry|nodes|labels|account|password|job|nonce)\"|null|true|-?[0-9]{1,25}|1e999|\"\\\\ud800\"|\"[a-z]{0,4}\"){0,60}",
     ) {
         read_as_everything(text.as_bytes());
     }

@@ -69,7 +69,10 @@ async fn prepare(
         return Err(wrong_state(format!("job {id} is {}, so nothing runs in it", job.state().as_str())));
     };
     if worker.0 as usize >= attempt.workers.len() {
-        let detail = format!("job {id} has {} workers, counted from 0", attempt.workers.len());
+        let detail = match attempt.workers.len() {
+            1 => format!("job {id} has one worker, which is 0"),
+            workers => format!("job {id} has {workers} workers, counted from 0"),
+        };
         return Err(Failure(Problem::new(ProblemCode::NotFound, detail)));
     }
     let worker = WorkerId { job: id, attempt: attempt.number, worker };

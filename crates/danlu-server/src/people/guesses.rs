@@ -226,7 +226,38 @@ pub(super) fn too_often(pause: Duration) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
+
+    static SEALER: LazyLock<Sealer> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        Sealer::open(folder.path()).unwrap()
+    });
+
+    proptest! {
+        #[test]
+        fn no_damaged_cookie_is_a_browser_that_is_known(
+            from in any::<Index>(), to in any::<Index>(), with in "([ -~]|é|\u{0}){0,6}", name in "ada|mia|ada\\.|",
+        ) {
+            let cookie = cookie_of_device(&SEALER, &"ada".parse().unwrap());
+            let id = device_in(&SEALER, &cookie, "ada");
+            prop_assert!(id.is_some());
+            let (from, to) = (from.index(cookie.len() + 1), to.index(cookie.len() + 1));
+            let damaged = format!("{}{with}{}", &cookie[..from], &cookie[to..]);
+            if damaged != cookie {
+                prop_assert_eq!(device_in(&SEALER, &damaged, &name), None, "{}", damaged);
+            }
+        }
+
+        #[test]
+        fn no_text_is_a_browser_that_is_known(text in "((ada|mia)?\\.?[0-9a-zA-Z+/=_-]{0,120})|.{0,60}") {
+            prop_assert_eq!(device_in(&SEALER, &text, "ada"), None);
+        }
+    }
 
     #[test]
     fn places_are_networks_and_users() {

@@ -5,6 +5,8 @@
 
 mod csv;
 pub mod history;
+#[cfg(test)]
+mod hostile;
 pub mod kueue;
 pub mod openb;
 pub mod philly;

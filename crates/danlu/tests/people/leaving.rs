@@ -1,5 +1,7 @@
 //! What goes on ends with the role that it was opened with: terminals, followed logs, hints, downloads.
 
+use std::collections::BTreeSet;
+
 use danlu_client::{Client, SessionReceiver, SessionSender};
 use danlu_testkit::DEADLINE;
 use danlu_types::session::{Frame, FrameKind, OpenSession};
@@ -91,6 +93,42 @@ impl Terminal {
         let end = async { while let Ok(Some(_)) = self.1.next().await {} };
         assert!(tokio::time::timeout(DEADLINE, end).await.is_ok(), "the terminal goes on");
     }
+}
+
+/// What is sent for as long as it takes, and is tried here.
+const TRIED: [&str; 4] =
+    ["/hints", "/jobs/{id}/files/content", "/jobs/{id}/logs/follow", "/jobs/{id}/workers/{worker}/session"];
+/// And what is not.
+const NOT_TRIED: [(&str, &str); 6] = [
+    (
+        "/migrations/{code}/reports/{report}",
+        "ends with the account and the token as every stream does; no role is about it",
+    ),
+    ("/courier/allocations/{allocation}/files/{file}", "for the token of an attempt, in one piece"),
+    ("/courier/workers/{worker}/code", "for the token of an attempt"),
+    ("/courier/programs/{digest}", "this program itself, which is no secret"),
+    ("/courier/workers/{worker}/files/{file}", "for the token of an attempt, in one piece"),
+    ("/courier/workers/{worker}/trees/{area}/content", "for the token of an attempt"),
+];
+
+/// A stream that is new is opened in the test below, or somebody says why it need not be.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_stream_that_is_described_is_one_that_ends_or_says_why_not() {
+    let site = Site::of(danlu_testkit::TestServer::start(crate::site::DANLU, &[]).await);
+    let document = value(&site.ask("admin", "GET", "/openapi.json", &Value::Null).await);
+    let is_stream = |responses: &Value| {
+        let content = responses["200"]["content"].as_object();
+        let kinds = ["text/event-stream", "application/octet-stream"];
+        responses.get("101").is_some()
+            || content.is_some_and(|content| kinds.iter().any(|kind| content.contains_key(*kind)))
+    };
+    let described = document["paths"].as_object().unwrap().iter();
+    let streams: BTreeSet<&str> = described
+        .filter(|(_, methods)| methods.as_object().unwrap().values().any(|one| is_stream(&one["responses"])))
+        .map(|(path, _)| path.as_str())
+        .collect();
+    let known: BTreeSet<&str> = TRIED.into_iter().chain(NOT_TRIED.map(|(path, _)| path)).collect();
+    assert_eq!(streams, known);
 }
 
 /// An account of the lab's with a token of its own; the account and the token's secret and id.

@@ -13,6 +13,7 @@ mod leaving;
 mod linking;
 mod links;
 mod matrix;
+mod mixing;
 mod names;
 mod providers;
 mod second_factor;

@@ -197,7 +197,9 @@ async fn cordons_back_off_running_and_ended_jobs_are_explained() {
     }
     site.server.wait_for(id, JobState::Running).await;
     let running = site.why(id).await;
-    assert!(running.text.starts_with("Running"), "{}", running.text);
+    let is_told = running.text.starts_with("Running for ")
+        && running.text.contains("(devices 0, 1, 2, 3, 4, 5, 6, 7).");
+    assert!(is_told && nodes.iter().any(|node| running.text.contains(&node.node.name.0)), "{}", running.text);
 
     let line = "danlu submit --retry 9 --set retry.on=[exit] -- 'exit 5'";
     let id: JobId = site.printed("admin", line).trim().parse().unwrap();

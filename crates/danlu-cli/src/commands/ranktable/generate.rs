@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -164,7 +164,9 @@ fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>)
                 let text = fs::read_to_string(file).map_err(|error| {
                     Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error)
                 })?;
-                configured_addresses(&text)
+                let addresses = configured_addresses(&text);
+                require_addresses(file, &addresses, &devices)?;
+                addresses
             }
         };
         let (id, host) = name_and_address(node);
@@ -172,6 +174,24 @@ fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>)
         servers.push(Server { host, ..Server::new(id, ranked) });
     }
     Ok((servers, arguments.family))
+}
+
+/// A device without an address would pass for one that needs none, and HCCL would wait for it.
+fn require_addresses(file: &Path, addresses: &BTreeMap<u32, IpAddr>, devices: &[u32]) -> Result<(), Failure> {
+    let numbers = |devices: &mut dyn Iterator<Item = &u32>| {
+        devices.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let without = numbers(&mut devices.iter().filter(|device| !addresses.contains_key(device)));
+    if without.is_empty() {
+        return Ok(());
+    }
+    let failure = Failure::new(format!("`{}` has no address of device {without}", file.display()));
+    Err(if addresses.is_empty() {
+        failure.hint("a line of /etc/hccn.conf with an address is `address_0=192.168.1.10`")
+    } else {
+        let known = numbers(&mut addresses.keys());
+        failure.hint(format!("it has addresses of {known}; choose among those with `--devices`"))
+    })
 }
 
 /// `node-0:10.0.0.1` has both; an address of version 6 has colons of its own.
@@ -220,6 +240,19 @@ mod tests {
         for wrong in ["", "0", "x", "7-4", "1-", "100", "0-4000000000"] {
             assert!(device_numbers(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_device_without_an_address_in_the_file_that_was_given_is_refused() {
+        let addresses =
+            configured_addresses(&(0..8).map(|n| format!("address_{n}=10.0.1.{n}\n")).collect::<String>());
+        assert!(require_addresses(Path::new("a.conf"), &addresses, &[0, 7]).is_ok());
+        let devices = device_numbers("9").unwrap();
+        let refused = require_addresses(Path::new("a.conf"), &addresses, &devices).unwrap_err();
+        let said = format!("{refused:?}");
+        assert!(said.contains("`a.conf` has no address of device 8"), "{said}");
+        assert!(said.contains("0, 1, 2, 3, 4, 5, 6, 7"), "{said}");
+        assert!(require_addresses(Path::new("a.conf"), &BTreeMap::new(), &[0]).is_err());
     }
 
     #[test]

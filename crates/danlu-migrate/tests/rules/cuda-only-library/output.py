@@ -8,7 +8,11 @@ from apex.optimizers import FusedAdam
 from flash_attn import flash_attn_func
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension
 from xformers.ops import memory_efficient_attention
-from kernels import tl, triton
+from fused import tl, triton
 cupy, has_cupy = optional_import("cupy")
 pynvml = importlib.import_module("pynvml")
 imported = important("cupy")
+import kernels as hub
+import onnxruntime
+activation = hub.get_kernel("kernels-community/activation")
+session = onnxruntime.InferenceSession("model.onnx", providers=["CUDAExecutionProvider", "CPUExecutionProvider"])

@@ -10,3 +10,4 @@ os.environ["NCCL_DEBUG"] = "INFO"
 os.environ["TORCH_CUDA_ARCH_LIST"] = "8.0"
 print("set CUDA_VISIBLE_DEVICES first")
 os.system("CUDA_VISIBLE_DEVICES=0 python train.py --name CUDA_VISIBLE_DEVICES")
+os.environ["MV2_USE_CUDA"] = "1"

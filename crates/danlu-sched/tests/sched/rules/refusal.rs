@@ -80,6 +80,9 @@ fn what_exceeds_a_limit_by_itself_is_refused() {
         check workspace red any-of nvidia:8,ascend:8
         check workspace red devices 8
         check workspace blue devices nvidia:8 workers 2
+        # None at all is not \"at most 0\".
+        workspace grey limit nvidia=0
+        check workspace grey devices nvidia:1
         # What is guaranteed to others can only be borrowed.
         workspace green guaranteed nvidia=6
         check workspace blue devices nvidia:5 workers 2

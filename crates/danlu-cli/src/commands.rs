@@ -45,12 +45,12 @@ use std::process::ExitCode;
 use danlu_client::Client;
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::each::Deed;
-use crate::failure::Failure;
+use crate::commands::each::JobAction;
+use crate::failure::CliError;
 use crate::output;
 use crate::runtime::block_on;
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     let data = arguments.data.as_deref();
     let profile = arguments.profile;
     let client = || match &profile {
@@ -69,12 +69,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Files(arguments) => block_on(files::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
         Command::Stop(arguments) => block_on(each::stop(client()?, arguments)),
-        Command::Hold(arguments) => block_on(each::run(client()?, Deed::Hold, arguments)),
-        Command::Release(arguments) => block_on(each::run(client()?, Deed::Release, arguments)),
-        Command::Approve(arguments) => block_on(each::run(client()?, Deed::Approve, arguments)),
+        Command::Hold(arguments) => block_on(each::run(client()?, JobAction::Hold, arguments)),
+        Command::Release(arguments) => block_on(each::run(client()?, JobAction::Release, arguments)),
+        Command::Approve(arguments) => block_on(each::run(client()?, JobAction::Approve, arguments)),
         Command::Change(arguments) => block_on(change::run(client()?, arguments)),
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
-        Command::Delete(arguments) => block_on(each::run(client()?, Deed::Delete, arguments)),
+        Command::Delete(arguments) => block_on(each::run(client()?, JobAction::Delete, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Quota(arguments) => block_on(quota::run(client()?, arguments)),
         Command::Workspace(arguments) => block_on(workspace::run(client()?, arguments)),

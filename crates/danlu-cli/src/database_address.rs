@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 
 const VARIABLE: &str = "DANLU_DATABASE";
 
@@ -15,10 +15,10 @@ pub(crate) fn address(
     argument: Option<String>,
     file: Option<&Path>,
     variable: Option<String>,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, CliError> {
     if let Some(address) = argument {
         if has_password(&address) {
-            return Err(Failure::new("`--database` holds a password, which everybody on this machine could read")
+            return Err(CliError::new("`--database` holds a password, which everybody on this machine could read")
                 .with_code(USAGE)
                 .hint(format!(
                     "write the address into a file that only you can read, and give it with `--database-file FILE`; or \
@@ -34,39 +34,39 @@ pub(crate) fn address(
 }
 
 /// From the environment of this process.
-pub(crate) fn variable() -> Result<Option<String>, Failure> {
+pub(crate) fn variable() -> Result<Option<String>, CliError> {
     match std::env::var(VARIABLE) {
         Ok(address) => Ok(Some(address)),
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Failure::new(format!("`{VARIABLE}` is not text")).with_code(USAGE))
+            Err(CliError::new(format!("`{VARIABLE}` is not text")).with_code(USAGE))
         }
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<String, CliError> {
     let shown = file.display();
     let failed = |error: &std::io::Error| {
-        Failure::new(format!("cannot read the database's address from `{shown}`"))
+        CliError::new(format!("cannot read the database's address from `{shown}`"))
             .with_code(USAGE)
             .caused_by(error)
     };
     let about = fs::metadata(file).map_err(|error| failed(&error))?;
     let mode = about.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(Failure::new(format!("`{shown}` can be read by others (mode {mode:o})"))
+        return Err(CliError::new(format!("`{shown}` can be read by others (mode {mode:o})"))
             .with_code(USAGE)
             .hint(format!(
                 "close it to them, `chmod 600 {shown}`, and change the password if somebody may have read it"
             )));
     }
     if !about.is_file() || about.size() > 64 << 10 {
-        return Err(Failure::new(format!("`{shown}` is no file with one address")).with_code(USAGE));
+        return Err(CliError::new(format!("`{shown}` is no file with one address")).with_code(USAGE));
     }
     let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
     match text.trim() {
         address if !address.is_empty() && !address.contains('\n') => Ok(address.to_owned()),
-        _ => Err(Failure::new(format!("`{shown}` does not hold one line with an address"))
+        _ => Err(CliError::new(format!("`{shown}` does not hold one line with an address"))
             .with_code(USAGE)
             .hint("such as `postgres://USER:PASSWORD@HOST/NAME`")),
     }

@@ -15,7 +15,7 @@ pub(crate) const NOT_FOUND: u8 = 3;
 pub(crate) const UNREACHABLE: u8 = 4;
 
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     code: u8,
     text: Text,
     hint: Option<String>,
@@ -33,14 +33,14 @@ enum Text {
     Silent,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         let text = Text::Said { message: message.into(), causes: Vec::new() };
-        Failure { code: FAILED, text, hint: None }
+        CliError { code: FAILED, text, hint: None }
     }
 
     pub(crate) fn rendered(text: String) -> Self {
-        Failure { code: FAILED, text: Text::Rendered(text), hint: None }
+        CliError { code: FAILED, text: Text::Rendered(text), hint: None }
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -105,14 +105,14 @@ impl Failure {
     }
 }
 
-impl From<ClientError> for Failure {
+impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         let code = match &error {
             _ if error.is_not_found() => NOT_FOUND,
             _ if error.is_unreachable() => UNREACHABLE,
             _ => FAILED,
         };
-        let mut failure = Failure::new(error.to_string()).with_code(code);
+        let mut failure = CliError::new(error.to_string()).with_code(code);
         failure.hint = error.hint();
         if let ClientError::Problem(problem) = &error
             && let Text::Said { causes, .. } = &mut failure.text
@@ -136,9 +136,9 @@ fn innermost<'a>(mut error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'stat
     error
 }
 
-impl From<ObjectsError> for Failure {
+impl From<ObjectsError> for CliError {
     fn from(error: ObjectsError) -> Self {
-        let mut failure = Failure::new(error.to_string());
+        let mut failure = CliError::new(error.to_string());
         failure.hint = error.hint().map(str::to_owned);
         match error.source() {
             Some(source) => failure.caused_by(source),
@@ -148,11 +148,11 @@ impl From<ObjectsError> for Failure {
 }
 
 /// Errors of writing output: a reader that went away (`danlu jobs | head`) ends the command quietly.
-impl From<io::Error> for Failure {
+impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure { code: 0, text: Text::Silent, hint: None };
+            return CliError { code: 0, text: Text::Silent, hint: None };
         }
-        Failure::new("cannot write the output").caused_by(&error)
+        CliError::new("cannot write the output").caused_by(&error)
     }
 }

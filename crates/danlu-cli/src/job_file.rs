@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 use danlu_types::{FieldError, JobSpec};
 
-pub(crate) use complaint::{Complaint, Place, render};
+pub(crate) use complaint::{Diagnostic, ValueOrigin, render};
 pub(crate) use fields::{explain, place_errors};
 use foreign::Foreign;
-pub(crate) use sbatch::Remark;
-use tree::Tree;
-pub(crate) use tree::{Content, read as read_tree};
+pub(crate) use sbatch::ImportNote;
+use tree::SourceTree;
+pub(crate) use tree::{SourceValue, read as read_tree};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::words::shell_word;
 
 /// Room for the largest honest job and for saying what is wrong with a dishonest one.
@@ -35,20 +35,20 @@ pub(crate) const ARRAY_TASK: &str = "SLURM_ARRAY_TASK_ID";
 
 /// A job as it was asked for, before anything was uploaded.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct JobFile {
     name: String,
     source: String,
     /// Where paths in the file start.
     folder: PathBuf,
-    tree: Tree,
-    complaints: Vec<Complaint>,
+    tree: SourceTree,
+    complaints: Vec<Diagnostic>,
     script: Option<OfScript>,
 }
 
 /// What is known of a job that comes from a batch script.
 #[derive(Debug)]
 struct OfScript {
-    remarks: Vec<Remark>,
+    remarks: Vec<ImportNote>,
     /// The numbers of an array's jobs.
     array: Vec<u32>,
 }
@@ -61,27 +61,27 @@ pub(crate) enum Code {
     Folder(PathBuf),
 }
 
-impl Draft {
+impl JobFile {
     /// A job from nothing but the command line.
     pub(crate) fn empty() -> Self {
-        Draft {
+        JobFile {
             name: String::new(),
             source: String::new(),
             folder: PathBuf::from("."),
-            tree: Tree::empty_map(Place::Nowhere),
+            tree: SourceTree::empty_map(ValueOrigin::Nowhere),
             complaints: Vec::new(),
             script: None,
         }
     }
 
     /// A job file, or standard input for `-`.
-    pub(crate) fn open(path: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &str) -> Result<Self, CliError> {
         let (name, folder) = match path {
             "-" => ("standard input".to_owned(), PathBuf::from(".")),
             _ => (path.to_owned(), Path::new(path).parent().map_or(PathBuf::from("."), Path::to_owned)),
         };
         let cannot = |error: io::Error| {
-            let failure = Failure::new(format!("cannot read the job file `{path}`")).caused_by(&error);
+            let failure = CliError::new(format!("cannot read the job file `{path}`")).caused_by(&error);
             match error.kind() {
                 io::ErrorKind::NotFound => failure.hint(format!(
                     "if it is a command, write `--` before it: `danlu run -- {}`",
@@ -98,28 +98,28 @@ impl Draft {
         reader.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
         if bytes.len() as u64 > MOST_FILE_BYTES {
             let message = format!("the job file `{path}` is larger than the 32 MiB that are read");
-            return Err(Failure::new(message).hint("large data belongs into files that the job reads"));
+            return Err(CliError::new(message).hint("large data belongs into files that the job reads"));
         }
-        Draft::read(&name, folder, bytes)
+        JobFile::read(&name, folder, bytes)
     }
 
-    pub(crate) fn read(name: &str, folder: PathBuf, bytes: Vec<u8>) -> Result<Self, Failure> {
+    pub(crate) fn read(name: &str, folder: PathBuf, bytes: Vec<u8>) -> Result<Self, CliError> {
         let source = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..valid].split(|byte| *byte == b'\n').count();
-            Failure::new(format!("the job file `{name}` is not UTF-8 text, at line {line}"))
+            CliError::new(format!("the job file `{name}` is not UTF-8 text, at line {line}"))
         })?;
         if sbatch::is_script(&source) {
-            let sbatch::Script { tree, complaints, remarks, array } = sbatch::read(name, &source);
+            let sbatch::BatchScript { tree, complaints, remarks, array } = sbatch::read(name, &source);
             let script = Some(OfScript { remarks, array });
-            return Ok(Draft { name: name.to_owned(), source, folder, tree, complaints, script });
+            return Ok(JobFile { name: name.to_owned(), source, folder, tree, complaints, script });
         }
         let foreign = |foreign: Foreign| {
-            Failure::new(format!("`{name}` looks like {}", foreign.what)).hint(foreign.hint)
+            CliError::new(format!("`{name}` looks like {}", foreign.what)).hint(foreign.hint)
         };
         let tree = match tree::read(&source) {
             // A list of assignments, or a program, may happen to be a text in YAML.
-            Ok(tree) if matches!(tree.content, Content::Map(_)) => match foreign::by_fields(&tree) {
+            Ok(tree) if matches!(tree.content, SourceValue::Map(_)) => match foreign::by_fields(&tree) {
                 Some(found) => return Err(foreign(found)),
                 None => tree,
             },
@@ -127,11 +127,11 @@ impl Draft {
                 (Some(found), _) => return Err(foreign(found)),
                 (None, Ok(tree)) => tree,
                 (None, Err(complaint)) => {
-                    return Err(Failure::rendered(complaint::render(&[complaint], name, &source)));
+                    return Err(CliError::rendered(complaint::render(&[complaint], name, &source)));
                 }
             },
         };
-        Ok(Draft { name: name.to_owned(), source, folder, tree, complaints: Vec::new(), script: None })
+        Ok(JobFile { name: name.to_owned(), source, folder, tree, complaints: Vec::new(), script: None })
     }
 
     /// Whether the file is a batch script of Slurm's.
@@ -142,7 +142,7 @@ impl Draft {
     /// What of a batch script is done otherwise, or not at all: a line for each.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let remarks = self.script.iter().flat_map(|script| &script.remarks);
-        remarks.map(|Remark { line, text }| format!("{}:{line}: {text}", self.name)).collect()
+        remarks.map(|ImportNote { line, text }| format!("{}:{line}: {text}", self.name)).collect()
     }
 
     /// The numbers of the jobs that the file asks for, where it asks for several; none where it was said which one is meant.
@@ -153,7 +153,8 @@ impl Draft {
 
     /// A script finds what is typed after its name as `$1` and so on.
     pub(crate) fn script_arguments(&mut self, words: &[String]) {
-        let Some(Content::Text(command)) = self.tree.get("command").map(|command| &command.content) else {
+        let Some(SourceValue::Text(command)) = self.tree.get("command").map(|command| &command.content)
+        else {
             return;
         };
         let (first, rest) = command.split_once('\n').unwrap_or((command, ""));
@@ -163,8 +164,8 @@ impl Draft {
             return self.complain("--", "command", &quoted.join(" "), &accepted);
         }
         let command = format!("{first}\nset -- {}\n{rest}", quoted.join(" "));
-        let place = self.tree.get("command").map_or(Place::Nowhere, |command| command.place.clone());
-        let tree = Tree::text(command, place.clone());
+        let place = self.tree.get("command").map_or(ValueOrigin::Nowhere, |command| command.place.clone());
+        let tree = SourceTree::text(command, place.clone());
         self.complaints.extend(merge::insert(&mut self.tree, "command", tree, place).err());
     }
 
@@ -176,10 +177,10 @@ impl Draft {
         let named =
             self.tree.get("working_directory").map(|tree| (tree.as_written().content, tree.place.clone()));
         let (folder, place) = match named {
-            Some((Content::Text(folder), place)) => (here.join(folder), place),
-            _ => (here.to_owned(), Place::Nowhere),
+            Some((SourceValue::Text(folder), place)) => (here.join(folder), place),
+            _ => (here.to_owned(), ValueOrigin::Nowhere),
         };
-        let tree = Tree::text(folder.display().to_string(), place.clone());
+        let tree = SourceTree::text(folder.display().to_string(), place.clone());
         self.complaints.extend(merge::insert(&mut self.tree, "working_directory", tree, place).err());
     }
 
@@ -208,7 +209,7 @@ impl Draft {
     /// A flag whose value is a text, whatever it looks like.
     pub(crate) fn text_flag(&mut self, flag: &str, key: &str, value: &str) {
         let place = argument(flag, value);
-        let tree = Tree::text(value, place.clone());
+        let tree = SourceTree::text(value, place.clone());
         self.complaints.extend(merge::insert(&mut self.tree, key, tree, place).err());
     }
 
@@ -217,7 +218,7 @@ impl Draft {
         match pair.split_once('=') {
             Some((name, value)) if !name.is_empty() => {
                 let place = argument(flag, pair);
-                let tree = Tree::text(value, place.clone());
+                let tree = SourceTree::text(value, place.clone());
                 self.complaints
                     .extend(merge::insert(&mut self.tree, &format!("{key}.{name}"), tree, place).err());
             }
@@ -226,7 +227,7 @@ impl Draft {
     }
 
     pub(crate) fn complain(&mut self, flag: &str, key: &str, value: &str, accepted: &str) {
-        self.complaints.push(Complaint {
+        self.complaints.push(Diagnostic {
             field: key.to_owned(),
             message: format!("cannot be the text `{}`", tree::shortened(value)),
             label: Some(accepted.to_owned()),
@@ -239,7 +240,7 @@ impl Draft {
     }
 
     /// The specification, checked as far as it can be without a server, and the code to upload with it.
-    pub(crate) fn finish(&mut self) -> Result<(JobSpec, Code), Failure> {
+    pub(crate) fn finish(&mut self) -> Result<(JobSpec, Code), CliError> {
         let code = self.take_code();
         let mut complaints = std::mem::take(&mut self.complaints);
         let spec = match fields::read_spec(&self.tree) {
@@ -262,7 +263,7 @@ impl Draft {
     }
 
     /// What was set, as JSON, for a server that has the rest.
-    pub(crate) fn overrides(&mut self) -> Result<serde_json::Value, Failure> {
+    pub(crate) fn overrides(&mut self) -> Result<serde_json::Value, CliError> {
         let overrides = fields::to_json(&self.tree);
         let mut complaints = std::mem::take(&mut self.complaints);
         complaints.extend(fields::check_part(&self.tree));
@@ -270,25 +271,25 @@ impl Draft {
     }
 
     /// What the server had to say, at the lines it is about.
-    pub(crate) fn refuse_by_server(&self, errors: Vec<FieldError>) -> Failure {
+    pub(crate) fn refuse_by_server(&self, errors: Vec<FieldError>) -> CliError {
         self.refuse(&fields::place_errors(errors, &self.tree))
     }
 
-    fn refuse(&self, complaints: &[Complaint]) -> Failure {
-        Failure::rendered(complaint::render(complaints, &self.name, &self.source))
+    fn refuse(&self, complaints: &[Diagnostic]) -> CliError {
+        CliError::rendered(complaint::render(complaints, &self.name, &self.source))
     }
 
     /// `code` in a job file is a folder relative to it; in the specification it is a digest.
     fn take_code(&mut self) -> Code {
         let Some(tree) = self.tree.get("code") else { return Code::None };
-        let (place, tree::Content::Text(text)) = (tree.place.clone(), tree.as_written().content) else {
+        let (place, tree::SourceValue::Text(text)) = (tree.place.clone(), tree.as_written().content) else {
             return Code::None;
         };
         if text.is_empty() || danlu_objects::is_digest(&text) {
             return if text.is_empty() { Code::None } else { Code::Uploaded };
         }
         let folder = match place {
-            Place::Argument(_) => PathBuf::from(&text),
+            ValueOrigin::Argument(_) => PathBuf::from(&text),
             _ => self.folder.join(&text),
         };
         let wrong = if text.contains("://") {
@@ -299,7 +300,7 @@ impl Draft {
             None
         };
         if let Some(message) = wrong {
-            self.complaints.push(Complaint {
+            self.complaints.push(Diagnostic {
                 field: "code".to_owned(),
                 message: message.to_owned(),
                 label: Some("write a folder relative to the job file, such as `.`".to_owned()),
@@ -310,8 +311,8 @@ impl Draft {
     }
 }
 
-fn argument(flag: &str, value: &str) -> Place {
-    Place::Argument(format!("{flag} {}", tree::shortened(value)))
+fn argument(flag: &str, value: &str) -> ValueOrigin {
+    ValueOrigin::Argument(format!("{flag} {}", tree::shortened(value)))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use clap::Args;
 use danlu_types::DeviceRequest;
 
-use crate::failure::{Failure, USAGE};
-use crate::job_file::{Code, Draft};
+use crate::failure::{CliError, USAGE};
+use crate::job_file::{Code, JobFile};
 use crate::migration::MigrationFlags;
 use crate::output;
 use crate::words::shell_word;
@@ -77,15 +77,15 @@ pub(crate) struct JobFlags {
 
 impl JobFlags {
     /// The job that the file and the flags describe.
-    pub(crate) fn draft(&self) -> Result<Draft, Failure> {
+    pub(crate) fn draft(&self) -> Result<JobFile, CliError> {
         let mut draft = match &self.file {
-            Some(file) => Draft::open(file)?,
+            Some(file) => JobFile::open(file)?,
             None if self.command.is_empty() && !self.set.iter().any(|set| set.starts_with("command=")) => {
-                return Err(Failure::new("there is nothing to run").with_code(USAGE).hint(
+                return Err(CliError::new("there is nothing to run").with_code(USAGE).hint(
                     "give a job file (`danlu submit job.yaml`) or a command (`danlu run -- python train.py`)",
                 ));
             }
-            None => Draft::empty(),
+            None => JobFile::empty(),
         };
         self.apply(&mut draft);
         for assignment in &self.set {
@@ -106,7 +106,7 @@ impl JobFlags {
         !self.command.is_empty()
     }
 
-    fn apply(&self, draft: &mut Draft) {
+    fn apply(&self, draft: &mut JobFile) {
         for (flag, key, value) in [
             ("--workers", "workers", &self.workers),
             ("--cpus", "cpus", &self.cpus),
@@ -139,7 +139,7 @@ impl JobFlags {
         self.labels.iter().for_each(|pair| draft.pair_flag("--label", "labels", pair));
     }
 
-    fn apply_command(&self, draft: &mut Draft) {
+    fn apply_command(&self, draft: &mut JobFile) {
         if self.command.is_empty() {
             return;
         }
@@ -167,7 +167,7 @@ pub(crate) fn command_line(words: &[String]) -> String {
 }
 
 /// One request is `devices`; several are `any_of`, in order of preference. Either replaces what the file said of both.
-fn apply_devices(draft: &mut Draft, texts: &[String]) {
+fn apply_devices(draft: &mut JobFile, texts: &[String]) {
     let mut requests = Vec::new();
     for text in texts {
         match text.parse::<DeviceRequest>() {

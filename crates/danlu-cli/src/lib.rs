@@ -32,7 +32,7 @@ pub use danlu_server::migrate_snapshot;
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     match arguments::Arguments::try_parse() {
-        Ok(arguments) => commands::run(arguments).unwrap_or_else(failure::Failure::report),
+        Ok(arguments) => commands::run(arguments).unwrap_or_else(failure::CliError::report),
         Err(error) => {
             // Also the way in which `--help` and `--version` arrive. A closed pipe is no reason to complain.
             let _ = error.print();

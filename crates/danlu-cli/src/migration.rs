@@ -5,7 +5,7 @@ use danlu_client::Client;
 use danlu_types::api::{MigrationEntry, MigrationRequest, MigrationView};
 use danlu_types::{DeviceCount, DeviceKind, DeviceRequest, JobSpec};
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 use crate::output;
 
 /// Under which a migrated job keeps the digest of the code that it was made from.
@@ -29,12 +29,12 @@ pub(crate) struct MigrationFlags {
 
 impl MigrationFlags {
     /// The job as it can run migrated code, or why it cannot.
-    pub(crate) fn on_ascend(&self, spec: JobSpec) -> Result<JobSpec, Failure> {
+    pub(crate) fn on_ascend(&self, spec: JobSpec) -> Result<JobSpec, CliError> {
         if !self.migrate {
             return Ok(spec);
         }
         if spec.code.is_none() {
-            return Err(Failure::new("there is no code to migrate")
+            return Err(CliError::new("there is no code to migrate")
                 .with_code(USAGE)
                 .hint("name its folder with `--code`, or in the job file: `code: .`"));
         }
@@ -42,7 +42,7 @@ impl MigrationFlags {
     }
 
     /// Has the server migrate `spec.code`, and puts the migrated copy in its place.
-    pub(crate) async fn migrate(&self, client: &Client, spec: &mut JobSpec) -> Result<(), Failure> {
+    pub(crate) async fn migrate(&self, client: &Client, spec: &mut JobSpec) -> Result<(), CliError> {
         let Some(code) = spec.code.clone().filter(|_| self.migrate) else { return Ok(()) };
         let distributed = self.migrate_distributed.clone();
         let request = MigrationRequest {
@@ -60,12 +60,12 @@ impl MigrationFlags {
 }
 
 /// Migrated code runs on nothing else, so what is left open is Ascend, and other devices are no choice any more.
-fn on_ascend(mut spec: JobSpec) -> Result<JobSpec, Failure> {
+fn on_ascend(mut spec: JobSpec) -> Result<JobSpec, CliError> {
     let is_other = |request: &DeviceRequest| request.kind.is_some_and(|kind| kind != DeviceKind::Ascend);
     if spec.alternatives().iter().all(is_other) {
         let asked: Vec<&str> =
             spec.alternatives().iter().filter_map(|one| one.kind).map(DeviceKind::label).collect();
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "migrated code runs on Ascend devices, and the job asks for {} only",
             asked.join(" or ")
         ))

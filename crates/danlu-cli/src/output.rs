@@ -5,15 +5,15 @@ use std::io::{IsTerminal as _, Write as _};
 use anstream::{stderr, stdout};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// Data, one line.
-pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Failure> {
+pub(crate) fn line(text: impl AsRef<str>) -> Result<(), CliError> {
     Ok(writeln!(stdout().lock(), "{}", text.as_ref())?)
 }
 
 /// Data, many lines in one write: a log may have millions.
-pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
+pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), CliError> {
     let mut text = String::new();
     for line in lines {
         text.push_str(&line);
@@ -25,9 +25,9 @@ pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failu
 }
 
 /// Data for programs.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new("cannot write the answer as JSON").caused_by(&error))?;
+        .map_err(|error| CliError::new("cannot write the answer as JSON").caused_by(&error))?;
     line(text)
 }
 

@@ -5,20 +5,20 @@ use std::io;
 
 use tokio::runtime::Builder;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 /// Runs a client command: one thread is enough to talk to one server.
-pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     Builder::new_current_thread().enable_all().build().map_err(|error| cannot_start(&error))?.block_on(future)
 }
 
 /// Runs the server.
 pub(crate) fn block_on_many_threads<T>(
-    future: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    future: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| cannot_start(&error))?.block_on(future)
 }
 
-fn cannot_start(error: &io::Error) -> Failure {
-    Failure::new("cannot start the async runtime").caused_by(error)
+fn cannot_start(error: &io::Error) -> CliError {
+    CliError::new("cannot start the async runtime").caused_by(error)
 }

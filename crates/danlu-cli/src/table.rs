@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use comfy_table::{Attribute, Cell, ContentArrangement, Table, presets};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 
 /// Between two columns.
@@ -27,7 +27,7 @@ pub(crate) fn of_columns(header: &[&str]) -> Table {
     table
 }
 
-pub(crate) fn print(table: &mut Table) -> Result<(), Failure> {
+pub(crate) fn print(table: &mut Table) -> Result<(), CliError> {
     if std::io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }

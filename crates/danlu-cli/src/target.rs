@@ -4,16 +4,16 @@ use danlu_client::Client;
 use danlu_types::JobId;
 use danlu_types::api::JobQuery;
 
-use crate::failure::{Failure, NOT_FOUND};
+use crate::failure::{CliError, NOT_FOUND};
 
-pub(crate) async fn job_id(client: &Client, job: &str) -> Result<JobId, Failure> {
+pub(crate) async fn job_id(client: &Client, job: &str) -> Result<JobId, CliError> {
     if let Ok(id) = job.parse() {
         return Ok(id);
     }
     let query = JobQuery { name: Some(job.to_owned()), limit: Some(1), ..JobQuery::default() };
     match client.jobs_list(&query).await?.items.first() {
         Some(found) => Ok(found.id),
-        None => Err(Failure::new(format!("there is no job named `{job}`"))
+        None => Err(CliError::new(format!("there is no job named `{job}`"))
             .with_code(NOT_FOUND)
             .hint("`danlu jobs` lists them; a job is named by its number or its name")),
     }

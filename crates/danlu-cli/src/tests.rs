@@ -245,10 +245,10 @@ fn runs_side_by_side() {
     )
     .unwrap();
     let run = |nodes: &str, name: &str| {
-        let mut simulation = danlu_sim::Simulation::new(danlu_sim::World {
+        let mut simulation = danlu_sim::Simulation::new(danlu_sim::Scenario {
             nodes: danlu_device::simulate::parse(nodes).unwrap(),
             jobs: trace.jobs.clone(),
-            ..danlu_sim::World::default()
+            ..danlu_sim::Scenario::default()
         });
         while simulation.step() {}
         danlu_sim::Run::of(&simulation, name)

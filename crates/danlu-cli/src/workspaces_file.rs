@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use danlu_server::SharingSource;
 use danlu_types::Sharing;
 
-use crate::failure::Failure;
-use crate::job_file::{Complaint, Content, Place, explain, place_errors, read_tree, render};
+use crate::failure::CliError;
+use crate::job_file::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree, render};
 
 /// Where the server reads the file from, at start and whenever it is told to.
 #[derive(Debug)]
@@ -19,22 +19,22 @@ impl SharingSource for WorkspacesFile {
     }
 }
 
-pub(crate) fn open(path: &Path) -> Result<Sharing, Failure> {
+pub(crate) fn open(path: &Path) -> Result<Sharing, CliError> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(format!("cannot read the workspaces file `{name}`")).caused_by(&error)
+        CliError::new(format!("cannot read the workspaces file `{name}`")).caused_by(&error)
     })?;
     read(&name, &text)
 }
 
-fn read(name: &str, source: &str) -> Result<Sharing, Failure> {
-    let refuse = |complaints: &[Complaint]| Failure::rendered(render(complaints, name, source));
+fn read(name: &str, source: &str) -> Result<Sharing, CliError> {
+    let refuse = |complaints: &[Diagnostic]| CliError::rendered(render(complaints, name, source));
     let tree = read_tree(source).map_err(|complaint| refuse(&[complaint]))?;
-    if !matches!(tree.content, Content::Map(_)) {
+    if !matches!(tree.content, SourceValue::Map(_)) {
         let message = "the file is not a map; write `workspaces:` and below it a map for each, such as \
                        `vision: { guaranteed: { nvidia: 8 } }`";
-        let (message, place) = (message.to_owned(), Place::Start);
-        return Err(refuse(&[Complaint { field: String::new(), message, label: None, place }]));
+        let (message, place) = (message.to_owned(), ValueOrigin::Start);
+        return Err(refuse(&[Diagnostic { field: String::new(), message, label: None, place }]));
     }
     let sharing: Sharing = serde_path_to_error::deserialize(tree.to_json())
         .map_err(|error| refuse(&[explain(&error, &tree, &tree.place, "a workspaces file")]))?;

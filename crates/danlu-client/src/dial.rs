@@ -9,10 +9,10 @@ use tokio_util::either::Either;
 use crate::{Client, ClientError};
 
 /// Bytes to the server and back, through TLS where its address says so.
-pub type Connection = Either<TcpStream, TlsStream<TcpStream>>;
+pub type ServerStream = Either<TcpStream, TlsStream<TcpStream>>;
 
 impl Client {
-    pub async fn dial(&self) -> Result<Connection, ClientError> {
+    pub async fn dial(&self) -> Result<ServerStream, ClientError> {
         let address = self.address();
         let url = reqwest::Url::parse(&address).map_err(|source| self.unreachable(source))?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();

@@ -19,7 +19,7 @@ mod trust;
 mod workspaces;
 
 pub use client::Client;
-pub use dial::Connection;
+pub use dial::ServerStream;
 pub use discover::{ServerFile, data_folder, default_data_folder};
 pub use error::ClientError;
 pub use follow::{Followed, HintStream, LogFollow};

@@ -10,9 +10,9 @@ use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::client::read_problem;
-use crate::{Client, ClientError, Connection};
+use crate::{Client, ClientError, ServerStream};
 
-type Socket = WebSocketStream<Connection>;
+type Socket = WebSocketStream<ServerStream>;
 
 /// The half that sends input, sizes and signals.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ const COMPRESSED: &str = ".gz";
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Question<'a> {
+pub struct StaticRequest<'a> {
     pub path: &'a str,
     /// Whether a page would do where there is no file of that name: the console finds its own way from there.
     pub wants_page: bool,
@@ -36,18 +36,21 @@ pub struct Question<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct StaticResponse {
     pub status: u16,
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
     pub body: Cow<'static, [u8]>,
 }
 
 /// The answer, or `None` where nothing of the console is there.
-pub fn answer(question: Question<'_>) -> Option<Answer> {
+pub fn answer(question: StaticRequest<'_>) -> Option<StaticResponse> {
     answer_from(question, Files::get)
 }
 
-fn answer_from(question: Question<'_>, find: impl Fn(&str) -> Option<EmbeddedFile>) -> Option<Answer> {
+fn answer_from(
+    question: StaticRequest<'_>,
+    find: impl Fn(&str) -> Option<EmbeddedFile>,
+) -> Option<StaticResponse> {
     let path = question.path.trim_start_matches('/');
     let is_asset = path.starts_with(HASHED);
     let name = match find(path) {
@@ -75,15 +78,15 @@ fn answer_from(question: Question<'_>, find: impl Fn(&str) -> Option<EmbeddedFil
     let is_known = question.has.is_some_and(|has| has.split(',').any(|one| one.trim() == etag));
     headers.push(("etag", etag.into()));
     if is_known {
-        return Some(Answer { status: 304, headers, body: Cow::Borrowed(&[]) });
+        return Some(StaticResponse { status: 304, headers, body: Cow::Borrowed(&[]) });
     }
     if is_compressed {
         headers.push(("content-encoding", "gzip".into()));
     }
-    Some(Answer { status: 200, headers, body: compressed.unwrap_or(plain).data })
+    Some(StaticResponse { status: 200, headers, body: compressed.unwrap_or(plain).data })
 }
 
-fn not_built() -> Answer {
+fn not_built() -> StaticResponse {
     let text = concat!(
         "Danlu ",
         env!("CARGO_PKG_VERSION"),
@@ -91,7 +94,7 @@ fn not_built() -> Answer {
          under /api/v1 work without it.\n"
     );
     let headers = vec![("content-type", "text/plain; charset=utf-8".into())];
-    Answer { status: 200, headers, body: Cow::Borrowed(text.as_bytes()) }
+    StaticResponse { status: 200, headers, body: Cow::Borrowed(text.as_bytes()) }
 }
 
 fn etag(file: &EmbeddedFile, is_compressed: bool) -> String {
@@ -139,7 +142,7 @@ mod tests {
     }
 
     fn said(path: &str, wants_page: bool, accepts_gzip: bool, has: Option<&str>) -> String {
-        let Some(answer) = answer_from(Question { path, wants_page, accepts_gzip, has }, site) else {
+        let Some(answer) = answer_from(StaticRequest { path, wants_page, accepts_gzip, has }, site) else {
             return "nothing".to_owned();
         };
         let mut text = format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body));
@@ -179,7 +182,8 @@ mod tests {
     #[test]
     fn without_its_files_the_page_says_how_to_make_them() {
         let answer =
-            answer_from(Question { path: "/", wants_page: true, ..Question::default() }, |_| None).unwrap();
+            answer_from(StaticRequest { path: "/", wants_page: true, ..StaticRequest::default() }, |_| None)
+                .unwrap();
         assert!(String::from_utf8_lossy(&answer.body).contains("`make console`"));
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use danlu_types::WorkerIndex;
 
-use crate::launch::{GIVEN_FILE, LauncherPhase, LauncherStatus, RANK_TABLE_FILE, STATUS_FILE};
+use crate::launch::{GIVEN_FILE, LauncherState, LauncherStatus, RANK_TABLE_FILE, STATUS_FILE};
 use crate::log::{LAUNCHER_LOG, SCHEDULER_LOG};
 use crate::report::{METRICS_FILE, REPORT_FILE};
 use crate::sample::SAMPLES_FILE;
@@ -23,7 +23,7 @@ pub const LAUNCHER_ENDED_FILE: &str = "launcher.ended";
 
 /// How a file travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carriage {
+pub enum SyncMode {
     /// It is only ever added to: what is new is sent, with the place where it begins.
     Grows,
     /// It is small, and put in place whole whenever it changes.
@@ -31,26 +31,26 @@ pub enum Carriage {
 }
 
 /// How a file of a worker's run folder travels up; `None` for what does not. `ranks` are the worker's own.
-pub fn carriage(name: &str, ranks: Range<u32>) -> Option<Carriage> {
+pub fn carriage(name: &str, ranks: Range<u32>) -> Option<SyncMode> {
     match name {
-        STATUS_FILE | LAUNCHER_LOG | SCHEDULER_LOG | METRICS_FILE | SAMPLES_FILE => Some(Carriage::Grows),
-        REPORT_FILE | GIVEN_FILE | RANK_TABLE_FILE | WORD_FILE | LAUNCHER_ENDED_FILE => Some(Carriage::Whole),
+        STATUS_FILE | LAUNCHER_LOG | SCHEDULER_LOG | METRICS_FILE | SAMPLES_FILE => Some(SyncMode::Grows),
+        REPORT_FILE | GIVEN_FILE | RANK_TABLE_FILE | WORD_FILE | LAUNCHER_ENDED_FILE => Some(SyncMode::Whole),
         _ => {
             let digits = name.strip_prefix("rank-")?.strip_suffix(".log")?;
             let rank: u32 = digits.parse().ok()?;
-            (ranks.contains(&rank) && rank.to_string() == digits).then_some(Carriage::Grows)
+            (ranks.contains(&rank) && rank.to_string() == digits).then_some(SyncMode::Grows)
         }
     }
 }
 
 /// All names that a worker may have; the status is the last.
-pub fn carried_names(ranks: Range<u32>) -> Vec<(String, Carriage)> {
+pub fn carried_names(ranks: Range<u32>) -> Vec<(String, SyncMode)> {
     let whole = [LAUNCHER_ENDED_FILE, REPORT_FILE, GIVEN_FILE, RANK_TABLE_FILE, WORD_FILE].map(str::to_owned);
     let growing = [LAUNCHER_LOG, SCHEDULER_LOG, METRICS_FILE, SAMPLES_FILE].map(str::to_owned);
     let logs = ranks.map(|rank| format!("rank-{rank}.log"));
     let growing = growing.into_iter().chain(logs).chain([STATUS_FILE.to_owned()]);
-    let whole = whole.into_iter().map(|name| (name, Carriage::Whole));
-    whole.chain(growing.map(|name| (name, Carriage::Grows))).collect()
+    let whole = whole.into_iter().map(|name| (name, SyncMode::Whole));
+    whole.chain(growing.map(|name| (name, SyncMode::Grows))).collect()
 }
 
 /// The name in the gang's folder of what a worker says of itself.
@@ -64,7 +64,7 @@ pub fn before_the_end(status: &[u8]) -> usize {
     let mut told = 0;
     for line in status.split_inclusive(|byte| *byte == b'\n') {
         let is_end = serde_json::from_slice::<LauncherStatus>(line)
-            .is_ok_and(|status| matches!(status.phase, LauncherPhase::Ended { .. }));
+            .is_ok_and(|status| matches!(status.phase, LauncherState::Ended { .. }));
         if is_end || !line.ends_with(b"\n") {
             break;
         }
@@ -78,7 +78,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::job::WorkerExit;
+    use crate::job::WorkerEnd;
     use crate::launch::ProcessIdentity;
 
     #[test]
@@ -114,9 +114,9 @@ mod tests {
             let launcher = ProcessIdentity { pid: 12, start_ticks: 34 };
             LauncherStatus { worker: "7.1.0".parse().unwrap(), launcher, phase }.to_line().unwrap()
         };
-        let preparing = status(LauncherPhase::Preparing);
+        let preparing = status(LauncherState::Preparing);
         let at = Timestamp::UNIX_EPOCH;
-        let ended = status(LauncherPhase::Ended { running_since: None, at, exit: WorkerExit::Succeeded });
+        let ended = status(LauncherState::Ended { running_since: None, at, exit: WorkerEnd::Succeeded });
         let text = [preparing.clone(), ended].concat();
         // The line feed before the last line says nothing yet.
         assert_eq!(before_the_end(&text), preparing.len() + 1);

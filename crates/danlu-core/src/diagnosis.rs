@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use danlu_types::api::LogStream;
 use danlu_types::device::glob_matches;
 
-use crate::job::{Exit, FailureCause};
+use crate::job::{FailureCause, ProcessExit};
 
 mod evidence;
 
@@ -21,7 +21,7 @@ const TABLE: &str = include_str!("diagnosis/table.txt");
 const LONGEST_LINE: usize = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DiagnosisKind {
     /// Another attempt would end the same way.
     Program,
     Device,
@@ -32,23 +32,23 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct DiagnosisRule {
     pub name: &'static str,
     pub says: Says,
-    pub kind: Kind,
+    pub kind: DiagnosisKind,
     pub meaning: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
     Text(&'static str),
-    Ended(Exit),
+    Ended(ProcessExit),
 }
 
 /// What became of a rank, and in which of its words it shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    pub entry: Entry,
+    pub entry: DiagnosisRule,
     /// The line that says so; empty where it only ended.
     pub line: String,
     /// Whether the rank said so at its end, as a statement. What was printed earlier, or quoted, is a guess: it is told to
@@ -57,10 +57,10 @@ pub struct Diagnosis {
 }
 
 /// Each with what it says in small letters.
-static ENTRIES: LazyLock<Vec<(Entry, String)>> =
+static ENTRIES: LazyLock<Vec<(DiagnosisRule, String)>> =
     LazyLock::new(|| entries().map(with_small_letters).collect());
 
-fn with_small_letters(entry: Entry) -> (Entry, String) {
+fn with_small_letters(entry: DiagnosisRule) -> (DiagnosisRule, String) {
     let text = match entry.says {
         Says::Text(text) => text.to_lowercase(),
         Says::Ended(_) => String::new(),
@@ -72,11 +72,11 @@ fn with_small_letters(entry: Entry) -> (Entry, String) {
 /// have failed it.
 pub fn diagnose<'a>(
     tail: impl Iterator<Item = (LogStream, &'a str)>,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
     has_devices: bool,
 ) -> Option<Diagnosis> {
     let output = Output::new(tail, LONGEST_LINE);
-    let told = |entry: &Entry, text: &str| match entry.says {
+    let told = |entry: &DiagnosisRule, text: &str| match entry.says {
         Says::Ended(end) => {
             let told = Diagnosis { entry: *entry, line: String::new(), is_certain: true };
             (exit == Some(end)).then_some(told)
@@ -92,7 +92,7 @@ pub fn diagnose<'a>(
             Some(Diagnosis { entry: *entry, line, is_certain: evidence == Evidence::Certain })
         }
     };
-    let applies = |entry: &Entry| has_devices || !entry.is_of_devices();
+    let applies = |entry: &DiagnosisRule| has_devices || !entry.is_of_devices();
     let all: Vec<Diagnosis> = ENTRIES
         .iter()
         .filter(|(entry, _)| applies(entry))
@@ -102,9 +102,9 @@ pub fn diagnose<'a>(
     certain.or(all.first()).cloned()
 }
 
-impl Entry {
+impl DiagnosisRule {
     fn is_of_devices(&self) -> bool {
-        self.kind == Kind::Device || self.meaning.starts_with("the device's memory")
+        self.kind == DiagnosisKind::Device || self.meaning.starts_with("the device's memory")
     }
 }
 
@@ -115,54 +115,57 @@ fn holds(line: &str, text: &str) -> bool {
     line.contains(first) && (!text.contains('*') || glob_matches(&format!("*{text}*"), line))
 }
 
-impl Kind {
+impl DiagnosisKind {
     /// The cause under which a failure of this kind is filed.
     pub fn cause(self) -> FailureCause {
         match self {
-            Kind::Program => FailureCause::ProgramError,
-            Kind::Device => FailureCause::DeviceError,
-            Kind::Passing | Kind::Symptom => FailureCause::Exit,
+            DiagnosisKind::Program => FailureCause::ProgramError,
+            DiagnosisKind::Device => FailureCause::DeviceError,
+            DiagnosisKind::Passing | DiagnosisKind::Symptom => FailureCause::Exit,
         }
     }
 
     /// For people.
     pub fn advice(self) -> &'static str {
         match self {
-            Kind::Program => "another attempt would end the same way",
-            Kind::Device => "another attempt goes elsewhere",
-            Kind::Passing => "another attempt may succeed",
-            Kind::Symptom => "look at who failed first; another attempt may succeed",
+            DiagnosisKind::Program => "another attempt would end the same way",
+            DiagnosisKind::Device => "another attempt goes elsewhere",
+            DiagnosisKind::Passing => "another attempt may succeed",
+            DiagnosisKind::Symptom => "look at who failed first; another attempt may succeed",
         }
     }
 
     fn as_str(self) -> &'static str {
         match self {
-            Kind::Program => "program",
-            Kind::Device => "device",
-            Kind::Passing => "passing",
-            Kind::Symptom => "symptom",
+            DiagnosisKind::Program => "program",
+            DiagnosisKind::Device => "device",
+            DiagnosisKind::Passing => "passing",
+            DiagnosisKind::Symptom => "symptom",
         }
     }
 }
 
 /// Entries that cannot be read are left out; a test sees to it that there are none.
-fn entries() -> impl Iterator<Item = Entry> {
+fn entries() -> impl Iterator<Item = DiagnosisRule> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(read_entry)
 }
 
-fn read_entry(line: &'static str) -> Option<Entry> {
+fn read_entry(line: &'static str) -> Option<DiagnosisRule> {
     let fields: Vec<&str> = line.split(" | ").map(str::trim).collect();
     let [name, says, kind, meaning] = fields[..] else { return None };
-    let kind = [Kind::Program, Kind::Device, Kind::Passing, Kind::Symptom]
-        .into_iter()
-        .find(|known| known.as_str() == kind)?;
+    let kind =
+        [DiagnosisKind::Program, DiagnosisKind::Device, DiagnosisKind::Passing, DiagnosisKind::Symptom]
+            .into_iter()
+            .find(|known| known.as_str() == kind)?;
     let number = |text: &str| text.parse::<i32>().ok();
     let says = match says.split_once(' ') {
-        Some(("exit", code)) if number(code).is_some() => Says::Ended(Exit::Code(number(code)?)),
-        Some(("signal", signal)) if number(signal).is_some() => Says::Ended(Exit::Signal(number(signal)?)),
+        Some(("exit", code)) if number(code).is_some() => Says::Ended(ProcessExit::Code(number(code)?)),
+        Some(("signal", signal)) if number(signal).is_some() => {
+            Says::Ended(ProcessExit::Signal(number(signal)?))
+        }
         _ => Says::Text(says),
     };
-    Some(Entry { name, says, kind, meaning })
+    Some(DiagnosisRule { name, says, kind, meaning })
 }
 
 /// The table as a page.
@@ -186,8 +189,8 @@ pub fn reference() -> String {
     for entry in entries() {
         let says = match entry.says {
             Says::Text(text) => format!("`{text}`"),
-            Says::Ended(Exit::Code(code)) => format!("nothing, and ends with code {code}"),
-            Says::Ended(Exit::Signal(signal)) => format!("nothing, and is killed by signal {signal}"),
+            Says::Ended(ProcessExit::Code(code)) => format!("nothing, and ends with code {code}"),
+            Says::Ended(ProcessExit::Signal(signal)) => format!("nothing, and is killed by signal {signal}"),
         };
         let _ = writeln!(page, "| `{}` | {says} | {} | {} |", entry.name, entry.kind.as_str(), entry.meaning);
     }

@@ -1,6 +1,6 @@
 //! A job and where it is in its life.
 //!
-//! Only a live [`Attempt`] carries grants, and only [`Life::Active`] carries a live attempt: a job that waits, is held or
+//! Only a live [`Attempt`] carries grants, and only [`JobLifecycle::Active`] carries a live attempt: a job that waits, is held or
 //! has ended cannot hold a device, by construction. The state that people see is derived, never stored.
 
 mod failure;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::ApprovalNeed;
 use crate::transition::DANLU;
-pub use failure::{Exit, Failure, FailureCause};
+pub use failure::{FailureCause, ProcessExit, WorkerFailure};
 
 /// A job: what was asked for, and what has become of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Job {
     pub submitted_at: Timestamp,
     /// Grows by one with every transition; a write that names an older one is stale.
     pub generation: u64,
-    pub life: Life,
+    pub life: JobLifecycle,
     /// Attempts that have ended, oldest first.
     pub past: Vec<PastAttempt>,
 }
@@ -34,7 +34,7 @@ pub struct Job {
 /// Where a job is in its life, with exactly what is true there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Life {
+pub enum JobLifecycle {
     Held {
         since: Timestamp,
         by: String,
@@ -44,19 +44,19 @@ pub enum Life {
     },
     Queued {
         since: Timestamp,
-        why: Waiting,
+        why: QueueCause,
     },
     Active(Attempt),
     Ended {
         at: Timestamp,
-        outcome: Outcome,
+        outcome: JobEnd,
     },
 }
 
 /// How a job came to be queued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum QueueCause {
     Submitted,
     Released,
     Approved {
@@ -101,7 +101,7 @@ pub struct Attempt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worker {
     pub grant: Grant,
-    pub state: WorkerState,
+    pub state: WorkerLifecycle,
     /// That it is where its grant says is the word of a cluster that places workers itself. Until that is heard, the grant
     /// of such a worker is only a plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -114,7 +114,7 @@ pub struct Worker {
 
 /// Which devices of which node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whereabouts {
+pub struct WorkerLocation {
     pub node: NodeName,
     /// Indices of the node's devices, ascending.
     pub devices: Vec<u32>,
@@ -144,7 +144,7 @@ fn is_whole_device(share: &u32) -> bool {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkerState {
+pub enum WorkerLifecycle {
     /// Decided, and perhaps being launched: launching is idempotent, so the difference is not kept.
     Placed,
     Running {
@@ -154,14 +154,14 @@ pub enum WorkerState {
     Ended {
         since: Option<Timestamp>,
         at: Timestamp,
-        exit: WorkerExit,
+        exit: WorkerEnd,
     },
 }
 
 /// How a worker ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkerExit {
+pub enum WorkerEnd {
     Succeeded,
     /// Ended because its launcher was told to end it.
     Stopped,
@@ -169,20 +169,20 @@ pub enum WorkerExit {
     Requeued {
         reason: String,
     },
-    Failed(Failure),
+    Failed(WorkerFailure),
 }
 
 /// An attempt that is to end, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     pub since: Timestamp,
-    pub why: StopReason,
+    pub why: StopCause,
     pub grace: Span,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StopReason {
+pub enum StopCause {
     ByUser {
         who: String,
     },
@@ -207,13 +207,13 @@ pub enum StopReason {
 pub struct PastAttempt {
     pub attempt: Attempt,
     pub ended_at: Timestamp,
-    pub verdict: Verdict,
+    pub verdict: AttemptEnd,
 }
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum AttemptEnd {
     Succeeded,
     Stopped {
         who: String,
@@ -231,51 +231,52 @@ pub enum Verdict {
     },
     Failed {
         worker: WorkerIndex,
-        failure: Failure,
+        failure: WorkerFailure,
     },
 }
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum JobEnd {
     Succeeded,
     Stopped { who: String },
-    Failed { attempt: AttemptNumber, worker: WorkerIndex, failure: Failure },
+    Failed { attempt: AttemptNumber, worker: WorkerIndex, failure: WorkerFailure },
 }
 
 impl Job {
     pub fn submitted(id: JobId, owner: String, spec: Arc<JobSpec>, at: Timestamp) -> Self {
-        let life = Life::Queued { since: at, why: Waiting::Submitted };
+        let life = JobLifecycle::Queued { since: at, why: QueueCause::Submitted };
         Job { id, owner, spec, submitted_at: at, generation: 1, life, past: Vec::new() }
     }
 
     /// The same, held until somebody approves it.
     #[must_use]
     pub fn waiting_for_approval(self, need: ApprovalNeed) -> Self {
-        let life = Life::Held { since: self.submitted_at, by: DANLU.to_owned(), approval: Some(need) };
+        let life =
+            JobLifecycle::Held { since: self.submitted_at, by: DANLU.to_owned(), approval: Some(need) };
         Job { life, ..self }
     }
 
     pub fn state(&self) -> JobState {
         match &self.life {
-            Life::Held { .. } => JobState::Held,
-            Life::Queued { .. } => JobState::Queued,
-            Life::Active(attempt) => attempt.state(),
-            Life::Ended { .. } => JobState::Ended,
+            JobLifecycle::Held { .. } => JobState::Held,
+            JobLifecycle::Queued { .. } => JobState::Queued,
+            JobLifecycle::Active(attempt) => attempt.state(),
+            JobLifecycle::Ended { .. } => JobState::Ended,
         }
     }
 
     pub fn outcome(&self) -> Option<JobOutcome> {
         match &self.life {
-            Life::Ended { outcome, .. } => Some(outcome.word()),
+            JobLifecycle::Ended { outcome, .. } => Some(outcome.word()),
             _ => None,
         }
     }
 
     pub fn ended_at(&self) -> Option<Timestamp> {
         match &self.life {
-            Life::Ended { at, .. } => Some(*at),
+            JobLifecycle::Ended { at, .. } => Some(*at),
             _ => None,
         }
     }
@@ -283,7 +284,7 @@ impl Job {
     /// The live attempt, if there is one. Whoever wants to know what a job holds asks this.
     pub fn active(&self) -> Option<&Attempt> {
         match &self.life {
-            Life::Active(attempt) => Some(attempt),
+            JobLifecycle::Active(attempt) => Some(attempt),
             _ => None,
         }
     }
@@ -297,7 +298,7 @@ impl Job {
 
     /// How many attempts failed; preemptions, drained nodes and what the engine requeued do not count.
     pub fn failures(&self) -> u32 {
-        let failed = self.past.iter().filter(|past| matches!(past.verdict, Verdict::Failed { .. }));
+        let failed = self.past.iter().filter(|past| matches!(past.verdict, AttemptEnd::Failed { .. }));
         u32::try_from(failed.count()).unwrap_or(u32::MAX)
     }
 
@@ -314,13 +315,13 @@ impl Job {
 impl Worker {
     /// As planned, before anything is known of it.
     pub fn placed(grant: Grant) -> Self {
-        Worker { grant, state: WorkerState::Placed, settled: false, hangs: false }
+        Worker { grant, state: WorkerLifecycle::Placed, settled: false, hangs: false }
     }
 }
 
 impl Attempt {
     pub fn state(&self) -> JobState {
-        let all_begun = self.workers.iter().all(|worker| !matches!(worker.state, WorkerState::Placed));
+        let all_begun = self.workers.iter().all(|worker| !matches!(worker.state, WorkerLifecycle::Placed));
         match (&self.stop, all_begun) {
             (Some(_), _) => JobState::Stopping,
             (None, true) => JobState::Running,
@@ -344,25 +345,25 @@ impl Attempt {
         let mut latest = None;
         for worker in &self.workers {
             match worker.state {
-                WorkerState::Placed => return None,
-                WorkerState::Running { since } => latest = latest.max(Some(since)),
-                WorkerState::Ended { since, .. } => latest = latest.max(since),
+                WorkerLifecycle::Placed => return None,
+                WorkerLifecycle::Running { since } => latest = latest.max(Some(since)),
+                WorkerLifecycle::Ended { since, .. } => latest = latest.max(since),
             }
         }
         latest
     }
 
     pub fn has_ended(&self) -> bool {
-        self.workers.iter().all(|worker| matches!(worker.state, WorkerState::Ended { .. }))
+        self.workers.iter().all(|worker| matches!(worker.state, WorkerLifecycle::Ended { .. }))
     }
 }
 
-impl Outcome {
+impl JobEnd {
     pub fn word(&self) -> JobOutcome {
         match self {
-            Outcome::Succeeded => JobOutcome::Succeeded,
-            Outcome::Stopped { .. } => JobOutcome::Stopped,
-            Outcome::Failed { .. } => JobOutcome::Failed,
+            JobEnd::Succeeded => JobOutcome::Succeeded,
+            JobEnd::Stopped { .. } => JobOutcome::Stopped,
+            JobEnd::Failed { .. } => JobOutcome::Failed,
         }
     }
 }

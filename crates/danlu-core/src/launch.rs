@@ -27,14 +27,14 @@ pub use environment::{
     MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, STEPS_FOLDER, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
-pub use given::{GIVEN_FILE, Given, GivenPlace};
+pub use given::{ActualAllocation, GIVEN_FILE, GivenPlace};
 pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};
 pub use sandbox::{Sandbox, is_passed_on, is_proxy_with_user};
 pub use secrets::{GivenSecret, SECRETS_FILE, SECRETS_FOLDER};
 
-use crate::job::{Attempt, Job, WorkerExit};
+use crate::job::{Attempt, Job, WorkerEnd};
 
 pub const LAUNCH_FILE: &str = "launch.json";
 pub const STOP_FILE: &str = "stop.json";
@@ -88,7 +88,7 @@ pub struct LaunchFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Span>,
     pub grace: Span,
-    pub folders: Folders,
+    pub folders: WorkerFolders,
     /// Nodes that will not do for it; told only to engines that choose nodes themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsuitable: Vec<NodeName>,
@@ -131,7 +131,7 @@ pub struct Limits {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Folders {
+pub struct WorkerFolders {
     /// This worker's own: files of this module, logs, `work/`, `tmp/`.
     pub run: PathBuf,
     /// Where the attempt's workers find each other: `worker-<index>.json` holding a [`Present`], one per worker. Made by
@@ -156,7 +156,7 @@ pub struct Folders {
 pub struct LauncherStatus {
     pub worker: WorkerId,
     pub launcher: ProcessIdentity,
-    pub phase: LauncherPhase,
+    pub phase: LauncherState,
 }
 
 impl LauncherStatus {
@@ -186,7 +186,7 @@ pub struct ProcessIdentity {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LauncherPhase {
+pub enum LauncherState {
     /// Unpacking code, waiting for the gang, running `setup`.
     Preparing,
     Running {
@@ -196,7 +196,7 @@ pub enum LauncherPhase {
     Ended {
         running_since: Option<Timestamp>,
         at: Timestamp,
-        exit: WorkerExit,
+        exit: WorkerEnd,
     },
 }
 
@@ -354,7 +354,7 @@ pub fn launch_file(
         options: LaunchOptions::of(spec),
         max_time: spec.max_time,
         grace: spec.grace,
-        folders: Folders {
+        folders: WorkerFolders {
             run: layout.run_folder(worker),
             gang: layout.gang_folder(job.id, attempt.number),
             checkpoint: layout.checkpoint_folder(job.id),
@@ -382,17 +382,17 @@ mod tests {
             launcher: ProcessIdentity { pid: 12, start_ticks: 34 },
             phase,
         };
-        let running = status(LauncherPhase::Running { since: Timestamp::UNIX_EPOCH, ranks: Vec::new() });
-        let mut text = status(LauncherPhase::Preparing).to_line().unwrap();
+        let running = status(LauncherState::Running { since: Timestamp::UNIX_EPOCH, ranks: Vec::new() });
+        let mut text = status(LauncherState::Preparing).to_line().unwrap();
         // A full disk took a part of a line; then there was room again.
         text.extend_from_slice(br#"{"worker":"7.1.0","laun"#);
-        assert_eq!(LauncherStatus::last_in(&text), Some(status(LauncherPhase::Preparing)));
+        assert_eq!(LauncherStatus::last_in(&text), Some(status(LauncherState::Preparing)));
         let line = running.to_line().unwrap();
         for cut in 0..line.len() - 2 {
             let torn = [&text, &line[..cut]].concat();
             assert_eq!(
                 LauncherStatus::last_in(&torn),
-                Some(status(LauncherPhase::Preparing)),
+                Some(status(LauncherState::Preparing)),
                 "cut at {cut}"
             );
         }

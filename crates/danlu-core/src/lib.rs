@@ -26,8 +26,8 @@ pub mod view;
 
 pub use approval::{ApprovalNeed, ApprovalResource};
 pub use job::{
-    Attempt, Exit, FailureCause, Grant, Job, Life, Outcome, PastAttempt, Stop, StopReason, Worker,
-    WorkerExit, WorkerState,
+    Attempt, FailureCause, Grant, Job, JobEnd, JobLifecycle, PastAttempt, ProcessExit, Stop, StopCause,
+    Worker, WorkerEnd, WorkerLifecycle,
 };
-pub use node::NodeNote;
-pub use transition::{Event, Record, Refusal, Step, apply};
+pub use node::NodeOverride;
+pub use transition::{HistoryEvent, Transition, TransitionError, Trigger, apply};

@@ -7,7 +7,7 @@ use danlu_types::{AttemptNumber, Device, Health, JobId, Node, NodeName, Reading}
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::job::{FailureCause, Job, Verdict};
+use crate::job::{AttemptEnd, FailureCause, Job};
 
 mod outside;
 
@@ -21,7 +21,7 @@ pub const WITHIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// Kept in the store, and laid over the engine's inventory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct NodeNote {
+pub struct NodeOverride {
     /// Why nothing new may start there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cordoned: Option<String>,
@@ -36,9 +36,9 @@ pub struct NodeNote {
 /// How devices are doing, by their node and their number on it.
 pub type Readings = BTreeMap<NodeName, BTreeMap<u32, Reading>>;
 
-impl NodeNote {
+impl NodeOverride {
     pub fn is_empty(&self) -> bool {
-        *self == NodeNote::default()
+        *self == NodeOverride::default()
     }
 
     /// The node as schedulers are to see it.
@@ -67,7 +67,7 @@ pub struct DeviceFailure {
 /// The device errors among a job's attempts.
 pub fn device_failures(job: &Job) -> impl Iterator<Item = DeviceFailure> + '_ {
     job.past.iter().filter_map(|past| {
-        let Verdict::Failed { worker, failure } = &past.verdict else { return None };
+        let AttemptEnd::Failed { worker, failure } = &past.verdict else { return None };
         let grant = &past.attempt.workers.get(worker.0 as usize)?.grant;
         (failure.cause == FailureCause::DeviceError).then(|| DeviceFailure {
             job: job.id,
@@ -83,7 +83,7 @@ pub fn device_failures(job: &Job) -> impl Iterator<Item = DeviceFailure> + '_ {
 /// The devices that have failed too often lately and still are in service, each with the reason to take it out.
 pub fn worn_out(
     failures: &[DeviceFailure],
-    notes: &BTreeMap<NodeName, NodeNote>,
+    notes: &BTreeMap<NodeName, NodeOverride>,
     nodes: &[Node],
     now: Timestamp,
 ) -> Vec<(NodeName, u32, String)> {
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(worn_out(&failures, &notes, &ill, hours(3)).len(), 1);
     }
 
-    fn worn(failures: &[DeviceFailure], note: NodeNote, hour: i64) -> Vec<u32> {
+    fn worn(failures: &[DeviceFailure], note: NodeOverride, hour: i64) -> Vec<u32> {
         let notes = BTreeMap::from([(NodeName("a".to_owned()), note)]);
         worn_out(failures, &notes, &[ill_node(Health::Warning)], hours(hour))
             .into_iter()
@@ -385,9 +385,9 @@ mod tests {
     #[test]
     fn a_device_that_fails_three_attempts_in_a_day_is_worn_out() {
         let failures = [failure(1, 0, &[0, 1]), failure(2, 5, &[1, 2]), failure(3, 23, &[1])];
-        assert_eq!(worn(&failures, NodeNote::default(), 23), [1]);
-        assert_eq!(worn(&failures, NodeNote::default(), 25), [0; 0], "the first is more than a day ago");
-        assert_eq!(worn(&failures[..2], NodeNote::default(), 23), [0; 0]);
+        assert_eq!(worn(&failures, NodeOverride::default(), 23), [1]);
+        assert_eq!(worn(&failures, NodeOverride::default(), 25), [0; 0], "the first is more than a day ago");
+        assert_eq!(worn(&failures[..2], NodeOverride::default(), 23), [0; 0]);
         let ill = [ill_node(Health::Warning)];
         let reason = &worn_out(&failures, &BTreeMap::new(), &ill, hours(23))[0].2;
         insta::assert_snapshot!(reason, @"its readings are bad, and 3 attempts on it ended with a device error within a day: of jobs 1, 2, 3");
@@ -461,9 +461,9 @@ mod tests {
     #[test]
     fn what_is_out_stays_as_it_is_and_what_was_put_back_starts_anew() {
         let failures = [failure(1, 0, &[1]), failure(2, 5, &[1]), failure(3, 6, &[1])];
-        let out = NodeNote { out_of_service: [(1, "why".to_owned())].into(), ..NodeNote::default() };
+        let out = NodeOverride { out_of_service: [(1, "why".to_owned())].into(), ..NodeOverride::default() };
         assert_eq!(worn(&failures, out, 7), [0; 0]);
-        let restored = NodeNote { restored: [(1, hours(5))].into(), ..NodeNote::default() };
+        let restored = NodeOverride { restored: [(1, hours(5))].into(), ..NodeOverride::default() };
         assert_eq!(worn(&failures, restored, 7), [0; 0]);
     }
 }

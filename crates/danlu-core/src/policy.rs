@@ -108,7 +108,7 @@ pub const POLICY: [(Action, Relation, Scope); 21] = [
 
 /// Somebody who asks, as far as the policy cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
+pub struct Principal {
     pub name: AccountName,
     pub admin: bool,
     /// Of the token that the request came with.
@@ -117,7 +117,7 @@ pub struct Person {
 
 /// What an answer to "may they?" can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permission {
+pub enum AuthzDecision {
     Yes,
     /// They see the thing, and may not do this to it.
     No,
@@ -128,14 +128,14 @@ pub enum Permission {
 }
 
 /// Whether somebody who is this to a thing may do that to it. `see` is the action by which the thing is seen at all.
-pub fn permission(relation: Relation, scope: Scope, action: Action, see: Action) -> Permission {
+pub fn permission(relation: Relation, scope: Scope, action: Action, see: Action) -> AuthzDecision {
     let ((least, least_scope), (least_to_see, _)) = (line(action), line(see));
     if relation < least {
-        if relation < least_to_see { Permission::Hidden } else { Permission::No }
+        if relation < least_to_see { AuthzDecision::Hidden } else { AuthzDecision::No }
     } else if scope < least_scope {
-        Permission::ScopeTooSmall(least_scope)
+        AuthzDecision::ScopeTooSmall(least_scope)
     } else {
-        Permission::Yes
+        AuthzDecision::Yes
     }
 }
 
@@ -182,12 +182,12 @@ pub fn only_changes_scheduling(before: &JobSpec, after: &JobSpec) -> bool {
 }
 
 /// What a person is to a job of `owner` in a workspace where they have this role.
-pub fn to_job(person: &Person, role: Option<WorkspaceRole>, owner: &str) -> Relation {
+pub fn to_job(person: &Principal, role: Option<WorkspaceRole>, owner: &str) -> Relation {
     let relation = to_workspace(person, role);
     if relation == Relation::Member && person.name.as_str() == owner { Relation::Author } else { relation }
 }
 
-pub fn to_workspace(person: &Person, role: Option<WorkspaceRole>) -> Relation {
+pub fn to_workspace(person: &Principal, role: Option<WorkspaceRole>) -> Relation {
     match role {
         _ if person.admin => Relation::Admin,
         None => Relation::Stranger,
@@ -197,7 +197,7 @@ pub fn to_workspace(person: &Person, role: Option<WorkspaceRole>) -> Relation {
     }
 }
 
-pub fn to_account(person: &Person, account: &AccountName) -> Relation {
+pub fn to_account(person: &Principal, account: &AccountName) -> Relation {
     match () {
         () if person.admin => Relation::Admin,
         () if person.name == *account => Relation::Author,
@@ -206,7 +206,7 @@ pub fn to_account(person: &Person, account: &AccountName) -> Relation {
 }
 
 /// To what belongs to everybody.
-pub fn to_platform(person: &Person) -> Relation {
+pub fn to_platform(person: &Principal) -> Relation {
     if person.admin { Relation::Admin } else { Relation::Stranger }
 }
 
@@ -214,8 +214,8 @@ pub fn to_platform(person: &Person) -> Relation {
 mod tests {
     use super::*;
 
-    fn person(name: &str, admin: bool) -> Person {
-        Person { name: name.parse().unwrap(), admin, scope: Scope::All }
+    fn person(name: &str, admin: bool) -> Principal {
+        Principal { name: name.parse().unwrap(), admin, scope: Scope::All }
     }
 
     #[test]
@@ -228,13 +228,13 @@ mod tests {
     #[test]
     fn nobody_learns_of_jobs_that_they_may_not_see() {
         let stop = |relation| permission(relation, Scope::All, Action::ChangeJob, Action::SeeJob);
-        assert_eq!(stop(Relation::Stranger), Permission::Hidden);
-        assert_eq!(stop(Relation::Viewer), Permission::No);
-        assert_eq!(stop(Relation::Member), Permission::No);
-        assert_eq!(stop(Relation::Author), Permission::Yes);
-        assert_eq!(stop(Relation::Owner), Permission::Yes);
+        assert_eq!(stop(Relation::Stranger), AuthzDecision::Hidden);
+        assert_eq!(stop(Relation::Viewer), AuthzDecision::No);
+        assert_eq!(stop(Relation::Member), AuthzDecision::No);
+        assert_eq!(stop(Relation::Author), AuthzDecision::Yes);
+        assert_eq!(stop(Relation::Owner), AuthzDecision::Yes);
         let to_look = permission(Relation::Author, Scope::Read, Action::ChangeJob, Action::SeeJob);
-        assert_eq!(to_look, Permission::ScopeTooSmall(Scope::Jobs));
+        assert_eq!(to_look, AuthzDecision::ScopeTooSmall(Scope::Jobs));
     }
 
     #[test]

@@ -27,9 +27,9 @@ use thiserror::Error;
 pub use convert::{MissingInformation, convert, left_out};
 pub use join::{CannotJoin, join};
 pub use layered::{LayeredRank, Level, RankAddress};
-pub use read::{ParseError, Reading, parse};
+pub use read::{ParseError, ParsedTable, parse};
 pub use render::render;
-pub use validate::{Finding, Weight, validate};
+pub use validate::{TableIssue, Weight, validate};
 
 /// What stands in the file before the devices are known; readers look again until it says `completed`.
 pub const INITIALIZING: &str = "{\"status\":\"initializing\"}";
@@ -107,13 +107,13 @@ impl FromStr for Version {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankTable {
     pub version: Version,
-    pub content: Content,
+    pub content: TableContent,
     pub extra: Extra,
 }
 
 /// Servers in every version but `2.0`, which does not say what is on one machine.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
+pub enum TableContent {
     Servers(Vec<Server>),
     Ranks(Vec<LayeredRank>),
 }
@@ -173,7 +173,7 @@ pub fn numbered(mut servers: Vec<Server>) -> Vec<Server> {
 /// hardware can work with it is for [`validate`] to say.
 pub fn generate(servers: Vec<Server>, version: Version) -> Result<RankTable, MissingInformation> {
     let extra = if version == Version::BoardId { convert::board(&servers) } else { Extra::new() };
-    let content = Content::Servers(convert::fit(servers, version)?);
+    let content = TableContent::Servers(convert::fit(servers, version)?);
     Ok(RankTable { version, content, extra })
 }
 
@@ -190,15 +190,15 @@ impl RankTable {
 
     pub fn servers(&self) -> &[Server] {
         match &self.content {
-            Content::Servers(servers) => servers,
-            Content::Ranks(_) => &[],
+            TableContent::Servers(servers) => servers,
+            TableContent::Ranks(_) => &[],
         }
     }
 
     pub fn ranks(&self) -> usize {
         match &self.content {
-            Content::Servers(servers) => servers.iter().map(|server| server.devices.len()).sum(),
-            Content::Ranks(ranks) => ranks.len(),
+            TableContent::Servers(servers) => servers.iter().map(|server| server.devices.len()).sum(),
+            TableContent::Ranks(ranks) => ranks.len(),
         }
     }
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A line of history, of a job or a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    pub kind: RecordKind,
+pub struct HistoryEvent {
+    pub kind: EventKind,
     pub attempt: Option<AttemptNumber>,
     pub actor: String,
     pub message: String,
@@ -14,7 +14,7 @@ pub struct Record {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RecordKind {
+pub enum EventKind {
     JobSubmitted,
     JobHeld,
     JobReleased,
@@ -36,28 +36,28 @@ pub enum RecordKind {
     DeviceRestored,
 }
 
-impl RecordKind {
+impl EventKind {
     pub fn as_str(self) -> &'static str {
         match self {
-            RecordKind::JobSubmitted => "job_submitted",
-            RecordKind::JobHeld => "job_held",
-            RecordKind::JobReleased => "job_released",
-            RecordKind::JobChanged => "job_changed",
-            RecordKind::StopRequested => "stop_requested",
-            RecordKind::AttemptPreempted => "attempt_preempted",
-            RecordKind::AttemptPlaced => "attempt_placed",
-            RecordKind::AttemptRunning => "attempt_running",
-            RecordKind::WorkerMoved => "worker_moved",
-            RecordKind::WorkerHangs => "worker_hangs",
-            RecordKind::WorkerGoesOn => "worker_goes_on",
-            RecordKind::WorkerEnded => "worker_ended",
-            RecordKind::AttemptEnded => "attempt_ended",
-            RecordKind::JobQueuedAgain => "job_queued_again",
-            RecordKind::JobEnded => "job_ended",
-            RecordKind::NodeCordoned => "node_cordoned",
-            RecordKind::NodeUncordoned => "node_uncordoned",
-            RecordKind::DeviceTakenOut => "device_taken_out",
-            RecordKind::DeviceRestored => "device_restored",
+            EventKind::JobSubmitted => "job_submitted",
+            EventKind::JobHeld => "job_held",
+            EventKind::JobReleased => "job_released",
+            EventKind::JobChanged => "job_changed",
+            EventKind::StopRequested => "stop_requested",
+            EventKind::AttemptPreempted => "attempt_preempted",
+            EventKind::AttemptPlaced => "attempt_placed",
+            EventKind::AttemptRunning => "attempt_running",
+            EventKind::WorkerMoved => "worker_moved",
+            EventKind::WorkerHangs => "worker_hangs",
+            EventKind::WorkerGoesOn => "worker_goes_on",
+            EventKind::WorkerEnded => "worker_ended",
+            EventKind::AttemptEnded => "attempt_ended",
+            EventKind::JobQueuedAgain => "job_queued_again",
+            EventKind::JobEnded => "job_ended",
+            EventKind::NodeCordoned => "node_cordoned",
+            EventKind::NodeUncordoned => "node_uncordoned",
+            EventKind::DeviceTakenOut => "device_taken_out",
+            EventKind::DeviceRestored => "device_restored",
         }
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A line that cannot be understood is only a line of the log: a program must not fail because of what it prints. The
-//! launcher keeps a [`Report`] of its worker in [`REPORT_FILE`] and each metric as a line of [`METRICS_FILE`].
+//! launcher keeps a [`ProgramReport`] of its worker in [`REPORT_FILE`] and each metric as a line of [`METRICS_FILE`].
 
 use std::collections::BTreeMap;
 
@@ -29,14 +29,14 @@ const LONGEST_NAME: usize = 64;
 const BEHIND: u32 = 20_000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Line {
+pub enum ReportLine {
     Progress(Fraction),
     Checkpoint { step: Option<u64> },
     Metric { step: Option<u64>, values: Vec<(String, f64)> },
 }
 
 /// Reads a line that begins with [`PREFIX`]; `None` for any other, and for what makes no sense.
-pub fn read_line(line: &[u8]) -> Option<Line> {
+pub fn read_line(line: &[u8]) -> Option<ReportLine> {
     let text = std::str::from_utf8(line.strip_prefix(PREFIX)?).ok()?;
     let mut words = text.split_ascii_whitespace();
     match words.next()? {
@@ -46,11 +46,11 @@ pub fn read_line(line: &[u8]) -> Option<Line> {
                 Some(percent) => percent.parse::<f64>().ok()? / 100.0,
                 None => word.parse().ok()?,
             };
-            Fraction::new(value).map(Line::Progress)
+            Fraction::new(value).map(ReportLine::Progress)
         }
         "checkpoint" => {
             let step = words.filter_map(|word| word.strip_prefix("step=")).find_map(|step| step.parse().ok());
-            Some(Line::Checkpoint { step })
+            Some(ReportLine::Checkpoint { step })
         }
         "metric" => {
             let (mut step, mut values) = (None, Vec::new());
@@ -63,7 +63,7 @@ pub fn read_line(line: &[u8]) -> Option<Line> {
                     values.push((name.to_owned(), value));
                 }
             }
-            (!values.is_empty()).then_some(Line::Metric { step, values })
+            (!values.is_empty()).then_some(ReportLine::Metric { step, values })
         }
         _ => None,
     }
@@ -76,7 +76,7 @@ fn is_name(name: &str) -> bool {
 
 /// What the ranks of one worker have said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct ProgramReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -109,11 +109,11 @@ pub struct Checkpoint {
     pub step: Option<u64>,
 }
 
-impl Report {
-    pub fn take(&mut self, rank: Rank, line: &Line, at: Timestamp) {
+impl ProgramReport {
+    pub fn take(&mut self, rank: Rank, line: &ReportLine, at: Timestamp) {
         self.at = Some(at);
         match line {
-            Line::Progress(done) => {
+            ReportLine::Progress(done) => {
                 let first = RankProgress { done: *done, at, first_done: *done, first_at: at };
                 let entry = self.ranks.entry(rank).or_insert(first);
                 if *done < entry.first_done {
@@ -122,8 +122,8 @@ impl Report {
                 }
                 (entry.done, entry.at) = (*done, at);
             }
-            Line::Checkpoint { step } => self.checkpoint = Some(Checkpoint { at, step: *step }),
-            Line::Metric { values, .. } => {
+            ReportLine::Checkpoint { step } => self.checkpoint = Some(Checkpoint { at, step: *step }),
+            ReportLine::Metric { values, .. } => {
                 for (name, value) in values {
                     self.take_metric(rank, name, *value);
                 }
@@ -143,7 +143,7 @@ impl Report {
 }
 
 /// How far a job is, of which these are the workers' reports.
-pub fn progress(reports: &[Report]) -> ProgressView {
+pub fn progress(reports: &[ProgramReport]) -> ProgressView {
     let ranks = || reports.iter().flat_map(|report| &report.ranks);
     let slowest = ranks().map(|(_, progress)| progress).min_by_key(|progress| progress.done);
     let checkpoint =

@@ -22,23 +22,23 @@ use danlu_types::AttemptNumber;
 
 pub use fit::{check_unshared, fit};
 pub use foreign::{HeldPart, HoldingJob, PLACES_FORMAT, keep_listed, lay_over, parse_holders};
-pub use grant::{Granted, HeldGres, Place, granted};
+pub use grant::{Granted, HeldGres, TaskLocation, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
-pub use judge::{Answer, Evidence, Judgement, QueueWait, judge, queue_wait, waiting_sentence};
+pub use judge::{InferredState, QueueWait, SlurmEvidence, SlurmReply, judge, queue_wait, waiting_sentence};
 pub use names::{order_comment, order_name, order_of_name};
-pub use nodes::{NodeRecord, Slot, node, parse_nodes};
-pub use order::{Delegated, GresNeed, Order, OrderedWorker, batch_script, parts, submission};
+pub use nodes::{GresSlot, NodeRecord, node, parse_nodes};
+pub use order::{AllocationRequest, Delegated, GresNeed, RequestedWorker, batch_script, parts, submission};
 pub use queue::{
-    ACCOUNT_FORMAT, Ending, JobState, QUEUE_FORMAT, QueuedJob, WATCH_FORMAT, parse_accounted, parse_job,
-    parse_preempted, parse_queue, parse_submitted,
+    ACCOUNT_FORMAT, QUEUE_FORMAT, SlurmJobEnd, SlurmJobState, SqueueJob, WATCH_FORMAT, parse_accounted,
+    parse_job, parse_preempted, parse_queue, parse_submitted,
 };
 pub use remote::{
-    CLAIMED_BY_ANOTHER, Courier, NodeProgram, TOKEN_VARIABLE, courier_folder, parse_allocation_name,
+    CLAIMED_BY_ANOTHER, NodeProgram, SidecarConfig, TOKEN_VARIABLE, courier_folder, parse_allocation_name,
     remote_script,
 };
-pub use reservations::{Reservation, keep_to_reservations, parse_reservations};
-pub use settings::{GresRule, Placement, SettingsObjection, SlurmSettings, WorkspaceSettings};
+pub use reservations::{SlurmReservation, keep_to_reservations, parse_reservations};
+pub use settings::{GresRule, InvalidSettings, PlacementMode, SlurmSettings, WorkspaceSettings};
 
 /// In a job's folder, beside the run folders of its workers: what the engine and one allocation share. An attempt has
 /// several where its nodes have unequally many workers.
@@ -48,7 +48,7 @@ pub fn allocation_folder_name(attempt: AttemptNumber, part: usize) -> String {
 
 /// The engine's, in a run folder: the name of the worker's allocation's folder.
 pub const ALLOCATION_FILE: &str = "allocation";
-/// The engine's, in the allocation's folder, before anything is submitted: an [`Order`].
+/// The engine's, in the allocation's folder, before anything is submitted: an [`AllocationRequest`].
 pub const ORDER_FILE: &str = "order.json";
 /// The engine's: the number that Slurm gave the job.
 pub const SUBMITTED_FILE: &str = "submitted";

@@ -16,15 +16,15 @@ use jiff::Timestamp;
 
 use crate::approval::ApprovalNeed;
 use crate::job::{
-    Attempt, Grant, Job, Life, Outcome, Stop, StopReason, Waiting, Whereabouts, Worker, WorkerExit,
-    WorkerState,
+    Attempt, Grant, Job, JobEnd, JobLifecycle, QueueCause, Stop, StopCause, Worker, WorkerEnd,
+    WorkerLifecycle, WorkerLocation,
 };
-pub use crate::record::{Record, RecordKind};
+pub use crate::record::{EventKind, HistoryEvent};
 use workers::{on_saved, on_worker_ended, on_worker_hangs, on_worker_moved, on_worker_running};
 
 /// Something that happened to a job, or that somebody wants of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum Trigger {
     /// Keep it from starting.
     Hold {
         by: String,
@@ -73,7 +73,7 @@ pub enum Event {
     WorkerMoved {
         attempt: AttemptNumber,
         worker: WorkerIndex,
-        to: Whereabouts,
+        to: WorkerLocation,
         settled: bool,
     },
     WorkerRunning {
@@ -93,26 +93,26 @@ pub enum Event {
     WorkerEnded {
         attempt: AttemptNumber,
         worker: WorkerIndex,
-        exit: WorkerExit,
+        exit: WorkerEnd,
     },
 }
 
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum Transition {
     /// The job's new value, and what to write into its history.
     Next {
         job: Box<Job>,
-        records: Vec<Record>,
+        records: Vec<HistoryEvent>,
     },
     /// Old news: it is true already, or is about an attempt that is over.
     Ignore,
-    Refuse(Refusal),
+    Refuse(TransitionError),
 }
 
 /// Why a wish cannot be granted in this state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TransitionError {
     #[error("job {job} has already ended")]
     AlreadyEnded { job: JobId },
     #[error("job {job} has been given its devices already; stop it instead")]
@@ -140,160 +140,172 @@ pub const DANLU: &str = "danlu";
 pub const ADMINISTRATOR: &str = "the machine's administrator";
 
 /// What `event`, at the time `at`, makes of `job`.
-pub fn apply(job: &Job, event: Event, at: Timestamp) -> Step {
+pub fn apply(job: &Job, event: Trigger, at: Timestamp) -> Transition {
     match event {
-        Event::Hold { by } => on_hold(job, by, at),
-        Event::Release { by } => on_release(job, &by, at),
-        Event::Approve { by } => on_approve(job, by, at),
-        Event::Stop { by, grace } => on_stop(job, by, grace, at),
-        Event::Change { by, spec, approval, seen } => change::on_change(job, &by, spec, approval, seen, at),
-        Event::Preempt { for_job } => on_preempt(job, for_job, at),
-        Event::Drain { node, by } => on_drain(job, node, &by, at),
-        Event::Requeue { attempt, reason } => on_requeue(job, attempt, reason, at),
-        Event::Place { grants } => on_place(job, grants, at),
-        Event::WorkerMoved { attempt, worker, to, settled } => {
+        Trigger::Hold { by } => on_hold(job, by, at),
+        Trigger::Release { by } => on_release(job, &by, at),
+        Trigger::Approve { by } => on_approve(job, by, at),
+        Trigger::Stop { by, grace } => on_stop(job, by, grace, at),
+        Trigger::Change { by, spec, approval, seen } => change::on_change(job, &by, spec, approval, seen, at),
+        Trigger::Preempt { for_job } => on_preempt(job, for_job, at),
+        Trigger::Drain { node, by } => on_drain(job, node, &by, at),
+        Trigger::Requeue { attempt, reason } => on_requeue(job, attempt, reason, at),
+        Trigger::Place { grants } => on_place(job, grants, at),
+        Trigger::WorkerMoved { attempt, worker, to, settled } => {
             on_worker_moved(job, attempt, worker, to, settled)
         }
-        Event::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
-        Event::WorkerHangs { attempt, worker, hang } => on_worker_hangs(job, attempt, worker, hang),
-        Event::Saved { attempt } => on_saved(job, attempt, at),
-        Event::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
+        Trigger::WorkerRunning { attempt, worker } => on_worker_running(job, attempt, worker, at),
+        Trigger::WorkerHangs { attempt, worker, hang } => on_worker_hangs(job, attempt, worker, hang),
+        Trigger::Saved { attempt } => on_saved(job, attempt, at),
+        Trigger::WorkerEnded { attempt, worker, exit } => on_worker_ended(job, attempt, worker, exit, at),
     }
 }
 
 /// The record of a submission, which is no transition: before it there is no job.
-pub fn submission_record(job: &Job) -> Record {
-    Record {
-        kind: RecordKind::JobSubmitted,
+pub fn submission_record(job: &Job) -> HistoryEvent {
+    HistoryEvent {
+        kind: EventKind::JobSubmitted,
         attempt: None,
         actor: job.owner.clone(),
         message: format!("submitted `{}`", job.spec.name),
     }
 }
 
-fn on_hold(job: &Job, by: String, at: Timestamp) -> Step {
+fn on_hold(job: &Job, by: String, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Held { .. } => Step::Ignore,
-        Life::Queued { .. } => {
-            let records = vec![record(RecordKind::JobHeld, None, &by, "held".to_owned())];
-            next(job, Life::Held { since: at, by, approval: None }, records)
+        JobLifecycle::Held { .. } => Transition::Ignore,
+        JobLifecycle::Queued { .. } => {
+            let records = vec![record(EventKind::JobHeld, None, &by, "held".to_owned())];
+            next(job, JobLifecycle::Held { since: at, by, approval: None }, records)
         }
-        Life::Active(_) => Step::Refuse(Refusal::AlreadyPlaced { job: job.id }),
-        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+        JobLifecycle::Active(_) => Transition::Refuse(TransitionError::AlreadyPlaced { job: job.id }),
+        JobLifecycle::Ended { .. } => Transition::Refuse(TransitionError::AlreadyEnded { job: job.id }),
     }
 }
 
-fn on_release(job: &Job, by: &str, at: Timestamp) -> Step {
+fn on_release(job: &Job, by: &str, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Held { approval: Some(_), .. } => Step::Refuse(Refusal::NeedsApproval { job: job.id }),
-        Life::Held { approval: None, .. } => {
-            let records = vec![record(RecordKind::JobReleased, None, by, "released".to_owned())];
-            next(job, Life::Queued { since: at, why: Waiting::Released }, records)
+        JobLifecycle::Held { approval: Some(_), .. } => {
+            Transition::Refuse(TransitionError::NeedsApproval { job: job.id })
         }
-        Life::Queued { .. } | Life::Active(_) => Step::Refuse(Refusal::NotHeld { job: job.id }),
-        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+        JobLifecycle::Held { approval: None, .. } => {
+            let records = vec![record(EventKind::JobReleased, None, by, "released".to_owned())];
+            next(job, JobLifecycle::Queued { since: at, why: QueueCause::Released }, records)
+        }
+        JobLifecycle::Queued { .. } | JobLifecycle::Active(_) => {
+            Transition::Refuse(TransitionError::NotHeld { job: job.id })
+        }
+        JobLifecycle::Ended { .. } => Transition::Refuse(TransitionError::AlreadyEnded { job: job.id }),
     }
 }
 
-fn on_approve(job: &Job, by: String, at: Timestamp) -> Step {
+fn on_approve(job: &Job, by: String, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Held { approval: Some(_), .. } => {
-            let records = vec![record(RecordKind::JobReleased, None, &by, "approved".to_owned())];
-            next(job, Life::Queued { since: at, why: Waiting::Approved { by } }, records)
+        JobLifecycle::Held { approval: Some(_), .. } => {
+            let records = vec![record(EventKind::JobReleased, None, &by, "approved".to_owned())];
+            next(job, JobLifecycle::Queued { since: at, why: QueueCause::Approved { by } }, records)
         }
-        Life::Held { approval: None, .. } | Life::Queued { .. } | Life::Active(_) => {
-            Step::Refuse(Refusal::NeedsNoApproval { job: job.id })
+        JobLifecycle::Held { approval: None, .. } | JobLifecycle::Queued { .. } | JobLifecycle::Active(_) => {
+            Transition::Refuse(TransitionError::NeedsNoApproval { job: job.id })
         }
-        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+        JobLifecycle::Ended { .. } => Transition::Refuse(TransitionError::AlreadyEnded { job: job.id }),
     }
 }
 
-fn on_stop(job: &Job, by: String, grace: Option<Span>, at: Timestamp) -> Step {
+fn on_stop(job: &Job, by: String, grace: Option<Span>, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Held { .. } | Life::Queued { .. } => {
-            let asked = record(RecordKind::StopRequested, None, &by, "stop requested".to_owned());
-            let outcome = Outcome::Stopped { who: by };
-            let ended = record(RecordKind::JobEnded, None, DANLU, "stopped before it started".to_owned());
-            next(job, Life::Ended { at, outcome }, vec![asked, ended])
+        JobLifecycle::Held { .. } | JobLifecycle::Queued { .. } => {
+            let asked = record(EventKind::StopRequested, None, &by, "stop requested".to_owned());
+            let outcome = JobEnd::Stopped { who: by };
+            let ended = record(EventKind::JobEnded, None, DANLU, "stopped before it started".to_owned());
+            next(job, JobLifecycle::Ended { at, outcome }, vec![asked, ended])
         }
-        Life::Active(attempt) => {
+        JobLifecycle::Active(attempt) => {
             // A later stop never lengthens the grace: the launcher may have begun to count it.
             let longest = attempt.stop.as_ref().map_or(Span { milliseconds: u64::MAX }, |stop| stop.grace);
             let grace = grace.unwrap_or(job.spec.grace).min(longest);
-            let already = |stop: &Stop| matches!(stop.why, StopReason::ByUser { .. }) && stop.grace <= grace;
+            let already = |stop: &Stop| matches!(stop.why, StopCause::ByUser { .. }) && stop.grace <= grace;
             if attempt.stop.as_ref().is_some_and(already) {
-                return Step::Ignore;
+                return Transition::Ignore;
             }
             // A person's stop replaces any other reason: after it there is no retry and no requeueing.
             let since = attempt.stop.as_ref().map_or(at, |stop| stop.since);
             let message = format!("stop requested, with {grace} of grace");
-            let records = vec![record(RecordKind::StopRequested, Some(attempt.number), &by, message)];
-            let stop = Some(Stop { since, why: StopReason::ByUser { who: by }, grace });
-            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+            let records = vec![record(EventKind::StopRequested, Some(attempt.number), &by, message)];
+            let stop = Some(Stop { since, why: StopCause::ByUser { who: by }, grace });
+            next(job, JobLifecycle::Active(Attempt { stop, ..attempt.clone() }), records)
         }
-        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+        JobLifecycle::Ended { .. } => Transition::Refuse(TransitionError::AlreadyEnded { job: job.id }),
     }
 }
 
-fn on_preempt(job: &Job, for_job: JobId, at: Timestamp) -> Step {
+fn on_preempt(job: &Job, for_job: JobId, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Active(attempt) if attempt.stop.is_none() => {
+        JobLifecycle::Active(attempt) if attempt.stop.is_none() => {
             let message = format!("preempted for job {for_job}");
-            let records = vec![record(RecordKind::AttemptPreempted, Some(attempt.number), DANLU, message)];
-            let stop =
-                Some(Stop { since: at, why: StopReason::Preempted { for_job }, grace: job.spec.grace });
-            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+            let records = vec![record(EventKind::AttemptPreempted, Some(attempt.number), DANLU, message)];
+            let stop = Some(Stop { since: at, why: StopCause::Preempted { for_job }, grace: job.spec.grace });
+            next(job, JobLifecycle::Active(Attempt { stop, ..attempt.clone() }), records)
         }
         // It is giving its devices back already, or holds none.
-        Life::Active(_) | Life::Held { .. } | Life::Queued { .. } | Life::Ended { .. } => Step::Ignore,
+        JobLifecycle::Active(_)
+        | JobLifecycle::Held { .. }
+        | JobLifecycle::Queued { .. }
+        | JobLifecycle::Ended { .. } => Transition::Ignore,
     }
 }
 
-fn on_drain(job: &Job, node: NodeName, by: &str, at: Timestamp) -> Step {
+fn on_drain(job: &Job, node: NodeName, by: &str, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Active(attempt)
+        JobLifecycle::Active(attempt)
             if attempt.stop.is_none() && attempt.workers.iter().any(|worker| worker.grant.node == node) =>
         {
             let message = format!("has to leave {node}, which is being drained");
-            let records = vec![record(RecordKind::AttemptPreempted, Some(attempt.number), by, message)];
-            let stop = Some(Stop { since: at, why: StopReason::Drained { node }, grace: job.spec.grace });
-            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+            let records = vec![record(EventKind::AttemptPreempted, Some(attempt.number), by, message)];
+            let stop = Some(Stop { since: at, why: StopCause::Drained { node }, grace: job.spec.grace });
+            next(job, JobLifecycle::Active(Attempt { stop, ..attempt.clone() }), records)
         }
-        Life::Active(_) | Life::Held { .. } | Life::Queued { .. } | Life::Ended { .. } => Step::Ignore,
+        JobLifecycle::Active(_)
+        | JobLifecycle::Held { .. }
+        | JobLifecycle::Queued { .. }
+        | JobLifecycle::Ended { .. } => Transition::Ignore,
     }
 }
 
 /// Only what has not begun: a worker that runs has what the engine was asked for.
-fn on_requeue(job: &Job, number: AttemptNumber, reason: String, at: Timestamp) -> Step {
-    let begun = |worker: &Worker| worker.state != WorkerState::Placed;
+fn on_requeue(job: &Job, number: AttemptNumber, reason: String, at: Timestamp) -> Transition {
+    let begun = |worker: &Worker| worker.state != WorkerLifecycle::Placed;
     match live_attempt(job, number) {
         Some(attempt) if attempt.stop.is_none() && !attempt.workers.iter().any(begun) => {
-            let records = vec![record(RecordKind::AttemptPreempted, Some(number), DANLU, reason.clone())];
-            let stop = Some(Stop { since: at, why: StopReason::Requeued { reason }, grace: Span::default() });
-            next(job, Life::Active(Attempt { stop, ..attempt.clone() }), records)
+            let records = vec![record(EventKind::AttemptPreempted, Some(number), DANLU, reason.clone())];
+            let stop = Some(Stop { since: at, why: StopCause::Requeued { reason }, grace: Span::default() });
+            next(job, JobLifecycle::Active(Attempt { stop, ..attempt.clone() }), records)
         }
-        _ => Step::Ignore,
+        _ => Transition::Ignore,
     }
 }
 
-fn on_place(job: &Job, grants: Vec<Grant>, at: Timestamp) -> Step {
+fn on_place(job: &Job, grants: Vec<Grant>, at: Timestamp) -> Transition {
     match &job.life {
-        Life::Queued { .. } => {
+        JobLifecycle::Queued { .. } => {
             if grants.len() != job.spec.workers as usize {
-                let refusal =
-                    Refusal::WrongGang { job: job.id, asked: job.spec.workers, offered: grants.len() };
-                return Step::Refuse(refusal);
+                let refusal = TransitionError::WrongGang {
+                    job: job.id,
+                    asked: job.spec.workers,
+                    offered: grants.len(),
+                };
+                return Transition::Refuse(refusal);
             }
             let number = job.next_attempt();
             let message = format!("attempt {number} placed on {}", places(&grants));
             let workers = grants.into_iter().map(Worker::placed).collect();
             let attempt = Attempt { number, placed_at: at, workers, saved_at: None, stop: None };
-            let records = vec![record(RecordKind::AttemptPlaced, Some(number), DANLU, message)];
-            next(job, Life::Active(attempt), records)
+            let records = vec![record(EventKind::AttemptPlaced, Some(number), DANLU, message)];
+            next(job, JobLifecycle::Active(attempt), records)
         }
-        Life::Active(_) => Step::Refuse(Refusal::AlreadyPlaced { job: job.id }),
-        Life::Held { .. } => Step::Refuse(Refusal::NotQueued { job: job.id }),
-        Life::Ended { .. } => Step::Refuse(Refusal::AlreadyEnded { job: job.id }),
+        JobLifecycle::Active(_) => Transition::Refuse(TransitionError::AlreadyPlaced { job: job.id }),
+        JobLifecycle::Held { .. } => Transition::Refuse(TransitionError::NotQueued { job: job.id }),
+        JobLifecycle::Ended { .. } => Transition::Refuse(TransitionError::AlreadyEnded { job: job.id }),
     }
 }
 
@@ -313,11 +325,11 @@ fn places(grants: &[Grant]) -> String {
     }
 }
 
-fn record(kind: RecordKind, attempt: Option<AttemptNumber>, actor: &str, message: String) -> Record {
-    Record { kind, attempt, actor: actor.to_owned(), message }
+fn record(kind: EventKind, attempt: Option<AttemptNumber>, actor: &str, message: String) -> HistoryEvent {
+    HistoryEvent { kind, attempt, actor: actor.to_owned(), message }
 }
 
-fn next(job: &Job, life: Life, records: Vec<Record>) -> Step {
+fn next(job: &Job, life: JobLifecycle, records: Vec<HistoryEvent>) -> Transition {
     let job = Job { life, generation: job.generation + 1, ..job.clone() };
-    Step::Next { job: Box::new(job), records }
+    Transition::Next { job: Box::new(job), records }
 }

@@ -5,8 +5,8 @@ use danlu_types::{AttemptNumber, Span, WorkerIndex};
 use jiff::Timestamp;
 
 use crate::job::{
-    Attempt, Exit, Failure, FailureCause, Job, Life, Outcome, PastAttempt, StopReason, Verdict, Waiting,
-    Worker, WorkerExit, WorkerState,
+    Attempt, AttemptEnd, FailureCause, Job, JobEnd, JobLifecycle, PastAttempt, ProcessExit, QueueCause,
+    StopCause, Worker, WorkerEnd, WorkerFailure, WorkerLifecycle,
 };
 
 /// The job for the API. `waiting` is the scheduler's word for why it is queued, where there is one.
@@ -62,13 +62,13 @@ fn times(job: &Job) -> Times {
         idle_from = *ended_at;
     }
     let waited_until = match &job.life {
-        Life::Active(attempt) => attempt.placed_at,
-        Life::Ended { at, .. } => *at,
-        Life::Queued { since, .. } | Life::Held { since, .. } => *since,
+        JobLifecycle::Active(attempt) => attempt.placed_at,
+        JobLifecycle::Ended { at, .. } => *at,
+        JobLifecycle::Queued { since, .. } | JobLifecycle::Held { since, .. } => *since,
     };
     waited += milliseconds(idle_from, waited_until);
     let queued_since = match &job.life {
-        Life::Queued { since, .. } => Some(*since),
+        JobLifecycle::Queued { since, .. } => Some(*since),
         _ => None,
     };
     let running_since = job.active().and_then(begun);
@@ -93,21 +93,21 @@ fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
 /// Why the job is in its state.
 pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
     match &job.life {
-        Life::Held { approval: Some(need), .. } => need.described(word(
+        JobLifecycle::Held { approval: Some(need), .. } => need.described(word(
             "needs_approval",
             format!("{need}; an owner of the workspace can let it start: `danlu approve {}`", job.id),
         )),
-        Life::Held { by, approval: None, .. } => {
+        JobLifecycle::Held { by, approval: None, .. } => {
             word("held", format!("held by {by}; `danlu release {}` lets it start", job.id)).with("who", by)
         }
-        Life::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(job, why)),
-        Life::Active(attempt) => activity_reason(attempt),
-        Life::Ended { outcome, .. } => {
+        JobLifecycle::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(job, why)),
+        JobLifecycle::Active(attempt) => activity_reason(attempt),
+        JobLifecycle::Ended { outcome, .. } => {
             let sentence = outcome_sentence(outcome);
             match outcome {
-                Outcome::Succeeded => word("succeeded", sentence),
-                Outcome::Stopped { who } => word("stopped", sentence).with("who", who),
-                Outcome::Failed { worker, failure, .. } => failed(*worker, failure, sentence),
+                JobEnd::Succeeded => word("succeeded", sentence),
+                JobEnd::Stopped { who } => word("stopped", sentence).with("who", who),
+                JobEnd::Failed { worker, failure, .. } => failed(*worker, failure, sentence),
             }
         }
     }
@@ -119,59 +119,59 @@ pub fn exit_code(job: &Job) -> Option<i32> {
     const PLATFORM: i32 = 125;
     const TIMED_OUT: i32 = 124;
     match &job.life {
-        Life::Ended { outcome, .. } => Some(match outcome {
-            Outcome::Succeeded => 0,
-            Outcome::Stopped { .. } => STOPPED,
-            Outcome::Failed { failure, .. } if failure.cause == FailureCause::TimeLimit => TIMED_OUT,
-            Outcome::Failed { failure, .. } => failure.exit.map_or(PLATFORM, Exit::shell_code),
+        JobLifecycle::Ended { outcome, .. } => Some(match outcome {
+            JobEnd::Succeeded => 0,
+            JobEnd::Stopped { .. } => STOPPED,
+            JobEnd::Failed { failure, .. } if failure.cause == FailureCause::TimeLimit => TIMED_OUT,
+            JobEnd::Failed { failure, .. } => failure.exit.map_or(PLATFORM, ProcessExit::shell_code),
         }),
         _ => None,
     }
 }
 
 /// "failed: rank 3 ended with code 1", without its subject.
-pub fn exit_sentence(exit: &WorkerExit) -> String {
+pub fn exit_sentence(exit: &WorkerEnd) -> String {
     match exit {
-        WorkerExit::Succeeded => "succeeded".to_owned(),
-        WorkerExit::Stopped => "stopped as asked".to_owned(),
-        WorkerExit::Requeued { reason } => format!("is to start again: {reason}"),
-        WorkerExit::Failed(failure) => format!("failed: {}", failure_sentence(failure)),
+        WorkerEnd::Succeeded => "succeeded".to_owned(),
+        WorkerEnd::Stopped => "stopped as asked".to_owned(),
+        WorkerEnd::Requeued { reason } => format!("is to start again: {reason}"),
+        WorkerEnd::Failed(failure) => format!("failed: {}", failure_sentence(failure)),
     }
 }
 
-pub fn verdict_sentence(verdict: &Verdict) -> String {
+pub fn verdict_sentence(verdict: &AttemptEnd) -> String {
     match verdict {
-        Verdict::Succeeded => "succeeded".to_owned(),
-        Verdict::Stopped { who } => format!("was stopped by {who}"),
-        Verdict::Preempted { for_job } => format!("was preempted for job {for_job}"),
-        Verdict::Drained { node } => format!("had to leave {node}, which was being drained"),
-        Verdict::Requeued { reason, .. } => format!("was requeued: {reason}"),
-        Verdict::Failed { worker, failure } => format!("failed: {}", culprit(*worker, failure)),
+        AttemptEnd::Succeeded => "succeeded".to_owned(),
+        AttemptEnd::Stopped { who } => format!("was stopped by {who}"),
+        AttemptEnd::Preempted { for_job } => format!("was preempted for job {for_job}"),
+        AttemptEnd::Drained { node } => format!("had to leave {node}, which was being drained"),
+        AttemptEnd::Requeued { reason, .. } => format!("was requeued: {reason}"),
+        AttemptEnd::Failed { worker, failure } => format!("failed: {}", culprit(*worker, failure)),
     }
 }
 
-pub fn outcome_sentence(outcome: &Outcome) -> String {
+pub fn outcome_sentence(outcome: &JobEnd) -> String {
     match outcome {
-        Outcome::Succeeded => "succeeded".to_owned(),
-        Outcome::Stopped { who } => format!("stopped by {who}"),
-        Outcome::Failed { attempt: AttemptNumber(1), worker, failure } => {
+        JobEnd::Succeeded => "succeeded".to_owned(),
+        JobEnd::Stopped { who } => format!("stopped by {who}"),
+        JobEnd::Failed { attempt: AttemptNumber(1), worker, failure } => {
             format!("failed: {}", culprit(*worker, failure))
         }
-        Outcome::Failed { attempt, worker, failure } => {
+        JobEnd::Failed { attempt, worker, failure } => {
             format!("failed at attempt {attempt}: {}", culprit(*worker, failure))
         }
     }
 }
 
-fn culprit(worker: WorkerIndex, failure: &Failure) -> String {
+fn culprit(worker: WorkerIndex, failure: &WorkerFailure) -> String {
     format!("worker {worker}, {}", failure_sentence(failure))
 }
 
-fn failure_sentence(failure: &Failure) -> String {
+fn failure_sentence(failure: &WorkerFailure) -> String {
     let who = failure.rank.map_or("it".to_owned(), |rank| format!("rank {rank}"));
     let ended = match failure.exit {
-        Some(Exit::Code(code)) => format!("{who} ended with code {code}"),
-        Some(Exit::Signal(signal)) => format!("{who} was killed by signal {signal}"),
+        Some(ProcessExit::Code(code)) => format!("{who} ended with code {code}"),
+        Some(ProcessExit::Signal(signal)) => format!("{who} was killed by signal {signal}"),
         None => format!("{who} ended"),
     };
     let sentence = match failure.cause {
@@ -191,23 +191,23 @@ fn failure_sentence(failure: &Failure) -> String {
     if failure.detail.is_empty() { sentence } else { format!("{sentence} ({})", failure.detail) }
 }
 
-fn waiting_reason(job: &Job, why: &Waiting) -> Reason {
+fn waiting_reason(job: &Job, why: &QueueCause) -> Reason {
     match why {
-        Waiting::Submitted => word("not_yet_considered", "just submitted".to_owned()),
-        Waiting::Released => word("not_yet_considered", "just released".to_owned()),
-        Waiting::Approved { by } => word("not_yet_considered", format!("just approved by {by}")),
-        Waiting::Preempted { for_job, .. } => {
+        QueueCause::Submitted => word("not_yet_considered", "just submitted".to_owned()),
+        QueueCause::Released => word("not_yet_considered", "just released".to_owned()),
+        QueueCause::Approved { by } => word("not_yet_considered", format!("just approved by {by}")),
+        QueueCause::Preempted { for_job, .. } => {
             word("preempted", format!("gave its devices to job {for_job}; keeps its place"))
                 .with("job", for_job)
         }
-        Waiting::Drained { node, .. } => {
+        QueueCause::Drained { node, .. } => {
             word("drained", format!("had to leave {node}, which is being drained; keeps its place"))
                 .with("node", node)
         }
-        Waiting::Retry { attempt, not_before } => {
+        QueueCause::Retry { attempt, not_before } => {
             let past = job.past.iter().find(|past| past.attempt.number == *attempt);
             let failure = past.and_then(|past| match &past.verdict {
-                Verdict::Failed { worker, failure } => Some((*worker, failure)),
+                AttemptEnd::Failed { worker, failure } => Some((*worker, failure)),
                 _ => None,
             });
             let cause = failure.map(|(worker, failure)| format!(" ({})", culprit(worker, failure)));
@@ -220,7 +220,7 @@ fn waiting_reason(job: &Job, why: &Waiting) -> Reason {
                 None => reason,
             }
         }
-        Waiting::Requeued { reason, not_before, .. } => {
+        QueueCause::Requeued { reason, not_before, .. } => {
             word("requeued", requeued_sentence(reason, *not_before))
                 .with("until", not_before)
                 .with("detail", reason)
@@ -236,25 +236,25 @@ pub fn requeued_sentence(reason: &str, not_before: Timestamp) -> String {
 fn activity_reason(attempt: &Attempt) -> Reason {
     match &attempt.stop {
         Some(stop) => match &stop.why {
-            StopReason::ByUser { who } => {
+            StopCause::ByUser { who } => {
                 word("stop_requested", format!("stopping for {who}, with {} of grace", stop.grace))
                     .with("who", who)
                     .with("grace", stop.grace)
             }
-            StopReason::Preempted { for_job } => word(
+            StopCause::Preempted { for_job } => word(
                 "preempted",
                 format!("giving its devices to job {for_job}, with {} of grace", stop.grace),
             )
             .with("job", for_job),
-            StopReason::Drained { node } => word(
+            StopCause::Drained { node } => word(
                 "drained",
                 format!("is leaving {node}, which is being drained, with {} of grace", stop.grace),
             )
             .with("node", node),
-            StopReason::Requeued { reason } => {
+            StopCause::Requeued { reason } => {
                 word("requeued", format!("is being requeued: {reason}")).with("detail", reason)
             }
-            StopReason::WorkerFailed { worker } => {
+            StopCause::WorkerFailed { worker } => {
                 word("worker_failed", format!("worker {worker} failed; ending the others"))
                     .with("worker", worker)
             }
@@ -264,7 +264,8 @@ fn activity_reason(attempt: &Attempt) -> Reason {
             workers => word("running", format!("running on {workers} workers")).with("workers", workers),
         },
         None => {
-            let begun = attempt.workers.iter().filter(|worker| worker.state != WorkerState::Placed).count();
+            let begun =
+                attempt.workers.iter().filter(|worker| worker.state != WorkerLifecycle::Placed).count();
             word("starting", format!("{begun} of {} workers started", attempt.workers.len()))
                 .with("started", begun)
                 .with("workers", attempt.workers.len())
@@ -272,19 +273,19 @@ fn activity_reason(attempt: &Attempt) -> Reason {
     }
 }
 
-fn verdict_reason(verdict: &Verdict) -> Reason {
+fn verdict_reason(verdict: &AttemptEnd) -> Reason {
     let sentence = verdict_sentence(verdict);
     match verdict {
-        Verdict::Succeeded => word("succeeded", sentence),
-        Verdict::Stopped { who } => word("stopped", sentence).with("who", who),
-        Verdict::Preempted { for_job } => word("preempted", sentence).with("job", for_job),
-        Verdict::Drained { node } => word("drained", sentence).with("node", node),
-        Verdict::Requeued { reason, .. } => word("requeued", sentence).with("detail", reason),
-        Verdict::Failed { worker, failure } => failed(*worker, failure, sentence),
+        AttemptEnd::Succeeded => word("succeeded", sentence),
+        AttemptEnd::Stopped { who } => word("stopped", sentence).with("who", who),
+        AttemptEnd::Preempted { for_job } => word("preempted", sentence).with("job", for_job),
+        AttemptEnd::Drained { node } => word("drained", sentence).with("node", node),
+        AttemptEnd::Requeued { reason, .. } => word("requeued", sentence).with("detail", reason),
+        AttemptEnd::Failed { worker, failure } => failed(*worker, failure, sentence),
     }
 }
 
-fn failed(worker: WorkerIndex, failure: &Failure, sentence: String) -> Reason {
+fn failed(worker: WorkerIndex, failure: &WorkerFailure, sentence: String) -> Reason {
     let mut reason = word(failure.cause.as_str(), sentence).with("worker", worker);
     if let Some(rank) = failure.rank {
         reason = reason.with("rank", rank);
@@ -302,15 +303,15 @@ fn attempt_view(attempt: &Attempt, ended_at: Option<Timestamp>, reason: Reason) 
 
 fn worker_view(worker: &Worker, index: u32) -> WorkerView {
     let (phase, ended_at, reason) = match &worker.state {
-        WorkerState::Placed => (WorkerPhase::Starting, None, None),
-        WorkerState::Running { .. } => (WorkerPhase::Running, None, None),
-        WorkerState::Ended { at, exit, .. } => {
+        WorkerLifecycle::Placed => (WorkerPhase::Starting, None, None),
+        WorkerLifecycle::Running { .. } => (WorkerPhase::Running, None, None),
+        WorkerLifecycle::Ended { at, exit, .. } => {
             let sentence = exit_sentence(exit);
             let reason = match exit {
-                WorkerExit::Succeeded => word("succeeded", sentence),
-                WorkerExit::Stopped => word("stopped", sentence),
-                WorkerExit::Requeued { .. } => word("requeued", sentence),
-                WorkerExit::Failed(failure) => failed(WorkerIndex(index), failure, sentence),
+                WorkerEnd::Succeeded => word("succeeded", sentence),
+                WorkerEnd::Stopped => word("stopped", sentence),
+                WorkerEnd::Requeued { .. } => word("requeued", sentence),
+                WorkerEnd::Failed(failure) => failed(WorkerIndex(index), failure, sentence),
             };
             (WorkerPhase::Ended, Some(*at), Some(reason))
         }
@@ -328,9 +329,9 @@ fn worker_view(worker: &Worker, index: u32) -> WorkerView {
 
 fn running_at(worker: &Worker) -> Option<Timestamp> {
     match worker.state {
-        WorkerState::Placed => None,
-        WorkerState::Running { since } => Some(since),
-        WorkerState::Ended { since, .. } => since,
+        WorkerLifecycle::Placed => None,
+        WorkerLifecycle::Running { since } => Some(since),
+        WorkerLifecycle::Ended { since, .. } => since,
     }
 }
 

@@ -7,55 +7,57 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use danlu_client::ClientError;
-use danlu_core::launch::{Folders, LAUNCH_FILE, LaunchFile, PYTHON_HELPER, PYTHON_HELPER_NAME, SECRETS_FILE};
-use danlu_core::slurm::{GRANTED_FILE, ORDER_FILE, Order, Place, courier_folder, granted};
+use danlu_core::launch::{
+    LAUNCH_FILE, LaunchFile, PYTHON_HELPER, PYTHON_HELPER_NAME, SECRETS_FILE, WorkerFolders,
+};
+use danlu_core::slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, courier_folder, granted};
 use danlu_types::WorkerIndex;
 use data_encoding::HEXLOWER;
 use serde_json::from_slice;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::CourierError;
-use crate::insist::{Refusal, insist, insist_if_there};
+use crate::error::SidecarError;
+use crate::insist::{RetryError, insist, insist_if_there};
 use crate::leftovers::{self, keep};
-use crate::way::Way;
+use crate::way::SidecarContext;
 
 /// How often code that does not match its digest is fetched again.
 const TURNS_FOR_CODE: u32 = 3;
 
 /// A worker's folder, with what it needs in it.
 #[derive(Debug)]
-pub(crate) struct Baggage {
+pub(crate) struct StagedInputs {
     pub(crate) folder: PathBuf,
     pub(crate) launch: LaunchFile,
-    pub(crate) order: Order,
+    pub(crate) order: AllocationRequest,
     /// Keep the folder, and the program that sessions join by, where that was fetched.
     _kept: [Option<File>; 2],
 }
 
 /// What could not be brought; nothing where nobody waits for it any more.
-pub(crate) type Brought<T> = Result<T, Option<CourierError>>;
+pub(crate) type Brought<T> = Result<T, Option<SidecarError>>;
 
-pub(crate) fn refused(doing: &'static str) -> impl Fn(Refusal) -> Option<CourierError> {
+pub(crate) fn refused(doing: &'static str) -> impl Fn(RetryError) -> Option<SidecarError> {
     move |refusal| match refusal {
-        Refusal::Over => None,
-        Refusal::Refused(source) => Some(CourierError::Server { doing, source }),
+        RetryError::Over => None,
+        RetryError::Refused(source) => Some(SidecarError::Server { doing, source }),
     }
 }
 
-impl Baggage {
-    pub(crate) async fn bring(way: &Way) -> Brought<Self> {
+impl StagedInputs {
+    pub(crate) async fn bring(way: &SidecarContext) -> Brought<Self> {
         let client = &way.client;
         let order = insist(|| client.allocation_file(&way.allocation, ORDER_FILE));
         let order = order.await.map_err(refused("hand over the order"))?;
-        let order: Order =
-            from_slice(&order).map_err(|source| CourierError::Form { what: "order", source })?;
+        let order: AllocationRequest =
+            from_slice(&order).map_err(|source| SidecarError::Form { what: "order", source })?;
         let details = insist_if_there(|| client.allocation_file(&way.allocation, GRANTED_FILE));
         let details = details.await.map_err(refused("say what was granted"))?.unwrap_or_default();
         let worker = own_worker(&order, &String::from_utf8_lossy(&details))?;
         let launch = insist(|| client.worker_file(worker, LAUNCH_FILE));
         let launch = launch.await.map_err(refused("hand over the launch file"))?;
         let launch: LaunchFile =
-            from_slice(&launch).map_err(|source| CourierError::Form { what: "launch file", source })?;
+            from_slice(&launch).map_err(|source| SidecarError::Form { what: "launch file", source })?;
         let secrets = if launch.secrets.is_empty() {
             None
         } else {
@@ -63,13 +65,13 @@ impl Baggage {
             Some(secrets.await.map_err(refused("hand over the job's secrets"))?)
         };
         let folder = courier_folder(&way.work, &order.name, worker);
-        let failed = |source| CourierError::Folder { path: folder.clone(), source };
+        let failed = |source| SidecarError::Folder { path: folder.clone(), source };
         let (launch, order) = lay_down(way, &folder, launch, order, &details, secrets).map_err(failed)?;
         // One that was not fetched is not ours to remove, and may lie on a network disk, where locks are slow or none.
         let fetched = std::env::current_exe().ok().filter(|program| program.starts_with(&way.work));
         let kept = [keep(&folder).ok(), fetched.and_then(|program| keep(&program).ok())];
         leftovers::clear(&way.work);
-        let baggage = Baggage { folder, launch, order, _kept: kept };
+        let baggage = StagedInputs { folder, launch, order, _kept: kept };
         baggage.bring_code(way).await?;
         Ok(baggage)
     }
@@ -83,11 +85,11 @@ impl Baggage {
         self.folder.join("allocation")
     }
 
-    async fn bring_code(&self, way: &Way) -> Brought<()> {
+    async fn bring_code(&self, way: &SidecarContext) -> Brought<()> {
         let Some(archive) = &self.launch.folders.code else { return Ok(()) };
         let name = archive.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let expected = name.strip_suffix(".tar.zst").unwrap_or_default();
-        let failed = |source| CourierError::Folder { path: archive.clone(), source };
+        let failed = |source| SidecarError::Folder { path: archive.clone(), source };
         for _ in 0..TURNS_FOR_CODE {
             // From the beginning each time: an archive is small beside the time that a cut costs.
             let fetched = insist(|| async {
@@ -112,11 +114,11 @@ impl Baggage {
                 return Ok(());
             }
         }
-        Err(Some(CourierError::WrongCode))
+        Err(Some(SidecarError::WrongCode))
     }
 
     /// Takes everything away.
-    pub(crate) fn remove(&self, way: &Way) -> io::Result<()> {
+    pub(crate) fn remove(&self, way: &SidecarContext) -> io::Result<()> {
         danlu_walk::remove(&self.folder)?;
         // The last of an order's workers on this node takes the rest along.
         let _ = fs::remove_dir(way.work.join(&self.order.name));
@@ -139,29 +141,29 @@ impl From<ClientError> for ForCode {
     }
 }
 
-fn own_worker(order: &Order, details: &str) -> Result<WorkerIndex, CourierError> {
-    let here = Place::from_environment(|name| std::env::var(name).ok());
+fn own_worker(order: &AllocationRequest, details: &str) -> Result<WorkerIndex, SidecarError> {
+    let here = TaskLocation::from_environment(|name| std::env::var(name).ok());
     let found = granted(order, &here, details);
     found
         .map(|found| found.worker.worker.worker)
-        .ok_or(CourierError::NoWorker { node: here.node, local: here.local })
+        .ok_or(SidecarError::NoWorker { node: here.node, local: here.local })
 }
 
 /// Lays everything but the code down, with paths of this node. Fails where the folder is there: somebody runs the worker.
 fn lay_down(
-    way: &Way,
+    way: &SidecarContext,
     folder: &Path,
     mut launch: LaunchFile,
-    mut order: Order,
+    mut order: AllocationRequest,
     details: &[u8],
     secrets: Option<Vec<u8>>,
-) -> io::Result<(LaunchFile, Order)> {
+) -> io::Result<(LaunchFile, AllocationRequest)> {
     DirBuilder::new().recursive(true).mode(0o700).create(way.work.join(&order.name))?;
     DirBuilder::new().mode(0o700).create(folder)?;
     for inner in ["run", "gang", "checkpoint", "output", "python", "allocation"] {
         fs::create_dir(folder.join(inner))?;
     }
-    launch.folders = Folders {
+    launch.folders = WorkerFolders {
         run: folder.join("run"),
         gang: folder.join("gang"),
         checkpoint: folder.join("checkpoint"),

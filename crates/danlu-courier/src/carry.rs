@@ -10,16 +10,16 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::baggage::{Baggage, Brought};
-use crate::error::CourierError;
-use crate::insist::Refusal;
+use crate::baggage::{Brought, StagedInputs};
+use crate::error::SidecarError;
+use crate::insist::RetryError;
 use crate::mirror::Mirror;
 use crate::news::Listener;
 use crate::note::Notes;
 use crate::tree::Trees;
-use crate::way::Way;
+use crate::way::SidecarContext;
 
-pub(crate) async fn carry(way: &Way) -> Result<ExitCode, CourierError> {
+pub(crate) async fn carry(way: &SidecarContext) -> Result<ExitCode, SidecarError> {
     let _taken = take_signals()?;
     match Voyage::begin(way).await {
         Ok(voyage) => voyage.go(way).await,
@@ -31,14 +31,14 @@ pub(crate) async fn carry(way: &Way) -> Result<ExitCode, CourierError> {
 
 /// A cluster that ends a job signals all of its processes. The launcher heeds that; the courier still has to deliver what comes
 /// of it.
-fn take_signals() -> Result<[Signal; 3], CourierError> {
-    let take = |kind| signal(kind).map_err(CourierError::Runtime);
+fn take_signals() -> Result<[Signal; 3], SidecarError> {
+    let take = |kind| signal(kind).map_err(SidecarError::Runtime);
     Ok([take(SignalKind::terminate())?, take(SignalKind::interrupt())?, take(SignalKind::hangup())?])
 }
 
 /// A worker with all that it needs, before it is started.
 struct Voyage {
-    baggage: Baggage,
+    baggage: StagedInputs,
     notes: Notes,
     mirror: Mirror,
     trees: Trees,
@@ -48,31 +48,31 @@ struct Voyage {
 }
 
 impl Voyage {
-    async fn begin(way: &Way) -> Brought<Self> {
-        let baggage = Baggage::bring(way).await?;
+    async fn begin(way: &SidecarContext) -> Brought<Self> {
+        let baggage = StagedInputs::bring(way).await?;
         let launch = &baggage.launch;
         let notes = Notes::new(&launch.folders.run);
         let mut trees = Trees::new(way.client.clone(), launch, notes.clone());
         let mirror = Mirror::new(way.client.clone(), launch, notes.clone(), trees.arrived());
         trees.fetch().await?;
         let hints = listen(&baggage)
-            .map_err(|source| CourierError::Folder { path: launch.folders.hints.clone(), source })?;
+            .map_err(|source| SidecarError::Folder { path: launch.folders.hints.clone(), source })?;
         let listener = Listener { client: &way.client, baggage: &baggage, notes: notes.clone() };
         let heard = match listener.first().await {
             Ok(heard) => heard,
-            Err(Refusal::Over) => {
+            Err(RetryError::Over) => {
                 let _ = baggage.remove(way);
                 return Err(None);
             }
-            Err(Refusal::Refused(source)) => {
-                return Err(Some(CourierError::Server { doing: "say what there is to hear", source }));
+            Err(RetryError::Refused(source)) => {
+                return Err(Some(SidecarError::Server { doing: "say what there is to hear", source }));
             }
         };
         Ok(Voyage { baggage, notes, mirror, trees, hints, heard })
     }
 
-    async fn go(mut self, way: &Way) -> Result<ExitCode, CourierError> {
-        let mut launcher = start(&self.baggage).map_err(CourierError::Launcher)?;
+    async fn go(mut self, way: &SidecarContext) -> Result<ExitCode, SidecarError> {
+        let mut launcher = start(&self.baggage).map_err(SidecarError::Launcher)?;
         let number = launcher.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
         let (end, ended) = watch::channel(false);
         let wait = async {
@@ -104,9 +104,9 @@ impl Voyage {
         let is_told = match told {
             Ok(is_told) => is_told,
             // That the end had arrived, and its answer had not; or nobody waits for it.
-            Err(Refusal::Over) => true,
-            Err(Refusal::Refused(source)) => {
-                return Err(CourierError::Server { doing: "hear the worker's end", source });
+            Err(RetryError::Over) => true,
+            Err(RetryError::Refused(source)) => {
+                return Err(SidecarError::Server { doing: "hear the worker's end", source });
             }
         };
         if is_told && !self.trees.is_incomplete {
@@ -121,7 +121,7 @@ impl Voyage {
     }
 }
 
-fn start(baggage: &Baggage) -> std::io::Result<Child> {
+fn start(baggage: &StagedInputs) -> std::io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .arg("slurm-worker")
         .arg(baggage.allocation())
@@ -133,7 +133,7 @@ fn start(baggage: &Baggage) -> std::io::Result<Child> {
 }
 
 /// The path may be longer than the address of a socket.
-fn listen(baggage: &Baggage) -> std::io::Result<UnixDatagram> {
+fn listen(baggage: &StagedInputs) -> std::io::Result<UnixDatagram> {
     let folder = std::fs::File::open(&baggage.folder)?;
     let name = baggage.launch.folders.hints.file_name().unwrap_or_default();
     let number = std::os::fd::AsRawFd::as_raw_fd(&folder).to_string();

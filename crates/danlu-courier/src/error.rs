@@ -8,7 +8,7 @@ use danlu_client::ClientError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-pub(crate) enum CourierError {
+pub(crate) enum SidecarError {
     #[error("this command is for scripts that Danlu submits: {0}")]
     Usage(&'static str),
     #[error("cannot start the event loop")]

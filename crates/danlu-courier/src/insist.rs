@@ -13,7 +13,7 @@ const LONGEST_DENIAL: Duration = Duration::from_mins(10);
 
 /// An answer that asking again would not change.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum RetryError {
     /// Nobody waits for this worker any more.
     Over,
     Refused(ClientError),
@@ -26,7 +26,7 @@ enum Reaction {
     Refused,
 }
 
-pub(crate) async fn insist<T, A>(ask: impl Fn() -> A) -> Result<T, Refusal>
+pub(crate) async fn insist<T, A>(ask: impl Fn() -> A) -> Result<T, RetryError>
 where
     A: Future<Output = Result<T, ClientError>>,
 {
@@ -38,8 +38,8 @@ where
         };
         match reaction(&error, begun.elapsed()) {
             Reaction::Again => {}
-            Reaction::Over => return Err(Refusal::Over),
-            Reaction::Refused => return Err(Refusal::Refused(error)),
+            Reaction::Over => return Err(RetryError::Over),
+            Reaction::Refused => return Err(RetryError::Refused(error)),
         }
         tokio::time::sleep(pause(turn, rand::rng().random())).await;
         turn += 1;
@@ -47,13 +47,13 @@ where
 }
 
 /// The same for what need not be there.
-pub(crate) async fn insist_if_there<T, A>(ask: impl Fn() -> A) -> Result<Option<T>, Refusal>
+pub(crate) async fn insist_if_there<T, A>(ask: impl Fn() -> A) -> Result<Option<T>, RetryError>
 where
     A: Future<Output = Result<T, ClientError>>,
 {
     match insist(ask).await {
         Ok(answer) => Ok(Some(answer)),
-        Err(Refusal::Refused(error)) if error.is_not_found() => Ok(None),
+        Err(RetryError::Refused(error)) if error.is_not_found() => Ok(None),
         Err(refusal) => Err(refusal),
     }
 }

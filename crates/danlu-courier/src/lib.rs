@@ -30,16 +30,16 @@ use danlu_core::slurm::CLAIMED_BY_ANOTHER;
 use danlu_types::api::ClaimRequest;
 use rand::Rng as _;
 
-use error::{CourierError, chain};
-use insist::Refusal;
-use way::Way;
+use error::{SidecarError, chain};
+use insist::RetryError;
+use way::SidecarContext;
 
 /// Has the server say whether this job of the cluster's runs the allocation. Standard input is what the cluster granted.
 pub fn claim(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode {
-    let claimed = || -> Result<bool, CourierError> {
-        let (way, job) = Way::for_claim(server, rest)?;
+    let claimed = || -> Result<bool, SidecarError> {
+        let (way, job) = SidecarContext::for_claim(server, rest)?;
         let mut granted = Vec::new();
-        std::io::stdin().lock().take(200 << 10).read_to_end(&mut granted).map_err(CourierError::Granted)?;
+        std::io::stdin().lock().take(200 << 10).read_to_end(&mut granted).map_err(SidecarError::Granted)?;
         let words: [u64; 2] = rand::rng().random();
         let request = ClaimRequest {
             allocation: way.allocation.clone(),
@@ -51,9 +51,9 @@ pub fn claim(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode
         match runtime()?.block_on(insist::insist(ask)) {
             Ok(claimed) => Ok(claimed),
             // Nobody waits for it any more.
-            Err(Refusal::Over) => Ok(false),
-            Err(Refusal::Refused(error)) => {
-                Err(CourierError::Server { doing: "claim the allocation", source: error })
+            Err(RetryError::Over) => Ok(false),
+            Err(RetryError::Refused(error)) => {
+                Err(SidecarError::Server { doing: "claim the allocation", source: error })
             }
         }
     };
@@ -66,18 +66,18 @@ pub fn claim(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode
 
 /// Runs the worker that this process of an allocation is to be, to its end, and delivers what it leaves.
 pub fn run(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode {
-    let carried = || -> Result<ExitCode, CourierError> {
-        let way = Way::for_worker(server, rest)?;
+    let carried = || -> Result<ExitCode, SidecarError> {
+        let way = SidecarContext::for_worker(server, rest)?;
         runtime()?.block_on(carry::carry(&way))
     };
     carried().unwrap_or_else(|error| gave_up(&error))
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, CourierError> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CourierError::Runtime)
+fn runtime() -> Result<tokio::runtime::Runtime, SidecarError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SidecarError::Runtime)
 }
 
-fn gave_up(error: &CourierError) -> ExitCode {
+fn gave_up(error: &SidecarError) -> ExitCode {
     // Standard error is the allocation's log on this node.
     let _ = writeln!(std::io::stderr(), "the courier gave up: {}", chain(error));
     ExitCode::FAILURE

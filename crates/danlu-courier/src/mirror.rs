@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use danlu_client::Client;
-use danlu_core::courier::{Carriage, WORD_FILE, before_the_end, carried_names, gang_word};
+use danlu_core::courier::{SyncMode, WORD_FILE, before_the_end, carried_names, gang_word};
 use danlu_core::launch::{LaunchFile, STATUS_FILE};
-use danlu_core::report::{Checkpoint, REPORT_FILE, Report};
+use danlu_core::report::{Checkpoint, ProgramReport, REPORT_FILE};
 use danlu_types::WorkerIndex;
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
 use crate::error::chain;
-use crate::insist::{Refusal, insist};
+use crate::insist::{RetryError, insist};
 use crate::note::Notes;
 
 /// Much of what grows hints at nothing. Looking costs a question to the kernel for each file.
@@ -28,13 +28,13 @@ pub(crate) struct Mirror {
     client: Client,
     worker: WorkerIndex,
     notes: Notes,
-    files: Vec<Carried>,
+    files: Vec<MirroredFile>,
     /// Which checkpoint is on the server, where the courier brings them: others are not spoken of yet.
     arrived: Option<watch::Receiver<Option<Checkpoint>>>,
 }
 
 #[derive(Debug)]
-struct Carried {
+struct MirroredFile {
     name: String,
     path: PathBuf,
     progress: Progress,
@@ -52,7 +52,7 @@ enum Progress {
 
 /// How much of a file may travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TransferLimit {
     /// Whole lines: readers of logs should not meet halves.
     WholeLines,
     /// Of a status: not that the worker has ended.
@@ -71,17 +71,17 @@ impl Mirror {
         let (first, count) = (ranks.clone().min().unwrap_or_default(), ranks.count());
         let ranks = first..first.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         let worker = launch.worker.worker;
-        let carried = |(name, carriage): (String, Carriage)| {
+        let carried = |(name, carriage): (String, SyncMode)| {
             let path = if name == WORD_FILE {
                 launch.folders.gang.join(gang_word(worker))
             } else {
                 launch.folders.run.join(&name)
             };
             let progress = match carriage {
-                Carriage::Grows => Progress::Grown(0),
-                Carriage::Whole => Progress::Whole(None),
+                SyncMode::Grows => Progress::Grown(0),
+                SyncMode::Whole => Progress::Whole(None),
             };
-            Carried { name, path, progress }
+            MirroredFile { name, path, progress }
         };
         let files = carried_names(ranks).into_iter().map(carried).collect();
         Mirror { client, worker, notes, files, arrived }
@@ -92,16 +92,16 @@ impl Mirror {
         &mut self,
         mut ended: watch::Receiver<bool>,
         hints: &UnixDatagram,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RetryError> {
         let mut hint = [0; 64];
         loop {
             let is_last = *ended.borrow_and_update();
             self.speak_of_what_arrived();
             for index in 0..self.files.len() {
                 let part = match (self.files[index].name.as_str(), is_last) {
-                    (STATUS_FILE, _) => Part::BeforeTheEnd,
-                    (_, true) => Part::All,
-                    (_, false) => Part::WholeLines,
+                    (STATUS_FILE, _) => TransferLimit::BeforeTheEnd,
+                    (_, true) => TransferLimit::All,
+                    (_, false) => TransferLimit::WholeLines,
                 };
                 self.carry(index, part).await?;
             }
@@ -118,13 +118,13 @@ impl Mirror {
     }
 
     /// Tells the last word, after everything else. False where the server will not hear it.
-    pub(crate) async fn tell_the_end(&mut self) -> Result<bool, Refusal> {
+    pub(crate) async fn tell_the_end(&mut self) -> Result<bool, RetryError> {
         // What was noted since; the status is the last of them.
         self.speak_of_what_arrived();
         for index in 0..self.files.len() {
-            self.carry(index, Part::All).await?;
+            self.carry(index, TransferLimit::All).await?;
         }
-        let is_refused = |file: &Carried| file.name == STATUS_FILE && file.progress == Progress::Refused;
+        let is_refused = |file: &MirroredFile| file.name == STATUS_FILE && file.progress == Progress::Refused;
         Ok(!self.files.iter().any(is_refused))
     }
 
@@ -138,7 +138,7 @@ impl Mirror {
         }
     }
 
-    async fn carry(&mut self, index: usize, part: Part) -> Result<(), Refusal> {
+    async fn carry(&mut self, index: usize, part: TransferLimit) -> Result<(), RetryError> {
         loop {
             let file = &self.files[index];
             let (offset, bytes, then) = match file.progress {
@@ -173,8 +173,8 @@ impl Mirror {
                 (Ok(_), Some(stamp)) => Progress::Whole(Some(stamp)),
                 // Whatever we thought: from here on.
                 (Ok(size), None) => Progress::Grown(size),
-                (Err(Refusal::Over), _) => return Err(Refusal::Over),
-                (Err(Refusal::Refused(error)), _) => {
+                (Err(RetryError::Over), _) => return Err(RetryError::Over),
+                (Err(RetryError::Refused(error)), _) => {
                     self.notes.add(format_args!(
                         "the server will not have `{}`: {}",
                         file.name,
@@ -195,12 +195,12 @@ impl Mirror {
 
 /// A report that speaks of this checkpoint and no other. What cannot be understood says nothing to anybody.
 fn with_checkpoint(bytes: Vec<u8>, checkpoint: Option<Checkpoint>) -> Vec<u8> {
-    let Ok(report) = serde_json::from_slice::<Report>(&bytes) else { return bytes };
-    serde_json::to_vec(&Report { checkpoint, ..report }).unwrap_or(bytes)
+    let Ok(report) = serde_json::from_slice::<ProgramReport>(&bytes) else { return bytes };
+    serde_json::to_vec(&ProgramReport { checkpoint, ..report }).unwrap_or(bytes)
 }
 
 /// The next piece of what is new.
-fn grown(file: &Carried, sent: u64, part: Part) -> io::Result<Vec<u8>> {
+fn grown(file: &MirroredFile, sent: u64, part: TransferLimit) -> io::Result<Vec<u8>> {
     let open = match File::open(&file.path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         open => open?,
@@ -216,13 +216,13 @@ fn grown(file: &Carried, sent: u64, part: Part) -> io::Result<Vec<u8>> {
     piece.truncate(length);
     let is_full = length == PIECE_BYTES;
     let keep = match part {
-        Part::All => length,
-        Part::WholeLines => match piece.iter().rposition(|byte| *byte == b'\n') {
+        TransferLimit::All => length,
+        TransferLimit::WholeLines => match piece.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => last + 1,
             None if is_full => length,
             None => 0,
         },
-        Part::BeforeTheEnd => before_the_end(&piece),
+        TransferLimit::BeforeTheEnd => before_the_end(&piece),
     };
     piece.truncate(keep);
     Ok(piece)
@@ -230,7 +230,7 @@ fn grown(file: &Carried, sent: u64, part: Part) -> io::Result<Vec<u8>> {
 
 type Stamp = (u64, SystemTime);
 
-fn changed(file: &Carried, before: Option<Stamp>) -> io::Result<Option<(Vec<u8>, Stamp)>> {
+fn changed(file: &MirroredFile, before: Option<Stamp>) -> io::Result<Option<(Vec<u8>, Stamp)>> {
     let about = match fs::metadata(&file.path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         about => about?,
@@ -263,10 +263,10 @@ mod tests {
             damaged.replace_range(from..to, &with);
             for report in [damaged.into_bytes(), bytes] {
                 let sent = with_checkpoint(report.clone(), None);
-                match serde_json::from_slice::<Report>(&report) {
+                match serde_json::from_slice::<ProgramReport>(&report) {
                     Ok(report) => {
-                        let sent: Report = serde_json::from_slice(&sent).unwrap();
-                        prop_assert_eq!(sent, Report { checkpoint: None, ..report });
+                        let sent: ProgramReport = serde_json::from_slice(&sent).unwrap();
+                        prop_assert_eq!(sent, ProgramReport { checkpoint: None, ..report });
                     }
                     Err(_) => prop_assert_eq!(sent, report),
                 }
@@ -277,40 +277,40 @@ mod tests {
         #[test]
         fn pieces_of_any_log_are_the_log(bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n')], 0..200)) {
             let (_folder, file) = file(&bytes);
-            let lines = grown(&file, 0, Part::WholeLines).unwrap();
+            let lines = grown(&file, 0, TransferLimit::WholeLines).unwrap();
             prop_assert!(lines.is_empty() || lines.ends_with(b"\n"));
-            let rest = grown(&file, lines.len() as u64, Part::All).unwrap();
+            let rest = grown(&file, lines.len() as u64, TransferLimit::All).unwrap();
             prop_assert!(!rest.contains(&b'\n'));
             prop_assert_eq!([lines, rest].concat(), bytes.clone());
-            let told = grown(&file, 0, Part::BeforeTheEnd).unwrap();
+            let told = grown(&file, 0, TransferLimit::BeforeTheEnd).unwrap();
             prop_assert!(bytes.starts_with(&told));
         }
     }
 
-    fn file(text: &[u8]) -> (tempfile::TempDir, Carried) {
+    fn file(text: &[u8]) -> (tempfile::TempDir, MirroredFile) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         fs::write(&path, text).unwrap();
-        (folder, Carried { name: "log".to_owned(), path, progress: Progress::Grown(0) })
+        (folder, MirroredFile { name: "log".to_owned(), path, progress: Progress::Grown(0) })
     }
 
     #[test]
     fn whole_lines_travel_and_halves_wait() {
         let (_folder, file) = file(b"one\ntwo\nthr");
-        assert_eq!(grown(&file, 0, Part::WholeLines).unwrap(), b"one\ntwo\n");
-        assert_eq!(grown(&file, 8, Part::WholeLines).unwrap(), b"");
-        assert_eq!(grown(&file, 8, Part::All).unwrap(), b"thr");
-        assert_eq!(grown(&file, 11, Part::All).unwrap(), b"");
-        assert_eq!(grown(&file, 99, Part::All).unwrap(), b"", "the server has more than we do");
+        assert_eq!(grown(&file, 0, TransferLimit::WholeLines).unwrap(), b"one\ntwo\n");
+        assert_eq!(grown(&file, 8, TransferLimit::WholeLines).unwrap(), b"");
+        assert_eq!(grown(&file, 8, TransferLimit::All).unwrap(), b"thr");
+        assert_eq!(grown(&file, 11, TransferLimit::All).unwrap(), b"");
+        assert_eq!(grown(&file, 99, TransferLimit::All).unwrap(), b"", "the server has more than we do");
     }
 
     #[test]
     fn what_is_longer_than_a_piece_travels_in_several() {
         let text = vec![b'x'; PIECE_BYTES + 3];
         let (_folder, file) = file(&text);
-        assert_eq!(grown(&file, 0, Part::WholeLines).unwrap().len(), PIECE_BYTES);
-        assert_eq!(grown(&file, PIECE_BYTES as u64, Part::WholeLines).unwrap(), b"");
-        assert_eq!(grown(&file, PIECE_BYTES as u64, Part::All).unwrap(), b"xxx");
+        assert_eq!(grown(&file, 0, TransferLimit::WholeLines).unwrap().len(), PIECE_BYTES);
+        assert_eq!(grown(&file, PIECE_BYTES as u64, TransferLimit::WholeLines).unwrap(), b"");
+        assert_eq!(grown(&file, PIECE_BYTES as u64, TransferLimit::All).unwrap(), b"xxx");
     }
 
     #[test]

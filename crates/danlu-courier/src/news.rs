@@ -11,8 +11,8 @@ use danlu_types::api::CourierNews;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::baggage::{Baggage, write_whole};
-use crate::insist::{Refusal, insist};
+use crate::baggage::{StagedInputs, write_whole};
+use crate::insist::{RetryError, insist};
 use crate::note::Notes;
 
 /// A server that answers at once though there is nothing new is about to end.
@@ -22,13 +22,13 @@ const LEAST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Listener<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) baggage: &'a Baggage,
+    pub(crate) baggage: &'a StagedInputs,
     pub(crate) notes: Notes,
 }
 
 impl Listener<'_> {
     /// What there is to hear before the launcher is started; returns its version.
-    pub(crate) async fn first(&self) -> Result<String, Refusal> {
+    pub(crate) async fn first(&self) -> Result<String, RetryError> {
         let news = insist(|| self.client.worker_news(self.baggage.worker(), "")).await?;
         self.lay_down(&news);
         Ok(news.version)
@@ -49,7 +49,7 @@ impl Listener<'_> {
                     since = news.version;
                 }
                 Err(refusal) => {
-                    if let Refusal::Refused(error) = refusal {
+                    if let RetryError::Refused(error) = refusal {
                         self.notes.add(format_args!("the server tells no news: {error}; ending the worker"));
                     }
                     self.lay_down(&CourierNews { stop: Some(Span::default()), ..CourierNews::default() });

@@ -14,13 +14,13 @@ use std::time::{Duration, SystemTime};
 
 use danlu_client::Client;
 use danlu_core::launch::LaunchFile;
-use danlu_core::report::{Checkpoint, REPORT_FILE, Report};
+use danlu_core::report::{Checkpoint, ProgramReport, REPORT_FILE};
 use danlu_types::WorkerIndex;
 use danlu_types::api::{TreeArea, TreeEntry};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::insist::Refusal;
+use crate::insist::RetryError;
 use crate::note::Notes;
 
 /// How often it is looked for what changed. A node that is lost takes what was written since along.
@@ -94,7 +94,7 @@ impl Trees {
     }
 
     /// Carries until the launcher has ended and the server has what it left.
-    pub(crate) async fn run(&mut self, mut ended: watch::Receiver<bool>) -> Result<(), Refusal> {
+    pub(crate) async fn run(&mut self, mut ended: watch::Receiver<bool>) -> Result<(), RetryError> {
         let (mut due, mut saved) = (Instant::now() + CARRY_EVERY, None);
         loop {
             let is_last = *ended.borrow_and_update();
@@ -123,11 +123,11 @@ impl Trees {
     }
 
     fn saved(&self) -> Option<Checkpoint> {
-        let report: Report = serde_json::from_slice(&std::fs::read(&self.report).ok()?).ok()?;
+        let report: ProgramReport = serde_json::from_slice(&std::fs::read(&self.report).ok()?).ok()?;
         report.checkpoint
     }
 
-    async fn carry(&mut self, index: usize, is_whole: bool, is_last: bool) -> Result<(), Refusal> {
+    async fn carry(&mut self, index: usize, is_whole: bool, is_last: bool) -> Result<(), RetryError> {
         let tree = &self.areas[index];
         let mut found = match scan::scan(&tree.root) {
             Ok(found) => found,

@@ -7,22 +7,22 @@ use std::path::PathBuf;
 use danlu_client::Client;
 use danlu_core::slurm::TOKEN_VARIABLE;
 
-use crate::error::CourierError;
+use crate::error::SidecarError;
 
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct SidecarContext {
     pub(crate) client: Client,
     pub(crate) allocation: String,
     /// The folder of this node's own.
     pub(crate) work: PathBuf,
 }
 
-impl Way {
+impl SidecarContext {
     /// `SERVER FINGERPRINT ALLOCATION WORK`, where the fingerprint may be `-`.
     pub(crate) fn for_worker(
         server: OsString,
         rest: impl Iterator<Item = OsString>,
-    ) -> Result<Self, CourierError> {
+    ) -> Result<Self, SidecarError> {
         Self::read(server, rest).map(|(way, _)| way)
     }
 
@@ -30,38 +30,38 @@ impl Way {
     pub(crate) fn for_claim(
         server: OsString,
         rest: impl Iterator<Item = OsString>,
-    ) -> Result<(Self, u64), CourierError> {
+    ) -> Result<(Self, u64), SidecarError> {
         let (way, mut rest) = Self::read(server, rest)?;
         let job = rest.next().and_then(|job| job.to_str()?.parse().ok());
-        Ok((way, job.ok_or(CourierError::Usage("the job's number is missing"))?))
+        Ok((way, job.ok_or(SidecarError::Usage("the job's number is missing"))?))
     }
 
-    fn read<I: Iterator<Item = OsString>>(server: OsString, mut rest: I) -> Result<(Self, I), CourierError> {
+    fn read<I: Iterator<Item = OsString>>(server: OsString, mut rest: I) -> Result<(Self, I), SidecarError> {
         let mut text = |what| {
             let word = rest.next().and_then(|word| word.into_string().ok());
-            word.ok_or(CourierError::Usage(what))
+            word.ok_or(SidecarError::Usage(what))
         };
         let server =
-            server.into_string().map_err(|_| CourierError::Usage("the server's address is not UTF-8"))?;
+            server.into_string().map_err(|_| SidecarError::Usage("the server's address is not UTF-8"))?;
         let fingerprint = match text("the fingerprint is missing")?.as_str() {
             "-" => None,
-            digits => Some(digits.parse().map_err(|_| CourierError::Usage("that is no fingerprint"))?),
+            digits => Some(digits.parse().map_err(|_| SidecarError::Usage("that is no fingerprint"))?),
         };
         let allocation = text("the allocation is missing")?;
         let work = PathBuf::from(text("the folder is missing")?);
         let token = token()?;
         let client = Client::trusting(&server, &token, fingerprint);
-        Ok((Way { client, allocation, work }, rest))
+        Ok((SidecarContext { client, allocation, work }, rest))
     }
 }
 
 /// Its token is the first line of standard input, and nowhere where other programs of this user look. Scripts of servers from
 /// before have it in the environment.
-fn token() -> Result<String, CourierError> {
+fn token() -> Result<String, SidecarError> {
     match std::env::var(TOKEN_VARIABLE) {
         Ok(token) => Ok(token),
         Err(_) => {
-            first_line(std::io::stdin().lock()).ok_or(CourierError::Usage("its token is not in its input"))
+            first_line(std::io::stdin().lock()).ok_or(SidecarError::Usage("its token is not in its input"))
         }
     }
 }

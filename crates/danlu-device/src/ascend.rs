@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use danlu_types::{Device, DeviceKind, Family, Reading, Wiring};
 
 use crate::machine::{Machine, has_cpu};
-use crate::npu_smi::{self, Chip, Matrix, Process, Report, SuperPodPlace};
+use crate::npu_smi::{self, Chip, Matrix, NpuProcess, NpuSmiReport, SuperPodPlace};
 use crate::process;
 use crate::tool::ToolError;
 
@@ -34,7 +34,7 @@ pub(crate) struct Ascend {
 /// What a look brought; each but the first may be missing.
 #[derive(Debug, Default)]
 struct Facts {
-    report: Report,
+    report: NpuSmiReport,
     matrix: Matrix,
     /// By physical number.
     addresses: BTreeMap<u32, IpAddr>,
@@ -92,7 +92,7 @@ pub(crate) fn readings(machine: &Machine, numbers: &DeviceNumbers) -> Result<BTr
     let mut readings = BTreeMap::new();
     for chip in &report.chips {
         let Some(number) = numbers.get(&(chip.npu, chip.number)) else { continue };
-        let holds = |process: &&Process| {
+        let holds = |process: &&NpuProcess| {
             process.npu == chip.npu && process.chip.is_none_or(|number| number == chip.number)
         };
         let processes = report
@@ -114,7 +114,7 @@ pub(crate) fn readings(machine: &Machine, numbers: &DeviceNumbers) -> Result<BTr
 }
 
 /// Nothing where the tool is not installed: then there are no such devices.
-fn report(machine: &Machine) -> Result<Option<Report>, String> {
+fn report(machine: &Machine) -> Result<Option<NpuSmiReport>, String> {
     match machine.run(NPU_SMI, &["info"]) {
         Err(ToolError::Missing(_)) => Ok(None),
         Err(error @ (ToolError::TimedOut { .. } | ToolError::Start { .. })) => {

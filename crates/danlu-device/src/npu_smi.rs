@@ -13,5 +13,5 @@ mod topology;
 pub use fields::{SuperPodPlace, fields, super_pod_place};
 pub use hccn::{configured_addresses, tool_address};
 pub use mapping::{MappedChip, mapping};
-pub use report::{Chip, Process, ReadError, Report, Usage, report};
-pub use topology::{Link, Matrix, matrix};
+pub use report::{Chip, NpuProcess, NpuSmiError, NpuSmiReport, NpuUsage, report};
+pub use topology::{Matrix, NpuLink, matrix};

@@ -22,11 +22,11 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid, setsid};
 
 use crate::seccomp::Filter;
-use crate::user::{Identity, become_root_again};
+use crate::user::{UnixIdentity, become_root_again};
 
 /// The place of a child among its parent's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ChildPlacement {
     /// A process group of its own.
     Group,
     /// A session of its own, without a terminal.
@@ -37,13 +37,13 @@ pub enum Place {
 
 #[derive(Debug, Clone)]
 pub struct ChildSetup {
-    pub place: Place,
+    pub place: ChildPlacement,
     /// Opened `cgroup.procs` files (see [`crate::cgroup::WorkerGroup::join_files`]); empty to stay in the parent's groups.
     pub join: Arc<[File]>,
     /// Killed when the thread that started it ends: start such children from a thread that lives as long as they may.
     pub die_with_parent: bool,
     /// Whom it becomes, for good; the parent's own user when absent.
-    pub become_user: Option<Arc<Identity>>,
+    pub become_user: Option<Arc<UnixIdentity>>,
     /// The parent keeps its own files to itself; what the child's are like is its user's affair.
     pub umask: Option<Mode>,
     /// Which system calls it is refused, for good; none when absent.
@@ -54,7 +54,7 @@ pub struct ChildSetup {
 
 impl ChildSetup {
     /// Nothing but its place.
-    pub fn of(place: Place) -> Self {
+    pub fn of(place: ChildPlacement) -> Self {
         ChildSetup {
             place,
             join: Arc::from([]),
@@ -146,11 +146,11 @@ fn before_exec(setup: &ChildSetup, parent: Pid) -> io::Result<()> {
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
     match setup.place {
-        Place::Group => setpgid(Pid::from_raw(0), Pid::from_raw(0))?,
-        Place::Session => {
+        ChildPlacement::Group => setpgid(Pid::from_raw(0), Pid::from_raw(0))?,
+        ChildPlacement::Session => {
             setsid()?;
         }
-        Place::Terminal => {
+        ChildPlacement::Terminal => {
             setsid()?;
             take_terminal()?;
         }
@@ -223,11 +223,11 @@ mod tests {
 
     use super::*;
 
-    fn setup(place: Place) -> ChildSetup {
+    fn setup(place: ChildPlacement) -> ChildSetup {
         ChildSetup { die_with_parent: true, ..ChildSetup::of(place) }
     }
 
-    fn fields_of_own_stat(place: Place) -> Vec<String> {
+    fn fields_of_own_stat(place: ChildPlacement) -> Vec<String> {
         let mut command = Command::new("cat");
         command.arg("/proc/self/stat").stdin(Stdio::null());
         prepare(&mut command, setup(place));
@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn a_child_leads_its_own_group_or_session() {
-        let grouped = fields_of_own_stat(Place::Group);
+        let grouped = fields_of_own_stat(ChildPlacement::Group);
         assert_eq!(grouped[0], grouped[4]);
         assert_ne!(grouped[0], grouped[5]);
-        let alone = fields_of_own_stat(Place::Session);
+        let alone = fields_of_own_stat(ChildPlacement::Session);
         assert_eq!((&alone[0], &alone[0]), (&alone[4], &alone[5]));
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let mut command = Command::new("python3");
         command.args(["-c", script]).stdin(Stdio::null());
         let filter = Filter::new(true).map(Arc::new);
-        prepare(&mut command, ChildSetup { filter, ..setup(Place::Group) });
+        prepare(&mut command, ChildSetup { filter, ..setup(ChildPlacement::Group) });
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -318,8 +318,8 @@ print([line.split()[1] for line in open('/proc/self/status') if line.startswith(
         let mut command = Command::new("sh");
         command.args(["-c", "for i in 1 2 3 4 5 6; do cat & done; echo all"]).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let become_user = Some(Arc::new(Identity::of(&user, &[])));
-        prepare(&mut command, ChildSetup { become_user, processes: Some(4), ..setup(Place::Group) });
+        let become_user = Some(Arc::new(UnixIdentity::of(&user, &[])));
+        prepare(&mut command, ChildSetup { become_user, processes: Some(4), ..setup(ChildPlacement::Group) });
         let output = command.spawn().unwrap().wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("fork"), "{output:?}");
@@ -329,7 +329,7 @@ print([line.split()[1] for line in open('/proc/self/status') if line.startswith(
     fn a_group_that_cannot_be_joined_fails_the_start() {
         let mut command = Command::new("true");
         let join = Arc::from([File::open("/dev/null").unwrap()]);
-        prepare(&mut command, ChildSetup { join, ..setup(Place::Group) });
+        prepare(&mut command, ChildSetup { join, ..setup(ChildPlacement::Group) });
         assert!(command.spawn().is_err());
     }
 }

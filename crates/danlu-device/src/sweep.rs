@@ -29,20 +29,20 @@ pub struct Exclusions {
 
 /// A process that holds devices, and what is to become of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Holder {
+pub struct HoldingProcess {
     pub pid: i32,
     pub name: String,
     pub user: Option<String>,
     pub devices: BTreeSet<u32>,
     pub memory: Bytes,
-    pub verdict: Verdict,
+    pub verdict: ProcessOwner,
     #[serde(skip)]
     pub identity: Option<ProcessIdentity>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ProcessOwner {
     /// It is part of a job.
     Leased {
         job: JobId,
@@ -57,7 +57,7 @@ pub enum Verdict {
 /// What became of a process that was to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum KillResult {
     /// Gone before anybody asked.
     AlreadyGone,
     Ended,
@@ -94,8 +94,8 @@ pub fn plan_sweep(
     readings: &BTreeMap<u32, Reading>,
     exclusions: &Exclusions,
     processes: &impl Processes,
-) -> Vec<Holder> {
-    let mut holders: BTreeMap<i32, Holder> = BTreeMap::new();
+) -> Vec<HoldingProcess> {
+    let mut holders: BTreeMap<i32, HoldingProcess> = BTreeMap::new();
     for (device, reading) in readings {
         for seen in &reading.processes {
             let holder = holders.entry(seen.pid).or_insert_with(|| judge(seen, exclusions, processes));
@@ -106,18 +106,18 @@ pub fn plan_sweep(
     holders.into_values().collect()
 }
 
-fn judge(seen: &DeviceProcess, exclusions: &Exclusions, processes: &impl Processes) -> Holder {
+fn judge(seen: &DeviceProcess, exclusions: &Exclusions, processes: &impl Processes) -> HoldingProcess {
     let matches = |globs: &[String], text: &str| globs.iter().any(|glob| glob_matches(glob, text));
     let excluded = matches(&exclusions.names, &seen.name)
         || seen.user.as_deref().is_some_and(|user| matches(&exclusions.users, user));
     let identity = processes.identity(seen.pid);
     let verdict = match (identity, seen.job.or_else(|| processes.inherited_job(seen.pid))) {
-        (None, _) => Verdict::OutOfReach,
-        (Some(_), Some(job)) => Verdict::Leased { job },
-        (Some(_), None) if excluded => Verdict::Excluded,
-        (Some(_), None) => Verdict::Foreign,
+        (None, _) => ProcessOwner::OutOfReach,
+        (Some(_), Some(job)) => ProcessOwner::Leased { job },
+        (Some(_), None) if excluded => ProcessOwner::Excluded,
+        (Some(_), None) => ProcessOwner::Foreign,
     };
-    Holder {
+    HoldingProcess {
         pid: seen.pid,
         name: seen.name.clone(),
         user: seen.user.clone(),
@@ -147,21 +147,21 @@ pub fn tell(user: &str, message: &str) -> usize {
 
 /// Asks the process to end, and kills it when its grace is over. Blocks until then. A later process with the same number is
 /// none of its business.
-pub fn end(process: ProcessIdentity, grace: Duration) -> Outcome {
+pub fn end(process: ProcessIdentity, grace: Duration) -> KillResult {
     const DYING: Duration = Duration::from_secs(5);
     if !process::is_alive(process) {
-        return Outcome::AlreadyGone;
+        return KillResult::AlreadyGone;
     }
     match kill(Pid::from_raw(process.pid), Signal::SIGTERM) {
-        Err(Errno::EPERM) => return Outcome::NotAllowed,
-        Err(_) => return Outcome::AlreadyGone,
+        Err(Errno::EPERM) => return KillResult::NotAllowed,
+        Err(_) => return KillResult::AlreadyGone,
         Ok(()) => {}
     }
     if ends_within(process, grace) {
-        return Outcome::Ended;
+        return KillResult::Ended;
     }
     let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
-    if ends_within(process, DYING) { Outcome::Killed } else { Outcome::Stuck }
+    if ends_within(process, DYING) { KillResult::Killed } else { KillResult::Stuck }
 }
 
 fn ends_within(process: ProcessIdentity, limit: Duration) -> bool {
@@ -243,14 +243,14 @@ mod tests {
             (process::identity(i32::try_from(child.id()).unwrap()).unwrap(), child)
         };
         let (polite, mut child) = start("exec sleep 1000");
-        assert_eq!(end(polite, Duration::from_mins(1)), Outcome::Ended);
+        assert_eq!(end(polite, Duration::from_mins(1)), KillResult::Ended);
         child.wait().unwrap();
-        assert_eq!(end(polite, Duration::from_mins(1)), Outcome::AlreadyGone);
+        assert_eq!(end(polite, Duration::from_mins(1)), KillResult::AlreadyGone);
 
         let (deaf, mut child) = start("trap '' TERM; echo ready; exec sleep 1000");
         let mut said = [0; 5];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-        assert_eq!(end(deaf, Duration::from_millis(50)), Outcome::Killed);
+        assert_eq!(end(deaf, Duration::from_millis(50)), KillResult::Killed);
         child.wait().unwrap();
     }
 }

@@ -18,17 +18,17 @@ use crate::device_files::file_name;
 
 /// A user with its groups, as system calls want them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct UnixIdentity {
     user: Uid,
     group: Gid,
     groups: Vec<Gid>,
 }
 
-impl Identity {
+impl UnixIdentity {
     /// The user, in these further groups too.
     pub fn of(user: &UnixUser, further: &[u32]) -> Self {
         let groups = std::iter::once(&user.gid).chain(&user.groups).chain(further);
-        Identity {
+        UnixIdentity {
             user: Uid::from_raw(user.uid),
             group: Gid::from_raw(user.gid),
             groups: groups.copied().map(Gid::from_raw).collect(),
@@ -54,7 +54,7 @@ impl Identity {
         Ok(before)
     }
 
-    /// Between fork and exec, by a child that was started by root or under [`Identity::assume`].
+    /// Between fork and exec, by a child that was started by root or under [`UnixIdentity::assume`].
     pub(crate) fn become_for_good(&self) -> nix::Result<()> {
         setgroups(&self.groups)?;
         setresgid(self.group, self.group, self.group)?;
@@ -62,7 +62,7 @@ impl Identity {
     }
 }
 
-/// Root again, in a child that was started under [`Identity::assume`].
+/// Root again, in a child that was started under [`UnixIdentity::assume`].
 pub(crate) fn become_root_again() -> nix::Result<()> {
     seteuid(ROOT)
 }

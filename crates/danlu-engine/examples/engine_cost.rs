@@ -10,11 +10,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use danlu_core::launch::{LauncherPhase, LauncherStatus, RankProcess, RunLayout, STATUS_FILE, StopOrder};
+use danlu_core::launch::{LauncherState, LauncherStatus, RankProcess, RunLayout, STATUS_FILE, StopOrder};
 use danlu_device::process;
-use danlu_engine::conformance::Draft;
+use danlu_engine::conformance::TestWorker;
 use danlu_engine::local::{Launchers, LocalEngine, LocalOptions, Offered};
-use danlu_engine::{Engine, Seen, Which};
+use danlu_engine::{Engine, ObservedState, Which};
 use danlu_types::{JobId, Rank, Span, WorkerId};
 use jiff::Timestamp;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -40,7 +40,9 @@ async fn main() -> Result<()> {
     begun.report("launch, of a launcher that ends at once", WORKERS);
     let begun = Begun::now();
     for worker in &workers {
-        while !matches!(engine.observe(Which::These(&[*worker])).await?[0].seen, Seen::Ended { .. }) {}
+        while !matches!(engine.observe(Which::These(&[*worker])).await?[0].seen, ObservedState::Ended { .. })
+        {
+        }
     }
     begun.report("verdict on a lost launcher", WORKERS);
     let begun = Begun::now();
@@ -58,7 +60,7 @@ async fn main() -> Result<()> {
     let begun = Begun::now();
     for _ in 0..ROUNDS {
         let seen = engine.observe(Which::All).await?;
-        assert!(seen.iter().all(|it| matches!(it.seen, Seen::Running { .. })));
+        assert!(seen.iter().all(|it| matches!(it.seen, ObservedState::Running { .. })));
     }
     begun.report("observe all of 200 that run", ROUNDS);
     let begun = Begun::now();
@@ -88,7 +90,7 @@ async fn launch(engine: &LocalEngine, data: &Path) -> Result<Vec<WorkerId>> {
     let layout = RunLayout { data: data.to_owned() };
     let mut workers = Vec::new();
     for job in 1..=WORKERS {
-        let draft = Draft::new(&layout, JobId(job.into()), "true");
+        let draft = TestWorker::new(&layout, JobId(job.into()), "true");
         engine.launch(&draft.launch_file(0)).await?;
         workers.push(draft.worker(0));
     }
@@ -106,7 +108,7 @@ fn speak_for_launchers(data: &Path, workers: &[WorkerId]) -> Result<Vec<i32>> {
             log.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default().parse()?;
         let ranks = (0..8).map(|rank| RankProcess { rank: Rank(rank), pid }).collect();
         let launcher = process::identity(pid).ok_or("a launcher is gone")?;
-        let phase = LauncherPhase::Running { since: Timestamp::now(), ranks };
+        let phase = LauncherState::Running { since: Timestamp::now(), ranks };
         let status = LauncherStatus { worker: *worker, launcher, phase };
         fs::write(run.join(STATUS_FILE), status.to_line()?)?;
         pids.push(pid);

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use danlu_core::launch::RunLayout;
-use danlu_engine::conformance::Draft;
+use danlu_engine::conformance::TestWorker;
 use danlu_engine::local::{Launchers, LocalEngine, LocalOptions, Offered};
-use danlu_engine::{Engine, Seen, Which};
+use danlu_engine::{Engine, ObservedState, Which};
 use danlu_types::JobId;
 
 #[tokio::main]
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let jobs: u64 = jobs.to_str().ok_or("JOBS is no number")?.parse()?;
     let layout = RunLayout { data: data.clone() };
     let drafts: BTreeMap<_, _> = (1..=jobs)
-        .map(|job| Draft::new(&layout, JobId(job), "echo ran; echo ran >> \"$DANLU_OUTPUT_DIR/count\""))
+        .map(|job| TestWorker::new(&layout, JobId(job), "echo ran; echo ran >> \"$DANLU_OUTPUT_DIR/count\""))
         .map(|draft| (draft.worker(0), draft))
         .collect();
     let workers: Vec<_> = drafts.keys().copied().collect();
@@ -34,10 +34,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let engine = LocalEngine::new(options)?;
     loop {
         let seen = engine.observe(Which::These(&workers)).await?;
-        if seen.iter().all(|it| matches!(it.seen, Seen::Ended { .. })) {
+        if seen.iter().all(|it| matches!(it.seen, ObservedState::Ended { .. })) {
             return Ok(());
         }
-        for unknown in seen.iter().filter(|it| it.seen == Seen::Unknown) {
+        for unknown in seen.iter().filter(|it| it.seen == ObservedState::Unknown) {
             engine.launch(&drafts[&unknown.worker].launch_file(0)).await?;
         }
         // Hints may be lost: look again without one after a while.

@@ -1,7 +1,7 @@
 //! What every engine must do, as functions to be called from tests: one suite, all engines.
 //!
 //! Each behaviour takes a [`Site`] of its own, drives an engine there, and panics where the engine breaks the contract.
-//! What its workers run is a [`Program`], so that an engine without processes can be held to the same. Nothing sleeps
+//! What its workers run is a [`TestProgram`], so that an engine without processes can be held to the same. Nothing sleeps
 //! for a guessed time: [`Site::until`] asks again until the deadline.
 //!
 //! An engine's tests call [`crate::conformance_tests`], which makes one test of each behaviour that [`promised`] names for
@@ -13,9 +13,9 @@ mod program;
 mod site;
 
 pub use behaviours::*;
-pub use ground::{Ground, Machine};
-pub use program::{Place, Program, Step};
-pub use site::{Draft, Scheduling, Site};
+pub use ground::{Ground, LocalGround};
+pub use program::{ProgramStep, TestFolder, TestProgram};
+pub use site::{Scheduling, Site, TestWorker};
 
 /// The suite, in the order in which one gets to know an engine.
 pub const BEHAVIOURS: [&str; 28] = [

@@ -16,10 +16,10 @@ pub mod slurm;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use danlu_core::job::{Grant, Whereabouts, WorkerExit};
+use danlu_core::job::{Grant, WorkerEnd, WorkerLocation};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
-use danlu_core::report::Report;
+use danlu_core::report::ProgramReport;
 use danlu_core::slurm::QueueWait;
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use jiff::Timestamp;
@@ -70,7 +70,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError>;
 
     /// What is known of the given workers, or of all that were launched and not released. One that cannot be looked at is
-    /// [`Seen::Unreadable`] and keeps nobody from seeing the others.
+    /// [`ObservedState::Unreadable`] and keeps nobody from seeing the others.
     async fn observe(&self, which: Which<'_>) -> Result<Vec<Observation>, EngineError>;
 
     /// Tells a worker's launcher to end it. A worker that is gone already is no error.
@@ -79,7 +79,7 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     /// Ends a worker whose launcher should have done so and did not, because it hangs: kills both, and says `exit` of the
     /// worker from then on. Where a cluster does the killing, that is ordered here, and `exit` is said once the cluster says that
     /// nothing of the worker runs any more. A worker that has ended is left alone. False where nothing was done.
-    async fn kill(&self, _worker: WorkerId, _exit: &WorkerExit) -> Result<bool, EngineError> {
+    async fn kill(&self, _worker: WorkerId, _exit: &WorkerEnd) -> Result<bool, EngineError> {
         Ok(false)
     }
 
@@ -87,14 +87,14 @@ pub trait Engine: Send + Sync + std::fmt::Debug {
     async fn release(&self, worker: WorkerId) -> Result<(), EngineError>;
 
     /// A byte stream to the worker's launcher, speaking `danlu_types::session`.
-    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError>;
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn WorkerStream>, EngineError>;
 
     /// Waits until workers may have changed, and returns which: hints, which may be lost or doubled.
     async fn changed(&self) -> Vec<WorkerId>;
 }
 
-pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+pub trait WorkerStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> WorkerStream for T {}
 
 #[derive(Debug, Clone, Copy)]
 pub enum Which<'a> {
@@ -105,11 +105,11 @@ pub enum Which<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub worker: WorkerId,
-    pub seen: Seen,
+    pub seen: ObservedState,
     /// What a person should know beyond that, in the engine's words: what a worker that is preparing waits for.
     pub remark: Option<String>,
     /// Where it is, once that is known, with engines that place workers themselves.
-    pub place: Option<Whereabouts>,
+    pub place: Option<WorkerLocation>,
     /// That it waits in a queue of the engine's own, and for what.
     pub wait: Option<QueueWait>,
     /// Why nobody looks after it although it lives, such as a launcher that somebody has stopped.
@@ -117,18 +117,18 @@ pub struct Observation {
 }
 
 impl Observation {
-    pub fn new(worker: WorkerId, seen: Seen) -> Self {
+    pub fn new(worker: WorkerId, seen: ObservedState) -> Self {
         Observation { worker, seen, remark: None, place: None, wait: None, trouble: None }
     }
 
     /// Of a worker at which one cannot look: it alone is not seen, and the others are.
     pub(crate) fn unreadable(worker: WorkerId, error: &std::io::Error) -> Self {
-        Observation::new(worker, Seen::Unreadable { error: error.to_string() })
+        Observation::new(worker, ObservedState::Unreadable { error: error.to_string() })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum ObservedState {
     /// Never launched here, or released.
     Unknown,
     /// What is known of it cannot be read now. Nothing follows from that.
@@ -139,12 +139,12 @@ pub enum Seen {
     Running {
         since: Timestamp,
         /// What its program has said of itself.
-        report: Option<Box<Report>>,
+        report: Option<Box<ProgramReport>>,
     },
     Ended {
         running_since: Option<Timestamp>,
         at: Timestamp,
-        exit: WorkerExit,
+        exit: WorkerEnd,
     },
 }
 

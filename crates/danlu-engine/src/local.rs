@@ -35,8 +35,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use danlu_core::job::WorkerExit;
-use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_core::job::WorkerEnd;
+use danlu_core::launch::{LaunchFile, LauncherState, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::node::Readings;
 use danlu_device::cgroup::{self, Groups};
 use danlu_types::{Node, NodeName, WorkerId};
@@ -44,8 +44,8 @@ use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
-use crate::{Connection, Engine, EngineError, Observation, Which, files};
-use nursery::Nursery;
+use crate::{Engine, EngineError, Observation, Which, WorkerStream, files};
+use nursery::ForkServerClient;
 use offer::Offer;
 pub use offer::{Offered, offered_nodes};
 use readings::Sensors;
@@ -124,7 +124,7 @@ impl LocalEngine {
         };
         let launchers = match launchers {
             Launchers::Nursery(program) => {
-                StartedBy::Nursery(Nursery::new(program, environment, Arc::clone(&hints)))
+                StartedBy::Nursery(ForkServerClient::new(program, environment, Arc::clone(&hints)))
             }
             Launchers::Programs(program) => StartedBy::Program { program, environment },
         };
@@ -236,7 +236,7 @@ impl Engine for LocalEngine {
         self.blocking(move |workers| workers.signal(worker, &order).map_err(failed)).await
     }
 
-    async fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> Result<bool, EngineError> {
+    async fn kill(&self, worker: WorkerId, exit: &WorkerEnd) -> Result<bool, EngineError> {
         let exit = exit.clone();
         let failed = move |source| EngineError::Worker { doing: "kill", worker, source };
         self.blocking(move |workers| workers.kill(worker, &exit).map_err(failed)).await
@@ -247,7 +247,7 @@ impl Engine for LocalEngine {
         self.blocking(move |workers| workers.release(worker).map_err(failed)).await
     }
 
-    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn WorkerStream>, EngineError> {
         let not_reachable = |why| EngineError::NotReachable { worker, why };
         let failed = |source| EngineError::Worker { doing: "connect to", worker, source };
         if !self.workers.marker(worker).exists() {
@@ -255,8 +255,8 @@ impl Engine for LocalEngine {
         }
         match self.workers.status(worker).map_err(failed)?.map(|status| status.phase) {
             None => return Err(not_reachable("it is only being started")),
-            Some(LauncherPhase::Ended { .. }) => return Err(not_reachable("it has ended")),
-            Some(LauncherPhase::Preparing | LauncherPhase::Running { .. }) => {}
+            Some(LauncherState::Ended { .. }) => return Err(not_reachable("it has ended")),
+            Some(LauncherState::Preparing | LauncherState::Running { .. }) => {}
         }
         let run = self.workers.layout.run_folder(worker);
         let (_open, path) = files::socket_path(&run, SESSION_SOCKET).map_err(failed)?;

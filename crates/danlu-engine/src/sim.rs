@@ -15,22 +15,22 @@ mod worker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use danlu_core::job::{Grant, Whereabouts};
+use danlu_core::job::{Grant, WorkerLocation};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_types::{JobId, Node, NodeName, Span, WorkerId};
 use jiff::Timestamp;
 
-use crate::conformance::Place;
+use crate::conformance::TestFolder;
 use crate::hints::Hints;
-use crate::{ClusterAnswer, Connection, Engine, EngineError, Observation, Which};
+use crate::{ClusterAnswer, Engine, EngineError, Observation, Which, WorkerStream};
 
-use state::State;
-pub use state::{Call, Start};
+use state::SimState;
+pub use state::{Call, StartedRank};
 
 /// Everything that goes on without a server.
 #[derive(Debug)]
 pub struct SimCluster {
-    state: Mutex<State>,
+    state: Mutex<SimState>,
     hints: Hints,
 }
 
@@ -42,7 +42,7 @@ pub struct SimEngine {
 
 /// Whether a call that fails has done what it was to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum CallFault {
     /// Nothing was done.
     Refused,
     /// It was done, and the answer got lost.
@@ -53,7 +53,7 @@ pub enum Fault {
 
 impl SimCluster {
     pub fn new(nodes: Vec<Node>, now: Timestamp) -> Arc<Self> {
-        Arc::new(SimCluster { state: Mutex::new(State::new(nodes, now)), hints: Hints::default() })
+        Arc::new(SimCluster { state: Mutex::new(SimState::new(nodes, now)), hints: Hints::default() })
     }
 
     /// One that puts workers where it likes, which is seldom where they were planned to be.
@@ -64,7 +64,7 @@ impl SimCluster {
     }
 
     /// Where a worker that was started is.
-    pub fn whereabouts(&self, worker: WorkerId) -> Option<Whereabouts> {
+    pub fn whereabouts(&self, worker: WorkerId) -> Option<WorkerLocation> {
         self.lock().whereabouts(worker)
     }
 
@@ -93,7 +93,7 @@ impl SimCluster {
     }
 
     /// The next calls of this kind fail.
-    pub fn plan_faults(&self, call: Call, faults: impl IntoIterator<Item = Fault>) {
+    pub fn plan_faults(&self, call: Call, faults: impl IntoIterator<Item = CallFault>) {
         self.lock().faults.entry(call).or_default().extend(faults);
     }
 
@@ -152,7 +152,7 @@ impl SimCluster {
     }
 
     /// Every start of a rank there ever was.
-    pub fn starts(&self) -> Vec<Start> {
+    pub fn starts(&self) -> Vec<StartedRank> {
         self.lock().starts.clone()
     }
 
@@ -161,16 +161,16 @@ impl SimCluster {
         self.lock().offences.clone()
     }
 
-    pub fn file(&self, job: JobId, place: Place, name: &str) -> Option<String> {
+    pub fn file(&self, job: JobId, place: TestFolder, name: &str) -> Option<String> {
         self.lock().file(job, place, name).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SimState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something to the world, and lets follow what follows at once.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut SimState) -> T) -> T {
         let (answer, changed) = {
             let mut state = self.lock();
             let answer = change(&mut state);
@@ -188,10 +188,10 @@ impl SimCluster {
         &self,
         call: Call,
         worker: Option<WorkerId>,
-        act: impl FnOnce(&mut State) -> Result<T, EngineError>,
+        act: impl FnOnce(&mut SimState) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let fault = self.lock().faults.get_mut(&call).and_then(std::collections::VecDeque::pop_front);
-        if !matches!(fault, Some(Fault::Refused | Fault::NotNow)) {
+        if !matches!(fault, Some(CallFault::Refused | CallFault::NotNow)) {
             let answer = self.change(act)?;
             if fault.is_none() {
                 return Ok(answer);
@@ -199,7 +199,7 @@ impl SimCluster {
         }
         let source = std::io::Error::new(std::io::ErrorKind::ResourceBusy, "as planned");
         let doing = call.doing();
-        if let (Some(Fault::NotNow), Call::Launch) = (fault, call) {
+        if let (Some(CallFault::NotNow), Call::Launch) = (fault, call) {
             let (said, answer) = ("not now, as planned".to_owned(), ClusterAnswer::NotNow);
             return Err(EngineError::Cluster { doing, program: "launch", said, answer });
         }
@@ -255,7 +255,7 @@ impl Engine for SimEngine {
         self.cluster.attempt(Call::Release, Some(worker), |state| state.release(worker))
     }
 
-    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn WorkerStream>, EngineError> {
         self.cluster.attempt(Call::Connect, Some(worker), |state| state.reach(worker))?;
         Ok(Box::new(session::open(&self.cluster, worker)))
     }

@@ -44,21 +44,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use danlu_core::job::{Grant, WorkerExit};
-use danlu_core::launch::{LaunchFile, LauncherPhase, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_core::job::{Grant, WorkerEnd};
+use danlu_core::launch::{LaunchFile, LauncherState, RunLayout, SESSION_SOCKET, StopOrder};
 use danlu_core::slurm::{
-    Placement, Slot, SlurmSettings, keep_to_reservations, node, parse_nodes, parse_reservations,
+    GresSlot, PlacementMode, SlurmSettings, keep_to_reservations, node, parse_nodes, parse_reservations,
 };
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
-use crate::{ClusterAnswer, Connection, Engine, EngineError, Observation, Which, files};
+use crate::{ClusterAnswer, Engine, EngineError, Observation, Which, WorkerStream, files};
 pub use remote::{CourierOptions, CourierTokens};
 
 use commands::Programs;
-use folders::{Call, Folders};
-use known::KnownNodes;
+use folders::{AllocationFolders, Call};
+use known::NodeCache;
 use poll::Watch;
 use remote::Remote;
 
@@ -84,17 +84,17 @@ pub struct SlurmEngine {
     remote: Option<Arc<Remote>>,
     program: String,
     programs: Arc<Programs>,
-    folders: Arc<Folders>,
+    folders: Arc<AllocationFolders>,
     watch: Arc<Watch>,
     hints: Arc<Hints>,
     tasks: [JoinHandle<()>; 2],
-    known: Arc<KnownNodes>,
+    known: Arc<NodeCache>,
     /// One submission at a time for a job, whose workers are launched at once.
     submitting: turns::Turns,
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
     away: Mutex<Option<Instant>>,
     calls: call::Calls,
-    holders: Mutex<holders::Holders>,
+    holders: Mutex<holders::ExternalJobs>,
     /// Nobody could reach the server before.
     began: Instant,
 }
@@ -139,7 +139,7 @@ impl SlurmEngine {
             remote: remote.map(Arc::new),
             program,
             programs,
-            folders: Arc::new(Folders::new(layout, identity)),
+            folders: Arc::new(AllocationFolders::new(layout, identity)),
             watch,
             hints,
             tasks: [listener, poller],
@@ -154,7 +154,7 @@ impl SlurmEngine {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Folders, &Watch) -> Result<T, EngineError> + Send + 'static,
+        work: impl FnOnce(&AllocationFolders, &Watch) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
         let (folders, watch) = (Arc::clone(&self.folders), Arc::clone(&self.watch));
         let done = spawn_blocking(move || work(&folders, &watch)).await;
@@ -180,7 +180,7 @@ impl SlurmEngine {
     fn may_place<'a>(&self, places: impl Iterator<Item = (&'a NodeName, &'a [u32])>) -> bool {
         let mut workers: BTreeMap<&NodeName, u32> = BTreeMap::new();
         for (node, devices) in places {
-            if self.settings.placement == Placement::Danlu || !self.known.are_numbered(node, devices) {
+            if self.settings.placement == PlacementMode::Danlu || !self.known.are_numbered(node, devices) {
                 return false;
             }
             *workers.entry(node).or_default() += 1;
@@ -191,7 +191,7 @@ impl SlurmEngine {
     }
 
     /// Which resource each device of a node is; asks Slurm where the node is not known yet.
-    async fn slots_of(&self, node: &NodeName) -> Result<Vec<Slot>, EngineError> {
+    async fn slots_of(&self, node: &NodeName) -> Result<Vec<GresSlot>, EngineError> {
         if let Some(slots) = self.known.slots(node) {
             return Ok(slots);
         }
@@ -268,7 +268,7 @@ impl Engine for SlurmEngine {
             Which::These(these) => Some(these.to_vec()),
         };
         // Read only where it can be something else than the plan: it is one file more for each worker.
-        let is_ours_to_say = self.settings.placement == Placement::Danlu;
+        let is_ours_to_say = self.settings.placement == PlacementMode::Danlu;
         let known = (!is_ours_to_say).then(|| Arc::clone(&self.known));
         self.blocking(move |folders, watch| {
             let these = match these {
@@ -297,7 +297,7 @@ impl Engine for SlurmEngine {
         }
     }
 
-    async fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> Result<bool, EngineError> {
+    async fn kill(&self, worker: WorkerId, exit: &WorkerEnd) -> Result<bool, EngineError> {
         // While Slurm is away the launcher could not be woken either, so it is not late; and a `scancel` that waits for Slurm to
         // come back would cut the job's grace short then.
         if self.programs.trouble().is_some() {
@@ -324,15 +324,15 @@ impl Engine for SlurmEngine {
         }
     }
 
-    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn Connection>, EngineError> {
+    async fn connect(&self, worker: WorkerId) -> Result<Box<dyn WorkerStream>, EngineError> {
         let not_reachable = |why| EngineError::NotReachable { worker, why };
         let failed = move |source| EngineError::Worker { doing: "connect to", worker, source };
         let found = self.blocking(move |folders, _| folders.reach(worker).map_err(failed)).await?;
         let Some(reach) = found else { return Err(not_reachable("it does not run here")) };
         match reach.phase {
             None => return Err(not_reachable("Slurm has not started it yet")),
-            Some(LauncherPhase::Ended { .. }) => return Err(not_reachable("it has ended")),
-            Some(LauncherPhase::Preparing | LauncherPhase::Running { .. }) => {}
+            Some(LauncherState::Ended { .. }) => return Err(not_reachable("it has ended")),
+            Some(LauncherState::Preparing | LauncherState::Running { .. }) => {}
         }
         let (Some(job), Some(node)) = (reach.job, reach.node) else {
             return Err(not_reachable("Slurm has not started it yet"));
@@ -340,13 +340,15 @@ impl Engine for SlurmEngine {
         let listens = match &self.remote {
             None => reach.run.join(SESSION_SOCKET).exists(),
             // Before a launcher says that its ranks run, it listens.
-            Some(_) => matches!(reach.phase, Some(LauncherPhase::Running { .. })),
+            Some(_) => matches!(reach.phase, Some(LauncherState::Running { .. })),
         };
         if !listens {
             return Err(not_reachable("its launcher does not listen yet"));
         }
         let place = match (&self.remote, &reach.order) {
-            (None, _) => session::Place { program: self.program.clone().into(), run: reach.run, user: None },
+            (None, _) => {
+                session::SessionTarget { program: self.program.clone().into(), run: reach.run, user: None }
+            }
             (Some(remote), Some(order)) => remote.session_place(order, worker),
             (Some(_), None) => return Err(not_reachable("its order is not there")),
         };

@@ -16,9 +16,9 @@ mod conforms {
 use std::fs;
 use std::process::Command;
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_device::process;
-use danlu_engine::{Seen, Which};
+use danlu_engine::{ObservedState, Which};
 use support::{example, kill, parent_of, real_site, status};
 
 /// The example is a server as plain as can be: it launches whatever the engine does not know. Each round kills it a
@@ -48,7 +48,7 @@ async fn a_server_killed_again_and_again_starts_every_worker_exactly_once() {
     assert_eq!(seen.len() as u64, JOBS);
     for observation in seen {
         assert!(
-            matches!(observation.seen, Seen::Ended { exit: WorkerExit::Succeeded, .. }),
+            matches!(observation.seen, ObservedState::Ended { exit: WorkerEnd::Succeeded, .. }),
             "{observation:?}"
         );
         assert_eq!(site.printed(observation.worker, 0), ["ran"], "{}", observation.worker);
@@ -75,8 +75,8 @@ async fn a_lost_nursery_loses_no_launcher_and_is_followed_by_another() {
 
     let after = site.draft("echo ran");
     engine.launch(&after.launch_file(0)).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerExit::Succeeded);
-    assert!(matches!(site.seen(&*engine, before.worker(0)).await, Seen::Running { .. }));
+    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerEnd::Succeeded);
+    assert!(matches!(site.seen(&*engine, before.worker(0)).await, ObservedState::Running { .. }));
 }
 
 #[tokio::test]

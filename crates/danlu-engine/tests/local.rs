@@ -31,11 +31,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::launch::{LAUNCH_FILE, STATUS_FILE, STOP_FILE, StopOrder};
 use danlu_device::process;
 use danlu_engine::local::Launchers;
-use danlu_engine::{EngineError, Seen, Which};
+use danlu_engine::{EngineError, ObservedState, Which};
 use danlu_types::{JobId, Span};
 use support::{fake_site, kill, open_engine, site_with, status};
 
@@ -63,14 +63,14 @@ async fn a_lost_launcher_takes_its_ranks_along_and_is_told_for_ever() {
     let pid: i32 = site.until_written(draft.job, "pid").await.parse().unwrap();
 
     kill(status(&site, draft.worker(0)).launcher.pid);
-    let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
+    let WorkerEnd::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
         panic!("a lost launcher is a failure")
     };
     assert_eq!(failure.cause, FailureCause::LauncherLost);
     assert_eq!(process::identity(pid), None);
 
     let verdict = site.seen(&*engine, draft.worker(0)).await;
-    assert!(matches!(verdict, Seen::Ended { running_since: Some(_), .. }));
+    assert!(matches!(verdict, ObservedState::Ended { running_since: Some(_), .. }));
     drop(engine);
     let engine = site.engine();
     engine.signal(draft.worker(0), &STOP).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_launcher_lost_while_stopping_was_stopped() {
     let order = StopOrder { grace: Span::from_seconds(600) };
     engine.signal(draft.worker(0), &order).await.unwrap();
     kill(status(&site, draft.worker(0)).launcher.pid);
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_launcher_that_never_speaks_is_lost_with_its_last_words_and_not_starte
     let draft = site.draft("");
     for _ in 0..3 {
         engine.launch(&draft.launch_file(0)).await.unwrap();
-        let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
+        let WorkerEnd::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
             panic!("a launcher that never speaks is a failure")
         };
         assert_eq!((failure.cause, failure.detail.as_str()), (FailureCause::LauncherLost, "no such library"));
@@ -146,9 +146,9 @@ async fn a_launch_cut_short_is_unknown_and_begun_again() {
                 }
             }
         }
-        assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown, "{left:?}");
+        assert_eq!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Unknown, "{left:?}");
         engine.launch(&draft.launch_file(0)).await.unwrap();
-        assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded, "{left:?}");
+        assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded, "{left:?}");
         assert_eq!(site.printed(draft.worker(0), 0), ["ran"]);
     }
 }
@@ -164,9 +164,9 @@ async fn a_launch_cut_short_and_then_stopped_never_starts() {
     fs::write(run.join("launcher.log"), "").unwrap();
     fs::write(site.layout().live_folder().join(draft.worker(0).to_string()), "").unwrap();
     engine.signal(draft.worker(0), &STOP).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
     engine.launch(&draft.launch_file(0)).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
     assert!(!run.join("rank-0.log").exists());
 }
 
@@ -178,7 +178,7 @@ async fn a_marker_without_a_run_folder_is_cleared_away() {
     fs::write(live.join("77.1.0"), "").unwrap();
     fs::write(live.join("not a worker"), "").unwrap();
     let all = engine.observe(Which::All).await.unwrap();
-    assert_eq!(all.iter().map(|it| &it.seen).collect::<Vec<_>>(), [&Seen::Unknown]);
+    assert_eq!(all.iter().map(|it| &it.seen).collect::<Vec<_>>(), [&ObservedState::Unknown]);
     assert!(engine.observe(Which::All).await.unwrap().is_empty());
 }
 
@@ -202,7 +202,7 @@ async fn a_child_that_got_the_lock_does_not_keep_a_dead_launcher_alive() {
     let mut stray =
         Command::new("sleep").arg("600").env("DANLU_RUN_DIR", &run).stdin(Stdio::from(lock)).spawn().unwrap();
     let reaper = std::thread::spawn(move || stray.wait().unwrap());
-    let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
+    let WorkerEnd::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
         panic!("a lost launcher is a failure")
     };
     assert_eq!(failure.cause, FailureCause::LauncherLost);
@@ -219,11 +219,11 @@ async fn scribbles_in_the_run_folder_are_no_status() {
     let foreign = r#"{"worker":"9.9.9","launcher":{"pid":1,"start_ticks":1},"phase":"preparing"}"#;
     for scribble in ["", "{", "null", foreign] {
         fs::write(run.join(STATUS_FILE), format!("{scribble}\n")).unwrap();
-        assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Preparing, "{scribble}");
+        assert_eq!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Preparing, "{scribble}");
     }
     // Known by the note of its start, it hears the order all the same; `sleep` ends of it.
     engine.signal(draft.worker(0), &STOP).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
 }
 
 #[tokio::test]
@@ -238,10 +238,10 @@ async fn a_full_disk_is_a_transient_error_and_loses_nothing() {
     let error = engine.launch(&draft.launch_file(0)).await.unwrap_err();
     assert!(error.is_transient(), "{error:?}");
     assert_eq!(error.to_string(), format!("could not launch worker {}", draft.worker(0)));
-    assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown);
+    assert_eq!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Unknown);
 
     engine.launch(&draft.launch_file(0)).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded);
 }
 
 #[tokio::test]
@@ -254,12 +254,12 @@ async fn a_missing_launcher_is_an_error_and_the_worker_can_be_launched_later() {
         matches!(error, EngineError::Worker { doing: "launch", .. }) && error.is_transient(),
         "{error:?}"
     );
-    assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown);
+    assert_eq!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Unknown);
     drop(engine);
 
     let engine = open_engine(&site.layout().data, Launchers::Programs(support::fake_launcher()));
     engine.launch(&draft.launch_file(0)).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded);
 }
 
 /// As a database wants it that was restored from before the worker ran.
@@ -278,7 +278,7 @@ async fn a_released_run_folder_is_not_used_again_and_tells_what_it_ran() {
     other.command = "something else".to_owned();
     let error = engine.launch(&other).await.unwrap_err();
     assert!(!error.is_transient(), "{error:?}");
-    assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown);
+    assert_eq!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Unknown);
 
     engine.launch(&launch).await.unwrap();
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, ended);
@@ -289,7 +289,7 @@ async fn a_released_run_folder_is_not_used_again_and_tells_what_it_ran() {
     fs::remove_file(launch.folders.run.join(STATUS_FILE)).unwrap();
     engine.launch(&launch).await.unwrap();
     match site.until_ended(&*engine, draft.worker(0)).await {
-        WorkerExit::Failed(failure) => assert_eq!(failure.cause, FailureCause::LauncherLost),
+        WorkerEnd::Failed(failure) => assert_eq!(failure.cause, FailureCause::LauncherLost),
         other => panic!("{other:?}"),
     }
 }

@@ -4,11 +4,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::launch::{RunLayout, StopOrder};
-use danlu_engine::conformance::{BEHAVIOURS, Draft, EXEMPTIONS, EngineKind, Program, Site, Step, promised};
-use danlu_engine::sim::{Call, Fault, SimCluster};
-use danlu_engine::{Engine, Seen};
+use danlu_engine::conformance::{
+    BEHAVIOURS, EXEMPTIONS, EngineKind, ProgramStep, Site, TestProgram, TestWorker, promised,
+};
+use danlu_engine::sim::{Call, CallFault, SimCluster};
+use danlu_engine::{Engine, ObservedState};
 use danlu_types::{Bytes, Cpus, DeviceKind, Node, NodeCapacity, NodeName, Span, Topology};
 use jiff::Timestamp;
 
@@ -75,12 +77,12 @@ async fn time_passes_only_when_somebody_says_so() {
     let site = site_on(&cluster);
     let engine = site.engine();
     let day = Span::from_seconds(24 * 3600);
-    let draft = site.job(&Program::new([Step::Sleep(day)]));
+    let draft = site.job(&TestProgram::new([ProgramStep::Sleep(day)]));
     engine.launch(&draft.launch_file(0)).await.unwrap();
     cluster.advance(Span { milliseconds: day.milliseconds - 1 });
-    assert!(matches!(site.seen(&*engine, draft.worker(0)).await, Seen::Running { .. }));
+    assert!(matches!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Running { .. }));
     cluster.advance(Span { milliseconds: 1 });
-    assert!(matches!(site.seen(&*engine, draft.worker(0)).await, Seen::Ended { .. }));
+    assert!(matches!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Ended { .. }));
 }
 
 #[tokio::test]
@@ -88,14 +90,14 @@ async fn planned_faults_come_in_their_order_and_then_no_more() {
     let cluster = cluster();
     let site = site_on(&cluster);
     let engine = site.engine();
-    let draft = site.job(&Program::new([Step::append("count", "ran")]));
-    cluster.plan_faults(Call::Launch, [Fault::Refused, Fault::Unanswered]);
+    let draft = site.job(&TestProgram::new([ProgramStep::append("count", "ran")]));
+    cluster.plan_faults(Call::Launch, [CallFault::Refused, CallFault::Unanswered]);
     let file = draft.launch_file(0);
     assert!(engine.launch(&file).await.unwrap_err().is_transient());
-    assert_eq!(site.seen(&*engine, draft.worker(0)).await, Seen::Unknown);
+    assert_eq!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Unknown);
     assert!(engine.launch(&file).await.unwrap_err().is_transient());
     engine.launch(&file).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded);
     assert_eq!(site.until_written(draft.job, "count").await, "ran");
     assert_eq!(cluster.offences(), [""; 0]);
 }
@@ -106,18 +108,18 @@ async fn what_waits_for_a_lost_node_says_so_and_starts_when_it_is_back() {
     let site = site_on(&cluster);
     let engine = site.engine();
     cluster.lose_node(&NodeName("n1".to_owned()));
-    let draft = site.job(&Program::forever());
+    let draft = site.job(&TestProgram::forever());
     engine.launch(&draft.launch_file(0)).await.unwrap();
     cluster.advance(Span::from_seconds(3600));
     let seen = engine.observe(danlu_engine::Which::All).await.unwrap().remove(0);
     assert_eq!(
         (seen.seen, seen.remark.as_deref()),
-        (Seen::Preparing, Some("waits for its node n1, which is down"))
+        (ObservedState::Preparing, Some("waits for its node n1, which is down"))
     );
     cluster.restore_node(&NodeName("n1".to_owned()));
     site.until_running(&*engine, draft.worker(0)).await;
     engine.signal(draft.worker(0), &StopOrder { grace: Span::default() }).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
 }
 
 #[tokio::test]
@@ -125,9 +127,10 @@ async fn what_must_never_be_is_written_down() {
     let cluster = cluster();
     let site = site_on(&cluster);
     let engine = site.engine();
-    let first = Draft { devices: vec![site.device(DeviceKind::Nvidia, 3)], ..site.job(&Program::forever()) };
-    let again = Draft { attempt: 2, devices: Vec::new(), ..first.clone() };
-    let other = Draft { devices: first.devices.clone(), ..site.job(&Program::forever()) };
+    let first =
+        TestWorker { devices: vec![site.device(DeviceKind::Nvidia, 3)], ..site.job(&TestProgram::forever()) };
+    let again = TestWorker { attempt: 2, devices: Vec::new(), ..first.clone() };
+    let other = TestWorker { devices: first.devices.clone(), ..site.job(&TestProgram::forever()) };
     for draft in [&first, &again, &other] {
         engine.launch(&draft.launch_file(0)).await.unwrap();
     }

@@ -7,10 +7,10 @@ mod support;
 
 use std::fs;
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::launch::StopOrder;
-use danlu_engine::conformance::Draft;
-use danlu_engine::{Seen, Which};
+use danlu_engine::conformance::TestWorker;
+use danlu_engine::{ObservedState, Which};
 use danlu_testkit::SlurmRig;
 use danlu_types::{DeviceKind, NodeName, Span};
 use sites::{allocation, jobs_of, programs, shared_site, site_of};
@@ -88,12 +88,12 @@ async fn a_gang_over_four_nodes_knows_its_ranks_its_peers_and_its_devices() {
     let devices = (0..2).map(|number| site.device(DeviceKind::Nvidia, number)).collect();
     let command = "echo $RANK/$WORLD_SIZE local $LOCAL_RANK on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES \
                    task ${SLURM_PROCID:-none}";
-    let draft = Draft { workers: 4, ranks: 2, devices, ..site.draft(command) };
+    let draft = TestWorker { workers: 4, ranks: 2, devices, ..site.draft(command) };
     for index in 0..4 {
         engine.launch(&draft.launch_file(index)).await.unwrap();
     }
     for index in 0..4 {
-        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Succeeded);
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerEnd::Succeeded);
         for local in 0..2 {
             let rank = 2 * index + local;
             let [line] = &site.printed(draft.worker(index), rank)[..] else { panic!("one line each") };
@@ -115,13 +115,17 @@ async fn nodes_with_unequally_many_workers_are_one_gang() {
     let engine = site.engine();
     let nodes = ["n1", "n1", "n2"].map(|name| NodeName(name.to_owned())).to_vec();
     let devices = vec![site.device(DeviceKind::Nvidia, 0)];
-    let draft =
-        Draft { workers: 3, devices, nodes, ..site.draft("echo $RANK of $WORLD_SIZE on $SLURMD_NODENAME") };
+    let draft = TestWorker {
+        workers: 3,
+        devices,
+        nodes,
+        ..site.draft("echo $RANK of $WORLD_SIZE on $SLURMD_NODENAME")
+    };
     for index in 0..3 {
         engine.launch(&draft.launch_file(index)).await.unwrap();
     }
     for (index, expected) in (0..3).zip(["0 of 3 on n1", "1 of 3 on n1", "2 of 3 on n2"]) {
-        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Succeeded);
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerEnd::Succeeded);
         assert_eq!(site.printed(draft.worker(index), index), [expected]);
     }
 }
@@ -133,7 +137,7 @@ async fn a_gang_that_is_stopped_has_its_own_grace() {
     let engine = site.engine();
     let command = "trap 'echo told >> \"$DANLU_OUTPUT_DIR/told-$RANK\"; sleep 3; echo saved > \"$DANLU_OUTPUT_DIR/saved-$RANK\"; exit 0' TERM; \
                    echo up > \"$DANLU_OUTPUT_DIR/up-$RANK\"; while :; do sleep 0.05; done";
-    let draft = Draft { workers: 2, ..site.draft(command) };
+    let draft = TestWorker { workers: 2, ..site.draft(command) };
     for index in 0..2 {
         engine.launch(&draft.launch_file(index)).await.unwrap();
     }
@@ -144,7 +148,7 @@ async fn a_gang_that_is_stopped_has_its_own_grace() {
         engine.signal(draft.worker(index), &StopOrder { grace: Span::from_seconds(60) }).await.unwrap();
     }
     for index in 0..2 {
-        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Stopped);
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerEnd::Stopped);
         assert_eq!(site.until_written(draft.job, &format!("saved-{index}")).await, "saved");
         assert_eq!(
             site.until_written(draft.job, &format!("told-{index}")).await,
@@ -158,7 +162,7 @@ async fn a_gang_that_is_stopped_has_its_own_grace() {
 async fn a_gang_that_loses_a_launcher_ends_and_says_so() {
     let Some(site) = shared_site() else { return };
     let engine = site.engine();
-    let draft = Draft { workers: 2, ..site.draft("exec sleep 600") };
+    let draft = TestWorker { workers: 2, ..site.draft("exec sleep 600") };
     for index in 0..2 {
         engine.launch(&draft.launch_file(index)).await.unwrap();
     }
@@ -168,7 +172,7 @@ async fn a_gang_that_loses_a_launcher_ends_and_says_so() {
     kill(status(&site, draft.worker(1)).launcher.pid);
     for (index, expected) in [(0, "lost the launcher of another worker"), (1, "it was killed by SIGKILL")] {
         let exit = site.until_ended(&*engine, draft.worker(index)).await;
-        let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
+        let WorkerEnd::Failed(failure) = exit else { panic!("{exit:?}") };
         assert_eq!(failure.cause, FailureCause::LauncherLost);
         assert!(failure.detail.contains(expected), "{}", failure.detail);
     }
@@ -192,7 +196,7 @@ async fn a_server_that_died_before_it_wrote_the_number_down_finds_its_job() {
     assert_eq!(fs::read_to_string(&number).unwrap(), before);
     assert_eq!(jobs_of(rig, draft.worker(0), &site), [before.trim()]);
     rig.ask("scontrol", &["release", before.trim()]);
-    assert_eq!(site.until_ended(&*second, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*second, draft.worker(0)).await, WorkerEnd::Succeeded);
     assert_eq!(site.until_written(draft.job, "count").await, "ran");
 }
 
@@ -213,7 +217,7 @@ async fn how_a_forgotten_job_ended_is_known_where_there_is_accounting() {
     let engine = site.engine();
     let draft = site.draft("true");
     engine.launch(&draft.launch_file(0)).await.unwrap();
-    let WorkerExit::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
+    let WorkerEnd::Failed(failure) = site.until_ended(&*engine, draft.worker(0)).await else {
         panic!("nobody here has stopped it")
     };
     assert!(failure.detail.ends_with("was cancelled, and not by Danlu"), "{}", failure.detail);
@@ -230,10 +234,10 @@ async fn a_job_that_slurm_lost_before_it_began_is_submitted_again() {
     let draft = site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count\"");
     site.until("the job is submitted again", async || {
         engine.launch(&draft.launch_file(0)).await.unwrap();
-        matches!(site.seen(&*engine, draft.worker(0)).await, Seen::Ended { .. }).then_some(())
+        matches!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Ended { .. }).then_some(())
     })
     .await;
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded);
     assert_eq!(site.until_written(draft.job, "count").await, "ran");
 }
 
@@ -250,7 +254,7 @@ async fn a_submission_whose_answer_is_lost_is_found_and_not_made_again() {
     assert!(error.is_transient(), "{error}");
     let again = || async { engine.launch(&draft.launch_file(0)).await.ok() };
     site.until("Slurm is asked again", again).await;
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded);
     assert_eq!(jobs_of(rig, draft.worker(0), &site).len(), 1);
     assert_eq!(site.until_written(draft.job, "count").await, "ran");
 }
@@ -264,12 +268,12 @@ async fn a_job_that_was_submitted_twice_runs_once() {
     let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", twice)])));
     let engine = site.engine();
     let draft =
-        Draft { workers: 2, ..site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count-$RANK\"; sleep 0.5") };
+        TestWorker { workers: 2, ..site.draft("echo ran >> \"$DANLU_OUTPUT_DIR/count-$RANK\"; sleep 0.5") };
     for index in 0..2 {
         engine.launch(&draft.launch_file(index)).await.unwrap();
     }
     for index in 0..2 {
-        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerExit::Succeeded);
+        assert_eq!(site.until_ended(&*engine, draft.worker(index)).await, WorkerEnd::Succeeded);
         engine.release(draft.worker(index)).await.unwrap();
     }
     let jobs = jobs_of(rig, draft.worker(0), &site);
@@ -299,18 +303,18 @@ async fn what_a_job_waits_for_in_slurm_is_said_and_it_can_be_stopped_there() {
     })
     .await;
     let devices = vec![site.device(DeviceKind::Nvidia, 0)];
-    let draft = Draft { devices, ..site.draft("echo ran > \"$DANLU_OUTPUT_DIR/ran\"") };
+    let draft = TestWorker { devices, ..site.draft("echo ran > \"$DANLU_OUTPUT_DIR/ran\"") };
     engine.launch(&draft.launch_file(0)).await.unwrap();
     let remark = site
         .until("Slurm says why it waits", async || {
             let seen = engine.observe(Which::These(&[draft.worker(0)])).await.unwrap().remove(0);
-            assert_eq!(seen.seen, Seen::Preparing);
+            assert_eq!(seen.seen, ObservedState::Preparing);
             seen.remark.filter(|remark| remark.contains("Resources"))
         })
         .await;
     assert!(remark.contains("its nodes have not enough free"), "{remark}");
     engine.signal(draft.worker(0), &AT_ONCE).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
     engine.release(draft.worker(0)).await.unwrap();
     assert!(!site.layout().output_folder(draft.job).join("ran").exists());
     rig.ask("scancel", &[foreign.trim()]);
@@ -335,16 +339,16 @@ async fn while_the_controller_is_away_nothing_is_lost() {
     }
     rig.kill_controller();
     fs::write(site.layout().output_folder(short.job).join("go"), "").unwrap();
-    assert_eq!(site.until_ended(&*engine, short.worker(0)).await, WorkerExit::Succeeded);
-    assert!(matches!(site.seen(&*engine, long.worker(0)).await, Seen::Running { .. }));
+    assert_eq!(site.until_ended(&*engine, short.worker(0)).await, WorkerEnd::Succeeded);
+    assert!(matches!(site.seen(&*engine, long.worker(0)).await, ObservedState::Running { .. }));
 
     rig.restart_controller();
     let after = site.draft("echo ran");
     engine.launch(&after.launch_file(0)).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerExit::Succeeded);
-    assert!(matches!(site.seen(&*engine, long.worker(0)).await, Seen::Running { .. }));
+    assert_eq!(site.until_ended(&*engine, after.worker(0)).await, WorkerEnd::Succeeded);
+    assert!(matches!(site.seen(&*engine, long.worker(0)).await, ObservedState::Running { .. }));
     engine.signal(long.worker(0), &AT_ONCE).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, long.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, long.worker(0)).await, WorkerEnd::Stopped);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -362,13 +366,13 @@ async fn nothing_that_slurms_programs_may_print_loses_a_job() {
     site.until("the node is found at last", async || engine.launch(&draft.launch_file(0)).await.ok()).await;
     site.until_running(&*engine, draft.worker(0)).await;
     site.until("all kinds of nonsense were heard", async || {
-        assert!(matches!(site.seen(&*engine, draft.worker(0)).await, Seen::Running { .. }));
+        assert!(matches!(site.seen(&*engine, draft.worker(0)).await, ObservedState::Running { .. }));
         let heard = fs::read_to_string(&turns).unwrap_or_default().lines().count();
         (heard > 14).then_some(())
     })
     .await;
     fs::write(site.layout().output_folder(draft.job).join("go"), "").unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Succeeded);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Succeeded);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -381,7 +385,7 @@ async fn a_job_that_somebody_else_cancels_says_so() {
     site.until_running(&*engine, draft.worker(0)).await;
     rig.ask("scancel", &["--full", "--signal=KILL", &jobs_of(rig, draft.worker(0), &site)[0]]);
     match site.until_ended(&*engine, draft.worker(0)).await {
-        WorkerExit::Failed(failure) => {
+        WorkerEnd::Failed(failure) => {
             assert_eq!(failure.cause, FailureCause::LauncherLost);
             assert!(failure.detail.contains("Slurm's job"), "{}", failure.detail);
         }

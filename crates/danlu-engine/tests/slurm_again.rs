@@ -7,11 +7,11 @@ mod support;
 use std::fs;
 use std::time::Duration;
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::launch::StopOrder;
-use danlu_core::slurm::{Placement, QueueWait};
-use danlu_engine::conformance::{Draft, Site};
-use danlu_engine::{Engine, Observation, Seen, Which};
+use danlu_core::slurm::{PlacementMode, QueueWait};
+use danlu_engine::conformance::{Site, TestWorker};
+use danlu_engine::{Engine, Observation, ObservedState, Which};
 use danlu_testkit::SlurmRig;
 use danlu_types::{DeviceKind, JobId, Span, WorkerId};
 use sites::{jobs_of, programs, site_of, site_with};
@@ -23,7 +23,7 @@ async fn observe(engine: &dyn Engine, worker: WorkerId) -> Observation {
 
 async fn until_requeued(site: &Site, engine: &dyn Engine, worker: WorkerId) -> String {
     match site.until_ended(engine, worker).await {
-        WorkerExit::Requeued { reason } => reason,
+        WorkerEnd::Requeued { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +63,7 @@ async fn a_job_that_was_requeued_starts_again_and_says_so() {
     let Some(rig) = SlurmRig::shared() else { return };
     let site = site_of(rig, None);
     let engine = site.engine();
-    let draft = Draft { workers: 2, ..site.draft("exec sleep 600") };
+    let draft = TestWorker { workers: 2, ..site.draft("exec sleep 600") };
     for index in 0..2 {
         engine.launch(&draft.launch_file(index)).await.unwrap();
     }
@@ -93,7 +93,7 @@ async fn a_job_that_slurm_preempted_starts_again() {
     let site = site_of(&rig, None);
     let engine = site.engine();
     let devices = vec![site.device(DeviceKind::Nvidia, 0)];
-    let draft = Draft { devices, ..site.draft("exec sleep 600") };
+    let draft = TestWorker { devices, ..site.draft("exec sleep 600") };
     engine.launch(&draft.launch_file(0)).await.unwrap();
     site.until_running(&*engine, draft.worker(0)).await;
     let urgent =
@@ -119,7 +119,7 @@ async fn a_suspended_job_says_so() {
             seen.remark.is_some().then_some(seen)
         })
         .await;
-    assert!(matches!(seen.seen, Seen::Running { .. }), "{seen:?}");
+    assert!(matches!(seen.seen, ObservedState::Running { .. }), "{seen:?}");
     assert!(seen.remark.unwrap().starts_with("is suspended by Slurm"));
     rig.ask("scontrol", &["resume", &job]);
     site.until("it goes on", async || {
@@ -142,7 +142,7 @@ async fn what_a_held_job_waits_for_is_no_node() {
     })
     .await;
     engine.signal(draft.worker(0), &StopOrder { grace: Span::default() }).await.unwrap();
-    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerExit::Stopped);
+    assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,7 +170,7 @@ async fn a_killed_launcher_leaves_nothing_running() {
         let is_gone = state.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'));
         assert!(is_gone, "{state}");
     }
-    let WorkerExit::Failed(failure) = exit else { panic!("{exit:?}") };
+    let WorkerEnd::Failed(failure) = exit else { panic!("{exit:?}") };
     assert_eq!(failure.cause, FailureCause::LauncherLost);
     assert!(failure.detail.starts_with("it was killed by SIGKILL, and the "), "{}", failure.detail);
 }
@@ -179,7 +179,7 @@ async fn a_killed_launcher_leaves_nothing_running() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_other_users_write_is_no_answer_of_slurms() {
     let Some(rig) = SlurmRig::start() else { return };
-    let site = site_with(&rig, None, Placement::Danlu, true);
+    let site = site_with(&rig, None, PlacementMode::Danlu, true);
     let engine = site.engine();
     let draft = site.draft("exec sleep 600");
     engine.launch(&draft.launch_file(0)).await.unwrap();
@@ -207,10 +207,10 @@ async fn what_other_users_write_is_no_answer_of_slurms() {
     let seen = site
         .until("something new is heard of ours", async || {
             let seen = observe(&*engine, draft.worker(0)).await;
-            (seen.remark.is_some() || !matches!(seen.seen, Seen::Running { .. })).then_some(seen)
+            (seen.remark.is_some() || !matches!(seen.seen, ObservedState::Running { .. })).then_some(seen)
         })
         .await;
-    assert!(matches!(seen.seen, Seen::Running { .. }), "{seen:?}");
+    assert!(matches!(seen.seen, ObservedState::Running { .. }), "{seen:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -220,7 +220,7 @@ async fn a_submission_that_hangs_holds_up_no_other_job() {
     let hang = "case \"$*\" in *--job-name=danlu-1.1-*) echo > \"$HERE/hangs\"; exec sleep 600;; esac; exec $REAL \"$@\"";
     let site = site_of(rig, Some(programs(folder.path(), &[("sbatch", hang)])));
     let engine = site.engine();
-    let of = |job| Draft { job: JobId(job), ..site.draft("true") };
+    let of = |job| TestWorker { job: JobId(job), ..site.draft("true") };
     let (hanging, other) = (of(1), of(65));
     let hangs = tokio::spawn({
         let (engine, launch) = (engine.clone(), hanging.launch_file(0));
@@ -230,7 +230,7 @@ async fn a_submission_that_hangs_holds_up_no_other_job() {
     site.until("the first submission hangs", async || witness.exists().then_some(())).await;
     engine.launch(&other.launch_file(0)).await.unwrap();
     assert!(!hangs.is_finished(), "{:?}", hangs.await);
-    assert!(matches!(site.until_ended(&*engine, other.worker(0)).await, WorkerExit::Succeeded));
+    assert!(matches!(site.until_ended(&*engine, other.worker(0)).await, WorkerEnd::Succeeded));
     hangs.abort();
 }
 

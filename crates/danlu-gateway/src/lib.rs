@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
-use danlu_engine::Connection;
+use danlu_engine::WorkerStream;
 use danlu_types::session::{Frame, FrameError, FrameKind};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
@@ -29,7 +29,7 @@ pub enum SessionError {
 const PARTING: Duration = Duration::from_secs(5);
 
 /// Carries frames between a client and a launcher until either side ends.
-pub async fn bridge(client: WebSocket, launcher: Box<dyn Connection>) -> Result<(), SessionError> {
+pub async fn bridge(client: WebSocket, launcher: Box<dyn WorkerStream>) -> Result<(), SessionError> {
     let (mut to_client, mut from_client) = client.split();
     let (from_launcher, to_launcher) = tokio::io::split(launcher);
     tokio::select! {
@@ -48,7 +48,7 @@ pub async fn bridge(client: WebSocket, launcher: Box<dyn Connection>) -> Result<
 /// Returns when the client is gone.
 async fn carry_input(
     client: &mut SplitStream<WebSocket>,
-    mut launcher: WriteHalf<Box<dyn Connection>>,
+    mut launcher: WriteHalf<Box<dyn WorkerStream>>,
 ) -> Result<(), SessionError> {
     while let Some(message) = client.next().await {
         match message.map_err(SessionError::ClientGone)? {
@@ -69,7 +69,7 @@ async fn carry_input(
 
 /// Returns when the launcher has said its last word, and the client was told that it was.
 async fn carry_output(
-    mut launcher: ReadHalf<Box<dyn Connection>>,
+    mut launcher: ReadHalf<Box<dyn WorkerStream>>,
     client: &mut SplitSink<WebSocket, Message>,
 ) -> Result<(), SessionError> {
     let mut buffer = Vec::new();

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::launch::{
-    Folders, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, LauncherPhase, LauncherStatus, Limits, RankPlan,
-    RunLayout, STATUS_FILE,
+    Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, LauncherState, LauncherStatus, Limits, RankPlan, RunLayout,
+    STATUS_FILE, WorkerFolders,
 };
 use danlu_core::log::{decode, rank_log_name};
 use danlu_core::sample::SAMPLES_FILE;
@@ -96,7 +96,7 @@ fn write(launch: &LaunchFile) {
 
 fn check(launch: &LaunchFile) {
     let status = LauncherStatus::last_in(&fs::read(launch.folders.run.join(STATUS_FILE)).unwrap()).unwrap();
-    assert!(matches!(status.phase, LauncherPhase::Ended { exit: WorkerExit::Succeeded, .. }), "{status:?}");
+    assert!(matches!(status.phase, LauncherState::Ended { exit: WorkerEnd::Succeeded, .. }), "{status:?}");
 }
 
 fn first_line(program: &Path, data: &Path, job: u64) -> i64 {
@@ -182,7 +182,7 @@ fn launch_file(data: &Path, job: u64, command: &str) -> LaunchFile {
         limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None, processes: None },
         max_time: None,
         grace: Span::from_seconds(10),
-        folders: Folders {
+        folders: WorkerFolders {
             run: layout.run_folder(worker),
             gang: layout.gang_folder(worker.job, worker.attempt),
             checkpoint: layout.checkpoint_folder(worker.job),

@@ -15,9 +15,9 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::journal::Journal;
-use crate::lines::Lines;
-use crate::reports::Reports;
+use crate::journal::LauncherLog;
+use crate::lines::LineSplitter;
+use crate::reports::ReportWriter;
 use crate::secrets::Mask;
 use crate::spool::{Spool, Written};
 
@@ -29,11 +29,11 @@ const SLOWEST_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Capture {
     spool: Spool,
     streams: [Stream; 2],
-    journal: Journal,
+    journal: LauncherLog,
     /// What the journal calls this log.
     name: String,
     /// Who listens to what a rank says of itself, and which rank it is; nobody to what is not a rank's.
-    listener: Option<(Reports, Rank)>,
+    listener: Option<(ReportWriter, Rank)>,
     /// Also printed here, each line with this before it.
     echo: Option<String>,
     /// What is written down nowhere.
@@ -47,24 +47,24 @@ struct Stream {
     kind: LogStream,
     /// `None` after the last writer closed it.
     pipe: Option<Receiver>,
-    lines: Lines,
+    lines: LineSplitter,
 }
 
 impl Capture {
     pub(crate) fn new(
         spool: Spool,
         (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
-        journal: Journal,
+        journal: LauncherLog,
         name: String,
-        listener: Option<(Reports, Rank)>,
+        listener: Option<(ReportWriter, Rank)>,
         echo: Option<String>,
         mask: Mask,
     ) -> io::Result<Self> {
         let stdout = stdout.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
         let stderr = stderr.map(|pipe| Receiver::from_owned_fd(pipe.into())).transpose()?;
         let streams = [
-            Stream { kind: LogStream::Stdout, pipe: stdout, lines: Lines::default() },
-            Stream { kind: LogStream::Stderr, pipe: stderr, lines: Lines::default() },
+            Stream { kind: LogStream::Stdout, pipe: stdout, lines: LineSplitter::default() },
+            Stream { kind: LogStream::Stderr, pipe: stderr, lines: LineSplitter::default() },
         ];
         Ok(Capture { spool, streams, journal, name, listener, echo, mask, retry: None })
     }

@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_device::cgroup::WorkerGroup;
 use danlu_device::process;
 use danlu_device::spawn::{self, Reaped};
@@ -41,7 +41,7 @@ fn taken() -> SigSet {
 
 /// What a signal asks the launcher to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub(crate) enum SignalEvent {
     /// Someone ended: [`Children::reap`].
     Reap,
     /// The worker is to stop, whether or not there is an order that says how.
@@ -78,15 +78,15 @@ impl Signals {
         timeout(time, self.terminate.recv()).await.is_ok()
     }
 
-    pub(crate) async fn next(&mut self) -> Wake {
+    pub(crate) async fn next(&mut self) -> SignalEvent {
         let [hangup, interrupt] = &mut self.terminal;
         tokio::select! {
             biased;
-            _ = self.child.recv() => Wake::Reap,
-            _ = self.terminate.recv() => Wake::Order,
-            _ = self.look.recv() => Wake::Look,
-            _ = hangup.recv(), if self.audience == Audience::Terminal => Wake::Order,
-            _ = interrupt.recv(), if self.audience == Audience::Terminal => Wake::Order,
+            _ = self.child.recv() => SignalEvent::Reap,
+            _ = self.terminate.recv() => SignalEvent::Order,
+            _ = self.look.recv() => SignalEvent::Look,
+            _ = hangup.recv(), if self.audience == Audience::Terminal => SignalEvent::Order,
+            _ = interrupt.recv(), if self.audience == Audience::Terminal => SignalEvent::Order,
         }
     }
 }
@@ -95,7 +95,7 @@ impl Signals {
 #[derive(Debug)]
 pub(crate) struct Census {
     /// Those whom nobody watches.
-    pub(crate) ended: Vec<(i32, Exit)>,
+    pub(crate) ended: Vec<(i32, ProcessExit)>,
     /// Whether anything of the worker still lives, however it forked.
     pub(crate) any_left: bool,
 }
@@ -103,12 +103,12 @@ pub(crate) struct Census {
 /// Everything below the launcher.
 #[derive(Debug, Default)]
 pub(crate) struct Children {
-    watched: Mutex<HashMap<i32, oneshot::Sender<Exit>>>,
+    watched: Mutex<HashMap<i32, oneshot::Sender<ProcessExit>>>,
 }
 
 impl Children {
     /// Hears of the end of `pid`. Called right after its start, before anything is awaited: nobody reaps in between.
-    pub(crate) fn watch(&self, pid: i32) -> oneshot::Receiver<Exit> {
+    pub(crate) fn watch(&self, pid: i32) -> oneshot::Receiver<ProcessExit> {
         let (sender, receiver) = oneshot::channel();
         self.watched.lock().expect("no one panics while holding it").insert(pid, sender);
         receiver
@@ -146,9 +146,9 @@ pub(crate) fn signal_all(group: &WorkerGroup, signal: Signal) {
     }
 }
 
-fn exit_of(status: ExitStatus) -> Exit {
+fn exit_of(status: ExitStatus) -> ProcessExit {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+        (Some(code), _) => ProcessExit::Code(code),
+        (None, signal) => ProcessExit::Signal(signal.unwrap_or_default()),
     }
 }

@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 
 #[derive(Debug)]
-pub(crate) struct Course {
-    exits: Vec<Option<Exit>>,
+pub(crate) struct Termination {
+    exits: Vec<Option<ProcessExit>>,
     grace: Duration,
     ending: Option<Ending>,
     /// They left something running that counts as theirs.
@@ -18,7 +18,7 @@ pub(crate) struct Course {
 
 #[derive(Debug)]
 struct Ending {
-    why: Why,
+    why: TerminationCause,
     /// When politeness ends; `None` where there was nobody left to be polite to, or it has ended.
     kill_at: Option<Instant>,
     /// Someone was sent a signal.
@@ -26,92 +26,100 @@ struct Ending {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum TerminationCause {
     /// An order to stop.
     Ordered,
     TimeLimit,
     /// The process at this place failed first.
     Failed {
         index: usize,
-        exit: Exit,
+        exit: ProcessExit,
     },
     /// It does nothing any more.
     Hang,
     /// All ended well, and something failed that they had left running and that counts as theirs.
     BackgroundFailed {
         pid: i32,
-        exit: Exit,
+        exit: ProcessExit,
     },
     /// The process that serves the ranks, such as MindSpore's scheduler, failed.
     ServerFailed {
-        exit: Exit,
+        exit: ProcessExit,
     },
 }
 
 /// What to do to all processes of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum SignalAction {
     Nothing,
     Terminate,
     Kill,
 }
 
-impl Course {
+impl Termination {
     /// `grace`: for the others when one fails, and for all when time is up.
     pub(crate) fn new(processes: usize, grace: Duration) -> Self {
-        Course { exits: vec![None; processes], grace, ending: None, background: false }
+        Termination { exits: vec![None; processes], grace, ending: None, background: false }
     }
 
-    pub(crate) fn on_exit(&mut self, index: usize, exit: Exit, now: Instant) -> Action {
+    pub(crate) fn on_exit(&mut self, index: usize, exit: ProcessExit, now: Instant) -> SignalAction {
         self.exits[index] = Some(exit);
-        if exit == Exit::Code(0) || self.ending.is_some() {
-            return Action::Nothing;
+        if exit == ProcessExit::Code(0) || self.ending.is_some() {
+            return SignalAction::Nothing;
         }
-        self.end(Why::Failed { index, exit }, self.grace, now)
+        self.end(TerminationCause::Failed { index, exit }, self.grace, now)
     }
 
     /// A process has ended that is none of those counted. Its good end means nothing: it may be done before they are.
-    pub(crate) fn on_server_exit(&mut self, exit: Exit, now: Instant) -> Action {
-        if exit == Exit::Code(0) || self.ending.is_some() {
-            return Action::Nothing;
+    pub(crate) fn on_server_exit(&mut self, exit: ProcessExit, now: Instant) -> SignalAction {
+        if exit == ProcessExit::Code(0) || self.ending.is_some() {
+            return SignalAction::Nothing;
         }
-        self.end(Why::ServerFailed { exit }, self.grace, now)
+        self.end(TerminationCause::ServerFailed { exit }, self.grace, now)
     }
 
     /// Something has ended that the ranks left running and that counts as theirs.
-    pub(crate) fn on_background_exit(&mut self, pid: i32, exit: Exit, now: Instant) -> Action {
-        if exit == Exit::Code(0) || self.ending.is_some() {
-            return Action::Nothing;
+    pub(crate) fn on_background_exit(&mut self, pid: i32, exit: ProcessExit, now: Instant) -> SignalAction {
+        if exit == ProcessExit::Code(0) || self.ending.is_some() {
+            return SignalAction::Nothing;
         }
-        self.end(Why::BackgroundFailed { pid, exit }, self.grace, now)
+        self.end(TerminationCause::BackgroundFailed { pid, exit }, self.grace, now)
     }
 
-    pub(crate) fn on_order(&mut self, grace: Duration, now: Instant) -> Action {
+    pub(crate) fn on_order(&mut self, grace: Duration, now: Instant) -> SignalAction {
         match &mut self.ending {
-            None => self.end(Why::Ordered, grace, now),
+            None => self.end(TerminationCause::Ordered, grace, now),
             Some(ending) => {
                 ending.kill_at = ending.kill_at.map(|at| at.min(now + grace));
-                Action::Nothing
+                SignalAction::Nothing
             }
         }
     }
 
-    pub(crate) fn on_time_limit(&mut self, now: Instant) -> Action {
-        if self.ending.is_some() { Action::Nothing } else { self.end(Why::TimeLimit, self.grace, now) }
+    pub(crate) fn on_time_limit(&mut self, now: Instant) -> SignalAction {
+        if self.ending.is_some() {
+            SignalAction::Nothing
+        } else {
+            self.end(TerminationCause::TimeLimit, self.grace, now)
+        }
     }
 
-    pub(crate) fn on_hang(&mut self, now: Instant) -> Action {
-        if self.ending.is_some() { Action::Nothing } else { self.end(Why::Hang, self.grace, now) }
+    pub(crate) fn on_hang(&mut self, now: Instant) -> SignalAction {
+        if self.ending.is_some() {
+            SignalAction::Nothing
+        } else {
+            self.end(TerminationCause::Hang, self.grace, now)
+        }
     }
 
     /// Time has passed.
-    pub(crate) fn on_tick(&mut self, now: Instant) -> Action {
+    pub(crate) fn on_tick(&mut self, now: Instant) -> SignalAction {
         match &mut self.ending {
             Some(Ending { kill_at: kill_at @ Some(_), .. }) if *kill_at <= Some(now) => {
                 *kill_at = None;
-                Action::Kill
+                SignalAction::Kill
             }
-            _ => Action::Nothing,
+            _ => SignalAction::Nothing,
         }
     }
 
@@ -141,20 +149,20 @@ impl Course {
     }
 
     /// Why it ended; `None` where all ended well by themselves.
-    pub(crate) fn why(&self) -> Option<Why> {
+    pub(crate) fn why(&self) -> Option<TerminationCause> {
         self.ending.as_ref().map(|ending| ending.why)
     }
 
-    fn end(&mut self, why: Why, grace: Duration, now: Instant) -> Action {
+    fn end(&mut self, why: TerminationCause, grace: Duration, now: Instant) -> SignalAction {
         if self.is_over() {
             // An order that comes when all have ended well changes nothing.
-            if let Why::Failed { .. } | Why::BackgroundFailed { .. } = why {
+            if let TerminationCause::Failed { .. } | TerminationCause::BackgroundFailed { .. } = why {
                 self.ending = Some(Ending { why, kill_at: None, signalled: false });
             }
-            return Action::Nothing;
+            return SignalAction::Nothing;
         }
         self.ending = Some(Ending { why, kill_at: Some(now + grace), signalled: true });
-        Action::Terminate
+        SignalAction::Terminate
     }
 }
 
@@ -163,7 +171,7 @@ mod tests {
     use super::*;
 
     const GRACE: Duration = Duration::from_secs(30);
-    const OK: Exit = Exit::Code(0);
+    const OK: ProcessExit = ProcessExit::Code(0);
 
     fn after(start: Instant, seconds: u64) -> Instant {
         start + Duration::from_secs(seconds)
@@ -172,81 +180,81 @@ mod tests {
     #[test]
     fn all_well_is_no_reason() {
         let start = Instant::now();
-        let mut course = Course::new(2, GRACE);
-        assert_eq!(course.on_exit(1, OK, start), Action::Nothing);
+        let mut course = Termination::new(2, GRACE);
+        assert_eq!(course.on_exit(1, OK, start), SignalAction::Nothing);
         assert!(!course.is_over());
-        assert_eq!(course.on_exit(0, OK, start), Action::Nothing);
+        assert_eq!(course.on_exit(0, OK, start), SignalAction::Nothing);
         assert!(course.is_over() && !course.waits_for_leftovers());
-        assert_eq!(course.on_order(GRACE, start), Action::Nothing);
+        assert_eq!(course.on_order(GRACE, start), SignalAction::Nothing);
         assert_eq!(course.why(), None);
     }
 
     #[test]
     fn what_was_left_running_can_still_be_stopped() {
         let start = Instant::now();
-        let mut course = Course::new(1, GRACE);
-        assert_eq!(course.on_exit(0, OK, start), Action::Nothing);
+        let mut course = Termination::new(1, GRACE);
+        assert_eq!(course.on_exit(0, OK, start), SignalAction::Nothing);
         course.set_background(true);
         assert!(course.has_everyone_exited() && !course.is_over());
-        assert_eq!(course.on_time_limit(start), Action::Terminate);
+        assert_eq!(course.on_time_limit(start), SignalAction::Terminate);
         assert!(course.is_over() && course.waits_for_leftovers());
-        assert_eq!(course.why(), Some(Why::TimeLimit));
+        assert_eq!(course.why(), Some(TerminationCause::TimeLimit));
     }
 
     #[test]
     fn the_first_failure_is_the_culprit_and_ends_the_others() {
         let start = Instant::now();
-        let mut course = Course::new(3, GRACE);
-        let failed = Exit::Code(3);
-        assert_eq!(course.on_exit(1, failed, start), Action::Terminate);
-        assert_eq!(course.on_exit(0, Exit::Signal(15), start), Action::Nothing);
-        assert_eq!(course.on_tick(after(start, 29)), Action::Nothing);
-        assert_eq!(course.on_tick(after(start, 30)), Action::Kill);
-        assert_eq!(course.on_tick(after(start, 31)), Action::Nothing);
-        assert_eq!(course.on_exit(2, Exit::Signal(9), after(start, 31)), Action::Nothing);
-        assert_eq!(course.why(), Some(Why::Failed { index: 1, exit: failed }));
+        let mut course = Termination::new(3, GRACE);
+        let failed = ProcessExit::Code(3);
+        assert_eq!(course.on_exit(1, failed, start), SignalAction::Terminate);
+        assert_eq!(course.on_exit(0, ProcessExit::Signal(15), start), SignalAction::Nothing);
+        assert_eq!(course.on_tick(after(start, 29)), SignalAction::Nothing);
+        assert_eq!(course.on_tick(after(start, 30)), SignalAction::Kill);
+        assert_eq!(course.on_tick(after(start, 31)), SignalAction::Nothing);
+        assert_eq!(course.on_exit(2, ProcessExit::Signal(9), after(start, 31)), SignalAction::Nothing);
+        assert_eq!(course.why(), Some(TerminationCause::Failed { index: 1, exit: failed }));
     }
 
     #[test]
     fn a_lone_failure_waits_for_nobody() {
-        let mut course = Course::new(1, GRACE);
-        assert_eq!(course.on_exit(0, Exit::Code(1), Instant::now()), Action::Nothing);
+        let mut course = Termination::new(1, GRACE);
+        assert_eq!(course.on_exit(0, ProcessExit::Code(1), Instant::now()), SignalAction::Nothing);
         assert!(course.is_over() && !course.waits_for_leftovers());
     }
 
     #[test]
     fn ranks_do_not_outlive_the_failure_of_who_serves_them() {
         let start = Instant::now();
-        let mut course = Course::new(2, GRACE);
-        assert_eq!(course.on_server_exit(OK, start), Action::Nothing);
-        let exit = Exit::Signal(11);
-        assert_eq!(course.on_server_exit(exit, start), Action::Terminate);
-        assert_eq!(course.on_exit(0, Exit::Signal(15), start), Action::Nothing);
-        assert_eq!(course.why(), Some(Why::ServerFailed { exit }));
+        let mut course = Termination::new(2, GRACE);
+        assert_eq!(course.on_server_exit(OK, start), SignalAction::Nothing);
+        let exit = ProcessExit::Signal(11);
+        assert_eq!(course.on_server_exit(exit, start), SignalAction::Terminate);
+        assert_eq!(course.on_exit(0, ProcessExit::Signal(15), start), SignalAction::Nothing);
+        assert_eq!(course.why(), Some(TerminationCause::ServerFailed { exit }));
     }
 
     #[test]
     fn a_later_order_can_only_hurry() {
         let start = Instant::now();
-        let mut course = Course::new(1, GRACE);
-        assert_eq!(course.on_order(GRACE, start), Action::Terminate);
+        let mut course = Termination::new(1, GRACE);
+        assert_eq!(course.on_order(GRACE, start), SignalAction::Terminate);
         course.on_order(GRACE * 2, after(start, 1));
         assert_eq!(course.next_tick(), Some(after(start, 30)));
         course.on_order(Duration::from_secs(2), after(start, 1));
         assert_eq!(course.next_tick(), Some(after(start, 3)));
-        assert_eq!(course.on_time_limit(after(start, 2)), Action::Nothing);
-        assert_eq!(course.on_exit(0, Exit::Code(1), after(start, 2)), Action::Nothing);
-        assert_eq!(course.why(), Some(Why::Ordered));
+        assert_eq!(course.on_time_limit(after(start, 2)), SignalAction::Nothing);
+        assert_eq!(course.on_exit(0, ProcessExit::Code(1), after(start, 2)), SignalAction::Nothing);
+        assert_eq!(course.why(), Some(TerminationCause::Ordered));
         assert!(course.waits_for_leftovers());
     }
 
     #[test]
     fn time_is_up_only_once() {
         let start = Instant::now();
-        let mut course = Course::new(1, Duration::ZERO);
-        assert_eq!(course.on_time_limit(start), Action::Terminate);
-        assert_eq!(course.on_tick(start), Action::Kill);
-        assert_eq!(course.on_time_limit(start), Action::Nothing);
-        assert_eq!(course.why(), Some(Why::TimeLimit));
+        let mut course = Termination::new(1, Duration::ZERO);
+        assert_eq!(course.on_time_limit(start), SignalAction::Terminate);
+        assert_eq!(course.on_tick(start), SignalAction::Kill);
+        assert_eq!(course.on_time_limit(start), SignalAction::Nothing);
+        assert_eq!(course.why(), Some(TerminationCause::TimeLimit));
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::NoRankTable;
 use danlu_objects::ObjectsError;
 use danlu_types::Rank;
@@ -78,24 +78,24 @@ pub(crate) enum StartError {
 
 /// Why a worker ended before its ranks ran.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum StartAborted {
     Stopped,
-    Failed(Failure),
+    Failed(WorkerFailure),
 }
 
-impl From<Halt> for WorkerExit {
-    fn from(halt: Halt) -> Self {
+impl From<StartAborted> for WorkerEnd {
+    fn from(halt: StartAborted) -> Self {
         match halt {
-            Halt::Stopped => WorkerExit::Stopped,
-            Halt::Failed(failure) => WorkerExit::Failed(failure),
+            StartAborted::Stopped => WorkerEnd::Stopped,
+            StartAborted::Failed(failure) => WorkerEnd::Failed(failure),
         }
     }
 }
 
-impl From<StartError> for Halt {
+impl From<StartError> for StartAborted {
     fn from(error: StartError) -> Self {
         let cause = FailureCause::StartFailed;
-        Halt::Failed(Failure { cause, rank: None, exit: None, detail: chain(&error) })
+        StartAborted::Failed(WorkerFailure { cause, rank: None, exit: None, detail: chain(&error) })
     }
 }
 

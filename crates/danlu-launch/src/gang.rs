@@ -6,12 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Failure, FailureCause};
+use danlu_core::job::{FailureCause, WorkerFailure};
 use danlu_core::launch::{LaunchFile, Present};
 use danlu_types::DeviceKind;
 use tokio::time::sleep;
 
-use crate::error::{Halt, StartError};
+use crate::error::{StartAborted, StartError};
 use crate::port::Port;
 use crate::worker::Orders;
 
@@ -22,7 +22,7 @@ const SLOWEST_LOOK: Duration = Duration::from_millis(50);
 pub(crate) async fn assemble(
     launch: &LaunchFile,
     orders: &mut Orders<'_>,
-) -> Result<(Option<Port>, Vec<Present>), Halt> {
+) -> Result<(Option<Port>, Vec<Present>), StartAborted> {
     let first = launch.world_worker() == 0;
     // The launcher's number tells attempts of one job apart.
     let seed = launch.worker.job.0.wrapping_mul(61) ^ u64::from(std::process::id());
@@ -56,11 +56,11 @@ pub(crate) async fn assemble(
         if Instant::now() >= deadline {
             let missing: Vec<u32> =
                 missing.into_iter().filter(|index| !present.contains_key(index)).collect();
-            return Err(Halt::Failed(gave_up(launch, &missing)));
+            return Err(StartAborted::Failed(gave_up(launch, &missing)));
         }
         tokio::select! {
             () = sleep(wait) => wait = (wait * 2).min(SLOWEST_LOOK),
-            () = orders.stop() => return Err(Halt::Stopped),
+            () = orders.stop() => return Err(StartAborted::Stopped),
         }
     }
 }
@@ -101,7 +101,7 @@ fn read(folder: &Path, index: u32) -> Option<Present> {
     serde_json::from_slice(&text).ok()
 }
 
-fn gave_up(launch: &LaunchFile, missing: &[u32]) -> Failure {
+fn gave_up(launch: &LaunchFile, missing: &[u32]) -> WorkerFailure {
     let names: Vec<String> = missing.iter().map(u32::to_string).collect();
     let (noun, verb) = if names.len() == 1 { ("worker", "has") } else { ("workers", "have") };
     let detail = format!(
@@ -110,7 +110,7 @@ fn gave_up(launch: &LaunchFile, missing: &[u32]) -> Failure {
         launch.gang.workers,
         launch.gang.timeout
     );
-    Failure { cause: FailureCause::GangTimeout, rank: None, exit: None, detail }
+    WorkerFailure { cause: FailureCause::GangTimeout, rank: None, exit: None, detail }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
-use danlu_core::launch::{LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, STATUS_FILE};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
+use danlu_core::launch::{LAUNCH_FILE, LaunchFile, LauncherState, LauncherStatus, STATUS_FILE};
 use danlu_device::process;
 use danlu_device::spawn;
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 
-use crate::journal::Journal;
+use crate::journal::LauncherLog;
 use crate::status::Status;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -35,7 +35,7 @@ pub(crate) fn guard(run: &Path, launcher: impl FnOnce() -> ExitCode) -> ExitCode
         Ok(None) => launcher(),
         Err(error) => {
             // Better unguarded than not at all.
-            Journal::new(run).note(format_args!("runs without a guard: {error}"));
+            LauncherLog::new(run).note(format_args!("runs without a guard: {error}"));
             launcher()
         }
     }
@@ -136,22 +136,22 @@ fn end_all() -> (usize, usize) {
 
 /// Adds the last status, unless the launcher has.
 fn tell(run: &Path, launcher: Option<danlu_core::launch::ProcessIdentity>, detail: String) {
-    let journal = Journal::new(run);
+    let journal = LauncherLog::new(run);
     journal.note(format_args!("{detail}"));
     let told = || -> io::Result<()> {
         std::env::set_current_dir(run)?;
         let launch: LaunchFile = serde_json::from_slice(&std::fs::read(LAUNCH_FILE)?)?;
         let last = std::fs::read(STATUS_FILE).ok().and_then(|text| LauncherStatus::last_in(&text));
         let running_since = match last.as_ref().map(|last| &last.phase) {
-            Some(LauncherPhase::Ended { .. }) => return Ok(()),
-            Some(LauncherPhase::Running { since, .. }) => Some(*since),
-            Some(LauncherPhase::Preparing) | None => None,
+            Some(LauncherState::Ended { .. }) => return Ok(()),
+            Some(LauncherState::Running { since, .. }) => Some(*since),
+            Some(LauncherState::Preparing) | None => None,
         };
         let Some(launcher) = last.map(|last| last.launcher).or(launcher) else { return Ok(()) };
-        let failure = Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail };
-        let exit = WorkerExit::Failed(failure);
+        let failure = WorkerFailure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail };
+        let exit = WorkerEnd::Failed(failure);
         let status = Status::new(launch.worker, launcher, &launch.folders.hints);
-        status.write(&LauncherPhase::Ended { running_since, at: Timestamp::now(), exit })?;
+        status.write(&LauncherState::Ended { running_since, at: Timestamp::now(), exit })?;
         status.poke();
         Ok(())
     };

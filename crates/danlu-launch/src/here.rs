@@ -8,10 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use danlu_core::job::{Exit, WorkerExit};
+use danlu_core::job::{ProcessExit, WorkerEnd};
 use danlu_core::launch::{
-    Folders, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, Limits, PYTHON_HELPER, PYTHON_HELPER_NAME,
-    RankPlan,
+    Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, Limits, PYTHON_HELPER, PYTHON_HELPER_NAME, RankPlan,
+    WorkerFolders,
 };
 use danlu_core::view::exit_sentence;
 use danlu_types::{AttemptNumber, Device, Framework, JobId, Node, Rank, Span, WorkerId, WorkerIndex};
@@ -23,7 +23,7 @@ use crate::worker::Audience;
 
 /// What to run here.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct StandaloneRequest {
     /// This machine.
     pub node: Node,
     pub devices: Vec<Device>,
@@ -37,11 +37,11 @@ pub struct Request {
     /// Whether ranks are bound to processors.
     pub binding: bool,
     /// This machine among several; alone when absent.
-    pub party: Option<Party>,
+    pub party: Option<MultiNode>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Party {
+pub struct MultiNode {
     pub nodes: u32,
     pub node_rank: u32,
     /// A folder that all machines see.
@@ -52,7 +52,7 @@ pub struct Party {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct StandaloneExit {
     /// 0, the first failed rank's, 130 where it was interrupted, or 125 where nothing ran.
     pub code: i32,
     /// What went wrong, if something did.
@@ -60,7 +60,7 @@ pub struct Ending {
 }
 
 #[derive(Debug, Error)]
-pub enum HereError {
+pub enum StandaloneError {
     #[error("cannot prepare the run folder `{}`", path.display())]
     RunFolder { path: PathBuf, source: io::Error },
     #[error(
@@ -76,29 +76,29 @@ const INTERRUPTED: i32 = 130;
 const NOTHING_RAN: i32 = 125;
 
 /// Runs it to its end, with an empty folder `run` for its files. The process must have one thread only.
-pub fn run(request: &Request, run: &Path) -> Result<Ending, HereError> {
+pub fn run(request: &StandaloneRequest, run: &Path) -> Result<StandaloneExit, StandaloneError> {
     let launch = launch_file(request, run);
     let own = gang::word(&launch.folders.gang, launch.worker.worker.0);
     if request.party.is_some() && own.exists() {
-        return Err(HereError::FolderInUse(own));
+        return Err(StandaloneError::FolderInUse(own));
     }
-    prepare(&launch, run).map_err(|source| HereError::RunFolder { path: run.to_owned(), source })?;
-    let exit =
-        crate::run_to_the_end(run, Audience::Terminal).map_err(|error| HereError::Launcher(chain(&error)));
+    prepare(&launch, run).map_err(|source| StandaloneError::RunFolder { path: run.to_owned(), source })?;
+    let exit = crate::run_to_the_end(run, Audience::Terminal)
+        .map_err(|error| StandaloneError::Launcher(chain(&error)));
     if let Some(party) = &request.party {
         gang::leave(&party.folder, party.node_rank, party.nodes);
     }
     Ok(ending(&exit?))
 }
 
-fn ending(exit: &WorkerExit) -> Ending {
+fn ending(exit: &WorkerEnd) -> StandaloneExit {
     let code = match exit {
-        WorkerExit::Succeeded => 0,
-        WorkerExit::Stopped | WorkerExit::Requeued { .. } => INTERRUPTED,
-        WorkerExit::Failed(failure) => failure.exit.map_or(NOTHING_RAN, Exit::shell_code),
+        WorkerEnd::Succeeded => 0,
+        WorkerEnd::Stopped | WorkerEnd::Requeued { .. } => INTERRUPTED,
+        WorkerEnd::Failed(failure) => failure.exit.map_or(NOTHING_RAN, ProcessExit::shell_code),
     };
-    let failure = matches!(exit, WorkerExit::Failed(_)).then(|| exit_sentence(exit));
-    Ending { code, failure }
+    let failure = matches!(exit, WorkerEnd::Failed(_)).then(|| exit_sentence(exit));
+    StandaloneExit { code, failure }
 }
 
 fn prepare(launch: &LaunchFile, run: &Path) -> io::Result<()> {
@@ -109,7 +109,7 @@ fn prepare(launch: &LaunchFile, run: &Path) -> io::Result<()> {
     fs::write(run.join(LAUNCH_FILE), serde_json::to_vec(launch).map_err(io::Error::other)?)
 }
 
-fn launch_file(request: &Request, run: &Path) -> LaunchFile {
+fn launch_file(request: &StandaloneRequest, run: &Path) -> LaunchFile {
     let party = request.party.as_ref();
     let (nodes, node_rank) = party.map_or((1, 0), |party| (party.nodes, party.node_rank));
     let ranks = (0..request.ranks)
@@ -147,7 +147,7 @@ fn launch_file(request: &Request, run: &Path) -> LaunchFile {
         options: LaunchOptions { binding: request.binding, ..LaunchOptions::default() },
         max_time: None,
         grace: request.grace,
-        folders: Folders {
+        folders: WorkerFolders {
             run: run.to_owned(),
             gang: party.map_or_else(|| run.to_owned(), |party| party.folder.clone()),
             checkpoint: run.join("checkpoint"),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use danlu_device::spawn::{self, ChildSetup, Place};
+use danlu_device::spawn::{self, ChildPlacement, ChildSetup};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -44,7 +44,7 @@ pub(crate) fn run(
             die_with_parent: true,
             become_user: user.for_child(),
             umask: user.umask(),
-            ..ChildSetup::of(Place::Group)
+            ..ChildSetup::of(ChildPlacement::Group)
         };
         let done = spawn::settle(&setup, launcher).map_err(|error| error.to_string()).and_then(|()| work());
         // Where nobody listens, nobody is to be told.

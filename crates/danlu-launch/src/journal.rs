@@ -12,13 +12,13 @@ use danlu_types::api::LogStream;
 use jiff::Timestamp;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Journal {
+pub(crate) struct LauncherLog {
     path: PathBuf,
 }
 
-impl Journal {
+impl LauncherLog {
     pub(crate) fn new(run_folder: &Path) -> Self {
-        Journal { path: run_folder.join(LAUNCHER_LOG) }
+        LauncherLog { path: run_folder.join(LAUNCHER_LOG) }
     }
 
     /// A line that cannot be written is lost: the worker matters more than what is said about it.

@@ -45,14 +45,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use danlu_core::job::WorkerExit;
-use danlu_core::launch::{GIVEN_FILE, Given, LAUNCH_FILE, LaunchFile};
+use danlu_core::job::WorkerEnd;
+use danlu_core::launch::{ActualAllocation, GIVEN_FILE, LAUNCH_FILE, LaunchFile};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_types::{Device, DeviceKind};
 
 use error::{LauncherError, chain};
-use journal::Journal;
+use journal::LauncherLog;
 use worker::{Audience, Confinement};
 
 pub use guard::guard_courier;
@@ -65,13 +65,13 @@ pub fn run(run_folder: &Path) -> ExitCode {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             // Standard error is the launcher's log or nothing at all; the journal is surer.
-            Journal::new(run_folder).note(format_args!("launcher gave up: {}", chain(&error)));
+            LauncherLog::new(run_folder).note(format_args!("launcher gave up: {}", chain(&error)));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, LauncherError> {
+fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerEnd, LauncherError> {
     // The paths of sockets may have 107 bytes at most; from inside the folder they are short.
     std::env::set_current_dir(run_folder).map_err(LauncherError::RunFolder)?;
     children::hold_signals()?;
@@ -79,7 +79,7 @@ fn run_to_the_end(run_folder: &Path, audience: Audience) -> Result<WorkerExit, L
     let mut launch: LaunchFile = serde_json::from_slice(&text).map_err(LauncherError::LaunchFileForm)?;
     let confinement = match std::fs::read(GIVEN_FILE) {
         Ok(text) => {
-            let given: Given = serde_json::from_slice(&text).map_err(LauncherError::GivenForm)?;
+            let given: ActualAllocation = serde_json::from_slice(&text).map_err(LauncherError::GivenForm)?;
             launch.devices = given.devices;
             if let Some(place) = given.place {
                 (launch.node, launch.address) = (place.node, place.address);

@@ -7,14 +7,14 @@
 use danlu_core::log::LONGEST_LINE;
 
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineSplitter {
     /// The beginning of a line whose end has not come yet; shorter than [`LONGEST_LINE`].
     partial: Vec<u8>,
     /// The last line ended at `\r`: a `\n` right after it belongs to that end.
     after_return: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     pub(crate) fn push(&mut self, mut bytes: &[u8], mut emit: impl FnMut(&[u8])) {
         while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
             let (text, is_feed) = (&bytes[..end], bytes[end] == b'\n');
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn lines(chunks: &[&[u8]]) -> Vec<String> {
-        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        let (mut lines, mut seen) = (LineSplitter::default(), Vec::new());
         let mut emit = |line: &[u8]| seen.push(String::from_utf8_lossy(line).into_owned());
         for chunk in chunks {
             lines.push(chunk, &mut emit);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_return_shows_the_line_at_once() {
-        let (mut lines, mut seen) = (Lines::default(), 0);
+        let (mut lines, mut seen) = (LineSplitter::default(), 0);
         lines.push(b"50%\r", |_| seen += 1);
         assert_eq!(seen, 1);
     }
@@ -129,7 +129,7 @@ mod tests {
 
         #[test]
         fn no_byte_is_lost_but_ends_of_lines(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let (mut lines, mut seen) = (Lines::default(), Vec::new());
+            let (mut lines, mut seen) = (LineSplitter::default(), Vec::new());
             lines.push(&bytes, |line| seen.extend_from_slice(line));
             lines.finish(|line| seen.extend_from_slice(line));
             let text: Vec<u8> = bytes.into_iter().filter(|byte| !b"\r\n".contains(byte)).collect();

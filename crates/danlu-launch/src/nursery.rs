@@ -32,14 +32,14 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, setpgid, setsid};
 /// Serves until the other side of standard input is gone; fails where standard input is nothing that requests could come
 /// from. Returns in each copy too, when its launcher has ended.
 pub fn serve() -> ExitCode {
-    match Nursery::open().map(Nursery::serve) {
+    match ForkServer::open().map(ForkServer::serve) {
         Ok(Ok(Some(launcher))) => launcher.run(),
         Ok(Ok(None)) => ExitCode::SUCCESS,
         Ok(Err(_)) | Err(_) => ExitCode::FAILURE,
     }
 }
 
-struct Nursery {
+struct ForkServer {
     requests: Channel,
     /// Readable when a child has ended.
     ends: SignalFd,
@@ -53,14 +53,14 @@ struct Launcher {
     log: File,
 }
 
-impl Nursery {
+impl ForkServer {
     fn open() -> io::Result<Self> {
         // Away from the server's terminal. Fails only for one who leads a session already.
         let _ = setsid();
         let child: SigSet = [Signal::SIGCHLD].into_iter().collect();
         child.thread_block()?;
         let ends = SignalFd::with_flags(&child, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-        Ok(Nursery { requests: Channel::from_stdin()?, ends, workers: HashMap::new() })
+        Ok(ForkServer { requests: Channel::from_stdin()?, ends, workers: HashMap::new() })
     }
 
     /// Returns nothing when the other side is gone, and something in each copy. By then the copy has let go of the

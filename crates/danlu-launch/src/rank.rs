@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use danlu_device::seccomp::Filter;
-use danlu_device::spawn::{ChildSetup, Place, prepare};
+use danlu_device::spawn::{ChildPlacement, ChildSetup, prepare};
 
 use crate::slurm;
 use crate::user::{NOT_FOR_OTHERS, WorkerUser};
@@ -35,7 +35,7 @@ impl Surroundings {
         &self,
         program: impl AsRef<OsStr>,
         env: &BTreeMap<String, String>,
-        place: Place,
+        place: ChildPlacement,
     ) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.working_directory);
@@ -69,7 +69,7 @@ impl Surroundings {
         arguments: &[&str],
         env: &BTreeMap<String, String>,
     ) -> io::Result<Child> {
-        let mut command = self.command("/bin/sh", env, Place::Group);
+        let mut command = self.command("/bin/sh", env, ChildPlacement::Group);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.user.spawn(&mut command)
     }

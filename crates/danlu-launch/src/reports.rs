@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use danlu_core::report::{Line, METRICS_FILE, PREFIX, REPORT_FILE, Report, read_line};
+use danlu_core::report::{METRICS_FILE, PREFIX, ProgramReport, REPORT_FILE, ReportLine, read_line};
 use danlu_types::Rank;
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value};
 use tokio::sync::Notify;
 
-use crate::journal::Journal;
+use crate::journal::LauncherLog;
 use crate::worker::write_whole;
 
 /// How often the report is written at most.
@@ -25,17 +25,17 @@ const MOST_METRICS_BYTES: u64 = 64 << 20;
 
 /// Shared by the captures of a worker's ranks and its supervisor.
 #[derive(Debug, Clone)]
-pub(crate) struct Reports {
+pub(crate) struct ReportWriter {
     inner: Arc<Mutex<Inner>>,
-    /// Wakes the supervisor, who else would learn of a new [`Reports::due`] only when something else happens.
+    /// Wakes the supervisor, who else would learn of a new [`ReportWriter::due`] only when something else happens.
     became_due: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct Inner {
     run: PathBuf,
-    journal: Journal,
-    report: Report,
+    journal: LauncherLog,
+    report: ProgramReport,
     metrics: Option<File>,
     metrics_bytes: u64,
     /// When to write what has changed.
@@ -43,18 +43,18 @@ struct Inner {
     last_output: Instant,
 }
 
-impl Reports {
-    pub(crate) fn new(run: PathBuf, journal: Journal) -> Self {
+impl ReportWriter {
+    pub(crate) fn new(run: PathBuf, journal: LauncherLog) -> Self {
         let inner = Inner {
             run,
             journal,
-            report: Report::default(),
+            report: ProgramReport::default(),
             metrics: None,
             metrics_bytes: 0,
             due: None,
             last_output: Instant::now(),
         };
-        Reports { inner: Arc::new(Mutex::new(inner)), became_due: Arc::default() }
+        ReportWriter { inner: Arc::new(Mutex::new(inner)), became_due: Arc::default() }
     }
 
     /// A rank printed something.
@@ -70,7 +70,7 @@ impl Reports {
         let Some(line) = read_line(line) else { return };
         let mut inner = self.lock();
         inner.report.take(rank, &line, at);
-        if let Line::Metric { step, values } = &line {
+        if let ReportLine::Metric { step, values } = &line {
             inner.write_metric(rank, *step, values, at);
         }
         if inner.due.is_none() {
@@ -113,7 +113,7 @@ impl Reports {
         self.lock().last_output
     }
 
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> ProgramReport {
         self.lock().report.clone()
     }
 

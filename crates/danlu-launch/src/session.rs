@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::children::Children;
 use crate::rank::Surroundings;
-use crate::reports::Reports;
+use crate::reports::ReportWriter;
 
 /// When the worker has ended, sessions have this long to hand over their last words.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -34,7 +34,7 @@ pub(crate) struct Inside {
     /// Of the worker's first rank.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) children: Arc<Children>,
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportWriter,
     /// Of this worker.
     pub(crate) ranks: Vec<Rank>,
 }

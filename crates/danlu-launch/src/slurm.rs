@@ -9,9 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use danlu_core::launch::{GIVEN_FILE, Given, GivenPlace, SESSION_SOCKET};
+use danlu_core::launch::{ActualAllocation, GIVEN_FILE, GivenPlace, SESSION_SOCKET};
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, encode};
-use danlu_core::slurm::{GRANTED_FILE, ORDER_FILE, Order, Place, granted};
+use danlu_core::slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, granted};
 use danlu_types::NodeName;
 use danlu_types::api::LogStream;
 use jiff::Timestamp;
@@ -76,9 +76,9 @@ pub fn run_in_allocation(folder: &Path, beside_courier: bool) -> ExitCode {
 fn take_place(folder: &Path) -> Result<PathBuf, AllocationError> {
     let path = folder.join(ORDER_FILE);
     let text = fs::read(&path).map_err(|source| AllocationError::Order { path: path.clone(), source })?;
-    let order: Order =
+    let order: AllocationRequest =
         serde_json::from_slice(&text).map_err(|source| AllocationError::OrderForm { path, source })?;
-    let here = Place::from_environment(|name| std::env::var(name).ok());
+    let here = TaskLocation::from_environment(|name| std::env::var(name).ok());
     // Without it, the planned devices count.
     let details = fs::read(folder.join(GRANTED_FILE)).unwrap_or_default();
     let Some(found) = granted(&order, &here, &String::from_utf8_lossy(&details)) else {
@@ -96,7 +96,7 @@ fn take_place(folder: &Path) -> Result<PathBuf, AllocationError> {
             held: found.held,
         }),
     };
-    let given = Given { devices: found.devices, place };
+    let given = ActualAllocation { devices: found.devices, place };
     let run = found.worker.run.clone();
     let prepare = || -> io::Result<()> {
         write_whole(&run.join(GIVEN_FILE), &serde_json::to_string(&given)?)?;

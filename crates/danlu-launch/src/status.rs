@@ -8,13 +8,13 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
-use danlu_core::launch::{LauncherPhase, LauncherStatus, ProcessIdentity, STATUS_FILE};
+use danlu_core::launch::{LauncherState, LauncherStatus, ProcessIdentity, STATUS_FILE};
 use danlu_types::WorkerId;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use tokio::time::sleep;
 
-use crate::journal::Journal;
+use crate::journal::LauncherLog;
 
 /// `sun_path` has 108 bytes, and the last one is a zero.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -39,7 +39,7 @@ impl<'a> Status<'a> {
     /// One file that grows, instead of a new one that takes the place of the old: ext4 looks at every inode that was
     /// deleted in the last seconds whenever it wants a new one, which at hundreds of workers per second costs more than all
     /// else that a launcher does.
-    pub(crate) fn write(&self, phase: &LauncherPhase) -> io::Result<()> {
+    pub(crate) fn write(&self, phase: &LauncherState) -> io::Result<()> {
         let status = LauncherStatus { worker: self.worker, launcher: self.launcher, phase: phase.clone() };
         let line = status.to_line().map_err(io::Error::other)?;
         open_for_append()?.write_all(&line)
@@ -47,7 +47,7 @@ impl<'a> Status<'a> {
 
     /// Adds a line however long it takes: nobody else knows what became of the worker. Gives up only when the run
     /// folder is gone, because then nobody asks.
-    pub(crate) async fn write_at_last(&self, phase: &LauncherPhase, journal: &Journal) -> io::Result<()> {
+    pub(crate) async fn write_at_last(&self, phase: &LauncherState, journal: &LauncherLog) -> io::Result<()> {
         let mut wait = FIRST_RETRY;
         loop {
             match self.write(phase) {

@@ -12,7 +12,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 
 use danlu_core::launch::LaunchFile;
-use danlu_device::user::{Identity, device_groups};
+use danlu_device::user::{UnixIdentity, device_groups};
 use danlu_walk::{Next, walk};
 use nix::fcntl::AtFlags;
 use nix::sys::stat::{Mode, umask};
@@ -21,7 +21,7 @@ use nix::unistd::{Gid, Uid, fchownat, geteuid};
 /// The launcher's own user unless there is something in it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkerUser {
-    another: Option<Arc<Identity>>,
+    another: Option<Arc<UnixIdentity>>,
     umask: Option<Mode>,
 }
 
@@ -43,7 +43,7 @@ impl WorkerUser {
     pub(crate) fn new(launch: &LaunchFile) -> Self {
         // Submitted by that user, the launcher is that user from the start.
         let another = launch.user.as_ref().filter(|user| user.uid != geteuid().as_raw());
-        let another = another.map(|user| Arc::new(Identity::of(user, &device_groups(&launch.devices))));
+        let another = another.map(|user| Arc::new(UnixIdentity::of(user, &device_groups(&launch.devices))));
         let before = another.as_ref().map(|_| umask(Mode::from_bits_truncate(0o077)));
         let own = launch.sandbox.as_ref().and_then(|sandbox| sandbox.umask).map(Mode::from_bits_truncate);
         WorkerUser { another, umask: own.or(before) }
@@ -54,7 +54,7 @@ impl WorkerUser {
     }
 
     /// For a child that is to be of this user for good.
-    pub(crate) fn for_child(&self) -> Option<Arc<Identity>> {
+    pub(crate) fn for_child(&self) -> Option<Arc<UnixIdentity>> {
         self.another.clone()
     }
 
@@ -109,7 +109,7 @@ impl WorkerUser {
     }
 }
 
-fn hand_over(path: &Path, to: &Identity) -> io::Result<()> {
+fn hand_over(path: &Path, to: &UnixIdentity) -> io::Result<()> {
     // Only root passes from here on, so that no folder of it changes under our hands once its new owner has one.
     fs::set_permissions(path, Permissions::from_mode(0o700))?;
     let (user, group) = (Uid::from_raw(to.uid()), Gid::from_raw(to.gid()));

@@ -16,9 +16,9 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::{
-    LaunchFile, LauncherPhase, RankPlan, RankProcess, Rendezvous, STOP_FILE, StopOrder, bind_ranks,
+    LaunchFile, LauncherState, RankPlan, RankProcess, Rendezvous, STOP_FILE, StopOrder, bind_ranks,
     rank_environment,
 };
 use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
@@ -31,13 +31,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::capture::Capture;
-use crate::children::{Children, Signals, Wake};
-use crate::course::{Course, Why};
-use crate::error::{Halt, LauncherError, StartError, chain};
-use crate::journal::Journal;
+use crate::children::{Children, SignalEvent, Signals};
+use crate::course::{Termination, TerminationCause};
+use crate::error::{LauncherError, StartAborted, StartError, chain};
+use crate::journal::LauncherLog;
 use crate::port::Port;
 use crate::rank::Surroundings;
-use crate::reports::Reports;
+use crate::reports::ReportWriter;
 use crate::sampling::Sampling;
 use crate::secrets::Secrets;
 use crate::session::{Inside, Sessions};
@@ -71,17 +71,17 @@ pub(crate) async fn run(
     launch: LaunchFile,
     audience: Audience,
     confinement: Confinement,
-) -> Result<WorkerExit, LauncherError> {
+) -> Result<WorkerEnd, LauncherError> {
     // Before the first file.
     let user = WorkerUser::new(&launch);
     let signals = Signals::new(audience).map_err(LauncherError::Runtime)?;
-    let journal = Journal::new(&launch.folders.run);
+    let journal = LauncherLog::new(&launch.folders.run);
     let own = process::identity(getpid().as_raw()).ok_or_else(|| {
         LauncherError::Runtime(std::io::Error::other("`/proc` does not know this process: is it mounted?"))
     })?;
     let status = Status::new(launch.worker, own, &launch.folders.hints);
     // No hint: for the server nothing has changed yet.
-    if let Err(error) = status.write(&LauncherPhase::Preparing) {
+    if let Err(error) = status.write(&LauncherState::Preparing) {
         journal.note(format_args!("cannot write the first status: {error}"));
     }
     let mut worker = Worker {
@@ -90,7 +90,7 @@ pub(crate) async fn run(
         audience,
         confinement,
         looking: None,
-        reports: Reports::new(launch.folders.run.clone(), journal.clone()),
+        reports: ReportWriter::new(launch.folders.run.clone(), journal.clone()),
         journal,
         signals,
         children: Arc::default(),
@@ -110,10 +110,10 @@ pub(crate) async fn run(
         disk_is_full: false,
         running_since: None,
     };
-    let mut exit = worker.live().await.unwrap_or_else(WorkerExit::from);
+    let mut exit = worker.live().await.unwrap_or_else(WorkerEnd::from);
     worker.clean_up().await;
     worker.diagnose(&mut exit);
-    let ended = LauncherPhase::Ended {
+    let ended = LauncherState::Ended {
         running_since: worker.running_since,
         at: Timestamp::now(),
         exit: exit.clone(),
@@ -130,7 +130,7 @@ struct Worker<'a> {
     confinement: Confinement,
     /// Somebody said that there is an order, and this disk does not show it yet: when to look again, and until when.
     looking: Option<(Instant, Instant)>,
-    journal: Journal,
+    journal: LauncherLog,
     signals: Signals,
     children: Arc<Children>,
     status: Status<'a>,
@@ -141,7 +141,7 @@ struct Worker<'a> {
     /// What sessions will find, until the first may come.
     inside: Option<Inside>,
     sessions: Option<Sessions>,
-    reports: Reports,
+    reports: ReportWriter,
     /// From when the ranks run.
     sampling: Option<Sampling>,
     /// Held for as long as the launcher lives: rank 0 may listen there at any time.
@@ -153,7 +153,7 @@ struct Worker<'a> {
     server: Option<i32>,
     background: Background,
     /// A status that is still to be written, and when.
-    unsaid: Option<(LauncherPhase, Instant)>,
+    unsaid: Option<(LauncherState, Instant)>,
     /// A status could not be written; said once.
     disk_is_full: bool,
     running_since: Option<Timestamp>,
@@ -171,20 +171,20 @@ impl Orders<'_> {
     pub(crate) async fn stop(&mut self) {
         loop {
             match self.signals.next().await {
-                Wake::Order => return,
-                Wake::Look if Path::new(STOP_FILE).exists() => return,
+                SignalEvent::Order => return,
+                SignalEvent::Look if Path::new(STOP_FILE).exists() => return,
                 // It is read again before the ranks are started.
-                Wake::Look => {}
-                Wake::Reap => drop(self.children.reap()),
+                SignalEvent::Look => {}
+                SignalEvent::Reap => drop(self.children.reap()),
             }
         }
     }
 }
 
 impl Worker<'_> {
-    async fn live(&mut self) -> Result<WorkerExit, Halt> {
+    async fn live(&mut self) -> Result<WorkerEnd, StartAborted> {
         if self.order().is_some() {
-            return Err(Halt::Stopped);
+            return Err(StartAborted::Stopped);
         }
         let launch = self.launch;
         // Before anything that the job decides the size of.
@@ -217,7 +217,7 @@ impl Worker<'_> {
             self.set_up(setup, &surroundings, &rendezvous, deadline).await?;
         }
         if self.order().is_some() {
-            return Err(Halt::Stopped);
+            return Err(StartAborted::Stopped);
         }
         self.run_ranks(surroundings, &rendezvous, deadline).await
     }
@@ -244,7 +244,7 @@ impl Worker<'_> {
         surroundings: Surroundings,
         rendezvous: &Rendezvous,
         deadline: Option<Instant>,
-    ) -> Result<WorkerExit, Halt> {
+    ) -> Result<WorkerEnd, StartAborted> {
         let launch = self.launch;
         let mut started = Vec::with_capacity(launch.ranks.len());
         let mut first_env = None;
@@ -288,28 +288,28 @@ impl Worker<'_> {
             reports: self.reports.clone(),
             ranks: launch.ranks.iter().map(|plan| plan.rank).collect(),
         });
-        let running = LauncherPhase::Running { since, ranks: started };
+        let running = LauncherState::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
 
         self.reports.on_output();
         self.sampling = Some(Sampling::new(launch));
-        let mut course = Course::new(pids.len(), launch.grace.to_duration());
+        let mut course = Termination::new(pids.len(), launch.grace.to_duration());
         self.supervise(&mut course, &pids, deadline).await;
         Ok(match course.why() {
-            None => WorkerExit::Succeeded,
-            Some(Why::Ordered) => WorkerExit::Stopped,
-            Some(Why::TimeLimit) => WorkerExit::Failed(self.time_limit()),
-            Some(Why::Hang) => WorkerExit::Failed(Failure {
+            None => WorkerEnd::Succeeded,
+            Some(TerminationCause::Ordered) => WorkerEnd::Stopped,
+            Some(TerminationCause::TimeLimit) => WorkerEnd::Failed(self.time_limit()),
+            Some(TerminationCause::Hang) => WorkerEnd::Failed(WorkerFailure {
                 cause: FailureCause::Hang,
                 rank: None,
                 exit: None,
                 detail: self.hang_sentence(),
             }),
-            Some(Why::Failed { index, exit }) => WorkerExit::Failed(self.failure(index, exit)),
-            Some(Why::BackgroundFailed { pid, exit }) => {
-                WorkerExit::Failed(self.background.failure(pid, exit))
+            Some(TerminationCause::Failed { index, exit }) => WorkerEnd::Failed(self.failure(index, exit)),
+            Some(TerminationCause::BackgroundFailed { pid, exit }) => {
+                WorkerEnd::Failed(self.background.failure(pid, exit))
             }
-            Some(Why::ServerFailed { exit }) => WorkerExit::Failed(Failure {
+            Some(TerminationCause::ServerFailed { exit }) => WorkerEnd::Failed(WorkerFailure {
                 cause: FailureCause::Exit,
                 rank: None,
                 exit: Some(exit),
@@ -360,7 +360,7 @@ impl Worker<'_> {
     }
 
     /// Writes a status and asks the server to look at it; what finds no room on the disk is tried again later.
-    fn say(&mut self, phase: LauncherPhase) {
+    fn say(&mut self, phase: LauncherState) {
         // First the sessions: whoever reads that the worker runs may connect at once.
         self.open_sessions();
         match self.status.write(&phase) {

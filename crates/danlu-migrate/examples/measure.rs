@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use danlu_migrate::project::{Destination, REPORTS, migrate, write_reports};
-use danlu_migrate::{Distributed, Kind, Options, Portable};
+use danlu_migrate::{Distributed, FindingKind, Options, Portable};
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -31,7 +31,8 @@ fn main() {
         .iter()
         .filter(|file| std::path::Path::new(&file.path).extension().is_some_and(|end| end == "py"));
     let lines: usize = python.map(|file| file.lines).sum();
-    let counts = [Kind::Broken, Kind::Unsupported, Kind::NeedsPerson].map(|kind| report.count(kind));
+    let counts = [FindingKind::Broken, FindingKind::Unsupported, FindingKind::NeedsPerson]
+        .map(|kind| report.count(kind));
     #[expect(clippy::print_stdout, reason = "this is what the program is for")]
     {
         println!(

@@ -5,22 +5,22 @@ use ruff_python_parser::{Mode, ParseError};
 use crate::checker::Checker;
 use crate::edit::{self, Edit};
 use crate::facts::ProjectFacts;
-use crate::finding::{Finding, Kind};
+use crate::finding::{Finding, FindingKind};
 use crate::rules::python2;
 use crate::source::{self, Source};
-use crate::{Module, Options, Outcome};
+use crate::{FileMigration, Module, Options};
 
 /// Why a result is not kept.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RejectedEdit {
     pub(crate) reason: String,
     /// Names that the changes use and nothing binds.
     pub(crate) unbound: Vec<String>,
 }
 
-impl Refusal {
+impl RejectedEdit {
     fn of(reason: String) -> Self {
-        Refusal { reason, unbound: Vec::new() }
+        RejectedEdit { reason, unbound: Vec::new() }
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn without_unbound(edits: &mut Vec<Edit>, findings: &mut Vec<Finding>
         };
         findings.push(Finding {
             rule: edit.rule,
-            kind: Kind::NeedsPerson,
+            kind: FindingKind::NeedsPerson,
             start: edit.start,
             end: edit.end,
             subject: edit.replacement.trim().to_owned(),
@@ -53,11 +53,12 @@ pub(crate) fn check(
     facts: &ProjectFacts,
     options: &Options,
     mode: Mode,
-) -> Result<(), Refusal> {
+) -> Result<(), RejectedEdit> {
     let after = edit::apply(before, edits);
-    let source = source::read(&after).map_err(|error| Refusal::of(format!("after the change {error}")))?;
+    let source =
+        source::read(&after).map_err(|error| RejectedEdit::of(format!("after the change {error}")))?;
     let parsed = crate::parse(&source.text, mode)
-        .map_err(|error| Refusal::of(format!("the change would not parse ({})", error.error)))?;
+        .map_err(|error| RejectedEdit::of(format!("the change would not parse ({})", error.error)))?;
     let changed = Checker::new(&source.text, source.skipped, &parsed, facts, options, &module.package);
     if checker.has_star_import() {
         return Ok(());
@@ -69,11 +70,11 @@ pub(crate) fn check(
         return Ok(());
     }
     let reason = format!("the change would use `{}`, which nothing binds", new.join("`, `"));
-    Err(Refusal { reason, unbound: new.into_iter().map(str::to_owned).collect() })
+    Err(RejectedEdit { reason, unbound: new.into_iter().map(str::to_owned).collect() })
 }
 
 /// What a file that Python cannot parse is told.
-pub(crate) fn syntax_error(source: &Source<'_>, error: &ParseError) -> Outcome {
+pub(crate) fn syntax_error(source: &Source<'_>, error: &ParseError) -> FileMigration {
     let start = error.location.start().to_usize().min(source.text.len());
     let message = match python2::looks_like(&source.text, start) {
         Some(what) => format!(
@@ -84,8 +85,14 @@ pub(crate) fn syntax_error(source: &Source<'_>, error: &ParseError) -> Outcome {
     broken(start + source.skipped, start + source.skipped, message)
 }
 
-pub(crate) fn broken(start: usize, end: usize, message: String) -> Outcome {
-    let finding =
-        Finding { rule: python2::RULE.name, kind: Kind::Broken, start, end, subject: String::new(), message };
-    Outcome { edits: Vec::new(), findings: vec![finding] }
+pub(crate) fn broken(start: usize, end: usize, message: String) -> FileMigration {
+    let finding = Finding {
+        rule: python2::RULE.name,
+        kind: FindingKind::Broken,
+        start,
+        end,
+        subject: String::new(),
+        message,
+    };
+    FileMigration { edits: Vec::new(), findings: vec![finding] }
 }

@@ -12,10 +12,10 @@ use ruff_text_size::{Ranged, TextLen as _, TextRange, TextSize};
 
 use crate::Options;
 use crate::aware::NpuPlaces;
-use crate::devices::DeviceUse;
+use crate::devices::CudaDeviceUse;
 use crate::edit::Edit;
 use crate::facts::ProjectFacts;
-use crate::finding::{Finding, Kind};
+use crate::finding::{Finding, FindingKind};
 use crate::guards;
 use crate::portable;
 use crate::rules::{Grade, RULES, Rule};
@@ -27,7 +27,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) options: &'a Options,
     pub(crate) facts: &'a ProjectFacts,
     pub(crate) scopes: Scopes<'a>,
-    pub(crate) uses: DeviceUse<'a>,
+    pub(crate) uses: CudaDeviceUse<'a>,
     pub(crate) ancestors: Vec<AnyNodeRef<'a>>,
     pub(crate) functions: Vec<&'a StmtFunctionDef>,
     pub(crate) body: &'a [Stmt],
@@ -70,7 +70,7 @@ impl<'a> Checker<'a> {
             options,
             facts,
             scopes: Scopes::new(facts, package),
-            uses: DeviceUse::of(module),
+            uses: CudaDeviceUse::of(module),
             ancestors: Vec::new(),
             functions: Vec::new(),
             body: &module.body,
@@ -160,7 +160,7 @@ impl<'a> Checker<'a> {
     pub(crate) fn report(
         &mut self,
         rule: &'static Rule,
-        kind: Kind,
+        kind: FindingKind,
         range: TextRange,
         subject: impl Into<String>,
         message: impl Into<String>,

@@ -12,7 +12,7 @@ use ruff_python_ast::{Arguments, Expr, ExprCall, ModModule, Stmt};
 const WATCHED: &[&str] = &["cuda", "is_cuda", "npu"];
 
 #[derive(Debug, Default)]
-pub(crate) struct DeviceUse<'a> {
+pub(crate) struct CudaDeviceUse<'a> {
     /// Variables.
     pub(crate) variables: HashSet<&'a str>,
     /// Attributes and string keys.
@@ -26,9 +26,9 @@ pub(crate) struct DeviceUse<'a> {
     pub(crate) stored: HashSet<&'a str>,
 }
 
-impl<'a> DeviceUse<'a> {
+impl<'a> CudaDeviceUse<'a> {
     pub(crate) fn of(module: &'a ModModule) -> Self {
-        let mut found = DeviceUse::default();
+        let mut found = CudaDeviceUse::default();
         found.visit_body(&module.body);
         found
     }
@@ -167,7 +167,7 @@ pub(crate) fn names_device(name: &str) -> bool {
         || name == "device_backend"
 }
 
-impl<'a> SourceOrderVisitor<'a> for DeviceUse<'a> {
+impl<'a> SourceOrderVisitor<'a> for CudaDeviceUse<'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if let Expr::Call(call @ ExprCall { func, arguments, .. }) = expression {
             self.note_arguments(func, arguments);

@@ -59,15 +59,15 @@ pub fn apply(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
 
 /// Where lines begin, to say places as people do.
 #[derive(Debug, Clone)]
-pub struct Lines {
+pub struct LineIndex {
     starts: Vec<usize>,
 }
 
-impl Lines {
+impl LineIndex {
     pub fn of(bytes: &[u8]) -> Self {
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', bytes).map(|at| at + 1));
-        Lines { starts }
+        LineIndex { starts }
     }
 
     /// Where the line begins, counted from 0; the end of the text where there is none.
@@ -88,7 +88,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edit, Lines, apply, in_order};
+    use super::{Edit, LineIndex, apply, in_order};
     use crate::rules::Grade;
 
     fn edit(start: usize, end: usize, replacement: &str) -> Edit {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn lines_and_columns_are_counted_from_one() {
-        let lines = Lines::of(b"a\nbc\n\nd");
+        let lines = LineIndex::of(b"a\nbc\n\nd");
         let places: Vec<_> = [0, 1, 2, 4, 5, 6].map(|at| (lines.line(at), lines.column(at))).into();
         assert_eq!(places, vec![(1, 1), (1, 2), (2, 1), (2, 3), (3, 1), (4, 1)]);
     }

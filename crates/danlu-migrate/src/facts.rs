@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::{Expr, ModModule, Stmt};
 
-use crate::devices::DeviceUse;
+use crate::devices::CudaDeviceUse;
 use crate::rules::cuda_only;
-use crate::scope::{self, Path};
+use crate::scope::{self, DottedPath};
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ProjectFacts {
@@ -54,14 +54,14 @@ impl ProjectFacts {
         path
     }
 
-    pub(crate) fn follow(&self, path: Path) -> Path {
+    pub(crate) fn follow(&self, path: DottedPath) -> DottedPath {
         if self.exports.is_empty() {
             return path;
         }
         let before = scope::dots(&path.full);
         let full = self.follow_text(path.full);
         // Parts after the one that was replaced keep their text, so only the distance changes.
-        Path { shift: path.shift + scope::dots(&full) - before, full }
+        DottedPath { shift: path.shift + scope::dots(&full) - before, full }
     }
 
     fn followed_once(&self, path: &str) -> Option<String> {
@@ -81,7 +81,7 @@ pub(crate) fn gather(module: &ModModule, module_name: &str, package: &str) -> Pr
     if !exports.is_empty() && !module_name.is_empty() {
         facts.exports.insert(module_name.to_owned(), exports);
     }
-    let uses = DeviceUse::of(module);
+    let uses = CudaDeviceUse::of(module);
     facts.own_definitions = uses.own_definitions.iter().map(|name| (*name).to_owned()).collect();
     facts.number_options = uses.number_options;
     facts.stored = uses.stored.iter().map(|name| (*name).to_owned()).collect();

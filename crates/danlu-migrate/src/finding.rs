@@ -5,7 +5,7 @@ use serde::Serialize;
 /// What kind of thing was found. The order is that of reports: what breaks a program first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FindingKind {
     /// The file was left as it was: it cannot be read, or the change did not pass the check.
     Broken,
     /// The vendor lists it as not supported by this version.
@@ -22,16 +22,16 @@ pub enum Kind {
     Note,
 }
 
-impl Kind {
+impl FindingKind {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Broken => "broken",
-            Kind::Unsupported => "unsupported",
-            Kind::NeedsPerson => "needs a person",
-            Kind::Unknown => "unknown",
-            Kind::Precision => "precision",
-            Kind::Performance => "performance",
-            Kind::Note => "note",
+            FindingKind::Broken => "broken",
+            FindingKind::Unsupported => "unsupported",
+            FindingKind::NeedsPerson => "needs a person",
+            FindingKind::Unknown => "unknown",
+            FindingKind::Precision => "precision",
+            FindingKind::Performance => "performance",
+            FindingKind::Note => "note",
         }
     }
 }
@@ -39,7 +39,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub rule: &'static str,
-    pub kind: Kind,
+    pub kind: FindingKind,
     pub start: usize,
     pub end: usize,
     /// The call, module or text that it is about.

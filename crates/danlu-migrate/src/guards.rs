@@ -25,7 +25,7 @@ use self::conditions::{
 use self::evidence::{flags, has_word};
 use self::uses::Use;
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::rules::cuda_guard;
 
 /// Takes back what would open a guard, and says so.
@@ -35,10 +35,9 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     }
     let mut edits: Vec<usize> = checker.edits.iter().map(|edit| checker.offset(edit.start)).collect();
     edits.sort_unstable();
-    let lacking = checker
-        .findings
-        .iter()
-        .filter(|finding| finding.kind == Kind::Unsupported && finding.subject.starts_with("torch.cuda."));
+    let lacking = checker.findings.iter().filter(|finding| {
+        finding.kind == FindingKind::Unsupported && finding.subject.starts_with("torch.cuda.")
+    });
     let mut lacking: Vec<(usize, &str)> =
         lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
     lacking.sort_unstable();
@@ -75,13 +74,13 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
         let message = format!(
             "keeps the program away from `{reason}`, which is for CUDA only and was left; rewrite that for NPUs, then this condition"
         );
-        checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, first_line, message);
+        checker.report(&cuda_guard::RULE, FindingKind::NeedsPerson, test, first_line, message);
     }
     for (test, name, reason) in reached {
         let message = format!(
             "leads to `{reason}`, which is for CUDA only and was left, and `{name}` now asks for NPUs, as other code needs it to; rewrite that for NPUs, or give it a condition of its own"
         );
-        checker.report(&cuda_guard::RULE, Kind::NeedsPerson, test, name, message);
+        checker.report(&cuda_guard::RULE, FindingKind::NeedsPerson, test, name, message);
     }
     checker.needs_torch_npu &= !checker.edits.is_empty();
 }

@@ -5,12 +5,12 @@ use ruff_text_size::TextRange;
 
 use crate::checker::Checker;
 use crate::rules::Rule;
-use crate::scope::Path;
+use crate::scope::DottedPath;
 
 /// A chain of names that stands for a path: `t.cuda.is_available` for `torch.cuda.is_available`.
 #[derive(Debug)]
 pub(crate) struct Reference<'a> {
-    pub(crate) path: Path,
+    pub(crate) path: DottedPath,
     pub(crate) expression: &'a Expr,
     /// The parts after the first.
     pub(crate) parts: Vec<&'a Identifier>,
@@ -41,11 +41,11 @@ pub(crate) struct Text<'a> {
     pub(crate) value: &'a str,
     /// Where the text itself stands, without quotes.
     pub(crate) range: TextRange,
-    pub(crate) shape: Shape,
+    pub(crate) shape: TextShape,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum TextShape {
     /// The whole string.
     Whole,
     /// The beginning of an f-string that goes on with exactly one value: `f"cuda:{i}"`.

@@ -29,9 +29,9 @@ mod text;
 pub mod versions;
 mod walk;
 
-pub use crate::edit::{Edit, Lines, apply};
+pub use crate::edit::{Edit, LineIndex, apply};
 pub use crate::facts::ProjectFacts;
-pub use crate::finding::{Finding, Kind};
+pub use crate::finding::{Finding, FindingKind};
 pub use crate::options::{Distributed, Options, Portable};
 pub use crate::portable::RULES as PORTABLE_RULES;
 pub use crate::rules::{Grade, RULES, Rule};
@@ -59,7 +59,7 @@ pub struct Module {
 
 /// What became of a file: nothing but a proposal until somebody applies it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct FileMigration {
     /// In order, without overlaps.
     pub edits: Vec<Edit>,
     pub findings: Vec<Finding>,
@@ -75,7 +75,12 @@ pub fn gather_facts(bytes: &[u8], module: &Module) -> ProjectFacts {
 }
 
 /// Proposes the changes to one Python file.
-pub fn migrate_python(bytes: &[u8], module: &Module, facts: &ProjectFacts, options: &Options) -> Outcome {
+pub fn migrate_python(
+    bytes: &[u8],
+    module: &Module,
+    facts: &ProjectFacts,
+    options: &Options,
+) -> FileMigration {
     migrate_in_mode(bytes, module, facts, options, Mode::Module)
 }
 
@@ -85,7 +90,7 @@ pub(crate) fn migrate_in_mode(
     facts: &ProjectFacts,
     options: &Options,
     mode: Mode,
-) -> Outcome {
+) -> FileMigration {
     let source = match source::read(bytes) {
         Ok(source) => source,
         Err(error) => return accept::broken(0, 0, format!("the file was left as it is: {error}")),
@@ -102,7 +107,7 @@ pub(crate) fn migrate_in_mode(
     findings.sort_by_key(|finding| (finding.start, finding.end, finding.kind));
     findings.dedup();
     if edits.is_empty() {
-        return Outcome { edits, findings };
+        return FileMigration { edits, findings };
     }
     let mut edits = edits;
     let check = |edits: &[Edit]| accept::check(bytes, edits, &checker, module, facts, options, mode);
@@ -114,7 +119,7 @@ pub(crate) fn migrate_in_mode(
         verdict = check(&edits);
     }
     match verdict {
-        Ok(()) => Outcome { edits, findings },
+        Ok(()) => FileMigration { edits, findings },
         Err(refusal) => accept::broken(0, 0, format!("the file was left as it is: {}", refusal.reason)),
     }
 }
@@ -125,9 +130,9 @@ pub(crate) fn migrate_project_python(
     module: &Module,
     facts: &ProjectFacts,
     options: &Options,
-) -> Outcome {
+) -> FileMigration {
     if let Some(twin) = module.npu_twin.as_ref().filter(|_| options.portable.is_none()) {
-        return Outcome { edits: Vec::new(), findings: vec![rules::npu_aware::has_twin(twin)] };
+        return FileMigration { edits: Vec::new(), findings: vec![rules::npu_aware::has_twin(twin)] };
     }
     if text::is_about_torch(bytes) || module.is_main || options.modelarts {
         return migrate_python(bytes, module, facts, options);
@@ -135,7 +140,7 @@ pub(crate) fn migrate_project_python(
     match source::read(bytes) {
         Err(error) => accept::broken(0, 0, format!("the file was left as it is: {error}")),
         Ok(source) => match parse(&source.text, Mode::Module) {
-            Ok(_) => Outcome::default(),
+            Ok(_) => FileMigration::default(),
             Err(error) => accept::syntax_error(&source, &error),
         },
     }

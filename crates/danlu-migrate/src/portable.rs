@@ -11,9 +11,9 @@ use ruff_text_size::{Ranged as _, TextRange};
 
 pub(crate) use self::definition::{SHIM, SHIM_NAME, shim_folder};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Method, Reference, Shape, Text};
-use crate::roles::Role;
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Method, Reference, Text, TextShape};
+use crate::roles::StringRole;
 use crate::rules::{Grade, Rule, device_index, environment, torch_cuda};
 
 /// The kind of device: `npu` or `cuda`.
@@ -59,7 +59,7 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     if is_module {
         if let Some(advice) = torch_cuda::missing(checker, full) {
             if !checker.is_aware() {
-                checker.report(rule, Kind::Unsupported, reference.expression.range(), full, advice);
+                checker.report(rule, FindingKind::Unsupported, reference.expression.range(), full, advice);
             }
         } else if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
             && let Some(receiver) = receiver_of(reference.expression, part.range)
@@ -74,7 +74,7 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
         || full == "torch.profiler.ProfilerActivity.CUDA";
     if is_one_sided && !reference.parts.is_empty() && !checker.is_aware() {
         let message = "exists for one kind of device only; choose by `ACCELERATOR`";
-        checker.report(rule, Kind::NeedsPerson, reference.expression.range(), full, message);
+        checker.report(rule, FindingKind::NeedsPerson, reference.expression.range(), full, message);
         return;
     }
     if let (Expr::Attribute(attribute), Some(call)) = (reference.expression, reference.call)
@@ -114,7 +114,7 @@ fn on_method<'a>(checker: &mut Checker<'a>, rule: &'static Rule, method: &Method
         }
         ("is_cuda" | "is_npu", _) if !checker.is_aware() => {
             let message = "the project defines it itself; look whether this one is a tensor's";
-            checker.report(rule, Kind::NeedsPerson, method.name.range, method.name.as_str(), message);
+            checker.report(rule, FindingKind::NeedsPerson, method.name.range, method.name.as_str(), message);
         }
         _ => {}
     }
@@ -146,19 +146,19 @@ fn on_call<'a>(checker: &mut Checker<'a>, _rule: &'static Rule, call: &'a ExprCa
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
     match text.value {
-        "nccl" | "hccl" if text.shape == Shape::Whole => {
+        "nccl" | "hccl" if text.shape == TextShape::Whole => {
             return spell(checker, text, Grade::Safe, &format!("{{{BACKEND}}}"));
         }
-        pairs if text.shape == Shape::Whole && crate::rules::nccl::is_pairs(pairs) => {
+        pairs if text.shape == TextShape::Whole && crate::rules::nccl::is_pairs(pairs) => {
             let new = ["cuda:nccl", "npu:hccl"].iter().fold(pairs.to_owned(), |text, pair| {
                 text.replace(pair, &format!("{{{DEVICE}}}:{{{BACKEND}}}"))
             });
             return spell(checker, text, Grade::Safe, &new);
         }
-        name if text.shape == Shape::Whole && environment::is_of_one_device(name) => {
+        name if text.shape == TextShape::Whole && environment::is_of_one_device(name) => {
             if !checker.is_aware() {
                 let message = "only one kind of device reads this variable; set the other's as well";
-                checker.report(rule, Kind::NeedsPerson, text.range, name, message);
+                checker.report(rule, FindingKind::NeedsPerson, text.range, name, message);
             }
             return;
         }
@@ -166,20 +166,20 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
     }
     let Some((word, is_bare)) = device_word(text) else { return };
     let grade = match checker.role(text.range) {
-        Role::Device(grade) => grade,
-        Role::Unclear if !is_bare => Grade::Likely,
-        Role::Unclear => {
+        StringRole::Device(grade) => grade,
+        StringRole::Unclear if !is_bare => Grade::Likely,
+        StringRole::Unclear => {
             if checker.imports_torch() && !checker.is_aware() {
                 let message = "may be a device; if it is, write `ACCELERATOR`";
-                checker.report(rule, Kind::NeedsPerson, text.range, text.value, message);
+                checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, message);
             }
             return;
         }
-        Role::Other => return,
+        StringRole::Other => return,
     };
     let braced = text.value.replace('{', "{{").replace('}', "}}");
     // Inside of an f-string the braces of the text are doubled already, as they stand there.
-    let rest = if text.shape == Shape::Prefix { text.value } else { braced.as_str() };
+    let rest = if text.shape == TextShape::Prefix { text.value } else { braced.as_str() };
     let new = rest.replacen(word, &format!("{{{DEVICE}}}"), 1);
     spell(checker, text, grade, &new);
 }
@@ -190,7 +190,7 @@ fn device_word(text: &Text<'_>) -> Option<(&'static str, bool)> {
         if let Some(is_bare) = crate::rules::device_string::spells(word, text.value, text.shape) {
             return Some((word, is_bare));
         }
-        let is_type = text.shape == Shape::Whole
+        let is_type = text.shape == TextShape::Whole
             && text.value.strip_prefix("torch.").and_then(|rest| rest.strip_prefix(word)).is_some_and(
                 |name| name.starts_with('.') && name.ends_with("Tensor") && !name.contains(['{', ' ']),
             );
@@ -204,12 +204,12 @@ fn device_word(text: &Text<'_>) -> Option<(&'static str, bool)> {
 /// Writes `new`, the inside of an f-string, in the place of a text: alone it is the name in its braces.
 fn spell(checker: &mut Checker<'_>, text: &Text<'_>, grade: Grade, new: &str) {
     let message = "name the device that there is";
-    if text.shape == Shape::Prefix || checker.is_in_f_string {
+    if text.shape == TextShape::Prefix || checker.is_in_f_string {
         return change(checker, grade, text.range, new, message);
     }
     let Some((literal, quotes)) = plain_literal(checker.source, text.range) else {
         let message = "names one kind of device; write `ACCELERATOR`";
-        return checker.report(&RULE, Kind::NeedsPerson, text.range, text.value, message);
+        return checker.report(&RULE, FindingKind::NeedsPerson, text.range, text.value, message);
     };
     let name = new.strip_prefix('{').and_then(|new| new.strip_suffix('}')).filter(|name| !name.contains('{'));
     let new = name.map_or_else(|| format!("f{quotes}{new}{quotes}"), str::to_owned);

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use thiserror::Error;
 
-pub use self::files::{FileKind, SourceFile};
+pub use self::files::{SourceFile, SourceFileKind};
 pub use self::reports::{PLATFORM_REPORTS, REPORT_NAMES, REPORTS, write_reports};
-use crate::edit::{self, Lines};
-use crate::finding::{Finding, Kind};
+use crate::edit::{self, LineIndex};
+use crate::finding::{Finding, FindingKind};
 use crate::rules::{Grade, cuda_source};
-use crate::{Edit, Module, Options, Outcome, Portable, ProjectFacts, text};
+use crate::{Edit, FileMigration, Module, Options, Portable, ProjectFacts, text};
 
 #[derive(Debug, Error)]
 pub enum ProjectError {
@@ -69,7 +69,7 @@ pub struct Note {
     pub end_line: usize,
     pub column: usize,
     pub rule: &'static str,
-    pub kind: Kind,
+    pub kind: FindingKind,
     pub subject: String,
     pub message: String,
 }
@@ -79,7 +79,7 @@ pub struct Note {
 pub struct FileReport {
     /// Relative to the project, with `/`.
     pub path: String,
-    pub kind: FileKind,
+    pub kind: SourceFileKind,
     pub lines: usize,
     pub changes: Vec<Change>,
     pub findings: Vec<Note>,
@@ -93,12 +93,12 @@ pub struct FileReport {
 
 /// What became of the whole project; files in the order of their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct MigrationReport {
     pub torch: &'static str,
     pub files: Vec<FileReport>,
 }
 
-impl Report {
+impl MigrationReport {
     pub fn changed(&self) -> impl Iterator<Item = &FileReport> {
         self.files.iter().filter(|file| !file.changes.is_empty())
     }
@@ -107,7 +107,7 @@ impl Report {
         self.files.iter().map(|file| file.changes.len()).sum()
     }
 
-    pub fn count(&self, kind: Kind) -> usize {
+    pub fn count(&self, kind: FindingKind) -> usize {
         self.files.iter().flat_map(|file| &file.findings).filter(|note| note.kind == kind).count()
     }
 }
@@ -118,7 +118,7 @@ pub fn migrate(
     destination: &Destination,
     options: &Options,
     with_diffs: bool,
-) -> Result<Report, ProjectError> {
+) -> Result<MigrationReport, ProjectError> {
     migrate_while(root, destination, options, with_diffs, &|| true)
 }
 
@@ -129,7 +129,7 @@ pub fn migrate_while(
     options: &Options,
     with_diffs: bool,
     goes_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Report, ProjectError> {
+) -> Result<MigrationReport, ProjectError> {
     if !root.is_dir() {
         return Err(ProjectError::NotAFolder { path: root.to_owned() });
     }
@@ -138,8 +138,10 @@ pub fn migrate_while(
     }
     let mut tree = files::list(root)?;
     if let Some(distributed) = &options.distributed {
-        let main =
-            tree.files.iter_mut().find(|file| file.path == distributed.main && file.kind == FileKind::Python);
+        let main = tree
+            .files
+            .iter_mut()
+            .find(|file| file.path == distributed.main && file.kind == SourceFileKind::Python);
         match main {
             Some(main) => main.module.is_main = true,
             None => return Err(ProjectError::NoMain { main: distributed.main.clone() }),
@@ -177,12 +179,12 @@ pub fn migrate_while(
         };
         write::add_shims(copy, tree.files.iter().filter(changed))?;
     }
-    Ok(Report { torch: options.torch.name(), files })
+    Ok(MigrationReport { torch: options.torch.name(), files })
 }
 
 fn gather(root: &Path, files: &[SourceFile], goes_on: &(dyn Fn() -> bool + Sync)) -> Option<ProjectFacts> {
     let parts = on_all_cores(files, goes_on, |file| {
-        if file.kind != FileKind::Python {
+        if file.kind != SourceFileKind::Python {
             return ProjectFacts::default();
         }
         let Ok(bytes) = fs::read(root.join(&file.path)) else { return ProjectFacts::default() };
@@ -217,7 +219,7 @@ fn one(
         diff: String::new(),
         operators: Vec::new(),
     };
-    if file.kind == FileKind::Other {
+    if file.kind == SourceFileKind::Other {
         return (report, write::copy(&path, &file.path, destination));
     }
     let bytes = match fs::read(&path) {
@@ -230,7 +232,7 @@ fn one(
     };
     report.lines = memchr::memchr_iter(b'\n', &bytes).count()
         + usize::from(!bytes.is_empty() && !bytes.ends_with(b"\n"));
-    if file.kind == FileKind::Cuda {
+    if file.kind == SourceFileKind::Cuda {
         let (findings, operators) = cuda_source::look(&file.path, &bytes);
         report.findings = notes(&bytes, findings);
         report.operators = operators;
@@ -255,23 +257,23 @@ fn one(
 
 /// Proposes the changes to one file of any kind: the pure core, for those who have the bytes already.
 pub fn propose(
-    kind: FileKind,
+    kind: SourceFileKind,
     bytes: &[u8],
     module: &Module,
     facts: &ProjectFacts,
     options: &Options,
-) -> Outcome {
-    if options.portable.is_some() && kind != FileKind::Python {
-        return Outcome::default();
+) -> FileMigration {
+    if options.portable.is_some() && kind != SourceFileKind::Python {
+        return FileMigration::default();
     }
     match kind {
-        FileKind::Python => crate::migrate_project_python(bytes, module, facts, options),
-        FileKind::Notebook => text::notebook::migrate(bytes, facts, options),
-        FileKind::Shell => text::shell::migrate(bytes),
-        FileKind::Configuration => text::configuration::migrate(bytes),
-        FileKind::Requirements => text::requirements::migrate(bytes, options),
-        FileKind::Pyproject => text::pyproject::migrate(bytes),
-        FileKind::Cuda | FileKind::Other => Outcome::default(),
+        SourceFileKind::Python => crate::migrate_project_python(bytes, module, facts, options),
+        SourceFileKind::Notebook => text::notebook::migrate(bytes, facts, options),
+        SourceFileKind::Shell => text::shell::migrate(bytes),
+        SourceFileKind::Configuration => text::configuration::migrate(bytes),
+        SourceFileKind::Requirements => text::requirements::migrate(bytes, options),
+        SourceFileKind::Pyproject => text::pyproject::migrate(bytes),
+        SourceFileKind::Cuda | SourceFileKind::Other => FileMigration::default(),
     }
 }
 
@@ -279,7 +281,7 @@ fn changes(bytes: &[u8], edits: &[Edit]) -> Vec<Change> {
     if edits.is_empty() {
         return Vec::new();
     }
-    let lines = Lines::of(bytes);
+    let lines = LineIndex::of(bytes);
     let change = |edit: &Edit| Change {
         start_line: lines.line(edit.start),
         end_line: lines.line(edit.end),
@@ -302,7 +304,7 @@ fn notes(bytes: &[u8], findings: Vec<Finding>) -> Vec<Note> {
     if findings.is_empty() {
         return Vec::new();
     }
-    let lines = Lines::of(bytes);
+    let lines = LineIndex::of(bytes);
     let note = |finding: Finding| Note {
         start_line: lines.line(finding.start),
         end_line: lines.line(finding.end),

@@ -8,7 +8,7 @@ use crate::devices::{is_device_keyword, names_device};
 use crate::rules::Grade;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum StringRole {
     Device(Grade),
     /// Certainly none: a path, a key, a message.
     Other,
@@ -65,13 +65,13 @@ const SPEAKERS: &[&str] = &[
 
 impl<'a> Checker<'a> {
     /// The role of the string at `range`, whose parent is the last of the ancestors.
-    pub(crate) fn role(&self, range: TextRange) -> Role {
+    pub(crate) fn role(&self, range: TextRange) -> StringRole {
         let mut child = range;
         let mut steps = self.ancestors.iter().enumerate().rev();
         while let Some((depth, node)) = steps.next() {
             match node {
                 AnyNodeRef::ExprIf(conditional) if conditional.test.range().contains_range(child) => {
-                    return Role::Unclear;
+                    return StringRole::Unclear;
                 }
                 AnyNodeRef::ExprIf(_)
                 | AnyNodeRef::ExprBoolOp(_)
@@ -80,14 +80,16 @@ impl<'a> Checker<'a> {
                 | AnyNodeRef::FString(_)
                 | AnyNodeRef::ExprFString(_) => {}
                 AnyNodeRef::ExprBinOp(operation) => match operation.op {
-                    Operator::Div => return Role::Other,
-                    Operator::Mod if !operation.left.range().contains_range(child) => return Role::Other,
+                    Operator::Div => return StringRole::Other,
+                    Operator::Mod if !operation.left.range().contains_range(child) => {
+                        return StringRole::Other;
+                    }
                     _ => {}
                 },
                 AnyNodeRef::ExprAttribute(attribute) => {
                     // `"cuda:{}".format(i)` is still the string; any other method asks something of it.
                     if attribute.attr.as_str() != "format" {
-                        return Role::Unclear;
+                        return StringRole::Unclear;
                     }
                     // The call of `format` stands between.
                     steps.next();
@@ -102,22 +104,22 @@ impl<'a> Checker<'a> {
                     let Some(index) =
                         arguments.args.iter().position(|argument| argument.range().contains_range(child))
                     else {
-                        return Role::Unclear;
+                        return StringRole::Unclear;
                     };
                     return self
                         .call_above(depth)
-                        .map_or(Role::Unclear, |call| self.role_of_argument(call, index));
+                        .map_or(StringRole::Unclear, |call| self.role_of_argument(call, index));
                 }
                 AnyNodeRef::ExprCompare(comparison) => return self.role_of_operand(comparison, child),
                 AnyNodeRef::ExprDict(dictionary) if dictionary.items.len() > MOST_NEIGHBOURS => {
-                    return Role::Unclear;
+                    return StringRole::Unclear;
                 }
                 AnyNodeRef::ExprDict(dictionary) => {
                     for item in &dictionary.items {
                         if item.value.range().contains_range(child) {
                             return match &item.key {
                                 Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
-                                _ => Role::Unclear,
+                                _ => StringRole::Unclear,
                             };
                         }
                     }
@@ -132,7 +134,7 @@ impl<'a> Checker<'a> {
                 AnyNodeRef::ExprTuple(_)
                     if matches!(self.ancestors[..depth].last(), Some(AnyNodeRef::ExprSubscript(_))) =>
                 {
-                    return Role::Unclear;
+                    return StringRole::Unclear;
                 }
                 AnyNodeRef::ExprTuple(tuple) => {
                     if let Some(role) = role_among(&tuple.elts, child) {
@@ -148,7 +150,7 @@ impl<'a> Checker<'a> {
                     return assign
                         .targets
                         .first()
-                        .map_or(Role::Unclear, |target| self.role_of_target(target));
+                        .map_or(StringRole::Unclear, |target| self.role_of_target(target));
                 }
                 AnyNodeRef::StmtAnnAssign(assign) => return self.role_of_target(&assign.target),
                 AnyNodeRef::ParameterWithDefault(parameter) => {
@@ -160,23 +162,23 @@ impl<'a> Checker<'a> {
                     let is_key =
                         ["accelerator", "backend", "strategy"].iter().any(|word| name.contains(word));
                     return if names_device(name) {
-                        Role::Device(Grade::Safe)
+                        StringRole::Device(Grade::Safe)
                     } else if is_key {
-                        Role::Unclear
+                        StringRole::Unclear
                     } else {
-                        Role::Device(Grade::Likely)
+                        StringRole::Device(Grade::Likely)
                     };
                 }
                 AnyNodeRef::StmtExpr(_)
                 | AnyNodeRef::ExprSubscript(_)
                 | AnyNodeRef::InterpolatedElement(_) => {
-                    return Role::Other;
+                    return StringRole::Other;
                 }
-                _ => return Role::Unclear,
+                _ => return StringRole::Unclear,
             }
             child = node.range();
         }
-        Role::Unclear
+        StringRole::Unclear
     }
 
     fn call_above(&self, depth: usize) -> Option<&'a ExprCall> {
@@ -187,23 +189,23 @@ impl<'a> Checker<'a> {
         })?
     }
 
-    fn role_of_keyword(&self, name: &str, call: Option<&'a ExprCall>) -> Role {
+    fn role_of_keyword(&self, name: &str, call: Option<&'a ExprCall>) -> StringRole {
         if is_device_keyword(name) {
-            return Role::Device(Grade::Safe);
+            return StringRole::Device(Grade::Safe);
         }
         match (name, call) {
             ("default", Some(call)) => self.role_of_option(call),
             ("type", Some(call))
                 if self.scopes.path(&call.func).is_some_and(|path| path.full == "torch.device") =>
             {
-                Role::Device(Grade::Safe)
+                StringRole::Device(Grade::Safe)
             }
             _ => self.role_of_name(name),
         }
     }
 
     /// `add_argument("--device", default="cuda")`
-    fn role_of_option(&self, call: &'a ExprCall) -> Role {
+    fn role_of_option(&self, call: &'a ExprCall) -> StringRole {
         let options = call.arguments.args.iter().filter_map(|argument| match argument {
             Expr::StringLiteral(text) => Some(text.value.to_str().trim_start_matches('-')),
             _ => None,
@@ -213,75 +215,75 @@ impl<'a> Checker<'a> {
             _ => None,
         });
         for option in options.chain(destination) {
-            if let device @ Role::Device(_) = self.role_of_name(&option.replace('-', "_")) {
+            if let device @ StringRole::Device(_) = self.role_of_name(&option.replace('-', "_")) {
                 return device;
             }
         }
-        Role::Unclear
+        StringRole::Unclear
     }
 
-    fn role_of_argument(&self, call: &'a ExprCall, index: usize) -> Role {
+    fn role_of_argument(&self, call: &'a ExprCall, index: usize) -> StringRole {
         let last = match &*call.func {
             Expr::Attribute(attribute) => attribute.attr.as_str(),
             Expr::Name(name) => name.id.as_str(),
-            _ => return Role::Unclear,
+            _ => return StringRole::Unclear,
         };
         if self.scopes.path(&call.func).is_some_and(|path| path.is_in("torch")) {
-            return Role::Device(Grade::Safe);
+            return StringRole::Device(Grade::Safe);
         }
         if let Some(parameters) = self.facts.device_parameters.get(last)
             && parameters.iter().any(|(position, _)| *position == index)
         {
-            return Role::Device(Grade::Safe);
+            return StringRole::Device(Grade::Safe);
         }
         match last {
             "to" | "to_empty" | "type" | "device" | "set_default_device" | "autocast" | "GradScaler" => {
-                Role::Device(Grade::Safe)
+                StringRole::Device(Grade::Safe)
             }
             // `device.startswith("cuda")`, `config.get("device", "cuda")`
             "startswith" | "count" | "__contains__" => self.role_beside(&call.func),
             "get" if index == 1 => match call.arguments.args.first() {
                 Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
-                _ => Role::Unclear,
+                _ => StringRole::Unclear,
             },
-            "get" => Role::Other,
+            "get" => StringRole::Other,
             "getattr" if index == 2 => match call.arguments.args.get(1) {
                 Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
-                _ => Role::Unclear,
+                _ => StringRole::Unclear,
             },
-            _ if SPEAKERS.contains(&last) => Role::Other,
-            _ if names_device(last) => Role::Device(Grade::Likely),
-            _ => Role::Unclear,
+            _ if SPEAKERS.contains(&last) => StringRole::Other,
+            _ if names_device(last) => StringRole::Device(Grade::Likely),
+            _ => StringRole::Unclear,
         }
     }
 
-    fn role_of_operand(&self, comparison: &'a ruff_python_ast::ExprCompare, child: TextRange) -> Role {
+    fn role_of_operand(&self, comparison: &'a ruff_python_ast::ExprCompare, child: TextRange) -> StringRole {
         let is_membership =
             comparison.ops.iter().any(|operator| matches!(operator, CmpOp::In | CmpOp::NotIn));
         let operands = std::iter::once(&*comparison.left).chain(&comparison.comparators);
         for operand in operands.filter(|operand| !operand.range().contains_range(child)) {
-            if let device @ Role::Device(_) = self.role_beside(operand) {
+            if let device @ StringRole::Device(_) = self.role_beside(operand) {
                 return device;
             }
         }
-        if is_membership { Role::Other } else { Role::Unclear }
+        if is_membership { StringRole::Other } else { StringRole::Unclear }
     }
 
     /// What the thing beside a string says of it: `x.device.type == "cuda"`, `"cuda" in str(device)`.
-    fn role_beside(&self, expression: &'a Expr) -> Role {
+    fn role_beside(&self, expression: &'a Expr) -> StringRole {
         match expression {
             Expr::Name(name) => self.role_of_name(name.id.as_str()),
             Expr::Attribute(attribute) => {
                 let name = attribute.attr.as_str();
                 match self.role_of_name(name) {
-                    Role::Unclear => self.role_beside(&attribute.value),
+                    StringRole::Unclear => self.role_beside(&attribute.value),
                     role => role,
                 }
             }
             Expr::Call(call) => {
                 let of_callee = self.role_beside(&call.func);
                 match (of_callee, call.arguments.args.first()) {
-                    (Role::Unclear, Some(argument)) => self.role_beside(argument),
+                    (StringRole::Unclear, Some(argument)) => self.role_beside(argument),
                     (role, _) => role,
                 }
             }
@@ -294,32 +296,37 @@ impl<'a> Checker<'a> {
                 let is_device =
                     |element: &Expr| matches!(element, Expr::Name(name) if is_device_keyword(&name.id));
                 let is_one = tuple.elts.iter().take(MOST_IN_ROW).any(is_device);
-                if is_one { Role::Device(Grade::Likely) } else { Role::Unclear }
+                if is_one { StringRole::Device(Grade::Likely) } else { StringRole::Unclear }
             }
-            _ => Role::Unclear,
+            _ => StringRole::Unclear,
         }
     }
 
-    fn role_of_target(&self, target: &'a Expr) -> Role {
+    fn role_of_target(&self, target: &'a Expr) -> StringRole {
         match target {
             Expr::Name(name) => {
                 let role = self.role_of_name(name.id.as_str());
-                if role == Role::Unclear && self.uses.variables.contains(name.id.as_str()) {
-                    return Role::Device(Grade::Safe);
+                if role == StringRole::Unclear && self.uses.variables.contains(name.id.as_str()) {
+                    return StringRole::Device(Grade::Safe);
                 }
                 role
             }
             Expr::Attribute(attribute) => self.role_of_name(attribute.attr.as_str()),
             Expr::Subscript(subscript) => match &*subscript.slice {
                 Expr::StringLiteral(key) => self.role_of_name(key.value.to_str()),
-                _ => Role::Unclear,
+                _ => StringRole::Unclear,
             },
-            _ => Role::Unclear,
+            _ => StringRole::Unclear,
         }
     }
 
     /// Keys of a table of devices are changed only where the table is asked at once: elsewhere somebody may ask by name.
-    fn role_of_key(&self, dictionary: &'a ruff_python_ast::ExprDict, child: TextRange, depth: usize) -> Role {
+    fn role_of_key(
+        &self,
+        dictionary: &'a ruff_python_ast::ExprDict,
+        child: TextRange,
+        depth: usize,
+    ) -> StringRole {
         let keys = dictionary.items.iter().filter_map(|item| match &item.key {
             Some(Expr::StringLiteral(key)) => Some(key.value.to_str()),
             _ => None,
@@ -334,35 +341,39 @@ impl<'a> Checker<'a> {
         let mut has_neighbour = false;
         for key in keys {
             if key == "npu" {
-                return Role::Other;
+                return StringRole::Other;
             }
             has_neighbour |= NEIGHBOURS.contains(&key);
         }
         let above = depth.checked_sub(1).map(|above| &self.ancestors[above]);
         let keyword = |node: &&AnyNodeRef<'a>| matches!(node, AnyNodeRef::Keyword(keyword) if keyword.arg.as_ref().is_some_and(|name| is_device_keyword(name)));
         if above.as_ref().is_some_and(keyword) {
-            return Role::Device(Grade::Safe);
+            return StringRole::Device(Grade::Safe);
         }
         let is_asked = match above {
             Some(AnyNodeRef::ExprSubscript(subscript)) => !subscript.slice.is_string_literal_expr(),
             Some(AnyNodeRef::ExprAttribute(attribute)) => attribute.attr.as_str() == "get",
             _ => false,
         };
-        if is_row || has_neighbour && is_asked { Role::Device(Grade::Likely) } else { Role::Unclear }
+        if is_row || has_neighbour && is_asked {
+            StringRole::Device(Grade::Likely)
+        } else {
+            StringRole::Unclear
+        }
     }
 
     /// What the name of a variable, parameter, attribute, key or option says of its value.
-    pub(crate) fn role_of_name(&self, name: &str) -> Role {
+    pub(crate) fn role_of_name(&self, name: &str) -> StringRole {
         if names_device(name) {
-            return Role::Device(Grade::Safe);
+            return StringRole::Device(Grade::Safe);
         }
         if self.uses.attributes.contains(name)
             || self.uses.variables.contains(name)
             || self.facts.device_names.contains(name)
         {
-            return Role::Device(Grade::Likely);
+            return StringRole::Device(Grade::Likely);
         }
-        Role::Unclear
+        StringRole::Unclear
     }
 }
 
@@ -370,9 +381,9 @@ impl<'a> Checker<'a> {
 const MOST_NEIGHBOURS: usize = 100;
 const MOST_IN_ROW: usize = 8;
 
-fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
+fn role_among(elements: &[Expr], child: TextRange) -> Option<StringRole> {
     if elements.len() > MOST_NEIGHBOURS {
-        return Some(Role::Unclear);
+        return Some(StringRole::Unclear);
     }
     let mut has_neighbour = false;
     let others = elements.iter().filter(|element| !element.range().contains_range(child));
@@ -386,14 +397,14 @@ fn role_among(elements: &[Expr], child: TextRange) -> Option<Role> {
         if let Expr::StringLiteral(text) = element {
             let text = text.value.to_str();
             if text == "npu" {
-                return Some(Role::Other);
+                return Some(StringRole::Other);
             }
             // Beside AMD's, it is about who made the device.
             if text == "rocm" {
-                return Some(Role::Unclear);
+                return Some(StringRole::Unclear);
             }
             has_neighbour |= NEIGHBOURS.contains(&text) || text.starts_with("cuda:");
         }
     }
-    has_neighbour.then_some(Role::Device(Grade::Likely))
+    has_neighbour.then_some(StringRole::Device(Grade::Likely))
 }

@@ -46,14 +46,14 @@ pub(crate) struct Scopes<'a> {
 
 /// A dotted path, and which part of the expression spells which part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Path {
+pub(crate) struct DottedPath {
     pub(crate) full: String,
     /// Part `i` of the expression (0 is its first name) spells part `i + shift` of the path. Below zero where parts of the
     /// expression lead to a re-export and are not in the path at all.
     pub(crate) shift: isize,
 }
 
-impl Path {
+impl DottedPath {
     pub(crate) fn part(&self, index: usize) -> Option<&str> {
         self.full.split('.').nth(index)
     }
@@ -82,7 +82,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    fn deeper(&mut self, look: impl FnOnce(&mut Self) -> Option<Path>) -> Option<Path> {
+    fn deeper(&mut self, look: impl FnOnce(&mut Self) -> Option<DottedPath>) -> Option<DottedPath> {
         self.deep = self.deep.checked_sub(1)?;
         let found = look(self);
         self.deep += 1;
@@ -149,11 +149,11 @@ impl<'a> Scopes<'a> {
     }
 
     /// The path that an expression stands for.
-    pub(crate) fn path(&self, expression: &'a Expr) -> Option<Path> {
+    pub(crate) fn path(&self, expression: &'a Expr) -> Option<DottedPath> {
         self.path_within(expression, &mut Steps::default())
     }
 
-    fn path_within(&self, expression: &'a Expr, steps: &mut Steps) -> Option<Path> {
+    fn path_within(&self, expression: &'a Expr, steps: &mut Steps) -> Option<DottedPath> {
         // Chains of attributes are as deep as their text; only aliases count as steps.
         if let Expr::Attribute(attribute) = expression {
             let path = self.path_within(&attribute.value, steps)?;
@@ -167,7 +167,7 @@ impl<'a> Scopes<'a> {
         })
     }
 
-    fn path_of_name(&self, name: &str, steps: &mut Steps) -> Option<Path> {
+    fn path_of_name(&self, name: &str, steps: &mut Steps) -> Option<DottedPath> {
         let mut found: Option<String> = None;
         for binding in self.bindings(name)? {
             steps.count()?;
@@ -190,16 +190,16 @@ impl<'a> Scopes<'a> {
         }
         let full = self.facts.follow_text(found?);
         let shift = dots(&full);
-        Some(Path { full, shift })
+        Some(DottedPath { full, shift })
     }
 
     /// The path that a call stands for.
-    pub(crate) fn path_of(&self, call: &'a ExprCall) -> Option<Path> {
+    pub(crate) fn path_of(&self, call: &'a ExprCall) -> Option<DottedPath> {
         self.path_of_call(call, &mut Steps::default())
     }
 
     /// `getattr(torch, "cuda")` and `importlib.import_module("torch.cuda")` name a path as well.
-    fn path_of_call(&self, call: &'a ExprCall, steps: &mut Steps) -> Option<Path> {
+    fn path_of_call(&self, call: &'a ExprCall, steps: &mut Steps) -> Option<DottedPath> {
         let text = |index: usize| match call.arguments.args.get(index) {
             Some(Expr::StringLiteral(literal)) => Some(literal.value.to_str()),
             _ => None,
@@ -221,7 +221,7 @@ impl<'a> Scopes<'a> {
             },
         };
         let shift = dots(&full);
-        Some(Path { full, shift })
+        Some(DottedPath { full, shift })
     }
 
     fn bind(&mut self, name: &'a str, binding: Binding<'a>) {
@@ -344,7 +344,7 @@ pub(crate) fn dots(path: &str) -> isize {
     memchr::memchr_iter(b'.', path.as_bytes()).count().cast_signed()
 }
 
-fn join(mut path: Path, attribute: &str) -> Path {
+fn join(mut path: DottedPath, attribute: &str) -> DottedPath {
     path.full.push('.');
     path.full.push_str(attribute);
     path

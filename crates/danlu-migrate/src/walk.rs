@@ -8,8 +8,8 @@ use ruff_python_ast::{
 use ruff_text_size::{Ranged as _, TextRange};
 
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Method, Reference, Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Method, Reference, Text, TextShape};
 use crate::rules::Rule;
 use crate::scope::ScopeKind;
 
@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
         self.ancestors.pop();
     }
 
-    fn on_text(&mut self, value: &'a str, range: TextRange, shape: Shape) {
+    fn on_text(&mut self, value: &'a str, range: TextRange, shape: TextShape) {
         // Escapes move what stands where; a string with some never spells a device.
         if self.source[range] != *value || !(mentions(value) || self.concerns_npus() && names_npu(value)) {
             return;
@@ -106,7 +106,7 @@ impl<'a> Checker<'a> {
         self.options.portable.is_some() || self.options.distributed.is_some()
     }
 
-    fn on_literal(&mut self, literal: &'a StringLiteral, shape: Shape) {
+    fn on_literal(&mut self, literal: &'a StringLiteral, shape: TextShape) {
         let (opener, closer) = (literal.flags.opener_len(), literal.flags.closer_len());
         let range = literal.range.add_start(opener).sub_end(closer);
         self.on_text(&literal.value, range, shape);
@@ -116,16 +116,16 @@ impl<'a> Checker<'a> {
         let parts: Vec<_> = expression.value.iter().collect();
         for part in &parts {
             match part {
-                FStringPart::Literal(literal) => self.on_literal(literal, Shape::Part),
+                FStringPart::Literal(literal) => self.on_literal(literal, TextShape::Part),
                 FStringPart::FString(string) => {
                     let elements = &string.elements;
                     for (index, element) in elements.iter().enumerate() {
                         match element {
                             InterpolatedStringElement::Literal(literal) => {
                                 let shape = match (parts.len(), index, elements.len()) {
-                                    (1, 0, 1) => Shape::Whole,
-                                    (1, 0, 2) => Shape::Prefix,
-                                    _ => Shape::Part,
+                                    (1, 0, 1) => TextShape::Whole,
+                                    (1, 0, 2) => TextShape::Prefix,
+                                    _ => TextShape::Part,
                                 };
                                 self.is_in_f_string = true;
                                 self.on_text(&literal.value, literal.range, shape);
@@ -203,7 +203,13 @@ impl<'a> Checker<'a> {
         {
             let rule = &crate::rules::npu_aware::RULE;
             let first_line = self.text(range).lines().next().unwrap_or_default().trim().to_owned();
-            self.report(rule, Kind::Note, range, first_line, "names NPUs already, so it was left as it is");
+            self.report(
+                rule,
+                FindingKind::Note,
+                range,
+                first_line,
+                "names NPUs already, so it was left as it is",
+            );
         }
     }
 }
@@ -260,7 +266,8 @@ impl<'a> SourceOrderVisitor<'a> for Checker<'a> {
             Expr::Call(call) => self.on_call(call),
             Expr::Attribute(_) | Expr::Name(_) => self.on_chain(expression, None),
             Expr::StringLiteral(string) => {
-                let shape = if string.value.is_implicit_concatenated() { Shape::Part } else { Shape::Whole };
+                let shape =
+                    if string.value.is_implicit_concatenated() { TextShape::Part } else { TextShape::Whole };
                 for literal in &string.value {
                     self.on_literal(literal, shape);
                 }

@@ -4,12 +4,12 @@
 
 use std::fs;
 
-use danlu_migrate::project::{Destination, Report, migrate};
-use danlu_migrate::{Kind, Module, Options, Portable, apply, gather_facts, migrate_python};
+use danlu_migrate::project::{Destination, MigrationReport, migrate};
+use danlu_migrate::{FindingKind, Module, Options, Portable, apply, gather_facts, migrate_python};
 use proptest::prelude::*;
 
 /// Through the shell, on the stack that its workers have.
-fn on_disk(files: &[(&str, String)]) -> Report {
+fn on_disk(files: &[(&str, String)]) -> MigrationReport {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
@@ -17,7 +17,7 @@ fn on_disk(files: &[(&str, String)]) -> Report {
     migrate(folder.path(), &Destination::Nowhere, &Options::default(), true).unwrap()
 }
 
-fn outcome_of(text: &str) -> danlu_migrate::Outcome {
+fn outcome_of(text: &str) -> danlu_migrate::FileMigration {
     let facts = gather_facts(text.as_bytes(), &Module::default());
     migrate_python(text.as_bytes(), &Module::default(), &facts, &Options::default())
 }
@@ -58,7 +58,7 @@ fn a_lookup_costs_the_same_however_often_names_are_bound() {
     }
     text += &"x = a5.cuda.is_available()\n".repeat(300);
     let report = on_disk(&[("a.py", text)]);
-    assert_eq!(report.count(Kind::Broken), 0);
+    assert_eq!(report.count(FindingKind::Broken), 0);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn long_lists_and_long_lines_take_no_longer_than_their_length() {
     let refusals = format!("import torch\ndef f():\n{refusals}");
     let report =
         on_disk(&[("a.py", list), ("b.py", keys), ("c.py", comment), ("d.py", guards), ("e.py", refusals)]);
-    assert_eq!(report.count(Kind::Broken), 0);
+    assert_eq!(report.count(FindingKind::Broken), 0);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn nesting_without_end_costs_only_its_file() {
     assert_eq!(good.changes.len(), 2);
     let refused = |name: &str| {
         let file = report.files.iter().find(|file| file.path == name).unwrap();
-        file.findings.iter().any(|note| note.kind == Kind::Broken)
+        file.findings.iter().any(|note| note.kind == FindingKind::Broken)
     };
     assert!(refused("f00.py") && refused("f04.py") && refused("f07.py") && refused("f13.py"));
     // Many of the same beside each other are no nesting.
@@ -164,7 +164,7 @@ fn names_and_calls_in_circles_through_files_end() {
         ),
     ));
     let report = on_disk(&files);
-    assert_eq!((report.files.len(), report.count(Kind::Broken)), (43, 0));
+    assert_eq!((report.files.len(), report.count(FindingKind::Broken)), (43, 0));
 }
 
 #[test]

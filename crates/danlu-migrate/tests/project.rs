@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use danlu_migrate::project::{
-    Change, Destination, FileKind, FileReport, PLATFORM_REPORTS, ProjectError, REPORT_NAMES, REPORTS, Report,
-    migrate, migrate_while, write_reports,
+    Change, Destination, FileReport, MigrationReport, PLATFORM_REPORTS, ProjectError, REPORT_NAMES, REPORTS,
+    SourceFileKind, migrate, migrate_while, write_reports,
 };
-use danlu_migrate::{Grade, Kind, Options, report};
+use danlu_migrate::{FindingKind, Grade, Options, report};
 
 fn write(root: &Path, path: &str, bytes: impl AsRef<[u8]>) {
     let path = root.join(path);
@@ -37,7 +37,7 @@ impl Place {
         self.folder.path().join("out")
     }
 
-    fn migrate(&self) -> Report {
+    fn migrate(&self) -> MigrationReport {
         migrate(&self.input(), &Destination::Folder(self.output()), &Options::default(), true).unwrap()
     }
 
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-fn named<'r>(report: &'r Report, path: &str) -> &'r FileReport {
+fn named<'r>(report: &'r MigrationReport, path: &str) -> &'r FileReport {
     report.files.iter().find(|file| file.path == path).unwrap()
 }
 
@@ -60,7 +60,7 @@ fn a_file_that_fails_costs_only_itself() {
     write(&place.input(), "kernel.cu", b"\xff\xfe not UTF-8 + PYBIND11_MODULE m.def(\"f\"");
     write(&place.input(), "a+b.cu", "TORCH_LIBRARY(x, m) { m.def(\"g(Tensor x) -> Tensor\"); }\n");
     let report = place.migrate();
-    assert_eq!(report.count(Kind::Broken), 3);
+    assert_eq!(report.count(FindingKind::Broken), 3);
     assert_eq!(
         place.result("good.py"),
         "import torch\nimport torch_npu  # noqa: F401\nx = torch.ones(1).npu()\n"
@@ -76,7 +76,7 @@ fn constructs_that_end_the_vendors_run_are_ordinary_code() {
     let text = "import torch\nm = (a() if c else b)().cuda()\nif hasattr(x.module.module, 'f'):\n    y.to(z for z in q)\n";
     write(&place.input(), "a.py", text);
     let report = place.migrate();
-    assert_eq!(report.count(Kind::Broken), 0);
+    assert_eq!(report.count(FindingKind::Broken), 0);
     assert_eq!(
         place.result("a.py"),
         text.replace(".cuda()", ".npu()")
@@ -195,14 +195,14 @@ fn the_log_is_split_at_one_mebibyte_and_the_oldest_parts_go() {
     };
     let many = FileReport {
         path: "many.py".to_owned(),
-        kind: FileKind::Python,
+        kind: SourceFileKind::Python,
         lines: 160_001,
         changes: (2..=160_001).map(change).collect(),
         findings: Vec::new(),
         diff: String::new(),
         operators: Vec::new(),
     };
-    let report = Report { torch: "2.8.0", files: vec![many] };
+    let report = MigrationReport { torch: "2.8.0", files: vec![many] };
     let parts = report::log_files(&report, "2026-01-01 00:00:00");
     assert_eq!(parts.len(), 11);
     assert!(parts.iter().all(|part| part.text.len() <= 1 << 20));
@@ -328,7 +328,7 @@ fn code_that_nests_beyond_reason_costs_only_its_file() {
     );
     write(&place.input(), "good.py", "import torch\nx = y.cuda()\n");
     let report = place.migrate();
-    assert_eq!(report.count(Kind::Broken), 7);
+    assert_eq!(report.count(FindingKind::Broken), 7);
     let changed: Vec<&str> = report.changed().map(|file| file.path.as_str()).collect();
     assert_eq!(changed, ["good.py", "table.py"]);
 }

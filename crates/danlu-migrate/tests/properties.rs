@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use danlu_migrate::project::{FileKind, propose};
+use danlu_migrate::project::{SourceFileKind, propose};
 use danlu_migrate::{
-    Distributed, Kind, Module, Options, Outcome, Portable, ProjectFacts, apply, gather_facts, migrate_python,
+    Distributed, FileMigration, FindingKind, Module, Options, Portable, ProjectFacts, apply, gather_facts,
+    migrate_python,
 };
 use proptest::prelude::*;
 
@@ -75,14 +76,14 @@ fn options() -> impl Strategy<Value = Options> {
     prop_oneof![3 => for_npus, 2 => portable]
 }
 
-fn run(text: &[u8], options: &Options) -> Outcome {
+fn run(text: &[u8], options: &Options) -> FileMigration {
     let module = Module { is_main: options.distributed.is_some(), ..Module::default() };
     let facts = gather_facts(text, &module);
     migrate_python(text, &module, &facts, options)
 }
 
-fn is_broken(outcome: &Outcome) -> bool {
-    outcome.findings.iter().any(|finding| finding.kind == Kind::Broken)
+fn is_broken(outcome: &FileMigration) -> bool {
+    outcome.findings.iter().any(|finding| finding.kind == FindingKind::Broken)
 }
 
 proptest! {
@@ -262,12 +263,12 @@ proptest! {
 
 fn anything(bytes: &[u8], kind: usize) {
     let kinds = [
-        FileKind::Python,
-        FileKind::Notebook,
-        FileKind::Shell,
-        FileKind::Configuration,
-        FileKind::Requirements,
-        FileKind::Pyproject,
+        SourceFileKind::Python,
+        SourceFileKind::Notebook,
+        SourceFileKind::Shell,
+        SourceFileKind::Configuration,
+        SourceFileKind::Requirements,
+        SourceFileKind::Pyproject,
     ];
     let outcome =
         propose(kinds[kind], bytes, &Module::default(), &ProjectFacts::default(), &Options::default());

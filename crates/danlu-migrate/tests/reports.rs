@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use danlu_migrate::project::{Destination, FileReport, Report, migrate};
-use danlu_migrate::{Kind, Options, report};
+use danlu_migrate::project::{Destination, FileReport, MigrationReport, migrate};
+use danlu_migrate::{FindingKind, Options, report};
 
 fn write(root: &Path, path: &str, bytes: impl AsRef<[u8]>) {
     let path = root.join(path);
@@ -33,7 +33,7 @@ impl Place {
         self.folder.path().join("out")
     }
 
-    fn migrate(&self) -> Report {
+    fn migrate(&self) -> MigrationReport {
         migrate(&self.input(), &Destination::Folder(self.output()), &Options::default(), true).unwrap()
     }
 
@@ -42,11 +42,11 @@ impl Place {
     }
 }
 
-fn named<'r>(report: &'r Report, path: &str) -> &'r FileReport {
+fn named<'r>(report: &'r MigrationReport, path: &str) -> &'r FileReport {
     report.files.iter().find(|file| file.path == path).unwrap()
 }
 
-fn migrated(text: &str, torch: &str) -> (String, Report) {
+fn migrated(text: &str, torch: &str) -> (String, MigrationReport) {
     let place = Place::new();
     write(&place.input(), "a.py", text);
     let options =
@@ -65,7 +65,7 @@ fn a_flag_called_is_cuda_of_a_class_of_ones_own_stays() {
     ] {
         let (text, report) = migrated(&format!("import torch\n{own}print(Cfg.is_cuda)\n"), "2.8.0");
         assert!(!text.contains("is_npu"), "{text}");
-        assert_eq!(report.count(Kind::NeedsPerson), 1, "{text}");
+        assert_eq!(report.count(FindingKind::NeedsPerson), 1, "{text}");
     }
 }
 
@@ -84,9 +84,9 @@ fn a_number_from_the_command_line_is_changed_or_reported() {
     ] {
         let text = format!("import torch\n{may_be_none}{uses}");
         let (after, report) = migrated(&text, "2.1.0");
-        assert_eq!((after.as_str(), report.count(Kind::NeedsPerson)), (text.as_str(), 2));
+        assert_eq!((after.as_str(), report.count(FindingKind::NeedsPerson)), (text.as_str(), 2));
         // From 2.3 on torch takes it for the accelerator that there is.
-        assert_eq!(migrated(&text, "2.8.0").1.count(Kind::NeedsPerson), 0);
+        assert_eq!(migrated(&text, "2.8.0").1.count(FindingKind::NeedsPerson), 0);
     }
 }
 
@@ -102,7 +102,7 @@ fn sources_in_cuda_are_in_every_report() {
     write(&place.input(), "ops/host.cpp", "PYBIND11_MODULE(x, m) { m.def(\"sum\", &sum); }\n");
     write(&place.input(), "ops/plain.cpp", "int main() {}\n");
     let report = place.migrate();
-    assert_eq!((report.count(Kind::NeedsPerson), report.count(Kind::Note)), (2, 1));
+    assert_eq!((report.count(FindingKind::NeedsPerson), report.count(FindingKind::Note)), (2, 1));
     assert!(report::summary(&report, "changed").contains("2 places to be looked at by a person"));
     let sarif = report::sarif(&report).to_string();
     for text in

@@ -13,8 +13,8 @@ use std::fs;
 use std::path::Path;
 
 use danlu_migrate::{
-    Distributed, Lines, Module, Options, Outcome, PORTABLE_RULES, Portable, ProjectFacts, RULES, apply,
-    gather_facts, migrate_python,
+    Distributed, FileMigration, LineIndex, Module, Options, PORTABLE_RULES, Portable, ProjectFacts, RULES,
+    apply, gather_facts, migrate_python,
 };
 
 fn facts_of(folder: &Path) -> ProjectFacts {
@@ -30,8 +30,8 @@ fn facts_of(folder: &Path) -> ProjectFacts {
     facts
 }
 
-fn shown(input: &[u8], outcome: &Outcome) -> String {
-    let lines = Lines::of(input);
+fn shown(input: &[u8], outcome: &FileMigration) -> String {
+    let lines = LineIndex::of(input);
     let mut text = String::new();
     for edit in &outcome.edits {
         let line = lines.line(edit.start);

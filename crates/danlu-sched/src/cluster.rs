@@ -31,7 +31,7 @@ struct Used {
 
 /// Why something cannot be given to a job.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Overbooked {
+pub enum AllocationConflict {
     #[error("job {job} holds its devices already")]
     AlreadyHolds { job: JobId },
     #[error("there is no node `{node}`")]
@@ -54,7 +54,7 @@ pub enum Overbooked {
 
 /// What jobs hold of one node; cores and memory with those of others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct NodeUsage {
     pub cpus: Cpus,
     pub memory: Bytes,
     /// Devices in somebody's hands, by their index on the node.
@@ -84,9 +84,9 @@ impl Cluster {
     }
 
     /// Gives a job what was planned for it, if all of it is there and free.
-    pub fn take(&mut self, job: JobId, grants: &[Grant]) -> Result<(), Overbooked> {
+    pub fn take(&mut self, job: JobId, grants: &[Grant]) -> Result<(), AllocationConflict> {
         if self.held.contains_key(&job) {
-            return Err(Overbooked::AlreadyHolds { job });
+            return Err(AllocationConflict::AlreadyHolds { job });
         }
         for (taken, grant) in grants.iter().enumerate() {
             if let Err(overbooked) = self.take_one(job, grant, Check::Everything) {
@@ -102,7 +102,7 @@ impl Cluster {
 
     /// Records what a job is found to hold, instead of what it held before: what runs, runs, even if its node is gone or its
     /// device has failed since. Says the first device that is in other hands as well.
-    pub fn adopt(&mut self, job: JobId, grants: &[Grant]) -> Option<Overbooked> {
+    pub fn adopt(&mut self, job: JobId, grants: &[Grant]) -> Option<AllocationConflict> {
         self.give_back(job);
         let mut shared = None;
         for grant in grants {
@@ -163,10 +163,10 @@ impl Cluster {
         self.held.iter().map(|(job, grants)| (*job, grants.as_slice()))
     }
 
-    pub fn usage(&self, node: &NodeName) -> Option<Usage> {
+    pub fn usage(&self, node: &NodeName) -> Option<NodeUsage> {
         let node = *self.ordinals.get(node)?;
         let devices = self.nodes[node].devices.iter().zip(&self.used[node].devices);
-        Some(Usage {
+        Some(NodeUsage {
             cpus: Cpus { milli: self.used[node].milli_cpus },
             memory: Bytes(self.used[node].bytes),
             held: devices
@@ -176,20 +176,20 @@ impl Cluster {
     }
 
     /// Takes one grant or changes nothing.
-    fn take_one(&mut self, job: JobId, grant: &Grant, check: Check) -> Result<(), Overbooked> {
+    fn take_one(&mut self, job: JobId, grant: &Grant, check: Check) -> Result<(), AllocationConflict> {
         let strict = check == Check::Everything;
         let name = || grant.node.clone();
         let Some(&node) = self.ordinals.get(&grant.node) else {
-            return if strict { Err(Overbooked::NoSuchNode { node: name() }) } else { Ok(()) };
+            return if strict { Err(AllocationConflict::NoSuchNode { node: name() }) } else { Ok(()) };
         };
         if let (true, Some(why)) = (strict, &self.nodes[node].cordoned) {
-            return Err(Overbooked::Cordoned { node: name(), why: why.clone() });
+            return Err(AllocationConflict::Cordoned { node: name(), why: why.clone() });
         }
         let mut positions = Vec::with_capacity(grant.devices.len());
         for &device in &grant.devices {
             let Some(position) = self.position(node, device) else {
                 if strict {
-                    return Err(Overbooked::NoSuchDevice { node: name(), device });
+                    return Err(AllocationConflict::NoSuchDevice { node: name(), device });
                 }
                 continue;
             };
@@ -199,14 +199,14 @@ impl Cluster {
             let full =
                 (held + grant.share > WHOLE_DEVICE).then(|| holders.first().map(|(by, _)| *by)).flatten();
             if let (Check::Everything | Check::Holders, Some(by)) = (check, full.or(twice)) {
-                return Err(Overbooked::DeviceHeld { node: name(), device, by });
+                return Err(AllocationConflict::DeviceHeld { node: name(), device, by });
             }
             if strict && !self.nodes[node].devices[position].usable() {
-                return Err(Overbooked::DeviceFailed { node: name(), device });
+                return Err(AllocationConflict::DeviceFailed { node: name(), device });
             }
             let others = self.nodes[node].foreign.iter().find(|hold| hold.devices.contains(&device));
             if let (true, Some(hold)) = (strict, others) {
-                return Err(Overbooked::DeviceForeign { node: name(), device, by: hold.job.clone() });
+                return Err(AllocationConflict::DeviceForeign { node: name(), device, by: hold.job.clone() });
             }
             positions.push(position);
         }
@@ -216,10 +216,10 @@ impl Cluster {
             && grant.cpus.milli > 0
             && used.milli_cpus.saturating_add(grant.cpus.milli) > capacity.cpus.milli
         {
-            return Err(Overbooked::TooFewCpus { node: name(), asked: grant.cpus });
+            return Err(AllocationConflict::TooFewCpus { node: name(), asked: grant.cpus });
         }
         if strict && grant.memory.0 > 0 && used.bytes.saturating_add(grant.memory.0) > capacity.memory.0 {
-            return Err(Overbooked::TooLittleMemory { node: name(), asked: grant.memory });
+            return Err(AllocationConflict::TooLittleMemory { node: name(), asked: grant.memory });
         }
         for position in positions {
             used.devices[position].push((job, grant.share));

@@ -3,11 +3,11 @@
 //! What is free is to be right nevertheless. When a worker turns out to be where another was planned to be, that other one
 //! is planned for somewhere else: otherwise its old place would look free, and more would be started than there is room for.
 
-use danlu_core::job::Whereabouts;
-use danlu_core::{Attempt, Grant, Job, WorkerState};
+use danlu_core::job::WorkerLocation;
+use danlu_core::{Attempt, Grant, Job, WorkerLifecycle};
 use danlu_types::{Node, NodeName, WorkerId, WorkerIndex};
 
-use crate::fleet::{Fleet, Wish};
+use crate::fleet::{Fleet, PlacementConstraints};
 use crate::scheduler::blamed;
 use crate::shape::{DeviceAsk, Shape};
 
@@ -44,14 +44,14 @@ pub fn make_way<'a>(
     nodes: &[Node],
     jobs: impl IntoIterator<Item = &'a Job>,
     may_move: impl Fn(&Attempt) -> bool,
-) -> Vec<(WorkerId, Whereabouts)> {
+) -> Vec<(WorkerId, WorkerLocation)> {
     let (mut there, mut planned) = (Vec::new(), Vec::new());
     for job in jobs {
         let Some(attempt) = job.active() else { continue };
         let is_movable = may_move(attempt);
         for (worker, index) in attempt.workers.iter().zip(0..) {
             match worker.state {
-                WorkerState::Placed if !worker.settled && is_movable => {
+                WorkerLifecycle::Placed if !worker.settled && is_movable => {
                     planned.push((job, attempt.number, WorkerIndex(index), &worker.grant));
                 }
                 _ => there.push(&worker.grant),
@@ -86,7 +86,7 @@ pub fn make_way<'a>(
 }
 
 /// Takes it, too.
-fn find_place(fleet: &mut Fleet, nodes: &[Node], job: &Job, grant: &Grant) -> Option<Whereabouts> {
+fn find_place(fleet: &mut Fleet, nodes: &[Node], job: &Job, grant: &Grant) -> Option<WorkerLocation> {
     let planned = nodes.iter().find(|node| node.name == grant.node)?;
     let ask = match grant.devices.len() {
         0 => DeviceAsk::none(),
@@ -102,9 +102,9 @@ fn find_place(fleet: &mut Fleet, nodes: &[Node], job: &Job, grant: &Grant) -> Op
         ..whole
     };
     let shape = fleet.shape(&shape);
-    let found = fleet.place(shape, &Wish::NONE)?;
+    let found = fleet.place(shape, &PlacementConstraints::NONE)?;
     let grant = fleet.grants(&found).into_iter().next()?;
-    Some(Whereabouts { node: grant.node, devices: grant.devices })
+    Some(WorkerLocation { node: grant.node, devices: grant.devices })
 }
 
 /// As many devices of the very model that a worker was given.
@@ -117,16 +117,16 @@ fn model_of(node: &Node, grant: &Grant) -> Option<DeviceAsk> {
 mod tests {
     use std::sync::Arc;
 
-    use danlu_core::{Event, Step, apply};
+    use danlu_core::{Transition, Trigger, apply};
     use danlu_types::{AttemptNumber, Cpus, JobId, JobSpec};
     use jiff::Timestamp;
 
     use super::*;
     use crate::cluster::test_nodes;
 
-    fn applied(job: &Job, event: Event) -> Job {
+    fn applied(job: &Job, event: Trigger) -> Job {
         match apply(job, event, Timestamp::UNIX_EPOCH) {
-            Step::Next { job, .. } => *job,
+            Transition::Next { job, .. } => *job,
             step => panic!("it was not taken: {step:?}"),
         }
     }
@@ -140,22 +140,25 @@ mod tests {
         let workers = u32::try_from(grants.len()).unwrap();
         let spec = JobSpec { workers, ..JobSpec::of_command("true") };
         let job = Job::submitted(JobId(id), "ada".to_owned(), Arc::new(spec), Timestamp::UNIX_EPOCH);
-        applied(&job, Event::Place { grants })
+        applied(&job, Trigger::Place { grants })
     }
 
     fn settled(job: &Job, worker: u32, at: Grant) -> Job {
         let (attempt, worker) = (AttemptNumber(1), WorkerIndex(worker));
-        let to = Whereabouts { node: at.node, devices: at.devices };
-        applied(job, Event::WorkerMoved { attempt, worker, to, settled: true })
+        let to = WorkerLocation { node: at.node, devices: at.devices };
+        applied(job, Trigger::WorkerMoved { attempt, worker, to, settled: true })
     }
 
-    fn make_way<'a>(nodes: &[Node], jobs: impl IntoIterator<Item = &'a Job>) -> Vec<(WorkerId, Whereabouts)> {
+    fn make_way<'a>(
+        nodes: &[Node],
+        jobs: impl IntoIterator<Item = &'a Job>,
+    ) -> Vec<(WorkerId, WorkerLocation)> {
         super::make_way(nodes, jobs, |_| true)
     }
 
-    fn shown(moves: Vec<(WorkerId, Whereabouts)>) -> String {
+    fn shown(moves: Vec<(WorkerId, WorkerLocation)>) -> String {
         let line =
-            |(worker, to): (WorkerId, Whereabouts)| format!("{worker} to {} {:?}", to.node, to.devices);
+            |(worker, to): (WorkerId, WorkerLocation)| format!("{worker} to {} {:?}", to.node, to.devices);
         moves.into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

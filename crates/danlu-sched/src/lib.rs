@@ -22,13 +22,14 @@ mod scheduler;
 mod shape;
 mod words;
 
-pub use cluster::{Cluster, Overbooked, Usage};
+pub use cluster::{AllocationConflict, Cluster, NodeUsage};
 pub use elsewhere::{make_way, unsuitable};
 pub use fleet::{
-    Board, Fleet, KindSet, Mark, Need, NodeId, Part, Placement, ShapeId, Shortage, Totals, Wish,
+    Board, Fleet, KindSet, Mark, Need, NodeId, Placement, PlacementConstraints, ShapeId, Shortage, Totals,
+    WorkerPlacement,
 };
 pub use scheduler::{
-    Circumstances, Estimate, Plan, Preemption, ReasonCode, Reservation, Resource, Scheduler, Start,
+    Circumstances, Estimate, JobStart, Plan, Preemption, QuotaResource, ReasonCode, Reservation, Scheduler,
     WaitReason, Witness,
 };
 pub use shape::{DeviceAsk, Shape};

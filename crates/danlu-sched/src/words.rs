@@ -10,7 +10,7 @@ use danlu_types::api::{
 use danlu_types::{Cpus, DeviceKind, DeviceRequest, ForeignKind, JobId, JobSpec, Span};
 use jiff::Timestamp;
 
-use crate::scheduler::{ReasonCode, Resource, WaitReason};
+use crate::scheduler::{QuotaResource, ReasonCode, WaitReason};
 
 /// "8 Ascend 910B*", "1 device", "0.5 NVIDIA".
 pub(crate) fn devices(request: &DeviceRequest) -> String {
@@ -88,12 +88,12 @@ pub(crate) fn numbers(jobs: &[JobId]) -> String {
 }
 
 /// "Ascend devices", "CPUs".
-pub(crate) fn resource(resource: Resource) -> &'static str {
+pub(crate) fn resource(resource: QuotaResource) -> &'static str {
     match resource {
-        Resource::Nvidia => "NVIDIA devices",
-        Resource::Ascend => "Ascend devices",
-        Resource::Cpus => "CPUs",
-        Resource::Memory => "memory",
+        QuotaResource::Nvidia => "NVIDIA devices",
+        QuotaResource::Ascend => "Ascend devices",
+        QuotaResource::Cpus => "CPUs",
+        QuotaResource::Memory => "memory",
     }
 }
 
@@ -188,8 +188,8 @@ fn devices_sentence(spec: &JobSpec, free: u32, most_on_one_node: u32) -> String 
     }
 }
 
-fn guaranteed_sentence(what: Resource, lends: bool) -> String {
-    let (verb, them) = if what == Resource::Memory { ("is", "it") } else { ("are", "them") };
+fn guaranteed_sentence(what: QuotaResource, lends: bool) -> String {
+    let (verb, them) = if what == QuotaResource::Memory { ("is", "it") } else { ("are", "them") };
     let borrow = if lends { format!("; only preemptible jobs may borrow {them}") } else { String::new() };
     format!("the free {} {verb} guaranteed to other workspaces{borrow}", resource(what))
 }

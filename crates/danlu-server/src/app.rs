@@ -7,7 +7,7 @@ use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::policy::Action;
 use danlu_core::settle::Excess;
 use danlu_core::view::job_view;
-use danlu_core::{Event, Job};
+use danlu_core::{Job, Trigger};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_sched::WaitReason;
@@ -20,23 +20,23 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::attempts::AttemptTokens;
-use crate::book::Book;
-use crate::courier::Couriers;
+use crate::book::LiveState;
+use crate::courier::Sidecars;
 use crate::health::Health;
-use crate::ledger::{Answer, Ledger, LedgerError};
+use crate::ledger::{JobWriter, JobWriterError, WriteResult};
 use crate::nodes::NodeNotes;
-use crate::people::{Asker, Directory, require};
+use crate::people::{Caller, Directory, require};
 use crate::planner::Planner;
 use crate::reconcile::retention_clock::RetentionClock;
 use crate::removals::Removals;
-use crate::reports::Reports;
+use crate::reports::LiveReports;
 use crate::sandbox::SandboxOptions;
 use crate::secrets::SecretTable;
 use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
-use crate::wake::Wake;
+use crate::wake::Notifier;
 
 const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
                            back-up to have it again";
@@ -48,9 +48,9 @@ const TRY_AGAIN: &str = "nothing was changed, or it is shown once the database a
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) book: Arc<Book>,
-    pub(crate) ledger: Ledger,
-    pub(crate) wake: Arc<Wake>,
+    pub(crate) book: Arc<LiveState>,
+    pub(crate) ledger: JobWriter,
+    pub(crate) wake: Arc<Notifier>,
     pub(crate) layout: RunLayout,
     pub(crate) code: CodeStore,
     /// What is known of how many lines each log has.
@@ -62,7 +62,7 @@ pub(crate) struct App {
     pub(crate) use_busy_devices: bool,
     pub(crate) planner: Planner,
     pub(crate) nodes: NodeNotes,
-    pub(crate) reports: Reports,
+    pub(crate) reports: LiveReports,
     pub(crate) directory: Directory,
     pub(crate) trail: Arc<Trail>,
     pub(crate) usage: UsageLog,
@@ -78,7 +78,7 @@ pub(crate) struct App {
     pub(crate) users: UserTable,
     pub(crate) attempts: Arc<AttemptTokens>,
     /// Only where nodes share no disk with the server.
-    pub(crate) couriers: Option<Couriers>,
+    pub(crate) couriers: Option<Sidecars>,
     pub(crate) secrets: SecretTable,
     pub(crate) health: Arc<Health>,
     /// What keeps the server from doing all of its work now, and does not keep it from taking jobs.
@@ -130,7 +130,7 @@ impl App {
 
     pub(crate) async fn submit(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         spec: JobSpec,
         key: Option<String>,
     ) -> Result<Arc<Job>, Problem> {
@@ -144,7 +144,7 @@ impl App {
         }
         self.unix_user(&asker.name()).await.map_err(user_problem)?;
         match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
-            Ok(Answer::SubmittedBefore(id)) => {
+            Ok(WriteResult::SubmittedBefore(id)) => {
                 let job = self.job_for(asker, id, Action::SeeJob).await?;
                 match key {
                     Some(key) if self.differs(&key).await? => Err(key_reused(&job)),
@@ -172,7 +172,7 @@ impl App {
 
     /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
     /// its workspace takes it, and all for which somebody has to approve it.
-    pub(crate) fn check(&self, asker: &Asker, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), Problem> {
+    pub(crate) fn check(&self, asker: &Caller, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
@@ -226,7 +226,7 @@ impl App {
     /// The job, if the asker may do this to it.
     pub(crate) async fn job_for(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         id: JobId,
         action: Action,
     ) -> Result<Arc<Job>, Problem> {
@@ -251,21 +251,21 @@ impl App {
         self.store.unreadable_jobs().into_iter().map(told).collect()
     }
 
-    pub(crate) async fn change(&self, id: JobId, event: Event) -> Result<Arc<Job>, Problem> {
+    pub(crate) async fn change(&self, id: JobId, event: Trigger) -> Result<Arc<Job>, Problem> {
         match self.ledger.apply(id, event.clone()).await {
             // The book forgets jobs that have ended; they are not gone, they only take no more events.
-            Ok(Answer::NoSuchJob) => {
+            Ok(WriteResult::NoSuchJob) => {
                 let job = self.job(id).await?;
                 match danlu_core::apply(&job, event, Timestamp::now()) {
-                    danlu_core::Step::Refuse(refusal) => Err(refused(&refusal)),
-                    danlu_core::Step::Ignore | danlu_core::Step::Next { .. } => Ok(job),
+                    danlu_core::Transition::Refuse(refusal) => Err(refused(&refusal)),
+                    danlu_core::Transition::Ignore | danlu_core::Transition::Next { .. } => Ok(job),
                 }
             }
             other => done(other),
         }
     }
 
-    pub(crate) async fn delete(&self, asker: &Asker, id: JobId) -> Result<(), Problem> {
+    pub(crate) async fn delete(&self, asker: &Caller, id: JobId) -> Result<(), Problem> {
         let job = self.job_for(asker, id, Action::ChangeJob).await?;
         if job.ended_at().is_none() {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
@@ -353,7 +353,7 @@ const OF_THE_SHELL: [&str; 7] = [
     "CONDA_EXE",
 ];
 
-fn submission_key(asker: &Asker, key: &str, spec: &JobSpec) -> SubmissionKey {
+fn submission_key(asker: &Caller, key: &str, spec: &JobSpec) -> SubmissionKey {
     let mut spec = spec.clone();
     spec.env.retain(|name, _| !OF_THE_SHELL.contains(&name.as_str()));
     let body = serde_json::to_vec(&spec).expect("a job is plain values");
@@ -378,16 +378,16 @@ pub(crate) fn no_snapshot(digest: &str) -> Problem {
         .with_hint("upload it first with `PUT /api/v1/code/{digest}`; `danlu submit` does so by itself")
 }
 
-pub(crate) fn done(answer: Result<Answer, LedgerError>) -> Result<Arc<Job>, Problem> {
+pub(crate) fn done(answer: Result<WriteResult, JobWriterError>) -> Result<Arc<Job>, Problem> {
     match answer {
-        Ok(Answer::Done(job) | Answer::Unchanged(job)) => Ok(job),
-        Ok(Answer::Refused(refusal)) => Err(refused(&refusal)),
-        Ok(Answer::NoSuchJob) => Err(Problem::new(ProblemCode::NotFound, "no such job")),
-        Ok(Answer::SubmittedBefore(id)) => Err(no_such_job(id)),
-        Ok(Answer::Overbooked) => {
+        Ok(WriteResult::Done(job) | WriteResult::Unchanged(job)) => Ok(job),
+        Ok(WriteResult::Refused(refusal)) => Err(refused(&refusal)),
+        Ok(WriteResult::NoSuchJob) => Err(Problem::new(ProblemCode::NotFound, "no such job")),
+        Ok(WriteResult::SubmittedBefore(id)) => Err(no_such_job(id)),
+        Ok(WriteResult::Overbooked) => {
             Err(Problem::new(ProblemCode::WrongState, "its devices were given to another job"))
         }
-        Err(LedgerError::Store(error)) => match &*error {
+        Err(JobWriterError::Store(error)) => match &*error {
             StoreError::Refused { .. } => {
                 Err(Problem::new(ProblemCode::InvalidFields, crate::error_chain(&*error)))
             }
@@ -411,7 +411,7 @@ fn user_problem(error: UnixUserError) -> Problem {
     }
 }
 
-pub(crate) fn refused(refusal: &danlu_core::Refusal) -> Problem {
+pub(crate) fn refused(refusal: &danlu_core::TransitionError) -> Problem {
     Problem::new(ProblemCode::WrongState, refusal.to_string())
 }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use danlu_core::launch::Access;
-use danlu_core::{Job, WorkerState};
-use danlu_engine::{Connection, EngineError};
+use danlu_core::{Job, WorkerLifecycle};
+use danlu_engine::{EngineError, WorkerStream};
 use danlu_types::api::NewReports;
 use danlu_types::session::{Frame, FrameKind};
 use danlu_types::{AttemptNumber, JobId, WorkerId};
@@ -123,7 +123,7 @@ impl App {
         let job = self.book.job(worker.job)?;
         let attempt = job.active().filter(|attempt| attempt.number == worker.attempt)?;
         let lives =
-            !matches!(attempt.workers.get(worker.worker.0 as usize)?.state, WorkerState::Ended { .. });
+            !matches!(attempt.workers.get(worker.worker.0 as usize)?.state, WorkerLifecycle::Ended { .. });
         lives.then_some(Speaker { worker, job })
     }
 
@@ -140,7 +140,7 @@ impl App {
     }
 }
 
-async fn exchange(launcher: &mut Box<dyn Connection>, reports: &NewReports) -> std::io::Result<Frame> {
+async fn exchange(launcher: &mut Box<dyn WorkerStream>, reports: &NewReports) -> std::io::Result<Frame> {
     launcher.write_all(&Frame::json(FrameKind::Report, reports).encode()).await?;
     let mut buffer = Vec::new();
     loop {

@@ -6,19 +6,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use danlu_core::{Grant, Job, Life};
+use danlu_core::{Grant, Job, JobLifecycle};
 use danlu_sched::Cluster;
 use danlu_store::JobFilter;
 use danlu_types::{JobId, JobSpec, Node};
 use jiff::Timestamp;
 
 #[derive(Debug)]
-pub(crate) struct Book {
-    pages: RwLock<Pages>,
+pub(crate) struct LiveState {
+    pages: RwLock<LiveJobs>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct LiveJobs {
     jobs: HashMap<JobId, Arc<Job>>,
     active: BTreeMap<JobId, Arc<Job>>,
     pub(crate) cluster: Cluster,
@@ -34,25 +34,25 @@ pub(crate) struct Changes {
     pub(crate) nodes: Option<Arc<Vec<Node>>>,
 }
 
-impl Book {
+impl LiveState {
     pub(crate) fn new(nodes: Vec<Node>) -> Self {
         let cluster = Cluster::new(&nodes);
-        let pages = Pages {
+        let pages = LiveJobs {
             jobs: HashMap::new(),
             active: BTreeMap::new(),
             cluster,
             nodes: Arc::new(nodes),
             changes: Changes::default(),
         };
-        Book { pages: RwLock::new(pages) }
+        LiveState { pages: RwLock::new(pages) }
     }
 
     /// Short reads only: the ledger waits for them.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Pages> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, LiveJobs> {
         self.pages.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Pages> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, LiveJobs> {
         self.pages.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,7 +81,7 @@ impl Book {
         };
         let pages = self.read();
         let since = |job: &Arc<Job>| match &job.life {
-            Life::Queued { since, .. } if is_found(job) => Some(*since),
+            JobLifecycle::Queued { since, .. } if is_found(job) => Some(*since),
             _ => None,
         };
         pages.jobs().filter_map(since).min()
@@ -92,7 +92,7 @@ impl Book {
     }
 }
 
-impl Pages {
+impl LiveJobs {
     /// Every job that has not ended.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = &Arc<Job>> {
         self.jobs.values()
@@ -108,7 +108,7 @@ impl Pages {
     pub(crate) fn file(&mut self, job: Arc<Job>) {
         let id = job.id;
         let was_active = self.active.remove(&id).is_some();
-        if let Life::Active(attempt) = &job.life {
+        if let JobLifecycle::Active(attempt) = &job.life {
             self.active.insert(id, job.clone());
             let held = self.cluster.held(id);
             if was_active && !attempt.workers.iter().map(|worker| &worker.grant).eq(held) {

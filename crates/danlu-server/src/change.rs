@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use danlu_core::policy::{Action, only_changes_scheduling};
 use danlu_core::settle::Excess;
-use danlu_core::{ApprovalNeed, Event, Job, Life, Refusal, Step};
+use danlu_core::{ApprovalNeed, Job, JobLifecycle, Transition, TransitionError, Trigger};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::app::{App, done, refused};
 use crate::http::json_problem;
-use crate::ledger::Answer;
-use crate::people::Asker;
+use crate::ledger::WriteResult;
+use crate::people::Caller;
 
 /// How often a change is made anew before the asker is told to try again.
 const MOST_TRIES: usize = 16;
@@ -30,9 +30,9 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    fn event(&self) -> Event {
+    fn event(&self) -> Trigger {
         let Change { by, spec, approval, seen } = self.clone();
-        Event::Change { by, spec, approval, seen }
+        Trigger::Change { by, spec, approval, seen }
     }
 
     /// Whether a queued job would still be queued after it.
@@ -44,7 +44,7 @@ impl Change {
 impl App {
     pub(crate) async fn change_spec(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         id: JobId,
         patch: &Map<String, Value>,
     ) -> Result<Arc<Job>, Problem> {
@@ -52,10 +52,10 @@ impl App {
             let job = self.job_for(asker, id, Action::ChangeJob).await?;
             let change = self.change_of(asker, &job, patch)?;
             match self.ledger.apply(id, change.event()).await {
-                Ok(Answer::Refused(Refusal::ChangedMeanwhile { .. })) => {}
+                Ok(WriteResult::Refused(TransitionError::ChangedMeanwhile { .. })) => {}
                 // It ended just now.
-                Ok(Answer::NoSuchJob) => {
-                    return Err(refused(&Refusal::NotWaiting {
+                Ok(WriteResult::NoSuchJob) => {
+                    return Err(refused(&TransitionError::NotWaiting {
                         job: id,
                         state: danlu_types::api::JobState::Ended,
                     }));
@@ -63,13 +63,13 @@ impl App {
                 other => return done(other),
             }
         }
-        Err(refused(&Refusal::ChangedMeanwhile { job: id }))
+        Err(refused(&TransitionError::ChangedMeanwhile { job: id }))
     }
 
     /// The change that a patch is of a job, as the asker may make it.
     pub(crate) fn change_of(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         job: &Job,
         patch: &Map<String, Value>,
     ) -> Result<Change, Problem> {
@@ -77,7 +77,7 @@ impl App {
         let (spec, seen) = (job.spec.clone(), job.generation);
         let unchanged = Change { by: by.clone(), spec, approval: None, seen };
         // Said first: what is wrong with a change of a running job is that it runs.
-        if let Step::Refuse(refusal) = danlu_core::apply(job, unchanged.event(), Timestamp::now()) {
+        if let Transition::Refuse(refusal) = danlu_core::apply(job, unchanged.event(), Timestamp::now()) {
             return Err(refused(&refusal));
         }
         let spec = patched(&job.spec, patch.clone())?;
@@ -92,7 +92,7 @@ impl App {
         let (spec, excesses) = self.check(asker, spec)?;
         // Whoever let it start has approved as much of each already, and no more.
         let approved = match &job.life {
-            Life::Queued { .. } => {
+            JobLifecycle::Queued { .. } => {
                 self.directory.settle(JobSpec::clone(&job.spec)).map(|(_, excesses)| excesses)
             }
             _ => Ok(Vec::new()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use danlu_store::{Claim, Store, StoreError};
+use danlu_store::{ServerLock, Store, StoreError};
 
 use crate::guarded::GuardedStore;
 use crate::health::Health;
@@ -18,7 +18,7 @@ const ASK_DATABASE_EVERY: Duration = Duration::from_secs(1);
 const INTEGRITY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A database that is not there yet, because the machine or the network has just come up, is waited for.
-pub(crate) async fn claim(url: &str) -> Result<Claim, StoreError> {
+pub(crate) async fn claim(url: &str) -> Result<ServerLock, StoreError> {
     let give_up = Instant::now() + DATABASE_PATIENCE;
     let mut waits = false;
     loop {
@@ -93,7 +93,7 @@ mod tests {
         let file = folder.path().join("danlu.db");
         let url = format!("sqlite:{}", file.display());
         let health = Arc::new(Health::new(folder.path()));
-        let sealer = crate::sealing::Sealer::open(folder.path()).unwrap();
+        let sealer = crate::sealing::Encryptor::open(folder.path()).unwrap();
         let trail = Arc::new(Trail::new(folder.path(), &sealer));
         open(&url, &health, &trail).await.unwrap().close().await;
         assert_eq!(health.objection(), None);
@@ -114,7 +114,7 @@ mod tests {
         let file = folder.path().join("danlu.db");
         std::fs::write(&file, "not a database ".repeat(500)).unwrap();
         let health = Arc::new(Health::new(folder.path()));
-        let sealer = crate::sealing::Sealer::open(folder.path()).unwrap();
+        let sealer = crate::sealing::Encryptor::open(folder.path()).unwrap();
         let trail = Arc::new(Trail::new(folder.path(), &sealer));
         let error =
             open(&format!("sqlite:{}", file.display()), &health, &trail).await.unwrap_err().to_string();

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use danlu_core::policy::{self, Action, Permission};
-use danlu_core::{Job, Life, WorkerState};
+use danlu_core::policy::{self, Action, AuthzDecision};
+use danlu_core::{Job, JobLifecycle, WorkerLifecycle};
 use danlu_sched::Circumstances;
 use danlu_types::api::{Explanation, JobState, Offer};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode, Span};
@@ -15,14 +15,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::people::Asker;
+use crate::people::Caller;
 
 /// The id of a job that was not submitted: behind everybody else of its priority, as a new job would be.
 const NOT_SUBMITTED: JobId = JobId(u64::MAX);
 
 impl App {
     /// What would happen to a job if it were submitted now.
-    pub(crate) async fn dry_run(&self, asker: &Asker, spec: JobSpec) -> Result<Explanation, Problem> {
+    pub(crate) async fn dry_run(&self, asker: &Caller, spec: JobSpec) -> Result<Explanation, Problem> {
         let (spec, excesses) = self.check(asker, spec)?;
         let now = Timestamp::now();
         let mut job = Job::submitted(NOT_SUBMITTED, asker.name(), Arc::new(spec), now);
@@ -32,7 +32,7 @@ impl App {
         Ok(Explanation { job: JobId(0), ..self.explain_job(asker, job, now).await? })
     }
 
-    pub(crate) async fn explain(&self, asker: &Asker, id: JobId) -> Result<Explanation, Problem> {
+    pub(crate) async fn explain(&self, asker: &Caller, id: JobId) -> Result<Explanation, Problem> {
         let job = self.job_for(asker, id, Action::SeeJob).await?;
         let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
         let queued = job.state() == JobState::Queued;
@@ -62,8 +62,8 @@ impl App {
         Ok(explanation)
     }
 
-    async fn explain_job(&self, asker: &Asker, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
-        let waits = matches!(job.life, Life::Queued { .. });
+    async fn explain_job(&self, asker: &Caller, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
+        let waits = matches!(job.life, JobLifecycle::Queued { .. });
         let workspaces = if waits { self.workspaces_for(asker, &job) } else { Vec::new() };
         let ends = if waits { self.reported_ends(now) } else { BTreeMap::new() };
         let held = if waits { self.held_by_engine() } else { BTreeSet::new() };
@@ -86,7 +86,7 @@ impl App {
     }
 
     /// Workspaces to which the asker could move a job so that it need not be approved there.
-    fn workspaces_for(&self, asker: &Asker, job: &Job) -> Vec<String> {
+    fn workspaces_for(&self, asker: &Caller, job: &Job) -> Vec<String> {
         let names = self.directory.submittable_by(&asker.person);
         let mut others: Vec<String> =
             names.into_iter().filter(|workspace| *workspace != job.spec.workspace).collect();
@@ -121,7 +121,7 @@ impl App {
     }
 
     /// Whether the asker could make this change, and the job would then be queued.
-    fn could_take(&self, asker: &Asker, job: &Job, offer: &Offer) -> bool {
+    fn could_take(&self, asker: &Caller, job: &Job, offer: &Offer) -> bool {
         let Some(patch) = patch_of(offer) else { return false };
         if job.id == NOT_SUBMITTED {
             let changed = crate::change::patched(&job.spec, patch);
@@ -131,7 +131,7 @@ impl App {
         }
         let relation = self.directory.to_job(&asker.person, job);
         let permission = policy::permission(relation, asker.person.scope, Action::ChangeJob, Action::SeeJob);
-        permission == Permission::Yes
+        permission == AuthzDecision::Yes
             && self.change_of(asker, job, &patch).is_ok_and(|change| change.is_queued())
     }
 }
@@ -140,8 +140,8 @@ impl App {
 fn running_text(job: &Job, now: Timestamp) -> Option<String> {
     let attempt = job.active()?;
     let since = attempt.workers.iter().filter_map(|worker| match worker.state {
-        WorkerState::Running { since } => Some(since),
-        WorkerState::Placed | WorkerState::Ended { .. } => None,
+        WorkerLifecycle::Running { since } => Some(since),
+        WorkerLifecycle::Placed | WorkerLifecycle::Ended { .. } => None,
     });
     let ran = now.duration_since(since.min()?).as_secs().max(0);
     let mut nodes: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();

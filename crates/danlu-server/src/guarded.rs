@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use danlu_core::{Job, NodeNote};
+use danlu_core::{Job, NodeOverride};
 use danlu_store::{
     AuditFilter, AuditRow, Batch, Committed, DirectoryChange, DirectoryRow, EventFilter, JobFilter,
     NodeChange, Prove, Store, StoreError,
@@ -151,7 +151,7 @@ impl Store for GuardedStore {
         reading!(self.codes_named())
     }
 
-    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeNote>, StoreError> {
+    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeOverride>, StoreError> {
         reading!(self.node_notes())
     }
 

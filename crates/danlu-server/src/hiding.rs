@@ -10,7 +10,7 @@ use danlu_types::JobId;
 use danlu_types::api::{DeviceView, Explanation, HIDDEN_JOB, HeldDevice, Holder, NodeView, QuotaView};
 
 use crate::app::App;
-use crate::people::Asker;
+use crate::people::Caller;
 
 /// The running jobs that somebody may see.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct Seen {
 }
 
 impl App {
-    pub(crate) fn sight_of(&self, asker: &Asker) -> Sight {
+    pub(crate) fn sight_of(&self, asker: &Caller) -> Sight {
         let Some(workspaces) = self.directory.visible_to(&asker.person) else { return Sight { seen: None } };
         let workspaces: HashSet<String> = workspaces.into_iter().collect();
         let pages = self.book.read();

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use danlu_core::transition::submission_record;
-use danlu_core::{ApprovalNeed, Event, Grant, Job, Refusal};
+use danlu_core::{ApprovalNeed, Grant, Job, TransitionError, Trigger};
 use danlu_store::{Insert, Store, StoreError, SubmissionKey};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::book::Book;
-use crate::wake::Wake;
-use draft::{Draft, Settled, Wish};
+use crate::book::LiveState;
+use crate::wake::Notifier;
+use draft::{PendingBatch, Settled, Wish};
 
 /// More changes than this wait for the next commit, which bounds how long the first of them waits.
 const MOST_PER_COMMIT: usize = 1024;
@@ -31,11 +31,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What became of a wish.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum WriteResult {
     Done(Arc<Job>),
     /// It was so already.
     Unchanged(Arc<Job>),
-    Refused(Refusal),
+    Refused(TransitionError),
     /// There is no such job that has not ended.
     NoSuchJob,
     /// A job was submitted with this key before; this is its id.
@@ -45,7 +45,7 @@ pub(crate) enum Answer {
 }
 
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum LedgerError {
+pub(crate) enum JobWriterError {
     #[error("the change could not be made durable")]
     Store(#[source] Arc<StoreError>),
     #[error("another server has changed the job in the meantime")]
@@ -54,12 +54,12 @@ pub(crate) enum LedgerError {
     Closed,
 }
 
-type Reply = oneshot::Sender<Result<Answer, LedgerError>>;
+type Reply = oneshot::Sender<Result<WriteResult, JobWriterError>>;
 
 #[derive(Debug)]
 enum Command {
     Submit { submission: Box<Submission>, at: Timestamp, reply: Reply },
-    Apply { id: JobId, event: Event, at: Timestamp, seen: Option<u64>, reply: Reply },
+    Apply { id: JobId, event: Trigger, at: Timestamp, seen: Option<u64>, reply: Reply },
 }
 
 #[derive(Debug)]
@@ -73,16 +73,21 @@ struct Submission {
 
 /// A handle to the ledger; clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ledger {
+pub(crate) struct JobWriter {
     commands: mpsc::UnboundedSender<Command>,
 }
 
-impl Ledger {
+impl JobWriter {
     /// Starts the writer. It ends when the last handle is dropped.
-    pub(crate) fn spawn(store: Arc<dyn Store>, book: Arc<Book>, wake: Arc<Wake>, last_id: JobId) -> Self {
+    pub(crate) fn spawn(
+        store: Arc<dyn Store>,
+        book: Arc<LiveState>,
+        wake: Arc<Notifier>,
+        last_id: JobId,
+    ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
         tokio::spawn(Writer { store, book, wake, last_id, doubtful: BTreeSet::new() }.run(inbox));
-        Ledger { commands }
+        JobWriter { commands }
     }
 
     pub(crate) async fn submit(
@@ -91,38 +96,38 @@ impl Ledger {
         owner: String,
         key: Option<SubmissionKey>,
         approval: Option<ApprovalNeed>,
-    ) -> Result<Answer, LedgerError> {
+    ) -> Result<WriteResult, JobWriterError> {
         let at = Timestamp::now();
         let submission = Box::new(Submission { spec, owner, key, approval });
         self.ask(|reply| Command::Submit { submission, at, reply }).await
     }
 
-    pub(crate) async fn apply(&self, id: JobId, event: Event) -> Result<Answer, LedgerError> {
+    pub(crate) async fn apply(&self, id: JobId, event: Trigger) -> Result<WriteResult, JobWriterError> {
         self.apply_at(id, event, Timestamp::now()).await
     }
 
     pub(crate) async fn apply_at(
         &self,
         id: JobId,
-        event: Event,
+        event: Trigger,
         at: Timestamp,
-    ) -> Result<Answer, LedgerError> {
+    ) -> Result<WriteResult, JobWriterError> {
         self.ask(|reply| Command::Apply { id, event, at, seen: None, reply }).await
     }
 
     /// Hands in several events at once, in order, so that they share a commit.
     pub(crate) async fn apply_all(
         &self,
-        events: Vec<(JobId, Event, Timestamp)>,
-    ) -> Vec<Result<Answer, LedgerError>> {
+        events: Vec<(JobId, Trigger, Timestamp)>,
+    ) -> Vec<Result<WriteResult, JobWriterError>> {
         self.apply_planned(events.into_iter().map(|(id, event, at)| (id, event, at, None)).collect()).await
     }
 
     /// The same for events that were decided on a job of a certain generation; one that has changed since is left as it is.
     pub(crate) async fn apply_planned(
         &self,
-        events: Vec<(JobId, Event, Timestamp, Option<u64>)>,
-    ) -> Vec<Result<Answer, LedgerError>> {
+        events: Vec<(JobId, Trigger, Timestamp, Option<u64>)>,
+    ) -> Vec<Result<WriteResult, JobWriterError>> {
         let answers: Vec<_> = events
             .into_iter()
             .map(|(id, event, at, seen)| {
@@ -134,22 +139,22 @@ impl Ledger {
             .collect();
         let mut results = Vec::with_capacity(answers.len());
         for answer in answers {
-            results.push(answer.await.unwrap_or(Err(LedgerError::Closed)));
+            results.push(answer.await.unwrap_or(Err(JobWriterError::Closed)));
         }
         results
     }
 
-    async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<Answer, LedgerError> {
+    async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<WriteResult, JobWriterError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).map_err(|_| LedgerError::Closed)?;
-        answer.await.unwrap_or(Err(LedgerError::Closed))
+        self.commands.send(command(reply)).map_err(|_| JobWriterError::Closed)?;
+        answer.await.unwrap_or(Err(JobWriterError::Closed))
     }
 }
 
 struct Writer {
     store: Arc<dyn Store>,
-    book: Arc<Book>,
-    wake: Arc<Wake>,
+    book: Arc<LiveState>,
+    wake: Arc<Notifier>,
     last_id: JobId,
     /// Jobs that may be otherwise in the store than in the book, until the store can be asked.
     doubtful: BTreeSet<JobId>,
@@ -168,7 +173,7 @@ impl Writer {
                 () = tokio::time::sleep(ASK_AGAIN), if !self.doubtful.is_empty() => {}
             }
             self.resolve_doubts().await;
-            let mut draft = Draft::default();
+            let mut draft = PendingBatch::default();
             for command in commands.drain(..) {
                 match command {
                     Command::Submit { submission, at, reply } => {
@@ -187,7 +192,13 @@ impl Writer {
         }
     }
 
-    fn on_submit(&mut self, draft: &mut Draft<Reply>, submission: Submission, at: Timestamp, reply: Reply) {
+    fn on_submit(
+        &mut self,
+        draft: &mut PendingBatch<Reply>,
+        submission: Submission,
+        at: Timestamp,
+        reply: Reply,
+    ) {
         let Submission { spec, owner, key, approval } = submission;
         self.last_id = JobId(self.last_id.0 + 1);
         let mut job = Job::submitted(self.last_id, owner, Arc::new(spec), at);
@@ -218,7 +229,7 @@ impl Writer {
         self.wake.jobs_changed(&[job]);
     }
 
-    async fn commit(&mut self, draft: Draft<Reply>) {
+    async fn commit(&mut self, draft: PendingBatch<Reply>) {
         match self.store.commit(draft.batch()).await {
             Ok(committed) => self.settle(draft.committed(&committed)).await,
             // One change that the database will never take must not keep the others from being written.
@@ -234,7 +245,7 @@ impl Writer {
         }
     }
 
-    async fn on_failed_commit(&mut self, draft: Draft<Reply>, error: StoreError) {
+    async fn on_failed_commit(&mut self, draft: PendingBatch<Reply>, error: StoreError) {
         tracing::error!(
             error = %crate::error_chain(&error),
             "could not write {} changes to the store; they will be tried again",

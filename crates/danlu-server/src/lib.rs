@@ -43,7 +43,7 @@ mod usage;
 mod wake;
 mod workspaces;
 
-pub use entrance::{Entrance, Tls};
+pub use entrance::{ListenConfig, Tls};
 pub use http::openapi_json;
 pub use migrations::migrate_snapshot;
 pub use sandbox::SandboxOptions;

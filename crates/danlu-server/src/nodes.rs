@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use danlu_core::node::{DeviceFailure, WITHIN, device_failures, devices_held, keep_apart, renewed, worn_out};
-use danlu_core::transition::{DANLU, RecordKind};
-use danlu_core::{Event, Job, NodeNote, Record};
+use danlu_core::transition::{DANLU, EventKind};
+use danlu_core::{HistoryEvent, Job, NodeOverride, Trigger};
 use danlu_store::{NodeChange, StoreError};
 use danlu_types::api::{DeviceView, DrainView, HeldDevice, JobOnNode, NodeView};
 use danlu_types::device::WHOLE_DEVICE;
@@ -25,7 +25,7 @@ const LONGEST_REASON: usize = 500;
 #[derive(Debug)]
 pub(crate) struct NodeNotes {
     offered: Mutex<Vec<Node>>,
-    notes: Mutex<BTreeMap<NodeName, NodeNote>>,
+    notes: Mutex<BTreeMap<NodeName, NodeOverride>>,
     /// Who uses devices without a job, by node.
     outside: Mutex<BTreeMap<NodeName, Vec<ForeignHold>>>,
     /// When jobs gave devices back, as far as that still matters.
@@ -37,7 +37,7 @@ pub(crate) struct NodeNotes {
 }
 
 impl NodeNotes {
-    pub(crate) fn new(offered: Vec<Node>, notes: BTreeMap<NodeName, NodeNote>) -> Self {
+    pub(crate) fn new(offered: Vec<Node>, notes: BTreeMap<NodeName, NodeOverride>) -> Self {
         NodeNotes {
             offered: Mutex::new(offered),
             notes: Mutex::new(notes),
@@ -111,12 +111,12 @@ impl NodeNotes {
         worn_out(&failures, &self.all(), &offered, now)
     }
 
-    fn note(&self, name: &NodeName) -> NodeNote {
+    fn note(&self, name: &NodeName) -> NodeOverride {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.get(name).cloned().unwrap_or_default()
     }
 
-    fn all(&self) -> BTreeMap<NodeName, NodeNote> {
+    fn all(&self) -> BTreeMap<NodeName, NodeOverride> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -252,7 +252,7 @@ impl App {
             let message = format!("must be a line of 1 to {LONGEST_REASON} bytes, such as `new fans`");
             return Err(Problem::invalid_fields(vec![FieldError::new("why", message)]));
         }
-        self.note(name, by, RecordKind::NodeCordoned, format!("cordoned {name}: {why}"), |note| {
+        self.note(name, by, EventKind::NodeCordoned, format!("cordoned {name}: {why}"), |note| {
             note.cordoned = Some(why.to_owned());
         })
         .await?;
@@ -260,7 +260,7 @@ impl App {
     }
 
     pub(crate) async fn uncordon(&self, by: &str, name: &NodeName) -> Result<NodeView, Problem> {
-        self.note(name, by, RecordKind::NodeUncordoned, format!("uncordoned {name}"), |note| {
+        self.note(name, by, EventKind::NodeUncordoned, format!("uncordoned {name}"), |note| {
             note.cordoned = None;
         })
         .await?;
@@ -279,7 +279,7 @@ impl App {
             pages.active().filter(on_node).cloned().collect()
         };
         let (leaving, staying): (Vec<_>, Vec<_>) = here.iter().partition(|job| job.spec.preemptible);
-        let event = || Event::Drain { node: name.clone(), by: by.to_owned() };
+        let event = || Trigger::Drain { node: name.clone(), by: by.to_owned() };
         let events = leaving.iter().map(|job| (job.id, event(), Timestamp::now())).collect();
         for answer in self.ledger.apply_all(events).await {
             crate::app::done(answer)?;
@@ -308,7 +308,7 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, detail));
         }
         let message = format!("put device {index} of {name} back into service");
-        self.note(name, by, RecordKind::DeviceRestored, message, |note| {
+        self.note(name, by, EventKind::DeviceRestored, message, |note| {
             note.out_of_service.remove(&index);
             note.restored.insert(index, Timestamp::now());
         })
@@ -321,7 +321,7 @@ impl App {
             tracing::error!("device {device} of {node} is taken out of service: {why}");
             let message = format!("took device {device} of {node} out of service: {why}");
             let taken = self
-                .note(&node, DANLU, RecordKind::DeviceTakenOut, message, |note| {
+                .note(&node, DANLU, EventKind::DeviceTakenOut, message, |note| {
                     note.out_of_service.insert(device, why.clone());
                 })
                 .await;
@@ -336,9 +336,9 @@ impl App {
         &self,
         name: &NodeName,
         actor: &str,
-        kind: RecordKind,
+        kind: EventKind,
         message: String,
-        change: impl FnOnce(&mut NodeNote),
+        change: impl FnOnce(&mut NodeOverride),
     ) -> Result<(), Problem> {
         let _changing = self.nodes.changing.lock().await;
         self.node_view(name)?;
@@ -348,7 +348,7 @@ impl App {
         if note == old {
             return Ok(());
         }
-        let record = Record { kind, attempt: None, actor: actor.to_owned(), message };
+        let record = HistoryEvent { kind, attempt: None, actor: actor.to_owned(), message };
         let at = Timestamp::now();
         let change = NodeChange { node: name.clone(), note: note.clone(), at, records: vec![record] };
         self.store.node_note_set(&change).await.map_err(store_problem)?;

@@ -14,11 +14,11 @@ use jiff::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinError;
 
-use crate::book::{Book, Changes};
+use crate::book::{Changes, LiveState};
 
 #[derive(Debug)]
 pub(crate) struct Planner {
-    book: Arc<Book>,
+    book: Arc<LiveState>,
     scheduler: Arc<tokio::sync::Mutex<Scheduler>>,
     gate: Mutex<Gate>,
 }
@@ -31,7 +31,7 @@ struct Gate {
 }
 
 impl Planner {
-    pub(crate) fn new(book: Arc<Book>, sharing: Sharing) -> Self {
+    pub(crate) fn new(book: Arc<LiveState>, sharing: Sharing) -> Self {
         let nodes = book.nodes();
         let scheduler = Scheduler::new(&nodes, sharing.clone());
         let gate = Gate { scheduler: Scheduler::new(&nodes, sharing), nodes };

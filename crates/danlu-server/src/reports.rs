@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use danlu_core::report::{Report, progress};
+use danlu_core::report::{ProgramReport, progress};
 use danlu_core::slurm::QueueWait;
 use danlu_types::{AttemptNumber, JobId, ProgressView, WorkerId, WorkerIndex};
 
 /// Of the attempt that was seen last, what each worker said.
-type ByJob = HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, Report>)>;
+type ByJob = HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, ProgramReport>)>;
 
 #[derive(Debug, Default)]
-pub(crate) struct Reports {
+pub(crate) struct LiveReports {
     jobs: Mutex<ByJob>,
     remarks: Mutex<BTreeMap<WorkerId, Remark>>,
     /// Why workers could not be launched yet.
@@ -37,8 +37,8 @@ pub(crate) struct Queued {
     pub(crate) inventories: u32,
 }
 
-impl Reports {
-    pub(crate) fn take(&self, worker: WorkerId, report: Report) {
+impl LiveReports {
+    pub(crate) fn take(&self, worker: WorkerId, report: ProgramReport) {
         let mut jobs = self.lock();
         let (attempt, workers) = jobs.entry(worker.job).or_insert((worker.attempt, BTreeMap::new()));
         if *attempt != worker.attempt {

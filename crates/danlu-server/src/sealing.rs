@@ -23,7 +23,7 @@ const AUDIT: &[u8] = b"danlu audit 1";
 const VERSION: &str = "v1.";
 
 #[derive(Debug, Error)]
-pub enum SealingError {
+pub enum EncryptionError {
     #[error("could not read the key `{}`", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("could not make the key `{}`", path.display())]
@@ -36,21 +36,21 @@ pub enum SealingError {
 }
 
 /// Seals and opens with the data folder's key.
-pub struct Sealer {
+pub struct Encryptor {
     key: LessSafeKey,
     audit: hmac::Key,
     random: SystemRandom,
 }
 
-impl fmt::Debug for Sealer {
+impl fmt::Debug for Encryptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sealer")
     }
 }
 
-impl Sealer {
+impl Encryptor {
     /// With the key of this folder, made on first use.
-    pub fn open(folder: &Path) -> Result<Self, SealingError> {
+    pub fn open(folder: &Path) -> Result<Self, EncryptionError> {
         let path = folder.join(KEY_FILE);
         let random = SystemRandom::new();
         let bytes = match read(&path) {
@@ -59,17 +59,17 @@ impl Sealer {
                 let mut bytes = vec![0; KEY_BYTES];
                 random.fill(&mut bytes).expect("the system has randomness");
                 write_new(&path, &bytes)
-                    .map_err(|source| SealingError::NotMade { path: path.clone(), source })?;
+                    .map_err(|source| EncryptionError::NotMade { path: path.clone(), source })?;
                 bytes
             }
-            Err(source) => return Err(SealingError::Unreadable { path, source }),
+            Err(source) => return Err(EncryptionError::Unreadable { path, source }),
         };
         let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes)
-            .map_err(|_| SealingError::NotAKey { path, bytes: bytes.len() })?;
+            .map_err(|_| EncryptionError::NotAKey { path, bytes: bytes.len() })?;
         // Another key for another purpose: what one is used for says nothing about the other.
         let audit = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), AUDIT);
         let audit = hmac::Key::new(hmac::HMAC_SHA256, audit.as_ref());
-        Ok(Sealer { key: LessSafeKey::new(key), audit, random })
+        Ok(Encryptor { key: LessSafeKey::new(key), audit, random })
     }
 
     /// What vouches for the audit and for what it is about.
@@ -94,8 +94,8 @@ impl Sealer {
         format!("{VERSION}{}", BASE64URL_NOPAD.encode(&sealed))
     }
 
-    pub fn unseal(&self, context: &str, text: &str) -> Result<Vec<u8>, SealingError> {
-        self.try_unseal(context, text).ok_or_else(|| SealingError::NotOurs { context: context.to_owned() })
+    pub fn unseal(&self, context: &str, text: &str) -> Result<Vec<u8>, EncryptionError> {
+        self.try_unseal(context, text).ok_or_else(|| EncryptionError::NotOurs { context: context.to_owned() })
     }
 
     fn try_unseal(&self, context: &str, text: &str) -> Option<Vec<u8>> {
@@ -133,16 +133,16 @@ mod tests {
     #[test]
     fn a_secret_opens_in_its_context_and_with_its_key_only() {
         let folder = tempfile::tempdir().unwrap();
-        let sealer = Sealer::open(folder.path()).unwrap();
+        let sealer = Encryptor::open(folder.path()).unwrap();
         let sealed = sealer.seal("ada/registry", b"hunter2");
         assert!(!sealed.contains("hunter2"));
         assert_ne!(sealed, sealer.seal("ada/registry", b"hunter2"), "nobody sees that two are the same");
-        let again = Sealer::open(folder.path()).unwrap();
+        let again = Encryptor::open(folder.path()).unwrap();
         assert_eq!(again.unseal("ada/registry", &sealed).unwrap(), b"hunter2");
         assert!(again.unseal("eve/registry", &sealed).is_err());
 
         let elsewhere = tempfile::tempdir().unwrap();
-        let other = Sealer::open(elsewhere.path()).unwrap();
+        let other = Encryptor::open(elsewhere.path()).unwrap();
         insta::assert_snapshot!(other.unseal("ada/registry", &sealed).unwrap_err(), @"the secret of ada/registry was not sealed with this server's key");
         for broken in ["", "v1.", "v1.AAAA", "v2.AAAA", &sealed[..sealed.len() - 2], "v1.=ä"] {
             assert!(sealer.unseal("ada/registry", broken).is_err(), "{broken}");
@@ -152,12 +152,12 @@ mod tests {
     #[test]
     fn the_key_is_its_owners_and_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
-        Sealer::open(folder.path()).unwrap();
+        Encryptor::open(folder.path()).unwrap();
         let path = folder.path().join(KEY_FILE);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&path, b"short").unwrap();
-        let error = Sealer::open(folder.path()).unwrap_err();
-        assert!(matches!(error, SealingError::NotAKey { bytes: 5, .. }), "{error}");
+        let error = Encryptor::open(folder.path()).unwrap_err();
+        assert!(matches!(error, EncryptionError::NotAKey { bytes: 5, .. }), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"short");
     }
 }

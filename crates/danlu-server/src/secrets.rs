@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, store_problem};
-use crate::people::Asker;
-use crate::sealing::{Sealer, SealingError};
+use crate::people::Caller;
+use crate::sealing::{EncryptionError, Encryptor};
 
 /// The kind of our rows in the directory.
 pub(crate) const SECRET: &str = "secret";
@@ -27,19 +27,19 @@ const MOST_SECRETS: usize = 200;
 
 /// What is kept of a secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Kept {
+struct StoredSecret {
     sealed: String,
     changed_at: Timestamp,
     changed_by: String,
 }
 
 /// By workspace and name.
-type ByName = BTreeMap<(String, String), Kept>;
+type ByName = BTreeMap<(String, String), StoredSecret>;
 
 #[derive(Debug)]
 pub(crate) struct SecretTable {
     store: Arc<dyn Store>,
-    sealer: Arc<Sealer>,
+    sealer: Arc<Encryptor>,
     kept: Mutex<ByName>,
     changing: tokio::sync::Mutex<()>,
 }
@@ -50,13 +50,13 @@ pub(crate) enum SecretError {
     #[error("the workspace `{workspace}` has no secret `{name}`")]
     Missing { workspace: String, name: String },
     #[error(transparent)]
-    Sealing(#[from] SealingError),
+    Sealing(#[from] EncryptionError),
     #[error("the secret `{0}` is no text")]
     NoText(String),
 }
 
 impl SecretTable {
-    pub(crate) async fn open(store: Arc<dyn Store>, sealer: Arc<Sealer>) -> anyhow::Result<Self> {
+    pub(crate) async fn open(store: Arc<dyn Store>, sealer: Arc<Encryptor>) -> anyhow::Result<Self> {
         let kept = match by_name(&store.directory().await?) {
             Ok(kept) => kept,
             Err(key) => bail!("the secret `{key}` cannot be read from the database"),
@@ -81,7 +81,7 @@ impl SecretTable {
     fn list(&self, workspace: &str) -> Vec<SecretView> {
         let kept = self.kept();
         let own = kept.iter().filter(|((of, _), _)| of == workspace);
-        let view = |((_, name), kept): (&(String, String), &Kept)| SecretView {
+        let view = |((_, name), kept): (&(String, String), &StoredSecret)| SecretView {
             name: name.clone(),
             changed_at: kept.changed_at,
             changed_by: kept.changed_by.clone(),
@@ -106,10 +106,10 @@ impl SecretTable {
     /// Writes a change with its trail, and shows it once it is durable.
     async fn write(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &str,
-        kept: Option<Kept>,
+        kept: Option<StoredSecret>,
     ) -> Result<(), StoreError> {
         let value = kept.as_ref().map(|kept| serde_json::to_string(kept).expect("plain values"));
         let before = self.has(workspace, name);
@@ -159,14 +159,14 @@ fn context(workspace: &str, name: &str) -> String {
 }
 
 impl App {
-    pub(crate) fn secrets_list(&self, asker: &Asker, workspace: &str) -> Result<Vec<SecretView>, Problem> {
+    pub(crate) fn secrets_list(&self, asker: &Caller, workspace: &str) -> Result<Vec<SecretView>, Problem> {
         self.directory.require_of_workspace(asker, workspace, Action::SeeSecrets)?;
         Ok(self.secrets.list(workspace))
     }
 
     pub(crate) async fn secret_set(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &str,
         new: NewSecret,
@@ -186,13 +186,13 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("delete those not in use"));
         }
         let sealed = self.secrets.sealer.seal(&context(workspace, name), new.value.as_bytes());
-        let kept = Kept { sealed, changed_at: Timestamp::now(), changed_by: asker.name() };
+        let kept = StoredSecret { sealed, changed_at: Timestamp::now(), changed_by: asker.name() };
         self.secrets.write(asker, workspace, name, Some(kept)).await.map_err(store_problem)
     }
 
     pub(crate) async fn secret_delete(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &str,
     ) -> Result<(), Problem> {
@@ -207,7 +207,7 @@ impl App {
     }
 
     /// With a workspace goes what is secret in it: the name may be another's one day.
-    pub(crate) async fn secrets_forget(&self, asker: &Asker, workspace: &str) -> Result<(), Problem> {
+    pub(crate) async fn secrets_forget(&self, asker: &Caller, workspace: &str) -> Result<(), Problem> {
         let _one_at_a_time = self.secrets.changing.lock().await;
         for secret in self.secrets.list(workspace) {
             self.secrets.write(asker, workspace, &secret.name, None).await.map_err(store_problem)?;

@@ -13,7 +13,7 @@ use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_engine::slurm::{CourierOptions, SlurmEngine, SlurmOptions};
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
-use danlu_store::{Claim, Store, StoreError};
+use danlu_store::{ServerLock, Store, StoreError};
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use danlu_types::fingerprint::Fingerprint;
@@ -26,29 +26,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::attempts::AttemptTokens;
-use crate::book::Book;
-use crate::courier::Couriers;
+use crate::book::LiveState;
+use crate::courier::Sidecars;
 use crate::database;
-use crate::entrance::door::Door;
-use crate::entrance::places::{Bounds, Places};
-use crate::entrance::{Entrance, Tls, certificate};
+use crate::entrance::door::Listener;
+use crate::entrance::places::{Bounds, ConnectionLimits};
+use crate::entrance::{ListenConfig, Tls, certificate};
 use crate::folder::DataFolder;
-use crate::ledger::Ledger;
+use crate::ledger::JobWriter;
 use crate::nodes::{NodeNotes, beside_ours};
 use crate::oidc::Oidc;
 use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reconcile::retention_clock::RetentionClock;
-use crate::reports::Reports;
+use crate::reports::LiveReports;
 use crate::sandbox::SandboxOptions;
-use crate::sealing::Sealer;
+use crate::sealing::Encryptor;
 use crate::secrets::SecretTable;
 use crate::sharing::SharingSource;
 use crate::trail::Trail;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::usage::UsageLog;
-use crate::wake::Wake;
+use crate::wake::Notifier;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
 const JOBS_TO_LEARN_FROM: u32 = 1000;
@@ -56,7 +56,7 @@ const JOBS_TO_LEARN_FROM: u32 = 1000;
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     pub data: PathBuf,
-    pub entrance: Entrance,
+    pub entrance: ListenConfig,
     /// `postgres://…`; the data folder's own SQLite file when absent.
     pub database: Option<String>,
     /// Where workers run.
@@ -166,7 +166,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
         None => None,
     };
-    let places = Places::new(Bounds::of_this_process());
+    let places = ConnectionLimits::new(Bounds::of_this_process());
     let router = crate::http::router(app.clone(), entrance.clone(), oidc, places.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
@@ -183,7 +183,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     let proxies = entrance.proxies.clone().unwrap_or_default();
     let knows_jobs = entrance.proxies.is_some() && options.unix_users.is_some();
     let (patience, refuse) = (entrance.patience, crate::http::refuse);
-    Door { router, tls, patience, places, proxies, refuse, knows_jobs }.serve(listener, shutdown).await;
+    Listener { router, tls, patience, places, proxies, refuse, knows_jobs }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
     folder.retract();
@@ -199,7 +199,10 @@ fn people_choose_names(options: &ServeOptions) -> bool {
 }
 
 /// Waits for a signal, or for another server to take the database, which only a database that was away for a while allows.
-async fn wait_for_end(mut claim: Option<Claim>, store: &dyn Store) -> (Option<Claim>, Option<StoreError>) {
+async fn wait_for_end(
+    mut claim: Option<ServerLock>,
+    store: &dyn Store,
+) -> (Option<ServerLock>, Option<StoreError>) {
     let lost = async {
         match &mut claim {
             Some(claim) => claim.lost().await,
@@ -257,7 +260,7 @@ pub(crate) async fn open(
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
-    let sealer = Arc::new(Sealer::open(&folder.path)?);
+    let sealer = Arc::new(Encryptor::open(&folder.path)?);
     let trail = Arc::new(Trail::new(&folder.path, &sealer));
     let store = database::open(&url, &folder.health, &trail).await?;
     // Engines tell by the name what is theirs.
@@ -268,11 +271,11 @@ pub(crate) async fn open(
 
     let jobs = store.jobs_live().await?;
     let nodes = NodeNotes::new(beside_ours(nodes, jobs.iter()), store.node_notes().await?);
-    let book = Arc::new(Book::new(nodes.noted()));
+    let book = Arc::new(LiveState::new(nodes.noted()));
     adopt(&book, jobs);
-    let wake = Arc::new(Wake::new());
+    let wake = Arc::new(Notifier::new());
     let last_id = store.job_last_id().await?.max(crate::identity::largest_number(&folder.path));
-    let ledger = Ledger::spawn(store.clone(), book.clone(), wake.clone(), last_id);
+    let ledger = JobWriter::spawn(store.clone(), book.clone(), wake.clone(), last_id);
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
@@ -310,13 +313,13 @@ pub(crate) async fn open(
     let secrets = SecretTable::open(store.clone(), sealer).await?;
     let couriers = match &options.engine {
         EngineChoice::Slurm(settings) if !settings.shared => {
-            Some(Couriers::new(programs_folder(&folder.path)))
+            Some(Sidecars::new(programs_folder(&folder.path)))
         }
         EngineChoice::Slurm(_) | EngineChoice::Local => None,
     };
     let line_counts = LineCounts::new();
     let keep_ended = options.keep_ended;
-    let reports = Reports::default();
+    let reports = LiveReports::default();
     Ok(App {
         store,
         engine,
@@ -412,7 +415,7 @@ fn programs_folder(data: &std::path::Path) -> PathBuf {
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.
-fn adopt(book: &Book, jobs: Vec<danlu_core::Job>) {
+fn adopt(book: &LiveState, jobs: Vec<danlu_core::Job>) {
     let mut pages = book.write();
     let count = jobs.len();
     for job in jobs {

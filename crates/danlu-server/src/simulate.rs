@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use danlu_core::view::job_view;
 use danlu_sim::trace::{Assumptions, Trace, TraceError, history, simple};
 use danlu_sim::variant::{with_nodes, with_policy};
-use danlu_sim::{Comparison, Run, Simulation, World};
+use danlu_sim::{Comparison, Run, Scenario, Simulation};
 use danlu_store::JobFilter;
 use danlu_types::api::{JobState, SimulationRequest, SimulationRun};
 use danlu_types::history::{Header, JobRecord};
@@ -18,7 +18,7 @@ use danlu_types::{FieldError, Node, Problem, ProblemCode, Sharing};
 use jiff::Timestamp;
 
 use crate::app::{App, store_problem};
-use crate::people::Asker;
+use crate::people::Caller;
 
 const MOST_RUNS: usize = 6;
 /// Of the history; the latest.
@@ -38,7 +38,7 @@ impl Drop for GivenUp {
 impl App {
     pub(crate) async fn simulate(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         request: SimulationRequest,
     ) -> Result<Comparison, Problem> {
         if request.runs.is_empty() || request.runs.len() > MOST_RUNS {
@@ -86,7 +86,7 @@ impl App {
     }
 
     /// What has ended of what the asker may see.
-    async fn own_history(&self, asker: &Asker) -> Result<Trace, Problem> {
+    async fn own_history(&self, asker: &Caller) -> Result<Trace, Problem> {
         let filter = JobFilter {
             states: vec![JobState::Ended],
             visible: self.directory.visible_to(&asker.person),
@@ -167,7 +167,7 @@ fn variant(
 
 /// `None` when it had to be given up.
 fn replay(trace: &Trace, variant: Variant, goes_on: &impl Fn() -> bool) -> Option<Run> {
-    let mut simulation = Simulation::new(World {
+    let mut simulation = Simulation::new(Scenario {
         nodes: variant.nodes,
         sharing: variant.sharing,
         jobs: trace.jobs.clone(),

@@ -7,24 +7,24 @@
 
 use std::sync::Arc;
 
-use danlu_core::job::WorkerState;
+use danlu_core::job::WorkerLifecycle;
 use danlu_core::launch::StopOrder;
 use danlu_core::policy::Action;
-use danlu_core::{Event, Job};
+use danlu_core::{Job, Trigger};
 use danlu_types::{JobId, Problem, ProblemCode, Span, WorkerIndex};
 
 use crate::app::App;
-use crate::people::Asker;
+use crate::people::Caller;
 
 impl App {
     pub(crate) async fn stop(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         id: JobId,
         grace: Option<Span>,
     ) -> Result<Arc<Job>, Problem> {
         self.job_for(asker, id, Action::ChangeJob).await?;
-        let stopped = self.change(id, Event::Stop { by: asker.name(), grace }).await;
+        let stopped = self.change(id, Trigger::Stop { by: asker.name(), grace }).await;
         match (stopped, self.health.read_only()) {
             (Err(problem), Some(why)) if problem.code == ProblemCode::Unavailable => {
                 Err(self.stop_unwritten(id, grace, &why).await)
@@ -40,7 +40,7 @@ impl App {
         if let Some((job, attempt)) = job.as_ref().and_then(|job| Some((job, job.active()?))) {
             let order = StopOrder { grace: grace.unwrap_or(job.spec.grace) };
             for (worker, index) in attempt.workers.iter().zip(0..) {
-                if matches!(worker.state, WorkerState::Running { .. }) {
+                if matches!(worker.state, WorkerLifecycle::Running { .. }) {
                     let worker = job.worker_id(attempt.number, WorkerIndex(index));
                     match self.engine.signal(worker, &order).await {
                         Ok(()) => told += 1,

@@ -27,7 +27,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use crate::sealing::Sealer;
+use crate::sealing::Encryptor;
 
 #[cfg(test)]
 mod tests;
@@ -126,7 +126,7 @@ fn code_of(key: &hmac::Key, what: &str, text: &str) -> Code {
 }
 
 impl Trail {
-    pub(crate) fn new(folder: &Path, sealer: &Sealer) -> Self {
+    pub(crate) fn new(folder: &Path, sealer: &Encryptor) -> Self {
         Trail { key: sealer.audit_key(), file: folder.join(COUNT_FILE), state: Mutex::default() }
     }
 

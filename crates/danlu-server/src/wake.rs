@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use danlu_core::{Job, Life};
+use danlu_core::{Job, JobLifecycle};
 use danlu_types::NodeName;
 use danlu_types::api::Hint;
 use tokio::sync::{Notify, broadcast};
 
 #[derive(Debug)]
-pub(crate) struct Wake {
+pub(crate) struct Notifier {
     /// Something may be startable.
     pub(crate) schedule: Notify,
     /// Some worker may need launching, signalling or releasing.
@@ -16,11 +16,11 @@ pub(crate) struct Wake {
     hints: broadcast::Sender<Hint>,
 }
 
-impl Wake {
+impl Notifier {
     pub(crate) fn new() -> Self {
         // A client that falls this far behind loses hints and polls instead.
         let (hints, _) = broadcast::channel(4096);
-        Wake { schedule: Notify::new(), act: Notify::new(), hints }
+        Notifier { schedule: Notify::new(), act: Notify::new(), hints }
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Hint> {
@@ -37,8 +37,10 @@ impl Wake {
         let (mut schedule, mut act) = (false, false);
         for job in jobs {
             match &job.life {
-                Life::Queued { .. } | Life::Held { .. } | Life::Ended { .. } => schedule = true,
-                Life::Active(_) => act = true,
+                JobLifecycle::Queued { .. } | JobLifecycle::Held { .. } | JobLifecycle::Ended { .. } => {
+                    schedule = true
+                }
+                JobLifecycle::Active(_) => act = true,
             }
             if self.hints.receiver_count() > 0 {
                 let hint =

@@ -9,11 +9,11 @@ use danlu_types::{JobId, Problem, ProblemCode};
 use jiff::Timestamp;
 
 use crate::app::App;
-use crate::people::{Asker, no_workspace};
+use crate::people::{Caller, no_workspace};
 
 impl App {
     /// Those that the asker may know of.
-    pub(crate) fn workspaces_seen_by(&self, asker: &Asker) -> Vec<WorkspaceView> {
+    pub(crate) fn workspaces_seen_by(&self, asker: &Caller) -> Vec<WorkspaceView> {
         let mut views = self.workspaces();
         views.retain(|view| self.directory.may_see_workspace(asker, &view.name));
         views
@@ -25,7 +25,7 @@ impl App {
         quota::views(&sharing, &pages.nodes, pages.active().map(Arc::as_ref))
     }
 
-    pub(crate) fn workspace(&self, asker: &Asker, name: &str) -> Result<WorkspaceView, Problem> {
+    pub(crate) fn workspace(&self, asker: &Caller, name: &str) -> Result<WorkspaceView, Problem> {
         if !self.directory.has_workspace(name) || !self.directory.may_see_workspace(asker, name) {
             return Err(no_workspace(name));
         }
@@ -47,7 +47,7 @@ impl App {
         self.wake.schedule.notify_one();
     }
 
-    pub(crate) async fn delete_workspace(&self, asker: &Asker, name: &str) -> Result<(), Problem> {
+    pub(crate) async fn delete_workspace(&self, asker: &Caller, name: &str) -> Result<(), Problem> {
         let busy = self.book.read().jobs().filter(|job| job.spec.workspace == name).count();
         if busy > 0 && self.directory.has_workspace(name) && asker.person.admin {
             let detail = format!("workspace `{name}` has {busy} jobs that have not ended");
@@ -65,7 +65,7 @@ impl App {
     /// Where a workspace, or every one, stands.
     pub(crate) async fn quota(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: Option<&str>,
     ) -> Result<Vec<QuotaView>, Problem> {
         if let Some(name) = workspace

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use danlu_core::{Event, Job, Step, apply};
+use danlu_core::{Job, Transition, Trigger, apply};
 use danlu_sched::Scheduler;
 use danlu_types::{
     Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Health, JobId, JobSpec, Node, NodeCapacity,
@@ -215,7 +215,8 @@ impl World {
     fn carry_out(&mut self, plan: danlu_sched::Plan) {
         for start in plan.starts {
             let Some(job) = self.waiting.remove(&start.job) else { continue };
-            let Step::Next { job, .. } = apply(&job, Event::Place { grants: start.grants }, self.now) else {
+            let Transition::Next { job, .. } = apply(&job, Trigger::Place { grants: start.grants }, self.now)
+            else {
                 continue;
             };
             self.scheduler.file(&job);
@@ -223,7 +224,7 @@ impl World {
         }
         for danlu_sched::Preemption { victim, for_job } in plan.preemptions {
             let Some(victim) = self.active.iter_mut().find(|job| job.id == victim) else { continue };
-            if let Step::Next { job, .. } = apply(victim, Event::Preempt { for_job }, self.now) {
+            if let Transition::Next { job, .. } = apply(victim, Trigger::Preempt { for_job }, self.now) {
                 self.scheduler.file(&job);
                 *victim = *job;
             }

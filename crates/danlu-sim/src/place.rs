@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use danlu_sched::{Fleet, Shape, ShapeId, Wish};
+use danlu_sched::{Fleet, PlacementConstraints, Shape, ShapeId};
 use danlu_types::Node;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub fn place(nodes: &[Node], pods: &[Shape], seed: u64, clock: &mut dyn FnMut() 
     for pod in order {
         fleet.learn(shapes[pod]);
         arrived += demand(pod);
-        if fleet.place(shapes[pod], &Wish::NONE).is_some() {
+        if fleet.place(shapes[pod], &PlacementConstraints::NONE).is_some() {
             allocated += demand(pod);
             placed += 1;
         } else {

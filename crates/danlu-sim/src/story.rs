@@ -1,6 +1,6 @@
 //! What is to happen in a simulation. Times count from its start.
 
-use danlu_core::WorkerExit;
+use danlu_core::WorkerEnd;
 use danlu_core::transition::DANLU;
 use danlu_types::{JobSpec, Node, NodeName, Sharing, Span};
 
@@ -8,7 +8,7 @@ use crate::faults::Faults;
 
 /// Everything a simulation starts from.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct World {
+pub struct Scenario {
     pub nodes: Vec<Node>,
     pub sharing: Sharing,
     pub jobs: Vec<SimJob>,
@@ -27,7 +27,7 @@ pub struct SimJob {
     /// What it does, one part after the other. A part that was interrupted (preempted, its node lost) is taken up again
     /// at its last checkpoint; one that ended by itself is followed by the next, and the last is repeated. Without any,
     /// it succeeds at once.
-    pub parts: Vec<Script>,
+    pub parts: Vec<WorkerScript>,
     /// How long its workers take to end once they are told to, up to the job's grace.
     pub takes_to_stop: Span,
     /// How much work lies between two checkpoints; without, an interrupted part begins anew.
@@ -38,11 +38,11 @@ pub struct SimJob {
 
 /// What one part of a job does from the moment it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct WorkerScript {
     /// The work it takes, as time on its devices.
     pub runs: Span,
     /// How all workers end if they succeed, or the first worker if it does not.
-    pub exit: WorkerExit,
+    pub exit: WorkerEnd,
 }
 
 /// Something that is done to the cluster or to a job from outside.
@@ -98,7 +98,7 @@ impl SimJob {
             submit_at,
             spec,
             owner: DANLU.to_owned(),
-            parts: vec![Script { runs, exit: WorkerExit::Succeeded }],
+            parts: vec![WorkerScript { runs, exit: WorkerEnd::Succeeded }],
             takes_to_stop: Span::default(),
             checkpoint_every: None,
             restart_cost: Span::default(),

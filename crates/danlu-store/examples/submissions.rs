@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use danlu_core::transition::RecordKind;
-use danlu_core::{Job, Record};
+use danlu_core::transition::EventKind;
+use danlu_core::{HistoryEvent, Job};
 use danlu_store::{Batch, Insert, Store, SubmissionKey};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
@@ -109,8 +109,8 @@ async fn group_commit(store: Arc<dyn Store>, mut receiver: mpsc::Receiver<Submis
 fn submission(id: u64) -> Insert {
     let spec = Arc::new(JobSpec::of_command("python train.py --epochs 10"));
     let at = Timestamp::now();
-    let record = Record {
-        kind: RecordKind::JobSubmitted,
+    let record = HistoryEvent {
+        kind: EventKind::JobSubmitted,
         attempt: None,
         actor: "ada".to_owned(),
         message: "submitted".to_owned(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::{Claim, Store, StoreError, postgres, sqlite};
+use crate::{ServerLock, Store, StoreError, postgres, sqlite};
 
 /// Opens `sqlite:PATH` (created if it is not there, readable by its owner alone) or `postgres://…`, and brings its
 /// schema up to date.
@@ -30,10 +30,10 @@ pub async fn open_at_version(url: &str, version: i64) -> Result<Arc<dyn Store>, 
 
 /// Makes the caller the only server on a database, or says that another one is. To be done before [`open`], which may
 /// change the schema under that one's feet.
-pub async fn claim(url: &str) -> Result<Claim, StoreError> {
+pub async fn claim(url: &str) -> Result<ServerLock, StoreError> {
     match Address::of(url)? {
-        Address::Sqlite(path) => Claim::of_file(path).await,
-        Address::Postgres => Claim::of_postgres(url).await,
+        Address::Sqlite(path) => ServerLock::of_file(path).await,
+        Address::Postgres => ServerLock::of_postgres(url).await,
     }
 }
 

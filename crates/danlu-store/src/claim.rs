@@ -27,7 +27,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The right to be the one server of a database, for as long as this lives.
 #[derive(Debug)]
-pub struct Claim(Held);
+pub struct ServerLock(Held);
 
 #[derive(Debug)]
 enum Held {
@@ -41,7 +41,7 @@ enum Held {
     },
 }
 
-impl Claim {
+impl ServerLock {
     pub(crate) async fn of_file(database: &Path) -> Result<Self, StoreError> {
         // Beside the database: SQLite has locks of its own on that file, which closing ours would drop.
         let mut path = database.as_os_str().to_owned();
@@ -52,7 +52,7 @@ impl Claim {
         let give_up = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Claim(Held::File { _lock: file })),
+                Ok(()) => return Ok(ServerLock(Held::File { _lock: file })),
                 Err(TryLockError::WouldBlock) if Instant::now() < give_up => {
                     tokio::time::sleep(ASK_FOR_FILE_EVERY).await;
                 }
@@ -69,7 +69,7 @@ impl Claim {
             url.parse().map_err(|error| StoreError::of("read the database's address", error))?;
         let options = options.application_name("danlu claim").disable_statement_logging();
         let connection = lock(&options).await?;
-        Ok(Claim(Held::Session { options: Box::new(options), connection: Some(connection) }))
+        Ok(ServerLock(Held::Session { options: Box::new(options), connection: Some(connection) }))
     }
 
     /// Returns once another server has taken the database; for ever waits otherwise.

@@ -17,14 +17,14 @@ mod words;
 use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
-use danlu_core::transition::RecordKind;
-use danlu_core::{Job, NodeNote, Record};
+use danlu_core::transition::EventKind;
+use danlu_core::{HistoryEvent, Job, NodeOverride};
 use danlu_types::api::{AuditEntry, EventView, JobCounts, JobOutcome, JobState};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
 pub use address::{claim, open, open_at_version, open_read_only};
-pub use claim::Claim;
+pub use claim::ServerLock;
 pub use error::StoreError;
 
 /// How many prepared statements a connection keeps.
@@ -77,7 +77,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn codes_named(&self) -> Result<HashSet<String>, StoreError>;
 
     /// What is known of nodes beyond what their engine says.
-    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeNote>, StoreError>;
+    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeOverride>, StoreError>;
 
     /// Replaces what is known of a node, and writes so into history.
     async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError>;
@@ -141,7 +141,7 @@ pub struct Insert {
     /// A client's own name for this submission: a second one with the same key is the same submission.
     pub submission_key: Option<SubmissionKey>,
     pub at: Timestamp,
-    pub records: Vec<Record>,
+    pub records: Vec<HistoryEvent>,
 }
 
 /// See [`Insert::submission_key`].
@@ -159,13 +159,13 @@ pub struct Update {
     /// The generation that the transitions started from.
     pub seen_generation: u64,
     pub at: Timestamp,
-    pub records: Vec<Record>,
+    pub records: Vec<HistoryEvent>,
 }
 
 impl Update {
     /// Whether the job asks for something else than before. Few updates do, and specs are long: it is written only then.
     pub(crate) fn changes_spec(&self) -> bool {
-        self.records.iter().any(|record| record.kind == RecordKind::JobChanged)
+        self.records.iter().any(|record| record.kind == EventKind::JobChanged)
     }
 }
 
@@ -173,9 +173,9 @@ impl Update {
 #[derive(Debug, Clone)]
 pub struct NodeChange {
     pub node: NodeName,
-    pub note: NodeNote,
+    pub note: NodeOverride,
     pub at: Timestamp,
-    pub records: Vec<Record>,
+    pub records: Vec<HistoryEvent>,
 }
 
 /// One thing that is known of people. What it means is its kind's affair.

@@ -30,7 +30,7 @@ use danlu_types::{AttemptNumber, Rank, WorkerIndex};
 use jiff::Timestamp;
 
 pub use count::LineCounts;
-pub use follow::Follower;
+pub use follow::LogFollower;
 pub use pattern::Pattern;
 pub use records::{Records, last_records, records};
 

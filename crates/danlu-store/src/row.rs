@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use danlu_core::{Job, Life, PastAttempt};
+use danlu_core::{Job, JobLifecycle, PastAttempt};
 use danlu_types::JobId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(crate) struct JobRow<'a> {
 #[derive(Serialize, Deserialize)]
 struct LifeColumn<'a> {
     submitted_at: Timestamp,
-    life: Cow<'a, Life>,
+    life: Cow<'a, JobLifecycle>,
     #[serde(default, skip_serializing_if = "<[PastAttempt]>::is_empty")]
     past: Cow<'a, [PastAttempt]>,
 }

@@ -15,7 +15,7 @@ use danlu_types::api::{
 use danlu_types::link::password_page;
 
 use super::tokens;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -138,7 +138,7 @@ enum User {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         Action::User(action) => user(&client, action).await?,
         Action::Workspace(action) => workspace::run(&client, action).await?,
@@ -158,11 +158,11 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn user(client: &Client, action: User) -> Result<(), Failure> {
+async fn user(client: &Client, action: User) -> Result<(), CliError> {
     let change = async |name: &AccountName, change: AccountChange, what: &str| {
         client.account_change(name, &change).await?;
         output::say(format!("{name} {what}"));
-        Ok::<_, Failure>(())
+        Ok::<_, CliError>(())
     };
     let standing = |standing| AccountChange { standing: Some(standing), ..AccountChange::default() };
     let admin = |admin| AccountChange { admin: Some(admin), ..AccountChange::default() };
@@ -200,14 +200,14 @@ async fn user(client: &Client, action: User) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn token(client: &Client, action: Token) -> Result<(), Failure> {
+async fn token(client: &Client, action: Token) -> Result<(), CliError> {
     match action {
         Token::List { account, json } => tokens::show(&client.tokens_list(&account).await?.items, json),
         Token::Revoke { account, id } => tokens::revoke(client, &account, &id).await,
     }
 }
 
-fn tell_link(client: &Client, invitation: &Invitation) -> Result<(), Failure> {
+fn tell_link(client: &Client, invitation: &Invitation) -> Result<(), CliError> {
     let name = &invitation.account.name;
     if let Some(secret) = &invitation.password_link {
         output::line(password_page(&client.address(), name, secret))?;
@@ -250,7 +250,7 @@ fn audit_table(entries: &[AuditEntry]) -> Table {
     table
 }
 
-async fn all_entries(client: &Client, mut query: AuditQuery) -> Result<Vec<AuditEntry>, Failure> {
+async fn all_entries(client: &Client, mut query: AuditQuery) -> Result<Vec<AuditEntry>, CliError> {
     query.limit = Some(1000);
     let mut entries = Vec::new();
     loop {
@@ -263,7 +263,7 @@ async fn all_entries(client: &Client, mut query: AuditQuery) -> Result<Vec<Audit
     }
 }
 
-async fn check(client: &Client, known: Option<u64>) -> Result<ExitCode, Failure> {
+async fn check(client: &Client, known: Option<u64>) -> Result<ExitCode, CliError> {
     let AuditVerification { entries, seal, findings } =
         client.audit_verify(&VerificationQuery { known }).await?;
     if findings.is_empty() {
@@ -278,7 +278,7 @@ async fn check(client: &Client, known: Option<u64>) -> Result<ExitCode, Failure>
         1 => (1, "thing was"),
         many => (many, "things were"),
     };
-    Err(Failure::new(format!("{count} {what} changed behind the server's back")).hint(format!(
+    Err(CliError::new(format!("{count} {what} changed behind the server's back")).hint(format!(
         "compare with a back-up; once the cause is known and mended, `danlu admin audit verify --known {entries}` leaves out \
          what was found at earlier starts"
     )))

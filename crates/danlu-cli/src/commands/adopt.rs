@@ -11,7 +11,7 @@ use danlu_types::{Bytes, Cpus, NodeName};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ struct OnNode {
     memory: Bytes,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let jobs = jobs(&client.nodes_list().await?.items);
     if arguments.json {
         output::json(&jobs)?;

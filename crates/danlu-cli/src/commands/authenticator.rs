@@ -8,7 +8,7 @@ use danlu_types::Problem;
 use danlu_types::account::AccountName;
 use danlu_types::api::{NewTotp, TotpCode, TotpRemoval};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 use crate::terminal::ask_secret;
 
@@ -30,7 +30,7 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         Action::Add => {
             let own = client.whoami().await?.account.name;

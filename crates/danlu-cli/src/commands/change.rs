@@ -6,8 +6,8 @@ use clap::Args;
 use danlu_client::Client;
 
 use super::submit::refused;
-use crate::failure::Failure;
-use crate::job_file::Draft;
+use crate::failure::CliError;
+use crate::job_file::JobFile;
 use crate::{output, target, words};
 
 #[derive(Debug, Args)]
@@ -22,8 +22,8 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
-    let mut draft = Draft::empty();
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
+    let mut draft = JobFile::empty();
     for assignment in &arguments.set {
         draft.set(assignment);
     }

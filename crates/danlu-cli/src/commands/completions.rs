@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::arguments::Arguments as Program;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     // Into a buffer first: the generator panics when it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Program::command(), "danlu", &mut script);

@@ -15,7 +15,7 @@ use danlu_types::{Bytes, DeviceProcess, ForeignKind, Health, Reading, Wiring};
 use jiff::Timestamp;
 
 use super::nodes;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ enum Action {
 pub(crate) async fn run(
     client: Result<Client, ClientError>,
     arguments: Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     if let Some(Action::Restore { node, index }) = arguments.action {
         client?.device_restore(&node, index).await?;
         output::say(format!("device {index} of {node} is given out again"));
@@ -82,7 +82,7 @@ pub(crate) async fn run(
 }
 
 /// The server's, or this machine's where no server runs; and why there may be more.
-async fn served(client: Result<Client, ClientError>) -> Result<(Vec<DeviceView>, Vec<String>), Failure> {
+async fn served(client: Result<Client, ClientError>) -> Result<(Vec<DeviceView>, Vec<String>), CliError> {
     let answer = match client {
         Ok(client) => both(&client).await,
         Err(error) => Err(error),

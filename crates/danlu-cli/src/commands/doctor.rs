@@ -9,7 +9,7 @@ use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use serde_json::json;
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::{CliError, FAILED};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(
     client: Result<Client, ClientError>,
     arguments: Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let client = client?;
     let health = client.readiness_report().await?;
     let mut remarks: Vec<String> = Groups::detect().limitation().into_iter().collect();

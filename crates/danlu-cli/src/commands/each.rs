@@ -10,7 +10,7 @@ use danlu_client::Client;
 use danlu_types::Span;
 use danlu_types::api::StopRequest;
 
-use crate::failure::{Failure, UNREACHABLE};
+use crate::failure::{CliError, UNREACHABLE};
 use crate::{output, target, words};
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct StopArguments {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Deed {
+pub(crate) enum JobAction {
     Stop { grace: Option<Span> },
     Hold,
     Release,
@@ -38,11 +38,11 @@ pub(crate) enum Deed {
     Delete,
 }
 
-pub(crate) async fn stop(client: Client, arguments: StopArguments) -> Result<ExitCode, Failure> {
-    run(client, Deed::Stop { grace: arguments.grace }, arguments.each).await
+pub(crate) async fn stop(client: Client, arguments: StopArguments) -> Result<ExitCode, CliError> {
+    run(client, JobAction::Stop { grace: arguments.grace }, arguments.each).await
 }
 
-pub(crate) async fn run(client: Client, deed: Deed, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, deed: JobAction, arguments: Arguments) -> Result<ExitCode, CliError> {
     let mut failures = Failures::default();
     let count = arguments.jobs.len();
     for job in &arguments.jobs {
@@ -56,14 +56,14 @@ pub(crate) async fn run(client: Client, deed: Deed, arguments: Arguments) -> Res
     Ok(failures.exit_code(count))
 }
 
-async fn one(client: &Client, deed: Deed, job: &str) -> Result<String, Failure> {
+async fn one(client: &Client, deed: JobAction, job: &str) -> Result<String, CliError> {
     let id = target::job_id(client, job).await?;
     let job = match deed {
-        Deed::Stop { grace } => client.job_stop(id, &StopRequest { grace }).await?,
-        Deed::Hold => client.job_hold(id).await?,
-        Deed::Release => client.job_release(id).await?,
-        Deed::Approve => client.job_approve(id).await?,
-        Deed::Delete => {
+        JobAction::Stop { grace } => client.job_stop(id, &StopRequest { grace }).await?,
+        JobAction::Hold => client.job_hold(id).await?,
+        JobAction::Release => client.job_release(id).await?,
+        JobAction::Approve => client.job_approve(id).await?,
+        JobAction::Delete => {
             client.job_delete(id).await?;
             return Ok(format!("deleted job {id}"));
         }
@@ -78,7 +78,7 @@ struct Failures {
 }
 
 impl Failures {
-    fn note(&mut self, failure: Failure) {
+    fn note(&mut self, failure: CliError) {
         self.codes.push(failure.code());
         // The code is kept above; the report is for people.
         let _ = failure.report();

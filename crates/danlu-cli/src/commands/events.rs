@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use danlu_client::Client;
 use danlu_types::api::EventQuery;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, target, words};
 
 const A_PAGE: u32 = 1000;
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let job = match &arguments.job {
         Some(job) => Some(target::job_id(&client, job).await?),
         None => None,

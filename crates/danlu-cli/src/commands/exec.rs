@@ -10,7 +10,7 @@ use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::target;
 use crate::terminal::{self, RawMode};
 
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let id = target::job_id(&client, &arguments.job).await?;
     let env = match std::env::var("TERM") {
         Ok(term) if arguments.tty => vec![("TERM".to_owned(), term)],
@@ -45,7 +45,10 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     let (sender, receiver) = client.session_open(id, WorkerIndex(arguments.worker), &open).await?;
     let stdin_is_terminal = io::stdin().is_terminal();
     let raw = if arguments.tty && stdin_is_terminal {
-        Some(RawMode::enter().map_err(|error| Failure::new("cannot set up the terminal").caused_by(&error))?)
+        Some(
+            RawMode::enter()
+                .map_err(|error| CliError::new("cannot set up the terminal").caused_by(&error))?,
+        )
     } else {
         None
     };
@@ -82,8 +85,8 @@ fn read_stdin(frames: mpsc::Sender<Frame>) {
 }
 
 /// In raw mode Ctrl-C is a byte like any other; otherwise it is passed on as a signal.
-fn watch_signals(frames: mpsc::Sender<Frame>, raw: bool, tty: bool) -> Result<(), Failure> {
-    let cannot = |error: io::Error| Failure::new("cannot watch for signals").caused_by(&error);
+fn watch_signals(frames: mpsc::Sender<Frame>, raw: bool, tty: bool) -> Result<(), CliError> {
+    let cannot = |error: io::Error| CliError::new("cannot watch for signals").caused_by(&error);
     let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut resizes = signal(SignalKind::window_change()).map_err(cannot)?;
     tokio::spawn(async move {
@@ -106,7 +109,7 @@ async fn converse(
     mut sender: SessionSender,
     mut receiver: SessionReceiver,
     mut to_send: mpsc::Receiver<Frame>,
-) -> Result<SessionExit, Failure> {
+) -> Result<SessionExit, CliError> {
     let sending = tokio::spawn(async move {
         while let Some(frame) = to_send.recv().await {
             // A session that is over says so in the other direction.
@@ -120,7 +123,7 @@ async fn converse(
     exit
 }
 
-async fn receive(receiver: &mut SessionReceiver) -> Result<SessionExit, Failure> {
+async fn receive(receiver: &mut SessionReceiver) -> Result<SessionExit, CliError> {
     while let Some(frame) = receiver.next().await? {
         match frame.kind {
             FrameKind::Stdout => write_bytes(&mut io::stdout().lock(), &frame.payload)?,
@@ -132,7 +135,7 @@ async fn receive(receiver: &mut SessionReceiver) -> Result<SessionExit, Failure>
                 });
             }
             FrameKind::Error => {
-                return Err(Failure::new(String::from_utf8_lossy(&frame.payload).into_owned()));
+                return Err(CliError::new(String::from_utf8_lossy(&frame.payload).into_owned()));
             }
             FrameKind::Open
             | FrameKind::Stdin
@@ -141,12 +144,12 @@ async fn receive(receiver: &mut SessionReceiver) -> Result<SessionExit, Failure>
             | FrameKind::Report => {}
         }
     }
-    Err(Failure::new("the session was cut before its command ended")
+    Err(CliError::new("the session was cut before its command ended")
         .hint("the worker may have ended, or the server been restarted; `danlu show JOB` says"))
 }
 
 /// Bytes as they are: what a program prints is not ours to colour or to repair.
-fn write_bytes(out: &mut impl io::Write, bytes: &[u8]) -> Result<(), Failure> {
+fn write_bytes(out: &mut impl io::Write, bytes: &[u8]) -> Result<(), CliError> {
     out.write_all(bytes)?;
     out.flush()?;
     Ok(())

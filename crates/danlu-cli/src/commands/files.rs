@@ -11,7 +11,7 @@ use danlu_client::Client;
 use danlu_types::api::{FileArea, FileEntry, FileKind, FileQuery};
 use danlu_types::{AttemptNumber, JobId, WorkerIndex};
 
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{CliError, FAILED, USAGE};
 use crate::{output, table, target, words};
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ enum Area {
     Work,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let job = target::job_id(&client, &arguments.job).await?;
     let query = FileQuery {
         area: match arguments.area {
@@ -67,12 +67,12 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     }
     if arguments.get {
         if is_folder(&client, job, &query).await? {
-            return Err(Failure::new(format!("`{}` is a folder", query.path))
+            return Err(CliError::new(format!("`{}` is a folder", query.path))
                 .with_code(USAGE)
                 .hint("`-o DIR` fetches it with everything in it; without `--get` it is listed"));
         }
         let mut out = std::io::stdout().lock();
-        let written = |error: std::io::Error| Failure::new("cannot write the file").caused_by(&error);
+        let written = |error: std::io::Error| CliError::new("cannot write the file").caused_by(&error);
         client.file_read(job, &query, |piece| out.write_all(piece).map_err(written)).await?;
         out.flush().map_err(written)?;
         return Ok(ExitCode::SUCCESS);
@@ -98,7 +98,7 @@ struct Fetched {
     complete: bool,
 }
 
-async fn is_folder(client: &Client, job: JobId, query: &FileQuery) -> Result<bool, Failure> {
+async fn is_folder(client: &Client, job: JobId, query: &FileQuery) -> Result<bool, CliError> {
     Ok(match query.path.trim_end_matches('/') {
         "" | "." => true,
         path => {
@@ -112,7 +112,7 @@ async fn is_folder(client: &Client, job: JobId, query: &FileQuery) -> Result<boo
 
 /// A file, or a folder with everything below it. The server follows no links; what is neither file nor folder is named
 /// and left out.
-async fn fetch(client: &Client, job: JobId, query: FileQuery, into: PathBuf) -> Result<Fetched, Failure> {
+async fn fetch(client: &Client, job: JobId, query: FileQuery, into: PathBuf) -> Result<Fetched, CliError> {
     let mut fetched = Fetched { files: 0, bytes: 0, complete: true };
     if !is_folder(client, job, &query).await? {
         let name = query.path.rsplit('/').next().unwrap_or_default();
@@ -155,15 +155,15 @@ async fn fetch(client: &Client, job: JobId, query: FileQuery, into: PathBuf) -> 
 }
 
 /// A name that came from the server stays below the folder that it is put into.
-fn below(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+fn below(folder: &Path, name: &str) -> Result<PathBuf, CliError> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(name)), None) => Ok(folder.join(name)),
-        _ => Err(Failure::new(format!("`{}` cannot be the name of a file here", output::printable(name)))),
+        _ => Err(CliError::new(format!("`{}` cannot be the name of a file here", output::printable(name)))),
     }
 }
 
-async fn fetch_file(client: &Client, job: JobId, query: &FileQuery, target: &Path) -> Result<u64, Failure> {
+async fn fetch_file(client: &Client, job: JobId, query: &FileQuery, target: &Path) -> Result<u64, CliError> {
     let written = |error: std::io::Error| cannot_write(target, &error);
     let mut file = File::create(target).map_err(written)?;
     let mut bytes = 0;
@@ -175,8 +175,8 @@ async fn fetch_file(client: &Client, job: JobId, query: &FileQuery, target: &Pat
     Ok(bytes)
 }
 
-fn cannot_write(target: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("cannot write `{}`", target.display())).caused_by(error)
+fn cannot_write(target: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(format!("cannot write `{}`", target.display())).caused_by(error)
 }
 
 fn files_table(entries: &[FileEntry]) -> comfy_table::Table {

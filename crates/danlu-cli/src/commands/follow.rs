@@ -7,7 +7,7 @@ use danlu_types::api::{JobOutcome, JobState, JobView, LogLine, LogStream, Reason
 use indicatif::ProgressBar;
 use owo_colors::OwoColorize as _;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, progress, words};
 
 /// How log lines are printed.
@@ -77,7 +77,7 @@ impl Screen {
     }
 
     /// Reports move the bar on a terminal, and are left out of the lines.
-    pub(crate) fn lines(&mut self, lines: &[LogLine]) -> Result<(), Failure> {
+    pub(crate) fn lines(&mut self, lines: &[LogLine]) -> Result<(), CliError> {
         let draws = output::stderr_is_terminal() && output::stdout_is_terminal();
         let reported = |line: &LogLine| if draws { progress::reported(&line.text) } else { None };
         let shown = lines.iter().filter(|line| !is_report(line));

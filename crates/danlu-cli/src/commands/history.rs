@@ -9,7 +9,7 @@ use danlu_types::history::{Header, JobRecord};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 
 const A_PAGE: u32 = 1000;
@@ -36,14 +36,14 @@ struct Export {
     workspace: Option<String>,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let Command::Export(Export { workspace }) = arguments.command;
     let nodes = client.nodes_list().await?.items.into_iter().map(|view| view.node).collect();
     output::line(json(&Header::new(Timestamp::now(), nodes))?)?;
     let mut query = JobQuery { workspace, limit: Some(A_PAGE), ..JobQuery::default() };
     loop {
         let page = client.jobs_list(&query).await?;
-        let records: Result<Vec<String>, Failure> =
+        let records: Result<Vec<String>, CliError> =
             page.items.into_iter().map(|job| json(&JobRecord::from(job))).collect();
         output::lines(records?)?;
         if page.next.is_none() {
@@ -53,7 +53,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     }
 }
 
-fn json(value: &impl Serialize) -> Result<String, Failure> {
+fn json(value: &impl Serialize) -> Result<String, CliError> {
     serde_json::to_string(value)
-        .map_err(|error| Failure::new("cannot write a line of history as JSON").caused_by(&error))
+        .map_err(|error| CliError::new("cannot write a line of history as JSON").caused_by(&error))
 }

@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use danlu_client::Client;
 use danlu_types::account::AccountName;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let (Action::List { of, .. } | Action::Unlink { of, .. }) = &arguments.action;
     let name = match of {
         Some(name) => name.clone(),

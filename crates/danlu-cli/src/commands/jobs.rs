@@ -8,7 +8,7 @@ use danlu_client::Client;
 use danlu_types::api::{JobQuery, JobView};
 use jiff::Timestamp;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, terminal, words};
 
 const A_SCREENFUL: u32 = 20;
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let most = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(A_SCREENFUL) as usize };
     let mut query = JobQuery {
         state: arguments.state,
@@ -87,7 +87,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn count(client: &Client, query: &JobQuery, json: bool) -> Result<ExitCode, Failure> {
+async fn count(client: &Client, query: &JobQuery, json: bool) -> Result<ExitCode, CliError> {
     let counts = client.jobs_count(query).await?;
     if json {
         output::json(&counts)?;

@@ -8,7 +8,7 @@ use comfy_table::Cell;
 use danlu_client::Client;
 use danlu_types::api::{NewS3Key, NewSshKey};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ enum S3 {
     Remove { access_key: String },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let own = client.whoami().await?.account.name;
     match arguments.kind {
         Kind::Ssh(Ssh::List { json }) => {
@@ -89,7 +89,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         }
         Kind::Ssh(Ssh::Add { file, name }) => {
             let key = std::fs::read_to_string(&file).map_err(|error| {
-                Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error)
+                CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error)
             })?;
             let added = client.ssh_key_add(&own, &NewSshKey { key, name }).await?;
             output::say(format!("added {} ({})", added.fingerprint, output::printable(&added.name)));

@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum};
 use danlu_core::node::{OwnUse, outside_use};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
-use danlu_launch::here::{self, Party, Request};
+use danlu_launch::here::{self, MultiNode, StandaloneRequest};
 use danlu_types::{Bytes, Device, DeviceKind, ForeignKind, Framework, Health, Node, Reading, Span, Wiring};
 use jiff::Timestamp;
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 use crate::job_flags::command_line;
 use crate::output;
 
@@ -65,7 +65,7 @@ enum FrameworkName {
     None,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     let found = inventory::look(Machine::this());
     let asked = arguments.devices.is_some() && !arguments.force;
     let readings =
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             Err(remark) => Some(format!("cannot tell who uses the devices: {remark}")),
         };
         if let Some(objection) = objection {
-            return Err(Failure::new(objection)
+            return Err(CliError::new(objection)
                 .with_code(USAGE)
                 .hint("choose others (`danlu devices --local` lists them), or add `--force` to take them all the same"));
         }
@@ -87,10 +87,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let run = tempfile::Builder::new()
         .prefix("danlu-launch-")
         .tempdir()
-        .map_err(|error| Failure::new("cannot make a folder for the run").caused_by(&error))?
+        .map_err(|error| CliError::new("cannot make a folder for the run").caused_by(&error))?
         .keep();
     let ending =
-        here::run(&request, &run).map_err(|error| Failure::new("could not launch").caused_by(&error))?;
+        here::run(&request, &run).map_err(|error| CliError::new("could not launch").caused_by(&error))?;
     match ending.failure {
         Some(failure) => {
             output::say(format!("{failure}\nits logs are in {}", run.display()));
@@ -101,10 +101,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::try_from(ending.code).unwrap_or(1)))
 }
 
-fn request(arguments: Arguments, mut node: Node) -> Result<Request, Failure> {
-    let wrong = |message: String| Failure::new(message).with_code(USAGE);
+fn request(arguments: Arguments, mut node: Node) -> Result<StandaloneRequest, CliError> {
+    let wrong = |message: String| CliError::new(message).with_code(USAGE);
     let working_directory = std::env::current_dir()
-        .map_err(|error| Failure::new("cannot tell the current folder").caused_by(&error))?;
+        .map_err(|error| CliError::new("cannot tell the current folder").caused_by(&error))?;
     let devices = match &arguments.devices {
         Some(text) => pick_devices(text, &node, arguments.force).map_err(wrong)?,
         None => Vec::new(),
@@ -126,7 +126,7 @@ fn request(arguments: Arguments, mut node: Node) -> Result<Request, Failure> {
         (_, None) => {
             return Err(wrong("several machines need `--rendezvous FOLDER`, which all of them see".into()));
         }
-        (nodes, Some(folder)) => Some(Party {
+        (nodes, Some(folder)) => Some(MultiNode {
             nodes,
             node_rank: arguments.node_rank,
             folder: std::path::absolute(&folder).unwrap_or(folder),
@@ -143,7 +143,7 @@ fn request(arguments: Arguments, mut node: Node) -> Result<Request, Failure> {
         FrameworkName::Mpi => Framework::Mpi,
         FrameworkName::None => Framework::None,
     };
-    Ok(Request {
+    Ok(StandaloneRequest {
         node,
         devices,
         framework,

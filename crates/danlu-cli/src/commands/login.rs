@@ -11,7 +11,7 @@ use danlu_types::api::{NewPassword, SignIn, Whoami};
 use danlu_types::fingerprint::Fingerprint;
 use danlu_types::link::{Link, sign_in_page};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 use crate::terminal::ask_secret;
 
@@ -63,7 +63,7 @@ pub(crate) async fn login(
     client: impl FnOnce() -> Result<Client, ClientError>,
     profile: Option<ProfileName>,
     arguments: Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let Some(name) = arguments.name else {
         let client = client()?;
         let link = client.sign_in_link().await?;
@@ -93,7 +93,7 @@ pub(crate) async fn login(
     let name = profile_name(profile)?;
     let profile = Profile { address, account, token, fingerprint, data: found_in };
     profile.write(&name).map_err(|error| {
-        Failure::new(format!("signed in, but could not write `{}`", Profile::path(&name).display()))
+        CliError::new(format!("signed in, but could not write `{}`", Profile::path(&name).display()))
             .caused_by(&error)
     })?;
     output::say(format!("signed in as {} at {}", profile.account, profile.address));
@@ -124,7 +124,7 @@ fn told_to_use(name: &ProfileName, profile: &Profile) -> Option<String> {
 }
 
 /// The profile that was named, by the flag or by `$DANLU_PROFILE`.
-fn profile_name(given: Option<ProfileName>) -> Result<ProfileName, Failure> {
+fn profile_name(given: Option<ProfileName>) -> Result<ProfileName, CliError> {
     let named = std::env::var("DANLU_PROFILE").ok().filter(|name| !name.is_empty());
     match (given, named) {
         (Some(name), _) => Ok(name),
@@ -133,7 +133,7 @@ fn profile_name(given: Option<ProfileName>) -> Result<ProfileName, Failure> {
     }
 }
 
-pub(crate) async fn logout(profile: Option<ProfileName>) -> Result<ExitCode, Failure> {
+pub(crate) async fn logout(profile: Option<ProfileName>) -> Result<ExitCode, CliError> {
     let name = profile_name(profile)?;
     if Profile::read(&name)?.is_none() {
         output::say("you are not signed in");
@@ -145,13 +145,13 @@ pub(crate) async fn logout(profile: Option<ProfileName>) -> Result<ExitCode, Fai
         _ => Ok(()),
     };
     let forget = Profile::forget(&name);
-    forget.map_err(|error| Failure::new("could not remove the profile").caused_by(&error))?;
+    forget.map_err(|error| CliError::new("could not remove the profile").caused_by(&error))?;
     ended?;
     output::say("signed out");
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn whoami(client: Client, arguments: WhoamiArguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn whoami(client: Client, arguments: WhoamiArguments) -> Result<ExitCode, CliError> {
     let who = client.whoami().await?;
     if arguments.json {
         output::json(&who)?;
@@ -177,7 +177,7 @@ pub(crate) fn whoami_lines(who: &Whoami) -> Vec<String> {
 pub(crate) async fn password(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: PasswordArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     // The page's address says where and whose, too.
     let link = arguments.link.as_deref().map(Link::read);
     let said = link.clone().map(|link| (link.server, link.account));

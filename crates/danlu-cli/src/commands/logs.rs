@@ -8,7 +8,7 @@ use danlu_types::api::{JobState, JobView, LogLine, LogMessage, LogQuery};
 use danlu_types::{AttemptNumber, JobId, Rank};
 
 use super::follow::{LineStyle, is_report};
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, target, words};
 
 const LINES_A_PAGE: u32 = 10_000;
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let id = target::job_id(&client, &arguments.job).await?;
     let job = client.job_fetch(id).await?;
     let mut attempts = vec![arguments.attempt.map(AttemptNumber)];
@@ -124,7 +124,7 @@ async fn read_tail(
     mut query: LogQuery,
     count: usize,
     shown: impl Fn(&LogLine) -> bool,
-) -> Result<Vec<LogLine>, Failure> {
+) -> Result<Vec<LogLine>, CliError> {
     let mut wanted = u32::try_from(count).unwrap_or(LINES_A_PAGE).clamp(1, LINES_A_PAGE);
     loop {
         (query.tail, query.limit) = (Some(wanted), Some(wanted));
@@ -141,8 +141,8 @@ async fn read(
     client: &Client,
     id: JobId,
     mut query: LogQuery,
-    print: impl Fn(&[LogLine]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    print: impl Fn(&[LogLine]) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     query.limit = Some(LINES_A_PAGE);
     loop {
         let page = client.logs_read(id, &query).await?;
@@ -159,8 +159,8 @@ async fn follow(
     client: &Client,
     id: JobId,
     query: LogQuery,
-    print: impl Fn(&[LogLine]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    print: impl Fn(&[LogLine]) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let mut follow = client.logs_follow(id, query);
     let mut said = String::new();
     while let Some(followed) = follow.next().await? {

@@ -9,7 +9,7 @@ use danlu_client::Client;
 use danlu_types::api::{MetricPoint, SeriesQuery};
 use danlu_types::{AttemptNumber, WorkerIndex};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, target, words};
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let id = target::job_id(&client, &arguments.job).await?;
     let query = SeriesQuery {
         attempt: arguments.attempt.map(AttemptNumber),

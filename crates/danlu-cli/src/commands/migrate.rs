@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use danlu_migrate::project::{self, Destination, Report};
-use danlu_migrate::{Distributed, Kind, Options, Portable, TorchVersion, report, versions};
+use danlu_migrate::project::{self, Destination, MigrationReport};
+use danlu_migrate::{Distributed, FindingKind, Options, Portable, TorchVersion, report, versions};
 use jiff::Zoned;
 
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{CliError, FAILED, USAGE};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -80,7 +80,7 @@ enum Format {
     Html,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     let distributed = distributed(&arguments)?;
     let portable = match (arguments.reverse, arguments.portable) {
         (_, true) => Some(Portable::Shim),
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     Ok(exit_code(&arguments, &report))
 }
 
-fn print(arguments: &Arguments, report: &Report, name: &str) -> Result<(), Failure> {
+fn print(arguments: &Arguments, report: &MigrationReport, name: &str) -> Result<(), CliError> {
     if arguments.diff {
         return output::lines(report::diffs(report).lines().map(str::to_owned));
     }
@@ -142,13 +142,14 @@ fn print(arguments: &Arguments, report: &Report, name: &str) -> Result<(), Failu
 }
 
 /// Files that could not be migrated always fail; a check also fails where there is something to do.
-fn exit_code(arguments: &Arguments, report: &Report) -> ExitCode {
-    let open = report.count(Kind::Broken);
-    let to_do = report.changes() + report.count(Kind::Unsupported) + report.count(Kind::NeedsPerson);
+fn exit_code(arguments: &Arguments, report: &MigrationReport) -> ExitCode {
+    let open = report.count(FindingKind::Broken);
+    let to_do =
+        report.changes() + report.count(FindingKind::Unsupported) + report.count(FindingKind::NeedsPerson);
     if open > 0 || arguments.check && to_do > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
-fn distributed(arguments: &Arguments) -> Result<Option<Distributed>, Failure> {
+fn distributed(arguments: &Arguments) -> Result<Option<Distributed>, CliError> {
     let (main, model) = match (&arguments.action, &arguments.distributed) {
         (Some(Action::Distributed { main, target_model }), _) => (main.clone(), target_model),
         (None, Some(main)) => (PathBuf::from(main), &arguments.model),
@@ -158,15 +159,15 @@ fn distributed(arguments: &Arguments) -> Result<Option<Distributed>, Failure> {
     let inside = main.strip_prefix(&arguments.input).unwrap_or(&main);
     let main = inside.to_string_lossy().replace('\\', "/");
     let distributed = Distributed::new(main, model)
-        .ok_or_else(|| Failure::new(format!("`{model}` is not the name of a variable")).with_code(USAGE))?;
+        .ok_or_else(|| CliError::new(format!("`{model}` is not the name of a variable")).with_code(USAGE))?;
     Ok(Some(distributed))
 }
 
-fn torch_version(asked: Option<&str>) -> Result<TorchVersion, Failure> {
+fn torch_version(asked: Option<&str>) -> Result<TorchVersion, CliError> {
     let Some(asked) = asked else { return Ok(TorchVersion::newest()) };
     let known = versions().join(", ");
     let (version, is_exact) = TorchVersion::nearest(asked).ok_or_else(|| {
-        Failure::new(format!("`{asked}` is not a version of PyTorch"))
+        CliError::new(format!("`{asked}` is not a version of PyTorch"))
             .with_code(USAGE)
             .hint(format!("one of {known}"))
     })?;
@@ -179,14 +180,14 @@ fn torch_version(asked: Option<&str>) -> Result<TorchVersion, Failure> {
     Ok(version)
 }
 
-fn project_name(input: &Path) -> Result<String, Failure> {
+fn project_name(input: &Path) -> Result<String, CliError> {
     let real = std::fs::canonicalize(input).map_err(|error| {
-        Failure::new(format!("cannot read `{}`", input.display())).caused_by(&error).with_code(USAGE)
+        CliError::new(format!("cannot read `{}`", input.display())).caused_by(&error).with_code(USAGE)
     })?;
     Ok(real.file_name().map_or("project".to_owned(), |name| name.to_string_lossy().into_owned()))
 }
 
-fn failed(error: project::ProjectError) -> Failure {
+fn failed(error: project::ProjectError) -> CliError {
     let hint = match &error {
         project::ProjectError::NotAFolder { .. } => Some("give the folder of the project with `-i`"),
         project::ProjectError::OutputInside { .. } => Some("choose a folder beside the project with `-o`"),
@@ -197,7 +198,7 @@ fn failed(error: project::ProjectError) -> Failure {
         | project::ProjectError::Write { .. }
         | project::ProjectError::GivenUp => None,
     };
-    let failure = Failure::new(error.to_string());
+    let failure = CliError::new(error.to_string());
     let failure = match std::error::Error::source(&error) {
         Some(cause) => failure.caused_by(cause),
         None => failure.with_code(USAGE),

@@ -10,7 +10,7 @@ use danlu_types::api::{DrainView, JobOnNode, NodeView};
 use jiff::Timestamp;
 
 use super::adopt;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         None => list(&client, arguments.json).await?,
         Some(Action::Cordon { name, why }) => {
@@ -76,7 +76,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(client: &Client, json: bool) -> Result<(), Failure> {
+async fn list(client: &Client, json: bool) -> Result<(), CliError> {
     let nodes = client.nodes_list().await?.items;
     if json {
         output::json(&nodes)?;

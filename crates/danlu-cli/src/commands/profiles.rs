@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use danlu_client::Profile;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let profiles = Profile::list()?;
     if arguments.json {
         // Without their tokens: this is for looking.

@@ -7,7 +7,7 @@ use comfy_table::{Cell, Table};
 use danlu_client::Client;
 use danlu_types::api::{QuotaView, SharedResource};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let quota = client.quota(arguments.workspace.as_deref()).await?.items;
     if arguments.json {
         output::json(&quota)?;

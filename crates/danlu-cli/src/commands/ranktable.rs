@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use danlu_core::ranktable::{self, Finding, Reading, Version, Weight};
+use danlu_core::ranktable::{self, ParsedTable, TableIssue, Version, Weight};
 use danlu_types::Family;
 use serde_json::json;
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::{CliError, FAILED};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -46,17 +46,17 @@ enum Action {
     },
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         Action::Generate(arguments) => generate::run(arguments),
         Action::Validate { file, family, json } => validate(&file, family, json),
         Action::Convert { file, to } => {
-            let Reading { table, findings } = read(&file)?;
+            let ParsedTable { table, findings } = read(&file)?;
             for finding in &findings {
                 output::say(finding.to_string());
             }
             let converted =
-                ranktable::convert(table.clone(), to).map_err(|error| Failure::new(error.to_string()))?;
+                ranktable::convert(table.clone(), to).map_err(|error| CliError::new(error.to_string()))?;
             for sentence in ranktable::left_out(&table, &converted) {
                 output::say(sentence);
             }
@@ -65,12 +65,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     }
 }
 
-fn validate(file: &Path, family: Option<Family>, as_json: bool) -> Result<ExitCode, Failure> {
-    let Reading { table, mut findings } = read(file)?;
+fn validate(file: &Path, family: Option<Family>, as_json: bool) -> Result<ExitCode, CliError> {
+    let ParsedTable { table, mut findings } = read(file)?;
     findings.extend(ranktable::validate(&table, family));
     let wrong = findings.iter().filter(|finding| finding.weight == Weight::Wrong).count();
     if as_json {
-        let shown = |finding: &Finding| json!({ "wrong": finding.weight == Weight::Wrong, "place": finding.place, "problem": finding.problem });
+        let shown = |finding: &TableIssue| json!({ "wrong": finding.weight == Weight::Wrong, "place": finding.place, "problem": finding.problem });
         let shown: Vec<_> = findings.iter().map(shown).collect();
         let version = table.version.as_str();
         output::json(&json!({ "version": version, "ranks": table.ranks(), "findings": shown }))?;
@@ -89,7 +89,7 @@ fn validate(file: &Path, family: Option<Family>, as_json: bool) -> Result<ExitCo
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-fn read(file: &Path) -> Result<Reading, Failure> {
+fn read(file: &Path) -> Result<ParsedTable, CliError> {
     let text = if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map(|_| text)
@@ -97,13 +97,13 @@ fn read(file: &Path) -> Result<Reading, Failure> {
         fs::read_to_string(file)
     };
     let text =
-        text.map_err(|error| Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
+        text.map_err(|error| CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
     ranktable::parse(&text).map_err(|error| {
-        Failure::new(format!("`{}` is no rank table that can be used", file.display())).caused_by(&error)
+        CliError::new(format!("`{}` is no rank table that can be used", file.display())).caused_by(&error)
     })
 }
 
-fn write(text: &str) -> Result<ExitCode, Failure> {
+fn write(text: &str) -> Result<ExitCode, CliError> {
     output::lines(text.lines().map(str::to_owned))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use danlu_types::api::{NewInvitation, NewRegistration};
 use danlu_types::fingerprint::Fingerprint;
 use danlu_types::link::{Link, registration_page};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::terminal::ask_secret;
 use crate::{output, table};
 
@@ -86,7 +86,7 @@ enum ApplicantsAction {
 pub(crate) async fn register(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: RegisterArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let link = arguments.link.as_deref().map(Link::read);
     let server = link.as_ref().and_then(|link| link.server.clone());
     let client = match arguments.server.or(server) {
@@ -112,7 +112,7 @@ pub(crate) async fn register(
 pub(crate) async fn invitations(
     client: Client,
     arguments: InvitationsArguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let workspace = &arguments.workspace;
     match arguments.action {
         None => {
@@ -148,7 +148,7 @@ pub(crate) async fn invitations(
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn applicants(client: Client, arguments: ApplicantsArguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn applicants(client: Client, arguments: ApplicantsArguments) -> Result<ExitCode, CliError> {
     let workspace = &arguments.workspace;
     match arguments.action {
         None => {

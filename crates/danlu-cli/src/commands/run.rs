@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::follow::Screen;
 use super::submit;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::job_flags::JobFlags;
 use crate::output;
 
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let (client, job) = submit::submit_one(client, &arguments.job).await?;
     if arguments.detach {
         output::line(job.id.to_string())?;
@@ -39,7 +39,7 @@ pub(crate) async fn run(
     screen.state(job.state, &job.reason);
     let follow = client.logs_follow(job.id, LogQuery::default());
     let interrupts = signal(SignalKind::interrupt())
-        .map_err(|error| Failure::new("cannot watch for Ctrl-C").caused_by(&error))?;
+        .map_err(|error| CliError::new("cannot watch for Ctrl-C").caused_by(&error))?;
     follow_to_the_end(&client, job.id, follow, interrupts, &mut screen).await
 }
 
@@ -49,7 +49,7 @@ async fn follow_to_the_end(
     mut follow: LogFollow,
     mut interrupts: Signal,
     screen: &mut Screen,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let mut asked = 0;
     loop {
         let followed = tokio::select! {

@@ -8,7 +8,7 @@ use comfy_table::Cell;
 use danlu_client::Client;
 use danlu_types::api::NewSecret;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, terminal};
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         Action::List { of, json } => {
             let secrets = client.secrets_list(&workspace(&client, of).await?).await?.items;
@@ -69,7 +69,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         Action::Set { name, of } => {
             let workspace = workspace(&client, of).await?;
             let value = value(&name)
-                .map_err(|error| Failure::new("cannot read the secret's value").caused_by(&error))?;
+                .map_err(|error| CliError::new("cannot read the secret's value").caused_by(&error))?;
             client.secret_set(&workspace, &name, &NewSecret { value }).await?;
             output::say(format!(
                 "jobs of the workspace `{workspace}` can use the secret `{name}` from now on"
@@ -84,7 +84,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn workspace(client: &Client, of: Workspace) -> Result<String, Failure> {
+async fn workspace(client: &Client, of: Workspace) -> Result<String, CliError> {
     match of.workspace {
         Some(name) => Ok(name),
         None => Ok(client.whoami().await?.account.name.to_string()),

@@ -11,7 +11,7 @@ use danlu_types::api::{
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{migration, output, target, words};
 
 const MOST_EVENTS: u32 = 200;
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let id = target::job_id(&client, &arguments.job).await?;
     let job = client.job_fetch(id).await?;
     if arguments.json {

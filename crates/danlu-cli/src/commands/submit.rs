@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
 use crate::explanation::Taking;
-use crate::failure::{FAILED, Failure, USAGE};
-use crate::job_file::{ARRAY_TASK, Draft};
+use crate::failure::{CliError, FAILED, USAGE};
+use crate::job_file::{ARRAY_TASK, JobFile};
 use crate::job_flags::{JobFlags, folder_of};
 use crate::{explanation, output, shell, terminal, upload, words};
 
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     if arguments.dry_run {
         return dry_run(client, &arguments).await;
     }
@@ -59,7 +59,7 @@ pub(crate) async fn run(
 /// A job that was found to be good, with its code uploaded.
 struct Prepared {
     client: Client,
-    draft: Draft,
+    draft: JobFile,
     spec: JobSpec,
 }
 
@@ -67,8 +67,8 @@ struct Prepared {
 async fn prepare(
     client: impl FnOnce() -> Result<Client, ClientError>,
     flags: &JobFlags,
-    mut draft: Draft,
-) -> Result<Prepared, Failure> {
+    mut draft: JobFile,
+) -> Result<Prepared, CliError> {
     let (spec, code) = draft.finish()?;
     let mut spec = flags.migration.on_ascend(spec)?;
     let client = client()?;
@@ -98,7 +98,7 @@ fn tell_of_surroundings(client: &Client, flags: &JobFlags, spec: &mut JobSpec) {
 }
 
 impl Prepared {
-    async fn submit(&self, spec: &JobSpec, key: Option<&str>) -> Result<JobView, Failure> {
+    async fn submit(&self, spec: &JobSpec, key: Option<&str>) -> Result<JobView, CliError> {
         let job = self.client.job_submit(spec, key).await.map_err(|error| refused(error, &self.draft))?;
         output::say(format!("submitted job {} ({})", job.id, job.name));
         Ok(job)
@@ -109,11 +109,11 @@ impl Prepared {
 pub(crate) async fn submit_one(
     client: impl FnOnce() -> Result<Client, ClientError>,
     flags: &JobFlags,
-) -> Result<(Client, JobView), Failure> {
+) -> Result<(Client, JobView), CliError> {
     let draft = flags.draft()?;
     if let Some(first) = draft.array().first() {
         let file = flags.file.as_deref().map_or("…".to_owned(), words::shell_word);
-        return Err(Failure::new("an array is many jobs, and `danlu run` follows one")
+        return Err(CliError::new("an array is many jobs, and `danlu run` follows one")
             .with_code(USAGE)
             .hint(format!(
                 "`danlu submit {file}` submits all of them, `--env {ARRAY_TASK}={first}` makes it one"
@@ -125,7 +125,7 @@ pub(crate) async fn submit_one(
 }
 
 /// A job for each number. They are known by a label, and to each other by the number of the first.
-async fn submit_array(prepared: &Prepared, tasks: &[u32], key: Option<&str>) -> Result<ExitCode, Failure> {
+async fn submit_array(prepared: &Prepared, tasks: &[u32], key: Option<&str>) -> Result<ExitCode, CliError> {
     // With a key the same each time: what is submitted again is what was submitted before.
     let name = match key {
         Some(key) => BuildHasherDefault::<DefaultHasher>::default().hash_one(key),
@@ -173,7 +173,7 @@ async fn submit_array(prepared: &Prepared, tasks: &[u32], key: Option<&str>) -> 
 async fn dry_run(
     client: impl FnOnce() -> Result<Client, ClientError>,
     arguments: &Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let mut draft = arguments.job.draft()?;
     let (spec, code) = draft.finish()?;
     let mut spec = arguments.job.migration.on_ascend(spec)?;
@@ -207,7 +207,7 @@ fn would_sentence(explanation: &Explanation) -> String {
 }
 
 /// Fields that the server refused are shown at their lines, like those refused here.
-pub(crate) fn refused(error: ClientError, draft: &Draft) -> Failure {
+pub(crate) fn refused(error: ClientError, draft: &JobFile) -> CliError {
     match error {
         ClientError::Problem(problem) if !problem.errors.is_empty() => {
             let failure = draft.refuse_by_server(problem.errors).with_code(FAILED);

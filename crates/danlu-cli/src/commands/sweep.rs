@@ -9,13 +9,15 @@ use comfy_table::{Cell, Table};
 use danlu_core::launch::ProcessIdentity;
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
-use danlu_device::sweep::{Exclusions, Here, Holder, Outcome, Verdict, end, plan_sweep, tell};
+use danlu_device::sweep::{
+    Exclusions, Here, HoldingProcess, KillResult, ProcessOwner, end, plan_sweep, tell,
+};
 use danlu_types::Span;
 use jiff::Zoned;
 use jiff::civil::Time;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
@@ -43,18 +45,18 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Line {
     #[serde(flatten)]
-    holder: Holder,
+    holder: HoldingProcess,
     /// Absent in a dry run, and for those that were found too late to be told.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<KillResult>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     let exclusions =
         Exclusions { users: arguments.except_user.clone(), names: arguments.except_name.clone() };
     let reader = inventory::look(Machine::this()).reader;
-    let look = || -> Result<Vec<Holder>, Failure> {
-        let readings = reader.read().map_err(Failure::new)?;
+    let look = || -> Result<Vec<HoldingProcess>, CliError> {
+        let readings = reader.read().map_err(CliError::new)?;
         Ok(plan_sweep(&readings, &exclusions, &Here))
     };
     let found = look()?;
@@ -82,31 +84,31 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     report(&lines, &arguments)
 }
 
-fn foreign(holders: &[Holder]) -> impl Iterator<Item = &Holder> {
-    holders.iter().filter(|holder| holder.verdict == Verdict::Foreign)
+fn foreign(holders: &[HoldingProcess]) -> impl Iterator<Item = &HoldingProcess> {
+    holders.iter().filter(|holder| holder.verdict == ProcessOwner::Foreign)
 }
 
 /// All at once: their graces run side by side. Only those whose owners were told.
-fn end_all(found: Vec<Holder>, told: &[ProcessIdentity], grace: Duration) -> Vec<Line> {
-    let act = |holder: Holder| {
+fn end_all(found: Vec<HoldingProcess>, told: &[ProcessIdentity], grace: Duration) -> Vec<Line> {
+    let act = |holder: HoldingProcess| {
         let process = holder.identity.filter(|process| told.iter().any(|known| known == process));
-        let process = process.filter(|_| holder.verdict == Verdict::Foreign);
+        let process = process.filter(|_| holder.verdict == ProcessOwner::Foreign);
         (holder, process.map(|process| thread::spawn(move || end(process, grace))))
     };
     let begun: Vec<_> = found.into_iter().map(act).collect();
-    let line = |(holder, ending): (Holder, Option<thread::JoinHandle<Outcome>>)| Line {
+    let line = |(holder, ending): (HoldingProcess, Option<thread::JoinHandle<KillResult>>)| Line {
         holder,
         outcome: ending.and_then(|ending| ending.join().ok()),
     };
     begun.into_iter().map(line).collect()
 }
 
-fn report(lines: &[Line], arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn report(lines: &[Line], arguments: &Arguments) -> Result<ExitCode, CliError> {
     if arguments.json {
         output::json(&lines)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let foreign = lines.iter().filter(|line| line.holder.verdict == Verdict::Foreign).count();
+    let foreign = lines.iter().filter(|line| line.holder.verdict == ProcessOwner::Foreign).count();
     if lines.is_empty() {
         output::say("nothing uses a device of this machine");
         return Ok(ExitCode::SUCCESS);
@@ -127,17 +129,17 @@ fn sweep_table(lines: &[Line]) -> Table {
     for Line { holder, outcome } in lines {
         let devices: Vec<String> = holder.devices.iter().map(ToString::to_string).collect();
         let verdict = match &holder.verdict {
-            Verdict::Leased { job } => format!("part of job {job}"),
-            Verdict::Excluded => "left alone".to_owned(),
-            Verdict::OutOfReach => "in another container".to_owned(),
-            Verdict::Foreign => "no job".to_owned(),
+            ProcessOwner::Leased { job } => format!("part of job {job}"),
+            ProcessOwner::Excluded => "left alone".to_owned(),
+            ProcessOwner::OutOfReach => "in another container".to_owned(),
+            ProcessOwner::Foreign => "no job".to_owned(),
         };
         let outcome = outcome.map_or("", |outcome| match outcome {
-            Outcome::AlreadyGone => ": had ended by itself",
-            Outcome::Ended => ": ended",
-            Outcome::Killed => ": killed",
-            Outcome::NotAllowed => ": could not be ended, run as root",
-            Outcome::Stuck => ": was killed, but is stuck in the driver",
+            KillResult::AlreadyGone => ": had ended by itself",
+            KillResult::Ended => ": ended",
+            KillResult::Killed => ": killed",
+            KillResult::NotAllowed => ": could not be ended, run as root",
+            KillResult::Stuck => ": was killed, but is stuck in the driver",
         });
         table.add_row([
             Cell::new(holder.pid),
@@ -151,11 +153,11 @@ fn sweep_table(lines: &[Line]) -> Table {
     table
 }
 
-fn user(holder: &Holder) -> &str {
+fn user(holder: &HoldingProcess) -> &str {
     holder.user.as_deref().unwrap_or("nobody known here")
 }
 
-fn message(holder: &Holder, when: &str) -> String {
+fn message(holder: &HoldingProcess, when: &str) -> String {
     let devices: Vec<String> = holder.devices.iter().map(ToString::to_string).collect();
     format!(
         "Danlu: your process {} ({}) uses device {} without a job. It will be ended {when}. Save your work; `danlu run` and `danlu submit` give you devices.",
@@ -166,10 +168,10 @@ fn message(holder: &Holder, when: &str) -> String {
 }
 
 /// The next time that clocks here show this.
-fn next(now: &Zoned, at: Time) -> Result<Zoned, Failure> {
+fn next(now: &Zoned, at: Time) -> Result<Zoned, CliError> {
     let on = |day: Zoned| day.with().time(at).build();
     let later = on(now.clone()).and_then(|today| if today > *now { Ok(today) } else { on(now.tomorrow()?) });
-    later.map_err(|error| Failure::new(format!("there is no {at} to wait for")).caused_by(&error))
+    later.map_err(|error| CliError::new(format!("there is no {at} to wait for")).caused_by(&error))
 }
 
 /// By the clock, looked at again and again: it may be set, and machines sleep.

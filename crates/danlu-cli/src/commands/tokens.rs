@@ -10,7 +10,7 @@ use danlu_types::account::{AccountName, Scope};
 use danlu_types::api::{NewToken, TokenKind, TokenView};
 use jiff::Timestamp;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ enum Action {
     },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         None => {
             show(&client.tokens_list(&client.whoami().await?.account.name).await?.items, arguments.json)?;
@@ -68,11 +68,11 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn show(tokens: &[TokenView], as_json: bool) -> Result<(), Failure> {
+pub(super) fn show(tokens: &[TokenView], as_json: bool) -> Result<(), CliError> {
     if as_json { output::json(&tokens) } else { table::print(&mut tokens_table(tokens)) }
 }
 
-pub(super) async fn revoke(client: &Client, account: &AccountName, id: &str) -> Result<(), Failure> {
+pub(super) async fn revoke(client: &Client, account: &AccountName, id: &str) -> Result<(), CliError> {
     client.token_revoke(account, id).await?;
     output::say(format!("token {id} is good for nothing now"));
     Ok(())

@@ -16,7 +16,7 @@ use danlu_client::data_folder;
 use danlu_core::launch::Sandbox;
 use danlu_core::slurm::SlurmSettings;
 use danlu_server::{
-    EngineChoice, Entrance, FirstSignIn, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
+    EngineChoice, FirstSignIn, ListenConfig, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
 };
 use danlu_types::Span;
 use danlu_types::account::Registration;
@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use tracing_subscriber::EnvFilter;
 
 use crate::database_address;
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 use crate::output;
 use crate::runtime::block_on_many_threads;
 use crate::workspaces_file::{self, WorkspacesFile};
@@ -128,16 +128,16 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8765`".to_owned())
 }
 
-pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, CliError> {
     let entrance = entrance(&arguments);
     if let Some(objection) = entrance.objection() {
-        return Err(Failure::new(objection).with_code(USAGE).hint(
+        return Err(CliError::new(objection).with_code(USAGE).hint(
             "add `--tls`, or `--behind-proxy` where a proxy does TLS; or listen on 127.0.0.1, and reach it from \
              elsewhere through `ssh -L 8765:127.0.0.1:8765 HOST`",
         ));
     }
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new("cannot find this program's own file").caused_by(&error))?;
+        .map_err(|error| CliError::new("cannot find this program's own file").caused_by(&error))?;
     if let Some(file) = &arguments.workspaces {
         // Here rather than in the server: what is wrong with it is shown at its line, before anything has begun.
         workspaces_file::open(file).map_err(|failure| failure.with_code(USAGE))?;
@@ -199,7 +199,7 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     block_on_many_threads(async {
         danlu_server::serve(options, tell_first_sign_in)
             .await
-            .map_err(|error| Failure::new("the server ended with an error").caused_by(error.as_ref()))
+            .map_err(|error| CliError::new("the server ended with an error").caused_by(error.as_ref()))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -217,13 +217,13 @@ fn keep_to_ourselves() {
     }
 }
 
-fn entrance(arguments: &Arguments) -> Entrance {
+fn entrance(arguments: &Arguments) -> ListenConfig {
     let tls = match (&arguments.tls_certificate, &arguments.tls_key) {
         (Some(certificate), Some(key)) => Tls::Files { certificate: certificate.clone(), key: key.clone() },
         _ if arguments.tls => Tls::SelfSigned,
         _ => Tls::Off,
     };
-    Entrance {
+    ListenConfig {
         listen: arguments.listen,
         tls,
         proxies: arguments.behind_proxy.clone(),
@@ -232,8 +232,8 @@ fn entrance(arguments: &Arguments) -> Entrance {
     }
 }
 
-fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
-    let refused = |what: &str, hint: &str| Err(Failure::new(what).with_code(USAGE).hint(hint));
+fn engine(arguments: &Arguments) -> Result<EngineChoice, CliError> {
+    let refused = |what: &str, hint: &str| Err(CliError::new(what).with_code(USAGE).hint(hint));
     if arguments.engine == EngineName::Local {
         return match arguments.slurm {
             Some(_) => refused("`--slurm` is of the Slurm engine only", "add `--engine slurm`"),
@@ -267,9 +267,9 @@ fn engine(arguments: &Arguments) -> Result<EngineChoice, Failure> {
     }
 }
 
-fn read<T: DeserializeOwned>(what: &str, file: &Path) -> Result<T, Failure> {
+fn read<T: DeserializeOwned>(what: &str, file: &Path) -> Result<T, CliError> {
     let refused = |error: &dyn std::error::Error| {
-        Failure::new(format!("cannot read the {what} from `{}`", file.display()))
+        CliError::new(format!("cannot read the {what} from `{}`", file.display()))
             .with_code(USAGE)
             .caused_by(error)
     };

@@ -6,7 +6,7 @@ use clap::Args;
 use danlu_client::{Client, ClientError};
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(
     client: Result<Client, ClientError>,
     arguments: Arguments,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let server = match client {
         Ok(client) => client.health().await.ok().map(|health| (client.address(), health.version)),
         Err(_) => None,

@@ -7,7 +7,7 @@ use danlu_client::Client;
 use jiff::Timestamp;
 
 use crate::explanation::Taking;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{explanation, output, target, terminal};
 
 #[derive(Debug, Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let id = target::job_id(&client, &arguments.job).await?;
     let explanation = client.job_why(id).await?;
     if arguments.json {

@@ -12,7 +12,7 @@ use danlu_types::api::{AmountsUsed, WorkspaceView};
 use danlu_types::spec::OnHang;
 use danlu_types::{Amounts, HeadOfLine};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, words};
 
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ enum Action {
     Members(members::Arguments),
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.action {
         None => list(&client, arguments.json).await?,
         Some(Action::List { json }) => list(&client, json).await?,
@@ -72,7 +72,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(client: &Client, json: bool) -> Result<(), Failure> {
+async fn list(client: &Client, json: bool) -> Result<(), CliError> {
     let workspaces = client.workspaces_list().await?.items;
     if json {
         output::json(&workspaces)?;

@@ -6,7 +6,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ValueOrigin {
     /// These bytes of the file.
     File(Range<usize>),
     /// This line and column of the file, counted from 1, where nothing more is known.
@@ -19,26 +19,26 @@ pub(crate) enum Place {
     Nowhere,
 }
 
-impl Place {
+impl ValueOrigin {
     pub(crate) fn range(&self) -> Option<Range<usize>> {
         match self {
-            Place::File(range) => Some(range.clone()),
+            ValueOrigin::File(range) => Some(range.clone()),
             _ => None,
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint {
+pub(crate) struct Diagnostic {
     /// A dotted path, or empty for the file itself.
     pub(crate) field: String,
     pub(crate) message: String,
     /// What stands under the excerpt, such as a suggestion.
     pub(crate) label: Option<String>,
-    pub(crate) place: Place,
+    pub(crate) place: ValueOrigin,
 }
 
-impl Complaint {
+impl Diagnostic {
     fn sentence(&self) -> String {
         if self.field.is_empty() {
             self.message.clone()
@@ -52,28 +52,28 @@ impl Complaint {
 const LONGEST_EXCERPT: usize = 160;
 
 /// All complaints as one text, the excerpt of `source` under each.
-pub(crate) fn render(complaints: &[Complaint], file: &str, source: &str) -> String {
+pub(crate) fn render(complaints: &[Diagnostic], file: &str, source: &str) -> String {
     let renderer = Renderer::styled();
     let rendered: Vec<String> =
         complaints.iter().map(|complaint| render_one(complaint, file, source, &renderer)).collect();
     rendered.join("\n\n")
 }
 
-fn render_one(complaint: &Complaint, file: &str, source: &str, renderer: &Renderer) -> String {
+fn render_one(complaint: &Diagnostic, file: &str, source: &str, renderer: &Renderer) -> String {
     let sentence = complaint.sentence();
     let title = Level::ERROR.primary_title(&sentence);
     let (title, range) = match &complaint.place {
-        Place::Argument(argument) => {
+        ValueOrigin::Argument(argument) => {
             let note = match &complaint.label {
                 Some(label) => format!("given by `{argument}`: {label}"),
                 None => format!("given by `{argument}`"),
             };
             return renderer.render(&[title.element(Level::NOTE.message(note))]);
         }
-        Place::Nowhere => return renderer.render(&[Group::with_title(title)]),
-        Place::File(range) => (title, range.clone()),
-        Place::Point { line, column } => (title, point_range(source, *line, *column)),
-        Place::Start => (title, 0..0),
+        ValueOrigin::Nowhere => return renderer.render(&[Group::with_title(title)]),
+        ValueOrigin::File(range) => (title, range.clone()),
+        ValueOrigin::Point { line, column } => (title, point_range(source, *line, *column)),
+        ValueOrigin::Start => (title, 0..0),
     };
     let excerpt = Excerpt::of(source, range);
     let mut annotation = AnnotationKind::Primary.span(excerpt.span.clone());

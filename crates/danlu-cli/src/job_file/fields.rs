@@ -4,9 +4,9 @@ use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
 use danlu_types::{FieldError, JobSpec};
 use serde_json::{Value, json};
 
-use super::complaint::{Complaint, Place};
+use super::complaint::{Diagnostic, ValueOrigin};
 use super::near::nearest;
-use super::tree::{Content, Tree, shortened};
+use super::tree::{SourceTree, SourceValue, shortened};
 
 /// Fields that are texts, whatever their value looks like: `name: 2024`, `env: {DEBUG: yes}`.
 const TEXT_FIELDS: [&str; 11] = [
@@ -24,21 +24,21 @@ const TEXT_FIELDS: [&str; 11] = [
 ];
 
 /// Reads the specification. Each field is read by itself first, so that one wrong field does not hide another.
-pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
-    let Content::Map(entries) = &tree.content else {
+pub(crate) fn read_spec(tree: &SourceTree) -> Result<JobSpec, Vec<Diagnostic>> {
+    let SourceValue::Map(entries) = &tree.content else {
         let needs = "a job file is a map of fields such as `command: python train.py`";
         let message = match tree.content {
-            Content::Null => format!("the file is empty; {needs}"),
+            SourceValue::Null => format!("the file is empty; {needs}"),
             _ => format!("{needs}, not {}", tree.described()),
         };
         let place = tree.place.clone();
-        return Err(vec![Complaint { field: String::new(), message, label: None, place }]);
+        return Err(vec![Diagnostic { field: String::new(), message, label: None, place }]);
     };
     let mut object = serde_json::Map::new();
     let mut complaints = Vec::new();
     for (name, place, value) in entries {
         // A key without a value means the default, as if it were not there.
-        if matches!(value.content, Content::Null) {
+        if matches!(value.content, SourceValue::Null) {
             if !is_known(name) {
                 complaints.push(unknown_field("", name, place.clone()));
             }
@@ -58,18 +58,18 @@ pub(crate) fn read_spec(tree: &Tree) -> Result<JobSpec, Vec<Complaint>> {
     if !object.contains_key("command") {
         let message = "is missing; write what to run, such as `command: python train.py`".to_owned();
         let complaint =
-            Complaint { field: "command".to_owned(), message, label: None, place: tree.place.clone() };
+            Diagnostic { field: "command".to_owned(), message, label: None, place: tree.place.clone() };
         return Err(vec![complaint]);
     }
     read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place, JOB)])
 }
 
 /// What is wrong with some fields of a job whose other fields are elsewhere: what is missing here may be there.
-pub(crate) fn check_part(tree: &Tree) -> Vec<Complaint> {
-    let Content::Map(entries) = &tree.content else { return Vec::new() };
+pub(crate) fn check_part(tree: &SourceTree) -> Vec<Diagnostic> {
+    let SourceValue::Map(entries) = &tree.content else { return Vec::new() };
     let mut complaints = Vec::new();
     for (name, place, value) in entries {
-        if matches!(value.content, Content::Null) {
+        if matches!(value.content, SourceValue::Null) {
             if !is_known(name) {
                 complaints.push(unknown_field("", name, place.clone()));
             }
@@ -88,9 +88,9 @@ pub(crate) fn check_part(tree: &Tree) -> Vec<Complaint> {
 }
 
 /// The fields as JSON, texts as they were written.
-pub(crate) fn to_json(tree: &Tree) -> Value {
+pub(crate) fn to_json(tree: &SourceTree) -> Value {
     match &tree.content {
-        Content::Map(entries) => {
+        SourceValue::Map(entries) => {
             let fields =
                 entries.iter().map(|(name, _, value)| (name.clone(), prepared(name, value).to_json()));
             Value::Object(fields.collect())
@@ -100,16 +100,16 @@ pub(crate) fn to_json(tree: &Tree) -> Value {
 }
 
 /// Complaints of a check, here or by the server, at the places their fields were written.
-pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &Tree) -> Vec<Complaint> {
+pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &SourceTree) -> Vec<Diagnostic> {
     let placed = |error: FieldError| {
-        let place = find(tree, &error.field).unwrap_or(Place::Nowhere);
-        Complaint { field: error.field, message: error.message, label: None, place }
+        let place = find(tree, &error.field).unwrap_or(ValueOrigin::Nowhere);
+        Diagnostic { field: error.field, message: error.message, label: None, place }
     };
     errors.into_iter().map(placed).collect()
 }
 
 /// The place of the value at a dotted path such as `retry.on[1]` or `any_of.1.count`, or of the nearest thing above it.
-pub(crate) fn find(tree: &Tree, path: &str) -> Option<Place> {
+pub(crate) fn find(tree: &SourceTree, path: &str) -> Option<ValueOrigin> {
     let mut found = None;
     let mut tree = tree;
     let mut rest = path;
@@ -121,9 +121,9 @@ pub(crate) fn find(tree: &Tree, path: &str) -> Option<Place> {
 }
 
 /// One name or index down. Names below `env` may have dots of their own: the longest that fits wins.
-fn step<'a, 'b>(tree: &'a Tree, path: &'b str) -> Option<(&'a Tree, &'b str)> {
+fn step<'a, 'b>(tree: &'a SourceTree, path: &'b str) -> Option<(&'a SourceTree, &'b str)> {
     match &tree.content {
-        Content::Map(entries) => {
+        SourceValue::Map(entries) => {
             let fits = |name: &str| {
                 path.strip_prefix(name).is_some_and(|tail| tail.is_empty() || tail.starts_with(['.', '[']))
             };
@@ -131,7 +131,7 @@ fn step<'a, 'b>(tree: &'a Tree, path: &'b str) -> Option<(&'a Tree, &'b str)> {
                 entries.iter().filter(|(name, _, _)| fits(name)).max_by_key(|(name, _, _)| name.len())?;
             Some((below, path[name.len()..].trim_start_matches('.')))
         }
-        Content::List(items) => {
+        SourceValue::List(items) => {
             let (index, tail) = match path.strip_prefix('[') {
                 Some(path) => path.split_once(']')?,
                 None => path.split_once('.').unwrap_or((path, "")),
@@ -142,7 +142,7 @@ fn step<'a, 'b>(tree: &'a Tree, path: &'b str) -> Option<(&'a Tree, &'b str)> {
     }
 }
 
-fn prepared(name: &str, value: &Tree) -> Tree {
+fn prepared(name: &str, value: &SourceTree) -> SourceTree {
     if TEXT_FIELDS.contains(&name) {
         return value.as_written();
     }
@@ -152,14 +152,14 @@ fn prepared(name: &str, value: &Tree) -> Tree {
 }
 
 /// Texts inside maps: `devices: {model: 910}`, `nodes: {labels: {zone: 1.10}}`.
-fn texts_inside(field: &str, value: &mut Tree) {
+fn texts_inside(field: &str, value: &mut SourceTree) {
     match &mut value.content {
-        Content::List(items) if field == "any_of" => {
+        SourceValue::List(items) if field == "any_of" => {
             for item in items {
                 texts_inside("devices", item);
             }
         }
-        Content::Map(entries) => {
+        SourceValue::Map(entries) => {
             let texts: &[&str] = match field {
                 "devices" => &["model"],
                 "nodes" => &["architecture", "labels"],
@@ -176,9 +176,9 @@ fn texts_inside(field: &str, value: &mut Tree) {
 /// What a job file describes, in sentences about it.
 const JOB: &str = "a job";
 
-pub(crate) type ReadError = serde_path_to_error::Error<serde_json::Error>;
+pub(crate) type FieldReadError = serde_path_to_error::Error<serde_json::Error>;
 
-fn read_value(value: Value) -> Result<JobSpec, ReadError> {
+fn read_value(value: Value) -> Result<JobSpec, FieldReadError> {
     serde_path_to_error::deserialize(value)
 }
 
@@ -191,7 +191,12 @@ fn is_known(name: &str) -> bool {
 }
 
 /// serde's words, in the job file's terms.
-pub(crate) fn explain(error: &ReadError, tree: &Tree, key: &Place, whole: &str) -> Complaint {
+pub(crate) fn explain(
+    error: &FieldReadError,
+    tree: &SourceTree,
+    key: &ValueOrigin,
+    whole: &str,
+) -> Diagnostic {
     let message = error.inner().to_string();
     let path = error.path().to_string();
     let path = if path == "." { String::new() } else { path };
@@ -209,10 +214,10 @@ pub(crate) fn explain(error: &ReadError, tree: &Tree, key: &Place, whole: &str) 
     let place = find(tree, &path).unwrap_or_else(|| key.clone());
     let value = walk(tree, &path);
     let (message, label) = reworded(&message, &path, value);
-    Complaint { field: path, message, label, place }
+    Diagnostic { field: path, message, label, place }
 }
 
-fn unknown_field(above: &str, name: &str, place: Place) -> Complaint {
+fn unknown_field(above: &str, name: &str, place: ValueOrigin) -> Diagnostic {
     let mut probe = json!({ "command": "true" });
     probe[name] = Value::Null;
     let expected = read_value(probe).err().map(|error| error.inner().to_string()).unwrap_or_default();
@@ -220,7 +225,13 @@ fn unknown_field(above: &str, name: &str, place: Place) -> Complaint {
     unknown_field_among(above, name, &quoted(expected), place, JOB)
 }
 
-fn unknown_field_among(above: &str, name: &str, known: &[&str], place: Place, whole: &str) -> Complaint {
+fn unknown_field_among(
+    above: &str,
+    name: &str,
+    known: &[&str],
+    place: ValueOrigin,
+    whole: &str,
+) -> Diagnostic {
     let is_later = |field: &str| above.is_empty() && whole == JOB && field == name;
     let later = FIELDS_OF_LATER_VERSIONS.iter().find(|(field, _)| is_later(field));
     let what = if above.is_empty() { whole.to_owned() } else { format!("`{above}`") };
@@ -229,12 +240,12 @@ fn unknown_field_among(above: &str, name: &str, known: &[&str], place: Place, wh
         (None, Some(meant)) => (format!("is not a field of {what}"), format!("did you mean `{meant}`?")),
         (None, None) => (format!("is not a field of {what}"), format!("known are {}", listed(known))),
     };
-    Complaint { field: spelled(name), message, label: Some(label), place }
+    Diagnostic { field: spelled(name), message, label: Some(label), place }
 }
 
-fn key_place(tree: &Tree, above: &str, name: &str, fallback: &Place) -> Place {
+fn key_place(tree: &SourceTree, above: &str, name: &str, fallback: &ValueOrigin) -> ValueOrigin {
     match walk(tree, above).map(|tree| &tree.content) {
-        Some(Content::Map(entries)) => entries
+        Some(SourceValue::Map(entries)) => entries
             .iter()
             .find(|(key, _, _)| key == name)
             .map_or(fallback.clone(), |(_, place, _)| place.clone()),
@@ -243,7 +254,7 @@ fn key_place(tree: &Tree, above: &str, name: &str, fallback: &Place) -> Place {
 }
 
 /// The value at a path, if all of the path is there.
-fn walk<'a>(tree: &'a Tree, path: &str) -> Option<&'a Tree> {
+fn walk<'a>(tree: &'a SourceTree, path: &str) -> Option<&'a SourceTree> {
     if path.is_empty() {
         return Some(tree);
     }
@@ -252,7 +263,7 @@ fn walk<'a>(tree: &'a Tree, path: &str) -> Option<&'a Tree> {
 }
 
 /// A message, and what would be accepted.
-fn reworded(message: &str, path: &str, value: Option<&Tree>) -> (String, Option<String>) {
+fn reworded(message: &str, path: &str, value: Option<&SourceTree>) -> (String, Option<String>) {
     if let Some(rest) = message.strip_prefix("unknown variant `")
         && let Some((word, expected)) = rest.rsplit_once("`, expected ")
     {
@@ -268,7 +279,7 @@ fn reworded(message: &str, path: &str, value: Option<&Tree>) -> (String, Option<
     }
     if message.starts_with("invalid type") || message.starts_with("invalid value") {
         let expected = message.rsplit_once(", expected ").map_or("something else", |(_, expected)| expected);
-        let found = value.map_or_else(|| "something else".to_owned(), Tree::described);
+        let found = value.map_or_else(|| "something else".to_owned(), SourceTree::described);
         return (format!("cannot be {found}"), Some(format!("write {}", accepted(path, expected))));
     }
     let message = shortened_message(message);

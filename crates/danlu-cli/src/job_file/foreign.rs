@@ -2,7 +2,7 @@
 //!
 //! Only forms that no job file can have are known here: whatever could be meant as one is read as one.
 
-use super::tree::{Content, Tree};
+use super::tree::{SourceTree, SourceValue};
 
 /// What a file is, and what to do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +82,8 @@ pub(super) fn by_text(name: &str, source: &str) -> Option<Foreign> {
 }
 
 /// What a map is by its fields.
-pub(super) fn by_fields(tree: &Tree) -> Option<Foreign> {
-    let Content::Map(_) = &tree.content else { return None };
+pub(super) fn by_fields(tree: &SourceTree) -> Option<Foreign> {
+    let SourceValue::Map(_) = &tree.content else { return None };
     let has = |field: &str| tree.get(field).is_some();
     if has("apiVersion") && has("kind") {
         return Some(KUBERNETES);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use super::Draft;
+use super::JobFile;
 
 /// What files look like; each is damaged at every place sooner or later.
 const CORPUS: [&str; 8] = [
@@ -21,7 +21,7 @@ const CORPUS: [&str; 8] = [
 
 /// Reads it in every way that a file is read; what came of it does not matter.
 fn read(name: &str, source: &[u8]) {
-    let Ok(mut draft) = Draft::read(name, PathBuf::from("."), source.to_vec()) else { return };
+    let Ok(mut draft) = JobFile::read(name, PathBuf::from("."), source.to_vec()) else { return };
     let _ = draft.remarks();
     draft.set("workers=2");
     let _ = draft.overrides();

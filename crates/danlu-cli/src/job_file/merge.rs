@@ -1,17 +1,17 @@
 //! What the command line adds to a job file: `--set devices.count=4`, and flags that stand for fields.
 
-use super::complaint::{Complaint, Place};
-use super::tree::{Content, Tree, read, shortened};
+use super::complaint::{Diagnostic, ValueOrigin};
+use super::tree::{SourceTree, SourceValue, read, shortened};
 
 /// Below these, the rest of a key is one name, dots and all: `env.SOME.NAME`.
 const FREE_NAMES: [&str; 3] = ["env", "labels", "parameters"];
 
 /// Sets the value at `key`, a dotted path; the value is read as YAML.
-pub(crate) fn set(tree: &mut Tree, assignment: &str) -> Result<(), Complaint> {
-    let place = Place::Argument(format!("--set {}", shortened(assignment)));
+pub(crate) fn set(tree: &mut SourceTree, assignment: &str) -> Result<(), Diagnostic> {
+    let place = ValueOrigin::Argument(format!("--set {}", shortened(assignment)));
     let Some((key, value)) = assignment.split_once('=') else {
         let message = format!("`{}` is not an assignment; write `--set key=value`", shortened(assignment));
-        return Err(Complaint { field: String::new(), message, label: None, place });
+        return Err(Diagnostic { field: String::new(), message, label: None, place });
     };
     let mut value = read_value(value, &place)?;
     relocate(&mut value, &place);
@@ -19,24 +19,29 @@ pub(crate) fn set(tree: &mut Tree, assignment: &str) -> Result<(), Complaint> {
 }
 
 /// Puts `value` at `key`, making the maps on the way.
-pub(crate) fn insert(tree: &mut Tree, key: &str, value: Tree, place: Place) -> Result<(), Complaint> {
+pub(crate) fn insert(
+    tree: &mut SourceTree,
+    key: &str,
+    value: SourceTree,
+    place: ValueOrigin,
+) -> Result<(), Diagnostic> {
     let path = split_key(key);
     if path.iter().any(|name| name.is_empty()) {
         let message = format!("`{}` is not a key such as `devices.count`", shortened(key));
-        return Err(Complaint { field: String::new(), message, label: None, place });
+        return Err(Diagnostic { field: String::new(), message, label: None, place });
     }
     let mut tree = tree;
     for (depth, name) in path.iter().enumerate() {
-        if matches!(tree.content, Content::Null) {
-            tree.content = Content::Map(Vec::new());
+        if matches!(tree.content, SourceValue::Null) {
+            tree.content = SourceValue::Map(Vec::new());
         }
-        let Content::Map(entries) = &mut tree.content else {
+        let SourceValue::Map(entries) = &mut tree.content else {
             let field = path[..depth].join(".");
             let message = "is not a map, so nothing can be set inside it".to_owned();
-            return Err(Complaint { field, message, label: None, place });
+            return Err(Diagnostic { field, message, label: None, place });
         };
         let at = entries.iter().position(|(known, _, _)| known == name).unwrap_or_else(|| {
-            let empty = Tree { content: Content::Null, place: place.clone() };
+            let empty = SourceTree { content: SourceValue::Null, place: place.clone() };
             entries.push(((*name).to_owned(), place.clone(), empty));
             entries.len() - 1
         });
@@ -47,19 +52,21 @@ pub(crate) fn insert(tree: &mut Tree, key: &str, value: Tree, place: Place) -> R
 }
 
 /// A value of the command line: YAML, and where that cannot be read, the text itself.
-pub(crate) fn read_value(text: &str, place: &Place) -> Result<Tree, Complaint> {
+pub(crate) fn read_value(text: &str, place: &ValueOrigin) -> Result<SourceTree, Diagnostic> {
     if text.trim().is_empty() {
-        return Ok(Tree { content: Content::Null, place: place.clone() });
+        return Ok(SourceTree { content: SourceValue::Null, place: place.clone() });
     }
     let starts_like_structure = text.trim_start().starts_with(['{', '[', '"', '\'']);
     match read(text) {
         Ok(tree) => Ok(match tree.content {
             // `--set command=a: b` is a text that happens to look like a map.
-            Content::Map(_) | Content::List(_) if !starts_like_structure => Tree::text(text, place.clone()),
+            SourceValue::Map(_) | SourceValue::List(_) if !starts_like_structure => {
+                SourceTree::text(text, place.clone())
+            }
             _ => tree,
         }),
-        Err(_) if !starts_like_structure => Ok(Tree::text(text, place.clone())),
-        Err(complaint) => Err(Complaint { place: place.clone(), ..complaint }),
+        Err(_) if !starts_like_structure => Ok(SourceTree::text(text, place.clone())),
+        Err(complaint) => Err(Diagnostic { place: place.clone(), ..complaint }),
     }
 }
 
@@ -71,11 +78,11 @@ fn split_key(key: &str) -> Vec<&str> {
 }
 
 /// Byte ranges inside an argument mean nothing to the file's excerpts.
-pub(crate) fn relocate(tree: &mut Tree, place: &Place) {
+pub(crate) fn relocate(tree: &mut SourceTree, place: &ValueOrigin) {
     tree.place = place.clone();
     match &mut tree.content {
-        Content::List(items) => items.iter_mut().for_each(|item| relocate(item, place)),
-        Content::Map(entries) => {
+        SourceValue::List(items) => items.iter_mut().for_each(|item| relocate(item, place)),
+        SourceValue::Map(entries) => {
             for (_, key, value) in entries {
                 *key = place.clone();
                 relocate(value, place);

@@ -15,22 +15,22 @@ mod steps;
 mod steps_of_job;
 mod surroundings;
 
-use super::complaint::{Complaint, Place};
-use super::tree::Tree;
+use super::complaint::{Diagnostic, ValueOrigin};
+use super::tree::SourceTree;
 
 /// A script as a job, before it is checked.
 #[derive(Debug)]
-pub(super) struct Script {
-    pub(super) tree: Tree,
-    pub(super) complaints: Vec<Complaint>,
-    pub(super) remarks: Vec<Remark>,
+pub(super) struct BatchScript {
+    pub(super) tree: SourceTree,
+    pub(super) complaints: Vec<Diagnostic>,
+    pub(super) remarks: Vec<ImportNote>,
     /// The numbers of an array's jobs; a variable says which of them a job is.
     pub(super) array: Vec<u32>,
 }
 
 /// What becomes of an option that is not done as written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Remark {
+pub(crate) struct ImportNote {
     pub(crate) line: usize,
     pub(crate) text: String,
 }
@@ -44,7 +44,7 @@ pub(super) fn is_script(source: &str) -> bool {
 }
 
 /// `name` is the file's; jobs without a name of their own are called after it.
-pub(super) fn read(name: &str, source: &str) -> Script {
+pub(super) fn read(name: &str, source: &str) -> BatchScript {
     let mut header = header::read(source);
     let too_many = header.given.get(MOST_OPTIONS).map(|given| given.place.clone());
     header.given.truncate(MOST_OPTIONS);
@@ -52,27 +52,27 @@ pub(super) fn read(name: &str, source: &str) -> Script {
     header.late.truncate(MOST_OPTIONS);
     let mut script = job::build(&header, name, source);
     if let Some(place) = too_many {
-        script.complaints.push(Complaint {
+        script.complaints.push(Diagnostic {
             field: String::new(),
             message: format!("a script has at most {MOST_OPTIONS} options in its `#SBATCH` lines"),
             label: None,
-            place: Place::File(place),
+            place: ValueOrigin::File(place),
         });
     }
     if let Some(at) = source.find("\r\n") {
-        script.complaints.push(Complaint {
+        script.complaints.push(Diagnostic {
             field: String::new(),
             message: "lines end as on Windows, which no shell here reads".to_owned(),
             label: Some("`dos2unix` makes them plain".to_owned()),
-            place: Place::File(at..at),
+            place: ValueOrigin::File(at..at),
         });
     }
     if !source.starts_with("#!") {
-        script.complaints.push(Complaint {
+        script.complaints.push(Diagnostic {
             field: String::new(),
             message: "a batch script begins with the program that runs it".to_owned(),
             label: Some("write `#!/bin/bash` before this".to_owned()),
-            place: Place::File(0..source.find('\n').unwrap_or(source.len())),
+            place: ValueOrigin::File(0..source.find('\n').unwrap_or(source.len())),
         });
     }
     script

@@ -8,7 +8,7 @@ use super::*;
 
 /// The answer as it looks without colours.
 fn answer(source: &[u8], sets: &[&str]) -> String {
-    let result = Draft::read("job.yaml", PathBuf::from("."), source.to_vec()).and_then(|mut draft| {
+    let result = JobFile::read("job.yaml", PathBuf::from("."), source.to_vec()).and_then(|mut draft| {
         for set in sets {
             draft.set(set);
         }
@@ -139,7 +139,7 @@ fn bytes_that_are_no_text_are_refused_with_a_line() {
 #[test]
 fn texts_stay_as_they_were_written() {
     let source = "name: 2024\ncommand: x\nenv: {A: 1.10, B: yes, C: 007, D: 0x1F, E: , F: 1e3}\ndevices: {model: 910, count: 1}\n";
-    let draft = Draft::read("job.yaml", PathBuf::from("."), source.into());
+    let draft = JobFile::read("job.yaml", PathBuf::from("."), source.into());
     let (spec, _) = draft.unwrap().finish().unwrap();
     assert_eq!(spec.name, "2024");
     assert_eq!(spec.devices.model.as_deref(), Some("910"));
@@ -150,7 +150,7 @@ fn texts_stay_as_they_were_written() {
 #[test]
 fn overrides_of_a_clone_are_checked_before_they_are_sent() {
     let overrides = |sets: &[&str]| {
-        let mut draft = Draft::empty();
+        let mut draft = JobFile::empty();
         for set in sets {
             draft.set(set);
         }
@@ -168,7 +168,7 @@ fn overrides_of_a_clone_are_checked_before_they_are_sent() {
 fn json_is_a_job_file_too() {
     let source = br#"{"command": "python \"a\".py \u00e9 \ud83d\ude00", "workers": 2,
 	"devices": {"kind": "ascend", "count": 8}, "cpus": 0.5, "preemptible": true}"#;
-    let (spec, _) = Draft::read("job.json", PathBuf::from("."), source.to_vec()).unwrap().finish().unwrap();
+    let (spec, _) = JobFile::read("job.json", PathBuf::from("."), source.to_vec()).unwrap().finish().unwrap();
     assert_eq!(spec.command, "python \"a\".py é 😀");
     assert_eq!((spec.workers, spec.cpus.milli, spec.preemptible), (2, 500, true));
 }
@@ -181,7 +181,7 @@ fn arguments_are_named_where_a_line_cannot_be() {
 
 #[test]
 fn what_the_server_refuses_of_a_flag_names_the_flag() {
-    let mut draft = Draft::empty();
+    let mut draft = JobFile::empty();
     draft.flag_for("--devices", "ascend:9", "devices", r#"{"kind":"ascend","count":9}"#);
     let mut text = anstream::StripStream::new(Vec::new());
     let errors = vec![FieldError::new("devices.count", "is 9; the largest node has 8")];
@@ -193,7 +193,8 @@ fn what_the_server_refuses_of_a_flag_names_the_flag() {
 #[test]
 fn what_the_server_refuses_is_shown_at_its_line() {
     let mut draft =
-        Draft::read("job.yaml", PathBuf::from("."), b"command: x\ndevices:\n  count: 64\n".to_vec()).unwrap();
+        JobFile::read("job.yaml", PathBuf::from("."), b"command: x\ndevices:\n  count: 64\n".to_vec())
+            .unwrap();
     draft.finish().unwrap();
     let errors = vec![FieldError::new("devices.count", "is 64; the largest node has 8")];
     let mut text = anstream::StripStream::new(Vec::new());

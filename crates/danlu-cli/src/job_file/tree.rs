@@ -11,42 +11,44 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-use super::complaint::{Complaint, Place};
+use super::complaint::{Diagnostic, ValueOrigin};
 
 /// No job file nests deeper than `parameters: [{name: …}]`; what does is a mistake or an attack.
 const DEEPEST: usize = 32;
 const MOST_NODES: usize = 100_000;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Tree {
-    pub(crate) content: Content,
-    pub(crate) place: Place,
+pub(crate) struct SourceTree {
+    pub(crate) content: SourceValue,
+    pub(crate) place: ValueOrigin,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub(crate) enum SourceValue {
     Null,
     Bool(bool),
     /// With its text, because `1.10` in `env` is a version, not a number.
     Number(Number, String),
     Text(String),
-    List(Vec<Tree>),
+    List(Vec<SourceTree>),
     /// With the place of each key.
-    Map(Vec<(String, Place, Tree)>),
+    Map(Vec<(String, ValueOrigin, SourceTree)>),
 }
 
-impl Tree {
-    pub(crate) fn empty_map(place: Place) -> Tree {
-        Tree { content: Content::Map(Vec::new()), place }
+impl SourceTree {
+    pub(crate) fn empty_map(place: ValueOrigin) -> SourceTree {
+        SourceTree { content: SourceValue::Map(Vec::new()), place }
     }
 
-    pub(crate) fn text(text: impl Into<String>, place: Place) -> Tree {
-        Tree { content: Content::Text(text.into()), place }
+    pub(crate) fn text(text: impl Into<String>, place: ValueOrigin) -> SourceTree {
+        SourceTree { content: SourceValue::Text(text.into()), place }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Tree> {
+    pub(crate) fn get(&self, key: &str) -> Option<&SourceTree> {
         match &self.content {
-            Content::Map(entries) => entries.iter().find(|(name, _, _)| name == key).map(|(_, _, tree)| tree),
+            SourceValue::Map(entries) => {
+                entries.iter().find(|(name, _, _)| name == key).map(|(_, _, tree)| tree)
+            }
             _ => None,
         }
     }
@@ -54,23 +56,23 @@ impl Tree {
     /// The words a person would use: `the text "x"`, `a list`.
     pub(crate) fn described(&self) -> String {
         match &self.content {
-            Content::Null => "nothing".to_owned(),
-            Content::Bool(value) => format!("`{value}`"),
-            Content::Number(_, text) => format!("`{}`", shortened(text)),
-            Content::Text(text) => format!("the text `{}`", shortened(text)),
-            Content::List(_) => "a list".to_owned(),
-            Content::Map(_) => "a map".to_owned(),
+            SourceValue::Null => "nothing".to_owned(),
+            SourceValue::Bool(value) => format!("`{value}`"),
+            SourceValue::Number(_, text) => format!("`{}`", shortened(text)),
+            SourceValue::Text(text) => format!("the text `{}`", shortened(text)),
+            SourceValue::List(_) => "a list".to_owned(),
+            SourceValue::Map(_) => "a map".to_owned(),
         }
     }
 
     pub(crate) fn to_json(&self) -> Value {
         match &self.content {
-            Content::Null => Value::Null,
-            Content::Bool(value) => Value::Bool(*value),
-            Content::Number(number, _) => Value::Number(number.clone()),
-            Content::Text(text) => Value::String(text.clone()),
-            Content::List(items) => Value::Array(items.iter().map(Tree::to_json).collect()),
-            Content::Map(entries) => {
+            SourceValue::Null => Value::Null,
+            SourceValue::Bool(value) => Value::Bool(*value),
+            SourceValue::Number(number, _) => Value::Number(number.clone()),
+            SourceValue::Text(text) => Value::String(text.clone()),
+            SourceValue::List(items) => Value::Array(items.iter().map(SourceTree::to_json).collect()),
+            SourceValue::Map(entries) => {
                 let entries = entries.iter().map(|(name, _, tree)| (name.clone(), tree.to_json()));
                 Value::Object(entries.collect::<Map<_, _>>())
             }
@@ -78,26 +80,26 @@ impl Tree {
     }
 
     /// A number or truth value as it was written; for fields that are texts whatever they look like.
-    pub(crate) fn as_written(&self) -> Tree {
+    pub(crate) fn as_written(&self) -> SourceTree {
         let content = match &self.content {
-            Content::Bool(value) => Content::Text(value.to_string()),
-            Content::Number(_, text) => Content::Text(text.clone()),
-            Content::Null => Content::Text(String::new()),
-            Content::Text(_) => self.content.clone(),
-            Content::List(items) => Content::List(items.iter().map(Tree::as_written).collect()),
-            Content::Map(entries) => Content::Map(
+            SourceValue::Bool(value) => SourceValue::Text(value.to_string()),
+            SourceValue::Number(_, text) => SourceValue::Text(text.clone()),
+            SourceValue::Null => SourceValue::Text(String::new()),
+            SourceValue::Text(_) => self.content.clone(),
+            SourceValue::List(items) => SourceValue::List(items.iter().map(SourceTree::as_written).collect()),
+            SourceValue::Map(entries) => SourceValue::Map(
                 entries
                     .iter()
                     .map(|(name, place, tree)| (name.clone(), place.clone(), tree.as_written()))
                     .collect(),
             ),
         };
-        Tree { content, place: self.place.clone() }
+        SourceTree { content, place: self.place.clone() }
     }
 }
 
 /// Reads YAML or JSON.
-pub(crate) fn read(source: &str) -> Result<Tree, Complaint> {
+pub(crate) fn read(source: &str) -> Result<SourceTree, Diagnostic> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEEPEST,
@@ -115,32 +117,32 @@ pub(crate) fn read(source: &str) -> Result<Tree, Complaint> {
     Ok(build(spanned, source))
 }
 
-fn syntax_complaint(error: &serde_saphyr::Error, source: &str) -> Complaint {
+fn syntax_complaint(error: &serde_saphyr::Error, source: &str) -> Diagnostic {
     use serde_saphyr::MessageFormatter as _;
     let mut message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
     if message.starts_with("YAML document too large") || message == "recursion limit exceeded" {
         message = format!("the file nests deeper than {DEEPEST} levels, or its aliases expand without end");
     }
-    let place = error.location().map_or(Place::Start, |location| place_of(&location));
+    let place = error.location().map_or(ValueOrigin::Start, |location| place_of(&location));
     if let Some(complaint) = indentation_complaint(source, &message, &place) {
         return complaint;
     }
-    Complaint { field: String::new(), message: shortened_to(&message, 400), label: None, place }
+    Diagnostic { field: String::new(), message: shortened_to(&message, 400), label: None, place }
 }
 
 /// What the reader's words about a wrong indentation mean. It notices a tab somewhere behind it, and a field that is
 /// indented too far at its colon.
-fn indentation_complaint(source: &str, message: &str, place: &Place) -> Option<Complaint> {
+fn indentation_complaint(source: &str, message: &str, place: &ValueOrigin) -> Option<Diagnostic> {
     let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let at_line = |line: usize, message: String, label: &str| {
         let label = Some(label.to_owned());
-        let place = Place::Point { line: line + 1, column: 1 };
-        Some(Complaint { field: String::new(), message, label, place })
+        let place = ValueOrigin::Point { line: line + 1, column: 1 };
+        Some(Diagnostic { field: String::new(), message, label, place })
     };
     let tabbed = |line: &str| line[..indentation(line)].contains('\t');
     let failed_at = match place {
-        Place::Point { line, .. } => line - 1,
-        Place::File(range) => source.get(..range.start)?.matches('\n').count(),
+        ValueOrigin::Point { line, .. } => line - 1,
+        ValueOrigin::File(range) => source.get(..range.start)?.matches('\n').count(),
         _ => source.lines().count(),
     };
     if let Some(line) = source.lines().position(tabbed).filter(|line| *line <= failed_at + 1) {
@@ -241,54 +243,54 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 }
 
-fn build(spanned: Spanned<Raw>, source: &str) -> Tree {
+fn build(spanned: Spanned<Raw>, source: &str) -> SourceTree {
     let place = place_of(&spanned.referenced);
     let written = || place_of(&spanned.defined).range().and_then(|range| source.get(range)).unwrap_or("");
     let content = match spanned.value {
-        Raw::Null => Content::Null,
-        Raw::Bool(value) => Content::Bool(value),
-        Raw::Text(text) => Content::Text(text),
+        Raw::Null => SourceValue::Null,
+        Raw::Bool(value) => SourceValue::Bool(value),
+        Raw::Text(text) => SourceValue::Text(text),
         Raw::Number(number) => read_number(number, written()),
-        Raw::List(items) => Content::List(items.into_iter().map(|item| build(item, source)).collect()),
-        Raw::Map(entries) => Content::Map(
+        Raw::List(items) => SourceValue::List(items.into_iter().map(|item| build(item, source)).collect()),
+        Raw::Map(entries) => SourceValue::Map(
             entries
                 .into_iter()
                 .map(|(key, value)| (key.value, place_of(&key.referenced), build(value, source)))
                 .collect(),
         ),
     };
-    Tree { content, place }
+    SourceTree { content, place }
 }
 
 /// `007`, `1_000`, `0x10` and what is too large stay texts: each field then says what it wants instead of getting
 /// something that was not written.
-fn read_number(number: Option<Number>, written: &str) -> Content {
+fn read_number(number: Option<Number>, written: &str) -> SourceValue {
     let written = written.trim();
     match number {
         Some(number) if !written.is_empty() && (number.is_f64() || number.to_string() == written) => {
-            Content::Number(number, written.to_owned())
+            SourceValue::Number(number, written.to_owned())
         }
         Some(number) if written.is_empty() => {
             let text = number.to_string();
-            Content::Number(number, text)
+            SourceValue::Number(number, text)
         }
-        _ => Content::Text(written.to_owned()),
+        _ => SourceValue::Text(written.to_owned()),
     }
 }
 
-fn place_of(location: &Location) -> Place {
+fn place_of(location: &Location) -> ValueOrigin {
     let span = location.span();
     let range = match (span.byte_offset(), span.byte_len()) {
         (Some(start), Some(length)) => as_range(start, length),
         _ => None,
     };
     match range {
-        Some(range) => Place::File(range),
-        None if location.line() > 0 => Place::Point {
+        Some(range) => ValueOrigin::File(range),
+        None if location.line() > 0 => ValueOrigin::Point {
             line: usize::try_from(location.line()).unwrap_or(1),
             column: usize::try_from(location.column()).unwrap_or(1),
         },
-        None => Place::Start,
+        None => ValueOrigin::Start,
     }
 }
 

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 /// What made a worker fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct WorkerFailure {
     pub cause: FailureCause,
     /// The first rank that failed, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
     /// How that rank ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<Exit>,
+    pub exit: Option<ProcessExit>,
     /// What a person should know beyond the cause; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
@@ -47,7 +47,7 @@ pub enum FailureCause {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Exit {
+pub enum ProcessExit {
     Code(i32),
     Signal(i32),
 }
@@ -83,12 +83,12 @@ impl FailureCause {
     }
 }
 
-impl Exit {
+impl ProcessExit {
     /// As a shell would say it: 128 + the signal's number.
     pub fn shell_code(self) -> i32 {
         match self {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => 128 + signal,
+            ProcessExit::Code(code) => code,
+            ProcessExit::Signal(signal) => 128 + signal,
         }
     }
 }

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::slurm::HeldGres;
 
-/// In the run folder where a cluster's own scheduler hands out the devices: a [`Given`]. Written on the node, before the
+/// In the run folder where a cluster's own scheduler hands out the devices: a [`ActualAllocation`]. Written on the node, before the
 /// launcher reads anything.
 pub const GIVEN_FILE: &str = "given.json";
 
 /// What a worker really got, instead of what its launch file plans with. In [`GIVEN_FILE`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
+pub struct ActualAllocation {
     pub devices: Vec<Device>,
     /// Where it is, if that was not for Danlu to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]

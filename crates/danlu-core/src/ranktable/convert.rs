@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{Content, Extra, RankTable, RankedDevice, Server, Version, numbered, render};
+use super::{Extra, RankTable, RankedDevice, Server, TableContent, Version, numbered, render};
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MissingInformation {
@@ -54,9 +54,11 @@ pub fn convert(table: RankTable, to: Version) -> Result<RankTable, MissingInform
         return Ok(table);
     }
     let servers = match table.content {
-        Content::Servers(_) if to == Version::RankList => return Err(MissingInformation::Layers { from }),
-        Content::Servers(servers) => servers,
-        Content::Ranks(_) => return Err(MissingInformation::Servers { to }),
+        TableContent::Servers(_) if to == Version::RankList => {
+            return Err(MissingInformation::Layers { from });
+        }
+        TableContent::Servers(servers) => servers,
+        TableContent::Ranks(_) => return Err(MissingInformation::Servers { to }),
     };
     let between_lists = matches!(from, Version::ServerList | Version::SuperPodList)
         && matches!(to, Version::ServerList | Version::SuperPodList);
@@ -69,7 +71,7 @@ pub fn convert(table: RankTable, to: Version) -> Result<RankTable, MissingInform
     let servers = if from == Version::GroupList { by_server(servers, to)? } else { servers };
     let servers = fit(servers, to)?;
     let servers = if between_lists { servers } else { servers.into_iter().map(without_extra).collect() };
-    Ok(RankTable { version: to, content: Content::Servers(servers), extra })
+    Ok(RankTable { version: to, content: TableContent::Servers(servers), extra })
 }
 
 /// What a conversion left out, because the other version has no field for it, in words; and for which hardware alone the other

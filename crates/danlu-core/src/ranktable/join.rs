@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Content, LayeredRank, RankTable, Server, Version, convert, numbered};
+use super::{LayeredRank, RankTable, Server, TableContent, Version, convert, numbered};
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CannotJoin {
@@ -23,21 +23,22 @@ pub fn join(tables: Vec<RankTable>) -> Result<RankTable, CannotJoin> {
             return Err(CannotJoin::Versions { first: joined.version, other: table.version, position });
         }
         match (&mut joined.content, table.content) {
-            (Content::Servers(all), Content::Servers(more)) => all.extend(in_order(more)),
-            (Content::Ranks(all), Content::Ranks(mut more)) => {
+            (TableContent::Servers(all), TableContent::Servers(more)) => all.extend(in_order(more)),
+            (TableContent::Ranks(all), TableContent::Ranks(mut more)) => {
                 more.sort_by_key(|rank| rank.rank);
                 all.extend(more);
             }
             // Versions tell the two apart.
-            (Content::Servers(_), Content::Ranks(_)) | (Content::Ranks(_), Content::Servers(_)) => {}
+            (TableContent::Servers(_), TableContent::Ranks(_))
+            | (TableContent::Ranks(_), TableContent::Servers(_)) => {}
         }
     }
     joined.content = match joined.content {
-        Content::Servers(servers) => Content::Servers(numbered(in_order(servers))),
-        Content::Ranks(ranks) => {
+        TableContent::Servers(servers) => TableContent::Servers(numbered(in_order(servers))),
+        TableContent::Ranks(ranks) => {
             let numbered =
                 ranks.into_iter().zip(0..).map(|(rank, number)| LayeredRank { rank: number, ..rank });
-            Content::Ranks(numbered.collect())
+            TableContent::Ranks(numbered.collect())
         }
     };
     if joined.version == Version::BoardId {

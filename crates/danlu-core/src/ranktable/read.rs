@@ -1,5 +1,5 @@
 //! From the text to the value. Forgiving where the meaning is clear, and saying so: what HCCL would not forgive is a
-//! finding of the [`Reading`]. Never panics, whatever the text.
+//! finding of the [`ParsedTable`]. Never panics, whatever the text.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,16 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::form;
-use super::validate::{Finding, Weight};
-use super::{Content, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, Version, numbered};
+use super::validate::{TableIssue, Weight};
+use super::{
+    LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, TableContent, Version, numbered,
+};
 
 /// A table, and what of its form is not as HCCL wants it: counts that do not fit, numbers that are not texts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct ParsedTable {
     pub table: RankTable,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TableIssue>,
 }
 
 #[derive(Debug, Error)]
@@ -43,7 +45,7 @@ pub enum ParseError {
     Groups { count: usize },
 }
 
-pub fn parse(text: &str) -> Result<Reading, ParseError> {
+pub fn parse(text: &str) -> Result<ParsedTable, ParseError> {
     let (text, has_mark) = match text.strip_prefix(form::BYTE_ORDER_MARK) {
         Some(rest) => (rest, true),
         None => (text, false),
@@ -61,7 +63,7 @@ pub fn parse(text: &str) -> Result<Reading, ParseError> {
     let mut reader = Reader { findings: Vec::new(), numbers: version == Version::RankList };
     if has_mark {
         let problem = "begins with a byte order mark; save it as UTF-8 without one".to_owned();
-        reader.findings.push(Finding { weight: Weight::Doubtful, place: "the file".to_owned(), problem });
+        reader.findings.push(TableIssue { weight: Weight::Doubtful, place: "the file".to_owned(), problem });
     }
     for path in form::doubled_keys(text) {
         reader.find(path, "stands there twice; readers keep one of the two".to_owned());
@@ -78,7 +80,7 @@ pub fn parse(text: &str) -> Result<Reading, ParseError> {
         Version::RankList => reader.ranks(&mut fields)?,
     };
     let table = RankTable { version, content, extra: fields.rest() };
-    Ok(Reading { table, findings: reader.findings })
+    Ok(ParsedTable { table, findings: reader.findings })
 }
 
 fn version_of(fields: &Fields) -> Result<Version, ParseError> {
@@ -102,17 +104,17 @@ fn version_of(fields: &Fields) -> Result<Version, ParseError> {
 }
 
 struct Reader {
-    findings: Vec<Finding>,
+    findings: Vec<TableIssue>,
     /// Whether this version writes numbers as numbers.
     numbers: bool,
 }
 
 impl Reader {
     fn find(&mut self, place: impl Into<String>, problem: String) {
-        self.findings.push(Finding { weight: Weight::Wrong, place: place.into(), problem });
+        self.findings.push(TableIssue { weight: Weight::Wrong, place: place.into(), problem });
     }
 
-    fn servers(&mut self, fields: &mut Fields, version: Version) -> Result<Content, ParseError> {
+    fn servers(&mut self, fields: &mut Fields, version: Version) -> Result<TableContent, ParseError> {
         let mut super_pods = BTreeMap::new();
         // Without the list a `1.2` is no more than a `1.0`: that is for `validate` to say.
         if version == Version::SuperPodList && fields.map.contains_key("super_pod_list") {
@@ -145,7 +147,7 @@ impl Reader {
             return Err(ParseError::UnknownServer { path, server });
         }
         self.count(fields, "server_count", servers.len(), version != Version::ServerList)?;
-        Ok(Content::Servers(servers))
+        Ok(TableContent::Servers(servers))
     }
 
     fn device(&mut self, mut fields: Fields, version: Version) -> Result<RankedDevice, ParseError> {
@@ -164,7 +166,7 @@ impl Reader {
         })
     }
 
-    fn groups(&mut self, fields: &mut Fields, version: Version) -> Result<Content, ParseError> {
+    fn groups(&mut self, fields: &mut Fields, version: Version) -> Result<TableContent, ParseError> {
         let groups = fields.list("group_list")?;
         let count = groups.len();
         self.count(fields, "group_count", count, false)?;
@@ -202,7 +204,7 @@ impl Reader {
             servers = numbered(servers);
         }
         self.leave_out(group);
-        Ok(Content::Servers(servers))
+        Ok(TableContent::Servers(servers))
     }
 
     fn instance(&mut self, mut fields: Fields, version: Version) -> Result<Server, ParseError> {
@@ -225,7 +227,7 @@ impl Reader {
         Ok(Server { id, devices, ..Server::default() })
     }
 
-    fn ranks(&mut self, fields: &mut Fields) -> Result<Content, ParseError> {
+    fn ranks(&mut self, fields: &mut Fields) -> Result<TableContent, ParseError> {
         let mut ranks = Vec::new();
         for mut rank in fields.list("rank_list")? {
             let mut levels = Vec::new();
@@ -259,7 +261,7 @@ impl Reader {
             });
         }
         self.count(fields, "rank_count", ranks.len(), false)?;
-        Ok(Content::Ranks(ranks))
+        Ok(TableContent::Ranks(ranks))
     }
 
     /// A number that the file states and that follows from the rest of it.
@@ -311,7 +313,7 @@ impl Reader {
         for name in fields.map.keys() {
             let problem = "is no field of this version; it is left out".to_owned();
             let place = fields.path_of(name);
-            self.findings.push(Finding { weight: Weight::Doubtful, place, problem });
+            self.findings.push(TableIssue { weight: Weight::Doubtful, place, problem });
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::{Content, Extra, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, Version};
+use super::{Extra, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, TableContent, Version};
 
 /// The whole file, ending with a line break.
 pub fn render(table: &RankTable) -> String {
     let servers = table.servers();
     let text = match (table.version, &table.content) {
-        (_, Content::Ranks(ranks)) => pretty(&RankListFile {
+        (_, TableContent::Ranks(ranks)) => pretty(&RankListFile {
             status: COMPLETED,
             version: table.version.as_str(),
             rank_count: ranks.len(),

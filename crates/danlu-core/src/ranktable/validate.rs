@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use danlu_types::Family;
 
-use super::{Content, RankTable, RankedDevice, Server, Version, validate_layered};
+use super::{RankTable, RankedDevice, Server, TableContent, Version, validate_layered};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct TableIssue {
     pub weight: Weight,
     /// The way to it in the file, such as `server_list[1].device[3].device_ip`.
     pub place: String,
@@ -24,7 +24,7 @@ pub enum Weight {
     Doubtful,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TableIssue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let weight = match self.weight {
             Weight::Wrong => "wrong",
@@ -37,14 +37,14 @@ impl fmt::Display for Finding {
 const LONGEST_SERVER_ID: usize = 64;
 
 /// Empty for a table with which the hardware can work. Without a family, only what holds for all of them is asked for.
-pub fn validate(table: &RankTable, family: Option<Family>) -> Vec<Finding> {
-    let mut findings = Findings { table, found: Vec::new() };
+pub fn validate(table: &RankTable, family: Option<Family>) -> Vec<TableIssue> {
+    let mut findings = TableIssues { table, found: Vec::new() };
     if let Some(family) = family {
         findings.check_version(family);
     }
     match &table.content {
-        Content::Ranks(ranks) => validate_layered::check(ranks, &mut findings.found),
-        Content::Servers(servers) => {
+        TableContent::Ranks(ranks) => validate_layered::check(ranks, &mut findings.found),
+        TableContent::Servers(servers) => {
             findings.check_servers(servers);
             findings.check_ranks(servers);
             findings.check_devices(servers, family);
@@ -58,18 +58,18 @@ pub fn validate(table: &RankTable, family: Option<Family>) -> Vec<Finding> {
     findings.found
 }
 
-pub(super) struct Findings<'a> {
+pub(super) struct TableIssues<'a> {
     pub(super) table: &'a RankTable,
-    found: Vec<Finding>,
+    found: Vec<TableIssue>,
 }
 
-impl Findings<'_> {
+impl TableIssues<'_> {
     pub(super) fn wrong(&mut self, place: String, problem: impl Into<String>) {
-        self.found.push(Finding { weight: Weight::Wrong, place, problem: problem.into() });
+        self.found.push(TableIssue { weight: Weight::Wrong, place, problem: problem.into() });
     }
 
     pub(super) fn doubtful(&mut self, place: String, problem: impl Into<String>) {
-        self.found.push(Finding { weight: Weight::Doubtful, place, problem: problem.into() });
+        self.found.push(TableIssue { weight: Weight::Doubtful, place, problem: problem.into() });
     }
 
     pub(super) fn at_list(&self) -> &'static str {

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_types::Family;
 
-use super::validate::Findings;
+use super::validate::TableIssues;
 use super::{Server, Version};
 
 /// Devices 0 to 3 and 4 to 7 of the first generation.
 const RING: u32 = 4;
 
-impl Findings<'_> {
+impl TableIssues<'_> {
     pub(super) fn check_version(&mut self, family: Family) {
         let version = self.table.version;
         let accepted: &[Version] = match family {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::validate::{Finding, Weight};
+use super::validate::{TableIssue, Weight};
 use super::{LayeredRank, Level, RankAddress};
 
 const MOST_RANKS: usize = 65_536;
@@ -13,7 +13,7 @@ const LARGEST_LAYER: u64 = 7;
 const MOST_ADDRESSES: usize = 24;
 const EID_DIGITS: usize = 32;
 
-pub(super) fn check(ranks: &[LayeredRank], found: &mut Vec<Finding>) {
+pub(super) fn check(ranks: &[LayeredRank], found: &mut Vec<TableIssue>) {
     let mut checks = Checks { found };
     if ranks.is_empty() || ranks.len() > MOST_RANKS {
         checks.wrong(
@@ -57,12 +57,12 @@ pub(super) fn check(ranks: &[LayeredRank], found: &mut Vec<Finding>) {
 }
 
 struct Checks<'a> {
-    found: &'a mut Vec<Finding>,
+    found: &'a mut Vec<TableIssue>,
 }
 
 impl Checks<'_> {
     fn wrong(&mut self, place: String, problem: String) {
-        self.found.push(Finding { weight: Weight::Wrong, place, problem });
+        self.found.push(TableIssue { weight: Weight::Wrong, place, problem });
     }
 
     fn levels(&mut self, rank: &str, levels: &[Level]) {

@@ -15,8 +15,8 @@ use jiff::tz::TimeZone;
 
 use super::gres::{Gres, parse_gres};
 use super::hostlist::expand;
-use super::nodes::Slot;
-use super::queue::JobState;
+use super::nodes::GresSlot;
+use super::queue::SlurmJobState;
 
 /// Nobody has as many processors.
 const MOST_CPUS: u64 = 1 << 20;
@@ -96,7 +96,7 @@ fn read_record(lines: &[&str]) -> Option<HoldingJob> {
         let mut words = said.iter().flat_map(|line| line.split(' '));
         words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     };
-    if JobState::parse(word("JobState")?) != JobState::Alive {
+    if SlurmJobState::parse(word("JobState")?) != SlurmJobState::Alive {
         return None;
     }
     let user = word("UserId").unwrap_or_default();
@@ -149,7 +149,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Enters into the nodes what the jobs hold of them. `slots` says which of a node's devices is which resource.
-pub fn lay_over(nodes: &mut [Node], slots: &BTreeMap<NodeName, Vec<Slot>>, jobs: &[HoldingJob]) {
+pub fn lay_over(nodes: &mut [Node], slots: &BTreeMap<NodeName, Vec<GresSlot>>, jobs: &[HoldingJob]) {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (place, node) in nodes.iter_mut().enumerate() {
         node.foreign.clear();
@@ -178,13 +178,13 @@ pub fn lay_over(nodes: &mut [Node], slots: &BTreeMap<NodeName, Vec<Slot>>, jobs:
 }
 
 /// Numbers that Slurm names, where it does; of others as many as it counts, from the end.
-fn devices(node: &Node, slots: &[Slot], gres: &[Gres]) -> Vec<u32> {
+fn devices(node: &Node, slots: &[GresSlot], gres: &[Gres]) -> Vec<u32> {
     let mut taken: BTreeSet<u32> =
         node.foreign.iter().flat_map(|hold| hold.devices.iter().copied()).collect();
     let mut found = Vec::new();
     for gres in gres {
-        let of_name = |slot: &&Slot| slot.label.split(':').next() == Some(gres.name.as_str());
-        let numbers = |slot: &Slot| slot.first..slot.first.saturating_add(slot.count);
+        let of_name = |slot: &&GresSlot| slot.label.split(':').next() == Some(gres.name.as_str());
+        let numbers = |slot: &GresSlot| slot.first..slot.first.saturating_add(slot.count);
         // Slurm counts all resources of a name through, whatever their type.
         let all: Vec<u32> = slots.iter().filter(of_name).flat_map(numbers).collect();
         let typed = slots.iter().filter(|slot| gres.model.is_none() || slot.label == gres.label());
@@ -215,7 +215,7 @@ mod tests {
 
     const JOBS: &str = include_str!("fixtures/jobs.txt");
 
-    fn cluster() -> (Vec<Node>, BTreeMap<NodeName, Vec<Slot>>) {
+    fn cluster() -> (Vec<Node>, BTreeMap<NodeName, Vec<GresSlot>>) {
         let text = "NodeName=n1 Arch=x86_64 CPUTot=64 Gres=gpu:a100:8 NodeAddr=n1 RealMemory=100000 State=MIXED\n\
                     NodeName=n2 Arch=x86_64 CPUTot=64 Gres=gpu:a100:8 NodeAddr=n2 RealMemory=100000 State=MIXED\n\
                     NodeName=n3 Arch=aarch64 CPUTot=192 Gres=npu:910b:16 NodeAddr=n3 RealMemory=100000 State=MIXED\n\

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::gres::{Gres, parse_gres};
 use super::hostlist::expand;
-use super::order::{Order, OrderedWorker};
+use super::order::{AllocationRequest, RequestedWorker};
 
 /// Where a process of an allocation finds itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TaskLocation {
     /// `SLURMD_NODENAME`.
     pub node: String,
     /// `SLURM_NODEID`: its node's number among those of the allocation.
@@ -21,11 +21,11 @@ pub struct Place {
     pub visible: Option<String>,
 }
 
-impl Place {
+impl TaskLocation {
     /// As Slurm says it in the environment of each process that it starts.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name| variable(name).and_then(|text| text.parse().ok()).unwrap_or_default();
-        Place {
+        TaskLocation {
             node: variable("SLURMD_NODENAME").unwrap_or_default(),
             node_number: number("SLURM_NODEID"),
             local: number("SLURM_LOCALID"),
@@ -36,7 +36,7 @@ impl Place {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted<'a> {
-    pub worker: &'a OrderedWorker,
+    pub worker: &'a RequestedWorker,
     /// Its devices, with the numbers by which programs on the node know them.
     pub devices: Vec<Device>,
     /// The same by Slurm's count, where it has said that.
@@ -55,7 +55,7 @@ pub struct HeldGres {
 ///
 /// Slurm decides which devices of a node a job gets; it hands out numbers only for those with device files. For the
 /// others the planned ones are taken, which are nobody else's among Danlu's jobs unless Slurm has chosen the node too.
-pub fn granted<'a>(order: &'a Order, place: &Place, details: &str) -> Option<Granted<'a>> {
+pub fn granted<'a>(order: &'a AllocationRequest, place: &TaskLocation, details: &str) -> Option<Granted<'a>> {
     let planned = match order.delegated {
         None => place.node.as_str(),
         Some(_) => order.nodes().get(place.node_number).copied()?,
@@ -65,7 +65,7 @@ pub fn granted<'a>(order: &'a Order, place: &Place, details: &str) -> Option<Gra
     let given = gres_on(details, &place.node);
     let (mut devices, mut held) = (Vec::new(), Vec::new());
     for need in &worker.needs {
-        let needed = |other: &&OrderedWorker| -> usize {
+        let needed = |other: &&RequestedWorker| -> usize {
             let same = other.needs.iter().filter(|it| it.label == need.label);
             same.map(|it| it.devices.len()).sum()
         };
@@ -134,8 +134,8 @@ mod tests {
         GresNeed { label: label.to_owned(), devices: planned.iter().map(device).collect(), first }
     }
 
-    fn order(needs: impl Fn(u32) -> Vec<GresNeed>) -> Order {
-        let worker = |index: u32| OrderedWorker {
+    fn order(needs: impl Fn(u32) -> Vec<GresNeed>) -> AllocationRequest {
+        let worker = |index: u32| RequestedWorker {
             worker: format!("7.1.{index}").parse().unwrap(),
             node: format!("n{}", index / 2 + 1),
             run: "/run".into(),
@@ -144,12 +144,12 @@ mod tests {
         order_of((0..6).map(worker).collect())
     }
 
-    fn shown(order: &Order, details: &str, visible: Option<&str>) -> String {
+    fn shown(order: &AllocationRequest, details: &str, visible: Option<&str>) -> String {
         let mut lines = Vec::new();
         for (node_number, node) in ["n1", "n2", "n3", "n4"].into_iter().enumerate() {
             for local in 0..3 {
                 let (node, visible) = (node.to_owned(), visible.map(str::to_owned));
-                let place = Place { node, node_number, local, visible };
+                let place = TaskLocation { node, node_number, local, visible };
                 let Some(found) = granted(order, &place, details) else { continue };
                 let devices: Vec<u32> = found.devices.iter().map(|device| device.index).collect();
                 lines.push(format!("{}/{local}: {} {devices:?}", place.node, found.worker.worker));
@@ -196,12 +196,12 @@ mod tests {
     #[test]
     fn where_slurm_chose_the_nodes_their_order_says_who_one_is() {
         let workers = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[4, 5], 0)]);
-        let order = Order { delegated: Some(super::super::Delegated::default()), ..workers };
+        let order = AllocationRequest { delegated: Some(super::super::Delegated::default()), ..workers };
         let place = |node_number, node: &str, local| {
             let (node, visible) = (node.to_owned(), Some("0,1,2,3".to_owned()));
-            Place { node, node_number, local, visible }
+            TaskLocation { node, node_number, local, visible }
         };
-        let shown = |place: Place| {
+        let shown = |place: TaskLocation| {
             let found = granted(&order, &place, DETAILS)?;
             let devices: Vec<u32> = found.devices.iter().map(|device| device.index).collect();
             let held: Vec<String> =
@@ -218,7 +218,7 @@ mod tests {
         #[test]
         fn no_answer_is_too_strange(details in "(.|\n){0,200}", visible in ".{0,40}", local in 0_usize..4) {
             let order = order(|_| vec![need("gpu:a100", DeviceKind::Nvidia, &[0, 1], 0)]);
-            let place = Place { node: "n1".to_owned(), node_number: 0, local, visible: Some(visible) };
+            let place = TaskLocation { node: "n1".to_owned(), node_number: 0, local, visible: Some(visible) };
             if let Some(found) = granted(&order, &place, &details) {
                 prop_assert_eq!(found.devices.len(), 2);
             }

@@ -4,13 +4,13 @@
 //! none. And silence proves nothing: a job that is missing from a list may be in the part that was cut off, so it is gone
 //! only when Slurm, asked for it by its number, denies it.
 
-use crate::job::{Failure, FailureCause, WorkerExit};
+use crate::job::{FailureCause, WorkerEnd, WorkerFailure};
 
-use super::queue::{Ending, JobState, QueuedJob};
+use super::queue::{SlurmJobEnd, SlurmJobState, SqueueJob};
 
 /// What is known of a worker whose launcher has not said that it ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
+pub struct SlurmEvidence<'a> {
     /// The launcher has said that the ranks run.
     pub running: bool,
     pub told_to_stop: bool,
@@ -20,7 +20,7 @@ pub struct Evidence<'a> {
     pub requeued: bool,
     /// The number of its job, once there is one.
     pub submitted: Option<u64>,
-    pub slurm: Answer<'a>,
+    pub slurm: SlurmReply<'a>,
     /// The worker's node.
     pub node: &'a str,
     /// Of the job's nodes, those that did not answer Slurm when the job was seen to have lost one.
@@ -28,16 +28,16 @@ pub struct Evidence<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Answer<'a> {
+pub enum SlurmReply<'a> {
     /// It was not asked, did not answer, or answered without a word on this job.
     None,
-    Listed(&'a QueuedJob),
+    Listed(&'a SqueueJob),
     /// Asked for the number, it knows no such job.
     Denied,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
+pub enum InferredState {
     /// Nothing has changed: preparing, or running, as the launcher last said.
     AsBefore,
     /// It waits in Slurm's queue.
@@ -46,60 +46,60 @@ pub enum Judgement {
     Suspended,
     /// The launchers have ended in good order: the last word must be on its way.
     Awaited,
-    Ended(WorkerExit),
+    Ended(WorkerEnd),
 }
 
-pub fn judge(evidence: Evidence<'_>) -> Judgement {
-    let Evidence { running, told_to_stop, stopped_by_slurm, requeued, submitted, slurm, node, away } =
+pub fn judge(evidence: SlurmEvidence<'_>) -> InferredState {
+    let SlurmEvidence { running, told_to_stop, stopped_by_slurm, requeued, submitted, slurm, node, away } =
         evidence;
     let is_away = away.iter().any(|name| name == node);
     let Some(id) = submitted else {
         // What was never submitted is not submitted any more once an order lies there.
-        return if told_to_stop { Judgement::Ended(WorkerExit::Stopped) } else { Judgement::AsBefore };
+        return if told_to_stop { InferredState::Ended(WorkerEnd::Stopped) } else { InferredState::AsBefore };
     };
     let ended = |cause, detail| {
         if told_to_stop {
-            return Judgement::Ended(WorkerExit::Stopped);
+            return InferredState::Ended(WorkerEnd::Stopped);
         }
-        Judgement::Ended(WorkerExit::Failed(Failure { cause, rank: None, exit: None, detail }))
+        InferredState::Ended(WorkerEnd::Failed(WorkerFailure { cause, rank: None, exit: None, detail }))
     };
     let again = |what: &str| {
         if told_to_stop {
-            return Judgement::Ended(WorkerExit::Stopped);
+            return InferredState::Ended(WorkerEnd::Stopped);
         }
-        Judgement::Ended(WorkerExit::Requeued { reason: format!("Slurm's job {id} {what}") })
+        InferredState::Ended(WorkerEnd::Requeued { reason: format!("Slurm's job {id} {what}") })
     };
     match slurm {
-        Answer::None => Judgement::AsBefore,
+        SlurmReply::None => InferredState::AsBefore,
         // A controller that was killed forgets jobs that run, and ends them when their nodes tell of them: till then the launcher
         // lives, and may even finish.
-        Answer::Denied if running && !told_to_stop => Judgement::Awaited,
-        Answer::Denied => ended(
+        SlurmReply::Denied if running && !told_to_stop => InferredState::Awaited,
+        SlurmReply::Denied => ended(
             FailureCause::LauncherLost,
             format!("Slurm no longer knows its job {id}, and its launcher has not said how it ended"),
         ),
-        Answer::Listed(job) => match &job.state {
+        SlurmReply::Listed(job) => match &job.state {
             // A controller that was killed may have forgotten that the job began, too. The launchers of one that really was put back
             // say that they were stopped.
-            JobState::Waiting if requeued && running && !told_to_stop => Judgement::Awaited,
-            JobState::Waiting if requeued => again("was requeued, and not by Danlu"),
-            JobState::Waiting if !running => Judgement::Waiting,
-            JobState::Waiting | JobState::Alive => Judgement::AsBefore,
-            JobState::Suspended => Judgement::Suspended,
-            JobState::Completed => Judgement::Awaited,
+            SlurmJobState::Waiting if requeued && running && !told_to_stop => InferredState::Awaited,
+            SlurmJobState::Waiting if requeued => again("was requeued, and not by Danlu"),
+            SlurmJobState::Waiting if !running => InferredState::Waiting,
+            SlurmJobState::Waiting | SlurmJobState::Alive => InferredState::AsBefore,
+            SlurmJobState::Suspended => InferredState::Suspended,
+            SlurmJobState::Completed => InferredState::Awaited,
             // Slurm ends the whole job. Another of its workers was on the lost node and is to be blamed, not this one, whose
             // node would be avoided for it: it ends when the gang is told to.
-            JobState::Over(Ending::NodeFailed) if !away.is_empty() && !is_away && !told_to_stop => {
-                Judgement::AsBefore
+            SlurmJobState::Over(SlurmJobEnd::NodeFailed) if !away.is_empty() && !is_away && !told_to_stop => {
+                InferredState::AsBefore
             }
-            JobState::Over(Ending::Preempted) => again("was preempted by Slurm"),
-            JobState::Over(ending) => {
+            SlurmJobState::Over(SlurmJobEnd::Preempted) => again("was preempted by Slurm"),
+            SlurmJobState::Over(ending) => {
                 let (cause, what) = match ending {
                     // `srun` ends all of them when one ends badly.
-                    Ending::Failed if stopped_by_slurm => {
+                    SlurmJobEnd::Failed if stopped_by_slurm => {
                         (FailureCause::LauncherLost, "lost the launcher of another worker".to_owned())
                     }
-                    Ending::NodeFailed if is_away => {
+                    SlurmJobEnd::NodeFailed if is_away => {
                         (FailureCause::NodeLost, format!("lost its node {node}"))
                     }
                     ending => {
@@ -132,15 +132,17 @@ fn script_error(code: i32) -> Option<&'static str> {
     }
 }
 
-fn meaning(ending: Ending) -> (FailureCause, &'static str) {
+fn meaning(ending: SlurmJobEnd) -> (FailureCause, &'static str) {
     match ending {
-        Ending::Cancelled => (FailureCause::LauncherLost, "was cancelled, and not by Danlu"),
-        Ending::Failed => (FailureCause::LauncherLost, "failed before its launcher had said how it ended"),
-        Ending::TimedOut => (FailureCause::TimeLimit, "ran longer than Slurm lets it"),
-        Ending::NodeFailed => (FailureCause::NodeLost, "lost a node, which is back"),
+        SlurmJobEnd::Cancelled => (FailureCause::LauncherLost, "was cancelled, and not by Danlu"),
+        SlurmJobEnd::Failed => {
+            (FailureCause::LauncherLost, "failed before its launcher had said how it ended")
+        }
+        SlurmJobEnd::TimedOut => (FailureCause::TimeLimit, "ran longer than Slurm lets it"),
+        SlurmJobEnd::NodeFailed => (FailureCause::NodeLost, "lost a node, which is back"),
         // Answered before: it starts again at no cost.
-        Ending::Preempted => (FailureCause::NodeLost, "was preempted by Slurm"),
-        Ending::OutOfMemory => (FailureCause::OutOfMemory, "used more memory than Slurm lets it"),
+        SlurmJobEnd::Preempted => (FailureCause::NodeLost, "was preempted by Slurm"),
+        SlurmJobEnd::OutOfMemory => (FailureCause::OutOfMemory, "used more memory than Slurm lets it"),
     }
 }
 
@@ -192,26 +194,26 @@ pub fn waiting_sentence(id: u64, reason: &str) -> String {
 mod tests {
     use super::*;
 
-    fn judged(state: &str, reason: &str, running: bool, told_to_stop: bool) -> Judgement {
-        let job = QueuedJob {
+    fn judged(state: &str, reason: &str, running: bool, told_to_stop: bool) -> InferredState {
+        let job = SqueueJob {
             id: 17,
-            state: JobState::parse(state),
+            state: SlurmJobState::parse(state),
             name: String::new(),
             reason: reason.to_owned(),
             exit_code: None,
         };
-        let slurm = Answer::Listed(&job);
-        let evidence = Evidence { running, told_to_stop, slurm, ..EVIDENCE };
+        let slurm = SlurmReply::Listed(&job);
+        let evidence = SlurmEvidence { running, told_to_stop, slurm, ..EVIDENCE };
         judge(evidence)
     }
 
-    const EVIDENCE: Evidence<'static> = Evidence {
+    const EVIDENCE: SlurmEvidence<'static> = SlurmEvidence {
         running: true,
         told_to_stop: false,
         stopped_by_slurm: false,
         requeued: false,
         submitted: Some(17),
-        slurm: Answer::None,
+        slurm: SlurmReply::None,
         node: "n1",
         away: &[],
     };
@@ -239,7 +241,7 @@ mod tests {
         let shown: Vec<String> = states
             .iter()
             .map(|state| match judged(state, "NodeDown", true, false) {
-                Judgement::Ended(WorkerExit::Failed(failure)) => {
+                InferredState::Ended(WorkerEnd::Failed(failure)) => {
                     format!("{state}: {:?}: {}", failure.cause, failure.detail)
                 }
                 other => format!("{state}: {other:?}"),
@@ -267,15 +269,15 @@ mod tests {
 
     #[test]
     fn codes_of_our_own_scripts_are_explained() {
-        let job = |exit_code| QueuedJob {
+        let job = |exit_code| SqueueJob {
             id: 17,
-            state: JobState::Over(Ending::Failed),
+            state: SlurmJobState::Over(SlurmJobEnd::Failed),
             name: String::new(),
             reason: "NonZeroExitCode".to_owned(),
             exit_code,
         };
-        let detail = |code| match judge(Evidence { slurm: Answer::Listed(&job(code)), ..EVIDENCE }) {
-            Judgement::Ended(WorkerExit::Failed(failure)) => failure.detail,
+        let detail = |code| match judge(SlurmEvidence { slurm: SlurmReply::Listed(&job(code)), ..EVIDENCE }) {
+            InferredState::Ended(WorkerEnd::Failed(failure)) => failure.detail,
             other => panic!("{other:?}"),
         };
         assert!(detail(Some(70)).contains("may not write there"));
@@ -286,22 +288,22 @@ mod tests {
 
     #[test]
     fn a_job_that_is_back_in_the_queue_starts_again() {
-        let job = QueuedJob {
+        let job = SqueueJob {
             id: 17,
-            state: JobState::Waiting,
+            state: SlurmJobState::Waiting,
             name: String::new(),
             reason: "BeginTime".to_owned(),
             exit_code: None,
         };
-        let alive = Evidence { requeued: true, slurm: Answer::Listed(&job), ..EVIDENCE };
-        assert_eq!(judge(alive), Judgement::Awaited, "the controller may have forgotten that it began");
-        let evidence = Evidence { running: false, ..alive };
+        let alive = SlurmEvidence { requeued: true, slurm: SlurmReply::Listed(&job), ..EVIDENCE };
+        assert_eq!(judge(alive), InferredState::Awaited, "the controller may have forgotten that it began");
+        let evidence = SlurmEvidence { running: false, ..alive };
         let reason = "Slurm's job 17 was requeued, and not by Danlu".to_owned();
-        assert_eq!(judge(evidence), Judgement::Ended(WorkerExit::Requeued { reason }));
-        let told = Evidence { told_to_stop: true, ..evidence };
-        assert_eq!(judge(told), Judgement::Ended(WorkerExit::Stopped));
-        let stale = Evidence { requeued: false, ..alive };
-        assert_eq!(judge(stale), Judgement::AsBefore, "the answer may be older than its start");
+        assert_eq!(judge(evidence), InferredState::Ended(WorkerEnd::Requeued { reason }));
+        let told = SlurmEvidence { told_to_stop: true, ..evidence };
+        assert_eq!(judge(told), InferredState::Ended(WorkerEnd::Stopped));
+        let stale = SlurmEvidence { requeued: false, ..alive };
+        assert_eq!(judge(stale), InferredState::AsBefore, "the answer may be older than its start");
     }
 
     #[test]
@@ -317,28 +319,29 @@ mod tests {
 
     #[test]
     fn silence_is_no_proof() {
-        let evidence = |slurm| Evidence { slurm, ..EVIDENCE };
-        assert_eq!(judge(evidence(Answer::None)), Judgement::AsBefore);
-        assert_eq!(judge(evidence(Answer::Denied)), Judgement::Awaited, "its launcher may live");
-        let never = Evidence { running: false, ..evidence(Answer::Denied) };
-        assert!(matches!(judge(never), Judgement::Ended(WorkerExit::Failed(_))));
+        let evidence = |slurm| SlurmEvidence { slurm, ..EVIDENCE };
+        assert_eq!(judge(evidence(SlurmReply::None)), InferredState::AsBefore);
+        assert_eq!(judge(evidence(SlurmReply::Denied)), InferredState::Awaited, "its launcher may live");
+        let never = SlurmEvidence { running: false, ..evidence(SlurmReply::Denied) };
+        assert!(matches!(judge(never), InferredState::Ended(WorkerEnd::Failed(_))));
     }
 
     #[test]
     fn of_a_gang_that_lost_a_node_the_worker_there_is_blamed_and_the_others_wait_for_their_orders() {
-        let job = QueuedJob {
+        let job = SqueueJob {
             id: 17,
-            state: JobState::parse("NODE_FAIL"),
+            state: SlurmJobState::parse("NODE_FAIL"),
             name: String::new(),
             reason: "NodeDown".to_owned(),
             exit_code: None,
         };
-        let slurm = Answer::Listed(&job);
+        let slurm = SlurmReply::Listed(&job);
         let away = ["n2".to_owned()];
-        let on = |node, told_to_stop| judge(Evidence { slurm, node, told_to_stop, away: &away, ..EVIDENCE });
-        assert_eq!(on("n1", false), Judgement::AsBefore);
-        assert_eq!(on("n1", true), Judgement::Ended(WorkerExit::Stopped));
-        let Judgement::Ended(WorkerExit::Failed(lost)) = on("n2", false) else { panic!("it is lost") };
+        let on =
+            |node, told_to_stop| judge(SlurmEvidence { slurm, node, told_to_stop, away: &away, ..EVIDENCE });
+        assert_eq!(on("n1", false), InferredState::AsBefore);
+        assert_eq!(on("n1", true), InferredState::Ended(WorkerEnd::Stopped));
+        let InferredState::Ended(WorkerEnd::Failed(lost)) = on("n2", false) else { panic!("it is lost") };
         assert_eq!(
             (lost.cause, lost.detail.as_str()),
             (FailureCause::NodeLost, "Slurm's job 17 lost its node n2 (NodeDown)")
@@ -348,10 +351,14 @@ mod tests {
     #[test]
     fn what_was_told_to_stop_was_stopped() {
         for state in ["CANCELLED", "FAILED", "NODE_FAIL"] {
-            assert_eq!(judged(state, "None", false, true), Judgement::Ended(WorkerExit::Stopped), "{state}");
+            assert_eq!(
+                judged(state, "None", false, true),
+                InferredState::Ended(WorkerEnd::Stopped),
+                "{state}"
+            );
         }
-        let never = Evidence { running: false, told_to_stop: true, submitted: None, ..EVIDENCE };
-        assert_eq!(judge(never), Judgement::Ended(WorkerExit::Stopped));
+        let never = SlurmEvidence { running: false, told_to_stop: true, submitted: None, ..EVIDENCE };
+        assert_eq!(judge(never), InferredState::Ended(WorkerEnd::Stopped));
     }
 
     #[test]

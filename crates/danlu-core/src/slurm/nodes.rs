@@ -81,7 +81,7 @@ impl NodeRecord {
 
 /// What of a node's devices is which resource of Slurm's: devices are counted through, resources each from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
+pub struct GresSlot {
     /// `gpu:a100`, as `--gres` wants it.
     pub label: String,
     pub first: u32,
@@ -164,8 +164,8 @@ fn is_host(text: &str) -> bool {
 }
 
 /// The node as schedulers are to see it, and which resource each of its devices is.
-pub fn node(record: &NodeRecord, settings: &SlurmSettings) -> (Node, Vec<Slot>) {
-    let (mut devices, mut slots): (Vec<Device>, Vec<Slot>) = (Vec::new(), Vec::new());
+pub fn node(record: &NodeRecord, settings: &SlurmSettings) -> (Node, Vec<GresSlot>) {
+    let (mut devices, mut slots): (Vec<Device>, Vec<GresSlot>) = (Vec::new(), Vec::new());
     for gres in &record.gres {
         let Some((kind, model, memory)) = meaning(gres, settings) else { continue };
         let first = u32::try_from(devices.len()).unwrap_or(u32::MAX);
@@ -180,7 +180,7 @@ pub fn node(record: &NodeRecord, settings: &SlurmSettings) -> (Node, Vec<Slot>) 
         }));
         let (label, count) = (gres.label(), gres.count);
         let is_numbered = record.numbered.contains(&label);
-        slots.push(Slot { label, first, count, is_numbered });
+        slots.push(GresSlot { label, first, count, is_numbered });
     }
     let labels = record.features.iter().map(|feature| match feature.split_once('=') {
         Some((key, value)) => (key.to_owned(), value.to_owned()),

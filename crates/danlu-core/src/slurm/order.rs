@@ -16,7 +16,7 @@ use crate::launch::UnixUser;
 
 /// What is submitted as one job of Slurm's: workers of one attempt, on nodes that have equally many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct AllocationRequest {
     /// The name of the job, which no other job has or will have: by this it is found again.
     pub name: String,
     /// What people find in Slurm's lists of it.
@@ -30,7 +30,7 @@ pub struct Order {
     /// Who submits it, where that is not the server's own user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UnixUser>,
-    pub workers: Vec<OrderedWorker>,
+    pub workers: Vec<RequestedWorker>,
     /// Set where Slurm chooses the nodes: those of the workers are only the shape that is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Delegated>,
@@ -53,7 +53,7 @@ pub struct Delegated {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderedWorker {
+pub struct RequestedWorker {
     pub worker: WorkerId,
     pub node: String,
     pub run: PathBuf,
@@ -72,12 +72,12 @@ pub struct GresNeed {
 }
 
 /// Workers, by the nodes they are on, in groups that one submission can ask for: Slurm gives each node of a job the same.
-pub fn parts(workers: Vec<OrderedWorker>) -> Vec<Vec<OrderedWorker>> {
-    let mut nodes: BTreeMap<String, Vec<OrderedWorker>> = BTreeMap::new();
+pub fn parts(workers: Vec<RequestedWorker>) -> Vec<Vec<RequestedWorker>> {
+    let mut nodes: BTreeMap<String, Vec<RequestedWorker>> = BTreeMap::new();
     for worker in workers {
         nodes.entry(worker.node.clone()).or_default().push(worker);
     }
-    let mut parts: BTreeMap<(usize, BTreeMap<String, usize>), Vec<OrderedWorker>> = BTreeMap::new();
+    let mut parts: BTreeMap<(usize, BTreeMap<String, usize>), Vec<RequestedWorker>> = BTreeMap::new();
     for workers in nodes.into_values() {
         let shape = (workers.len(), totals(&workers));
         parts.entry(shape).or_default().extend(workers);
@@ -86,7 +86,7 @@ pub fn parts(workers: Vec<OrderedWorker>) -> Vec<Vec<OrderedWorker>> {
 }
 
 /// How many of each resource these workers need together.
-fn totals(workers: &[OrderedWorker]) -> BTreeMap<String, usize> {
+fn totals(workers: &[RequestedWorker]) -> BTreeMap<String, usize> {
     let mut totals = BTreeMap::new();
     for need in workers.iter().flat_map(|worker| &worker.needs) {
         *totals.entry(need.label.clone()).or_default() += need.devices.len();
@@ -94,7 +94,7 @@ fn totals(workers: &[OrderedWorker]) -> BTreeMap<String, usize> {
     totals
 }
 
-impl Order {
+impl AllocationRequest {
     /// The nodes, each once, in the order of their names.
     pub fn nodes(&self) -> Vec<&str> {
         let mut nodes: Vec<&str> = self.workers.iter().map(|worker| worker.node.as_str()).collect();
@@ -104,7 +104,7 @@ impl Order {
     }
 
     /// Of those on one node, in the order in which tasks there are numbered.
-    pub fn workers_on(&self, node: &str) -> Vec<&OrderedWorker> {
+    pub fn workers_on(&self, node: &str) -> Vec<&RequestedWorker> {
         self.workers.iter().filter(|worker| worker.node == node).collect()
     }
 
@@ -122,7 +122,7 @@ impl Order {
 }
 
 /// The arguments of `sbatch`, without the script.
-pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec<String> {
+pub fn submission(order: &AllocationRequest, settings: &SlurmSettings, folder: &Path) -> Vec<String> {
     let (nodes, per_node) = (order.nodes(), order.workers_per_node());
     // A path that the node does not have would fail the job before its script runs.
     let output = if settings.shared { folder.join(ALLOCATION_LOG) } else { PathBuf::from("/dev/null") };
@@ -153,7 +153,7 @@ pub fn submission(order: &Order, settings: &SlurmSettings, folder: &Path) -> Vec
         let megabytes = memory.0.div_ceil(1 << 20).max(1).saturating_mul(per_node as u64);
         arguments.push(format!("--mem={megabytes}M"));
     }
-    let on_first: Vec<OrderedWorker> =
+    let on_first: Vec<RequestedWorker> =
         nodes.first().map(|node| order.workers_on(node).into_iter().cloned().collect()).unwrap_or_default();
     let gres: Vec<String> =
         totals(&on_first).into_iter().map(|(label, count)| format!("{label}:{count}")).collect();
@@ -188,7 +188,7 @@ fn minutes(limit: Span) -> u64 {
 
 /// The script that Slurm runs on the first node. `worker` is the program that stands in for the launcher until it knows
 /// what was granted, and takes the allocation's folder.
-pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
+pub fn batch_script(order: &AllocationRequest, folder: &Path, worker: &[String]) -> String {
     let folder = quoted(&folder.display().to_string());
     let program: Vec<String> = worker.iter().map(|word| quoted(word)).collect();
     let program = program.join(" ");
@@ -220,7 +220,7 @@ pub fn batch_script(order: &Order, folder: &Path, worker: &[String]) -> String {
 }
 
 /// The step that starts one process for each worker.
-pub(super) fn step(order: &Order) -> String {
+pub(super) fn step(order: &AllocationRequest) -> String {
     format!(
         "srun --mpi=none --cpu-bind=none --kill-on-bad-exit=1 --wait=0 --nodes={} --ntasks={} \
          --ntasks-per-node={} --cpus-per-task={}",
@@ -238,8 +238,8 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// An order that nothing is special about.
 #[cfg(test)]
-pub(super) fn order_of(workers: Vec<OrderedWorker>) -> Order {
-    Order {
+pub(super) fn order_of(workers: Vec<RequestedWorker>) -> AllocationRequest {
+    AllocationRequest {
         name: "danlu-7.1-ab".to_owned(),
         comment: super::order_comment(danlu_types::JobId(7), "it's, mine\n", "ada", "vision"),
         identity: None,
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    fn worker(index: u32, node: &str, devices: u32) -> OrderedWorker {
+    fn worker(index: u32, node: &str, devices: u32) -> RequestedWorker {
         let device = |index| Device {
             index,
             kind: DeviceKind::Nvidia,
@@ -271,7 +271,7 @@ mod tests {
         };
         let need =
             GresNeed { label: "gpu:a100".to_owned(), devices: (0..devices).map(device).collect(), first: 0 };
-        OrderedWorker {
+        RequestedWorker {
             worker: format!("7.1.{index}").parse().unwrap(),
             node: node.to_owned(),
             run: format!("/data/runs/7/1.{index}").into(),
@@ -279,10 +279,10 @@ mod tests {
         }
     }
 
-    fn order(workers: Vec<OrderedWorker>) -> Order {
+    fn order(workers: Vec<RequestedWorker>) -> AllocationRequest {
         let (cpus, memory) = (Cpus { milli: 2500 }, Some(Bytes(3 << 30)));
         let (workspace, max_time) = ("vision".to_owned(), Some(Span::from_seconds(90)));
-        Order { workspace, cpus, memory, max_time, ..order_of(workers) }
+        AllocationRequest { workspace, cpus, memory, max_time, ..order_of(workers) }
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn jobs_without_a_limit_have_the_sites() {
-        let order = Order { max_time: None, ..order(vec![worker(0, "n1", 1)]) };
+        let order = AllocationRequest { max_time: None, ..order(vec![worker(0, "n1", 1)]) };
         let time = |time: Option<u64>| {
             let settings = SlurmSettings { time: time.map(Span::from_seconds), ..SlurmSettings::default() };
             let arguments = submission(&order, &settings, Path::new("/data"));
@@ -348,7 +348,8 @@ mod tests {
         let delegated = |unsuitable: &[&str]| {
             let unsuitable = unsuitable.iter().map(|node| (*node).to_owned()).collect();
             let delegated = Some(Delegated { unsuitable, ..Delegated::default() });
-            let order = Order { delegated, ..order(vec![worker(0, "n1", 2), worker(1, "n2", 2)]) };
+            let order =
+                AllocationRequest { delegated, ..order(vec![worker(0, "n1", 2), worker(1, "n2", 2)]) };
             assert!(order.asks_what_was_granted(), "of which node those numbers are is not known beforehand");
             let arguments = submission(&order, &SlurmSettings::default(), Path::new("/data"));
             let of_nodes = arguments.into_iter().filter(|it| it.contains("node") || it.contains("exclude"));

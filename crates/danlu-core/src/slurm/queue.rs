@@ -10,9 +10,9 @@ pub const QUEUE_FORMAT: &str = "%i|%T|%j|%r";
 pub const WATCH_FORMAT: &str = "%i|%T|-|%r";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuedJob {
+pub struct SqueueJob {
     pub id: u64,
-    pub state: JobState,
+    pub state: SlurmJobState,
     pub name: String,
     /// Slurm's word for why it waits, or why it ended.
     pub reason: String,
@@ -22,17 +22,17 @@ pub struct QueuedJob {
 
 /// The states of a job, as far as they differ for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobState {
+pub enum SlurmJobState {
     Waiting,
     /// It has nodes; also while it is being set up or cleaned up after, and whatever future releases call it.
     Alive,
     Suspended,
     Completed,
-    Over(Ending),
+    Over(SlurmJobEnd),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum SlurmJobEnd {
     Cancelled,
     Failed,
     TimedOut,
@@ -41,33 +41,33 @@ pub enum Ending {
     OutOfMemory,
 }
 
-impl JobState {
+impl SlurmJobState {
     pub fn parse(word: &str) -> Self {
         match word {
             "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "RESV_DEL_HOLD" | "SPECIAL_EXIT" => {
-                JobState::Waiting
+                SlurmJobState::Waiting
             }
-            "SUSPENDED" | "STOPPED" => JobState::Suspended,
-            "COMPLETED" => JobState::Completed,
-            "FAILED" => JobState::Over(Ending::Failed),
-            "TIMEOUT" | "DEADLINE" => JobState::Over(Ending::TimedOut),
-            "NODE_FAIL" | "BOOT_FAIL" => JobState::Over(Ending::NodeFailed),
-            "PREEMPTED" => JobState::Over(Ending::Preempted),
-            "OUT_OF_MEMORY" => JobState::Over(Ending::OutOfMemory),
-            "REVOKED" => JobState::Over(Ending::Cancelled),
+            "SUSPENDED" | "STOPPED" => SlurmJobState::Suspended,
+            "COMPLETED" => SlurmJobState::Completed,
+            "FAILED" => SlurmJobState::Over(SlurmJobEnd::Failed),
+            "TIMEOUT" | "DEADLINE" => SlurmJobState::Over(SlurmJobEnd::TimedOut),
+            "NODE_FAIL" | "BOOT_FAIL" => SlurmJobState::Over(SlurmJobEnd::NodeFailed),
+            "PREEMPTED" => SlurmJobState::Over(SlurmJobEnd::Preempted),
+            "OUT_OF_MEMORY" => SlurmJobState::Over(SlurmJobEnd::OutOfMemory),
+            "REVOKED" => SlurmJobState::Over(SlurmJobEnd::Cancelled),
             // `scontrol` adds by whom: `CANCELLED by 1000`.
-            word if word.starts_with("CANCELLED") => JobState::Over(Ending::Cancelled),
-            _ => JobState::Alive,
+            word if word.starts_with("CANCELLED") => SlurmJobState::Over(SlurmJobEnd::Cancelled),
+            _ => SlurmJobState::Alive,
         }
     }
 }
 
 /// The jobs of an answer in [`QUEUE_FORMAT`]; lines that are none are passed over.
-pub fn parse_queue(text: &str) -> Vec<QueuedJob> {
+pub fn parse_queue(text: &str) -> Vec<SqueueJob> {
     text.lines().filter_map(parse_line).collect()
 }
 
-fn parse_line(line: &str) -> Option<QueuedJob> {
+fn parse_line(line: &str) -> Option<SqueueJob> {
     let mut columns = line.splitn(4, '|');
     let id = columns.next()?.trim().parse().ok().filter(|id| *id > 0)?;
     let state = columns.next()?.trim();
@@ -77,17 +77,17 @@ fn parse_line(line: &str) -> Option<QueuedJob> {
     }
     let name = columns.next()?.to_owned();
     let reason = columns.next()?.trim().to_owned();
-    Some(QueuedJob { id, state: JobState::parse(state), name, reason, exit_code: None })
+    Some(SqueueJob { id, state: SlurmJobState::parse(state), name, reason, exit_code: None })
 }
 
 /// The job of `scontrol --oneliner show job NUMBER`.
-pub fn parse_job(text: &str) -> Option<QueuedJob> {
+pub fn parse_job(text: &str) -> Option<SqueueJob> {
     let line = text.lines().find(|line| line.starts_with("JobId="))?;
     // The first of a name counts: what users write comes after these.
     let field = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-    Some(QueuedJob {
+    Some(SqueueJob {
         id: field("JobId")?.parse().ok().filter(|id| *id > 0)?,
-        state: JobState::parse(field("JobState")?),
+        state: SlurmJobState::parse(field("JobState")?),
         name: field("JobName").unwrap_or_default().to_owned(),
         reason: field("Reason").unwrap_or_default().to_owned(),
         // The code, and the signal after a colon.
@@ -108,14 +108,14 @@ pub const ACCOUNT_FORMAT: &str = "JobIDRaw,State,JobName,Reason";
 
 /// How a job ended that Slurm's controller has forgotten, from its accounting. One that has not ended there was not
 /// written down to its end, which says nothing.
-pub fn parse_accounted(text: &str, id: u64) -> Option<QueuedJob> {
+pub fn parse_accounted(text: &str, id: u64) -> Option<SqueueJob> {
     // `CANCELLED by 1000` is one column there.
     let lines = text.lines().map(|line| match line.split_once(" by ") {
         Some((before, after)) => format!("{before}{}", after.trim_start_matches(|it: char| it != '|')),
         None => line.to_owned(),
     });
     let mut jobs = lines.filter_map(|line| parse_line(&line)).filter(|job| job.id == id);
-    jobs.find(|job| matches!(job.state, JobState::Completed | JobState::Over(_)))
+    jobs.find(|job| matches!(job.state, SlurmJobState::Completed | SlurmJobState::Over(_)))
 }
 
 /// What `sbatch --parsable` prints: the number, and the cluster's name after a semicolon where there are several. Other
@@ -165,7 +165,7 @@ mod tests {
         let job = parse_job(text).unwrap();
         assert_eq!(
             (job.id, job.state, job.reason.as_str()),
-            (17, JobState::Over(Ending::NodeFailed), "NodeDown")
+            (17, SlurmJobState::Over(SlurmJobEnd::NodeFailed), "NodeDown")
         );
         for nothing in ["", "JobId=", "JobId=17", "JobId=x JobState=FAILED", "No jobs in the system"] {
             assert_eq!(parse_job(nothing), None, "{nothing}");
@@ -175,9 +175,15 @@ mod tests {
     #[test]
     fn what_accounting_remembers_is_an_end_or_nothing() {
         let state = |text: &str| parse_accounted(text, 17).map(|job| job.state);
-        assert_eq!(state("17|CANCELLED by 1000|danlu-7.1|None\n"), Some(JobState::Over(Ending::Cancelled)));
-        assert_eq!(state("17|NODE_FAIL|danlu-7.1|NodeDown\n"), Some(JobState::Over(Ending::NodeFailed)));
-        assert_eq!(state("17|COMPLETED|danlu-7.1|None\n"), Some(JobState::Completed));
+        assert_eq!(
+            state("17|CANCELLED by 1000|danlu-7.1|None\n"),
+            Some(SlurmJobState::Over(SlurmJobEnd::Cancelled))
+        );
+        assert_eq!(
+            state("17|NODE_FAIL|danlu-7.1|NodeDown\n"),
+            Some(SlurmJobState::Over(SlurmJobEnd::NodeFailed))
+        );
+        assert_eq!(state("17|COMPLETED|danlu-7.1|None\n"), Some(SlurmJobState::Completed));
         for nothing in
             ["", "17|RUNNING|danlu-7.1|None", "18|FAILED|x|None", "Slurm accounting storage is disabled"]
         {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use danlu_types::{AttemptNumber, WorkerIndex};
 
 use super::allocation_folder_name;
-use super::order::{Order, quoted, step};
+use super::order::{AllocationRequest, quoted, step};
 
 /// In the environment with which Slurm starts the script, and of nothing else.
 pub const TOKEN_VARIABLE: &str = "DANLU_COURIER_TOKEN";
@@ -20,7 +20,7 @@ pub const CLAIMED_BY_ANOTHER: u8 = 3;
 
 /// How a courier reaches the server, and where it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Courier {
+pub struct SidecarConfig {
     /// Without a slash at its end.
     pub server: String,
     /// Of the server's certificate, where nobody else vouches for it.
@@ -50,7 +50,7 @@ pub fn parse_allocation_name(name: &str, attempt: AttemptNumber) -> Option<usize
 }
 
 /// The script that Slurm runs on the first node. `allocation` is the name of the allocation's folder on the server.
-pub fn remote_script(order: &Order, allocation: &str, courier: &Courier) -> String {
+pub fn remote_script(order: &AllocationRequest, allocation: &str, courier: &SidecarConfig) -> String {
     let work = quoted(&courier.work.display().to_string());
     let way = format!(
         "{} {} {} {work}",
@@ -100,7 +100,7 @@ pub fn remote_script(order: &Order, allocation: &str, courier: &Courier) -> Stri
 }
 
 /// Sets `$program`, once it is there.
-fn program(courier: &Courier) -> String {
+fn program(courier: &SidecarConfig) -> String {
     let digest = match &courier.program {
         NodeProgram::At(path) => return format!("program={}\n", quoted(path)),
         NodeProgram::Fetched(digest) => digest,
@@ -140,11 +140,11 @@ fn program(courier: &Courier) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::order::{OrderedWorker, order_of};
+    use super::super::order::{RequestedWorker, order_of};
     use super::*;
 
-    fn order(workers: u32) -> Order {
-        let worker = |index: u32| OrderedWorker {
+    fn order(workers: u32) -> AllocationRequest {
+        let worker = |index: u32| RequestedWorker {
             worker: format!("7.1.{index}").parse().unwrap(),
             node: format!("n{}", index + 1),
             run: format!("/data/runs/7/1.{index}").into(),
@@ -153,9 +153,9 @@ mod tests {
         order_of((0..workers).map(worker).collect())
     }
 
-    fn courier(program: NodeProgram) -> Courier {
+    fn courier(program: NodeProgram) -> SidecarConfig {
         let (server, work) = ("https://head:8765".to_owned(), "/var/tmp/it's".into());
-        Courier { server, fingerprint: None, work, program }
+        SidecarConfig { server, fingerprint: None, work, program }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use danlu_types::Node;
 use super::hostlist::expand;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reservation {
+pub struct SlurmReservation {
     pub name: String,
     pub nodes: Vec<String>,
     /// Of all its nodes together, where Slurm says so: some reserve a few processors of each.
@@ -16,18 +16,18 @@ pub struct Reservation {
 }
 
 /// Those that have begun and not ended. What is no reservation's record is passed over.
-pub fn parse_reservations(text: &str) -> Vec<Reservation> {
+pub fn parse_reservations(text: &str) -> Vec<SlurmReservation> {
     text.lines().filter_map(parse_record).collect()
 }
 
-fn parse_record(line: &str) -> Option<Reservation> {
+fn parse_record(line: &str) -> Option<SlurmReservation> {
     let word = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     let name = line.strip_prefix("ReservationName=")?.split(' ').next().filter(|name| !name.is_empty())?;
     if word("State")? != "ACTIVE" {
         return None;
     }
     let cpus = word("TRES").and_then(|tres| tres.split(',').find_map(|part| part.strip_prefix("cpu=")));
-    Some(Reservation {
+    Some(SlurmReservation {
         name: name.to_owned(),
         nodes: expand(word("Nodes")?)?,
         cpus: cpus.and_then(|cpus| cpus.parse().ok()),
@@ -36,8 +36,8 @@ fn parse_record(line: &str) -> Option<Reservation> {
 
 /// Closes nodes that are kept for others; and, for a site whose jobs have reservations of their own (`--reservation` of
 /// `sbatch`), all others.
-pub fn keep_to_reservations(nodes: &mut [Node], reservations: &[Reservation], own: Option<&str>) {
-    let is_own = |reservation: &&Reservation| {
+pub fn keep_to_reservations(nodes: &mut [Node], reservations: &[SlurmReservation], own: Option<&str>) {
+    let is_own = |reservation: &&SlurmReservation| {
         own.is_some_and(|own| own.split(',').any(|name| name == reservation.name))
     };
     let closed: Vec<Option<String>> = nodes
@@ -62,7 +62,7 @@ pub fn keep_to_reservations(nodes: &mut [Node], reservations: &[Reservation], ow
 }
 
 /// Whether nothing of its nodes is left to others.
-fn is_whole(reservation: &Reservation, nodes: &[Node]) -> bool {
+fn is_whole(reservation: &SlurmReservation, nodes: &[Node]) -> bool {
     let of_it = nodes.iter().filter(|node| reservation.nodes.contains(&node.name.0));
     let there: u64 = of_it.map(|node| node.capacity.cpus.milli / 1000).sum();
     reservation.cpus.is_none_or(|cpus| cpus >= there)

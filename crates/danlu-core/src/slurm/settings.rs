@@ -33,7 +33,7 @@ pub struct SlurmSettings {
     /// Further options for `sbatch`, such as `--reservation=night`.
     pub options: Vec<String>,
     /// Who says which nodes a job gets.
-    pub placement: Placement,
+    pub placement: PlacementMode,
     /// Whether nodes see the data folder by the same path. If not, a courier on each node carries what workers read and
     /// write to and from the server.
     pub shared: bool,
@@ -57,7 +57,7 @@ impl Default for SlurmSettings {
             time: None,
             poll: Span::from_seconds(2),
             options: Vec::new(),
-            placement: Placement::Danlu,
+            placement: PlacementMode::Danlu,
             shared: true,
             server: None,
             work: PathBuf::from("/var/tmp/danlu"),
@@ -68,7 +68,7 @@ impl Default for SlurmSettings {
 /// Who says which nodes a job gets. When it starts is Danlu's to say in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Placement {
+pub enum PlacementMode {
     /// Nodes are asked for by name.
     Danlu,
     /// Slurm chooses among those that would do: for sites whose topology or policies it knows better.
@@ -77,14 +77,14 @@ pub enum Placement {
 
 /// Settings that contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingsObjection {
+pub struct InvalidSettings {
     pub what: &'static str,
     pub hint: &'static str,
 }
 
 impl SlurmSettings {
     /// What is wrong with them, if anything.
-    pub fn objection(&self) -> Option<SettingsObjection> {
+    pub fn objection(&self) -> Option<InvalidSettings> {
         if self.shared {
             return None;
         }
@@ -102,7 +102,7 @@ impl SlurmSettings {
             }
             Some(_) => return None,
         };
-        Some(SettingsObjection { what, hint })
+        Some(InvalidSettings { what, hint })
     }
 
     /// The account that a workspace's jobs are submitted to.

@@ -9,10 +9,10 @@ use danlu_types::JobSpec;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Refusal, Step, record};
+use super::{Transition, TransitionError, record};
 use crate::approval::ApprovalNeed;
-use crate::job::{Job, Life, Waiting};
-use crate::record::RecordKind;
+use crate::job::{Job, JobLifecycle, QueueCause};
+use crate::record::EventKind;
 
 /// Longer values are named and not quoted in the history.
 const LONGEST_QUOTED: usize = 40;
@@ -24,28 +24,32 @@ pub(super) fn on_change(
     approval: Option<ApprovalNeed>,
     seen: u64,
     at: Timestamp,
-) -> Step {
+) -> Transition {
     let life = match &job.life {
-        Life::Active(_) | Life::Ended { .. } => {
-            return Step::Refuse(Refusal::NotWaiting { job: job.id, state: job.state() });
+        JobLifecycle::Active(_) | JobLifecycle::Ended { .. } => {
+            return Transition::Refuse(TransitionError::NotWaiting { job: job.id, state: job.state() });
         }
-        _ if job.generation != seen => return Step::Refuse(Refusal::ChangedMeanwhile { job: job.id }),
-        _ if job.spec == spec => return Step::Ignore,
-        Life::Held { since, by, approval: None } => Life::Held { since: *since, by: by.clone(), approval },
-        Life::Held { since, by, approval: Some(_) } if approval.is_some() => {
-            Life::Held { since: *since, by: by.clone(), approval }
+        _ if job.generation != seen => {
+            return Transition::Refuse(TransitionError::ChangedMeanwhile { job: job.id });
+        }
+        _ if job.spec == spec => return Transition::Ignore,
+        JobLifecycle::Held { since, by, approval: None } => {
+            JobLifecycle::Held { since: *since, by: by.clone(), approval }
+        }
+        JobLifecycle::Held { since, by, approval: Some(_) } if approval.is_some() => {
+            JobLifecycle::Held { since: *since, by: by.clone(), approval }
         }
         // It was held for nothing but the approval that it no longer needs.
-        Life::Held { .. } => Life::Queued { since: at, why: Waiting::Released },
-        Life::Queued { .. } if approval.is_some() => {
-            Life::Held { since: at, by: super::DANLU.to_owned(), approval }
+        JobLifecycle::Held { .. } => JobLifecycle::Queued { since: at, why: QueueCause::Released },
+        JobLifecycle::Queued { .. } if approval.is_some() => {
+            JobLifecycle::Held { since: at, by: super::DANLU.to_owned(), approval }
         }
-        queued @ Life::Queued { .. } => queued.clone(),
+        queued @ JobLifecycle::Queued { .. } => queued.clone(),
     };
     let message = format!("changed {}", differences(&job.spec, &spec).join(", "));
-    let records = vec![record(RecordKind::JobChanged, None, by, message)];
+    let records = vec![record(EventKind::JobChanged, None, by, message)];
     let job = Job { spec, life, generation: job.generation + 1, ..job.clone() };
-    Step::Next { job: Box::new(job), records }
+    Transition::Next { job: Box::new(job), records }
 }
 
 /// "`devices.count` from 8 to 4", one for each field that differs.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use danlu_core::launch::{LaunchFile, RunLayout, bind_ranks, launch_file, processor_list};
-use danlu_core::{Event, Grant};
+use danlu_core::{Grant, Trigger};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, Framework, Health, JobSpec, Node, NodeCapacity, NodeName,
     RanksPerWorker, Topology, Wiring, WorkerIndex,
@@ -43,7 +43,7 @@ fn launch(cpus: u64, devices: &[u32], spec: JobSpec, numa: bool) -> LaunchFile {
         cpus: spec.cpus,
         memory: Bytes(0),
     };
-    let job = after(&submitted(spec), [Event::Place { grants: vec![grant] }]);
+    let job = after(&submitted(spec), [Trigger::Place { grants: vec![grant] }]);
     let layout = RunLayout { data: "/d".into() };
     launch_file(&job, job.active().unwrap(), WorkerIndex(0), &node, &layout).unwrap()
 }

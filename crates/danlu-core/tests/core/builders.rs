@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use danlu_core::job::{Failure, Waiting, Whereabouts};
-use danlu_core::{Event, Exit, FailureCause, Grant, Job, Life, Step, StopReason, WorkerExit, apply};
+use danlu_core::job::{QueueCause, WorkerFailure, WorkerLocation};
+use danlu_core::{
+    FailureCause, Grant, Job, JobLifecycle, ProcessExit, StopCause, Transition, Trigger, WorkerEnd, apply,
+};
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, WorkerIndex};
 use jiff::{SignedDuration, Timestamp};
 
@@ -29,41 +31,41 @@ pub(crate) fn grants(workers: u32) -> Vec<Grant> {
     (0..workers).map(grant).collect()
 }
 
-pub(crate) fn failed(cause: FailureCause) -> WorkerExit {
-    let exit = (cause == FailureCause::Exit).then_some(Exit::Code(1));
+pub(crate) fn failed(cause: FailureCause) -> WorkerEnd {
+    let exit = (cause == FailureCause::Exit).then_some(ProcessExit::Code(1));
     let rank = exit.is_some().then_some(Rank(3));
-    WorkerExit::Failed(Failure { cause, rank, exit, detail: String::new() })
+    WorkerEnd::Failed(WorkerFailure { cause, rank, exit, detail: String::new() })
 }
 
-pub(crate) fn running(attempt: u32, worker: u32) -> Event {
-    Event::WorkerRunning { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker) }
+pub(crate) fn running(attempt: u32, worker: u32) -> Trigger {
+    Trigger::WorkerRunning { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker) }
 }
 
 /// To another node: to stay, or only in plans.
-pub(crate) fn hangs(attempt: u32, worker: u32, hang: Option<&str>) -> Event {
+pub(crate) fn hangs(attempt: u32, worker: u32, hang: Option<&str>) -> Trigger {
     let (attempt, worker) = (AttemptNumber(attempt), WorkerIndex(worker));
-    Event::WorkerHangs { attempt, worker, hang: hang.map(str::to_owned) }
+    Trigger::WorkerHangs { attempt, worker, hang: hang.map(str::to_owned) }
 }
 
-pub(crate) fn moved(attempt: u32, worker: u32, node: &str, settled: bool) -> Event {
-    let to = Whereabouts { node: NodeName(node.to_owned()), devices: Vec::new() };
-    Event::WorkerMoved { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker), to, settled }
+pub(crate) fn moved(attempt: u32, worker: u32, node: &str, settled: bool) -> Trigger {
+    let to = WorkerLocation { node: NodeName(node.to_owned()), devices: Vec::new() };
+    Trigger::WorkerMoved { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker), to, settled }
 }
 
-pub(crate) fn ended(attempt: u32, worker: u32, exit: WorkerExit) -> Event {
-    Event::WorkerEnded { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker), exit }
+pub(crate) fn ended(attempt: u32, worker: u32, exit: WorkerEnd) -> Trigger {
+    Trigger::WorkerEnded { attempt: AttemptNumber(attempt), worker: WorkerIndex(worker), exit }
 }
 
-pub(crate) fn stop(grace: Option<u64>) -> Event {
-    Event::Stop { by: "ada".to_owned(), grace: grace.map(danlu_types::Span::from_seconds) }
+pub(crate) fn stop(grace: Option<u64>) -> Trigger {
+    Trigger::Stop { by: "ada".to_owned(), grace: grace.map(danlu_types::Span::from_seconds) }
 }
 
 /// What the job becomes; the event must be taken.
-pub(crate) fn after(job: &Job, events: impl IntoIterator<Item = Event>) -> Job {
+pub(crate) fn after(job: &Job, events: impl IntoIterator<Item = Trigger>) -> Job {
     let mut job = job.clone();
     for event in events {
         match apply(&job, event.clone(), at(60)) {
-            Step::Next { job: next, .. } => job = *next,
+            Transition::Next { job: next, .. } => job = *next,
             other => panic!("{event:?} was not taken: {other:?}"),
         }
     }
@@ -74,21 +76,24 @@ pub(crate) fn after(job: &Job, events: impl IntoIterator<Item = Event>) -> Job {
 pub(crate) fn face(job: &Job) -> String {
     let state = job.state().as_str();
     let why = match &job.life {
-        Life::Held { approval: Some(_), .. } => Some("needs approval"),
-        Life::Held { approval: None, .. }
-        | Life::Queued { why: Waiting::Submitted | Waiting::Released | Waiting::Approved { .. }, .. } => None,
-        Life::Queued { why: Waiting::Preempted { .. }, .. } => Some("preempted"),
-        Life::Queued { why: Waiting::Drained { .. }, .. } => Some("drained"),
-        Life::Queued { why: Waiting::Retry { .. }, .. } => Some("back-off"),
-        Life::Queued { why: Waiting::Requeued { .. }, .. } => Some("requeued"),
-        Life::Active(attempt) => attempt.stop.as_ref().map(|stop| match stop.why {
-            StopReason::ByUser { .. } => "by a person",
-            StopReason::Preempted { .. } => "preempted",
-            StopReason::Drained { .. } => "drained",
-            StopReason::Requeued { .. } => "requeued",
-            StopReason::WorkerFailed { .. } => "worker failed",
+        JobLifecycle::Held { approval: Some(_), .. } => Some("needs approval"),
+        JobLifecycle::Held { approval: None, .. }
+        | JobLifecycle::Queued {
+            why: QueueCause::Submitted | QueueCause::Released | QueueCause::Approved { .. },
+            ..
+        } => None,
+        JobLifecycle::Queued { why: QueueCause::Preempted { .. }, .. } => Some("preempted"),
+        JobLifecycle::Queued { why: QueueCause::Drained { .. }, .. } => Some("drained"),
+        JobLifecycle::Queued { why: QueueCause::Retry { .. }, .. } => Some("back-off"),
+        JobLifecycle::Queued { why: QueueCause::Requeued { .. }, .. } => Some("requeued"),
+        JobLifecycle::Active(attempt) => attempt.stop.as_ref().map(|stop| match stop.why {
+            StopCause::ByUser { .. } => "by a person",
+            StopCause::Preempted { .. } => "preempted",
+            StopCause::Drained { .. } => "drained",
+            StopCause::Requeued { .. } => "requeued",
+            StopCause::WorkerFailed { .. } => "worker failed",
         }),
-        Life::Ended { outcome, .. } => Some(outcome.word().as_str()),
+        JobLifecycle::Ended { outcome, .. } => Some(outcome.word().as_str()),
     };
     why.map_or(state.to_owned(), |why| format!("{state} ({why})"))
 }

@@ -1,17 +1,17 @@
 //! Last words, and what they mean.
 
 use danlu_core::diagnosis::{diagnose, reference};
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_types::api::LogStream;
 use proptest::prelude::*;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/diagnosis.md");
 
-fn told(text: &str, exit: Exit) -> String {
+fn told(text: &str, exit: ProcessExit) -> String {
     on(LogStream::Stderr, text, exit)
 }
 
-fn on(stream: LogStream, text: &str, exit: Exit) -> String {
+fn on(stream: LogStream, text: &str, exit: ProcessExit) -> String {
     match diagnose(text.lines().map(|line| (stream, line)), Some(exit), true) {
         Some(found) if !found.is_certain => format!("perhaps {}: {}", found.entry.name, found.line),
         Some(found) => format!("{} ({:?}): {}", found.entry.name, found.entry.kind, found.line),
@@ -37,23 +37,23 @@ fn well_known_last_words() {
         "ERR00100 PTA call acl api failed: EJ0001: Failed to initialize the HCCP process",
         "all is well",
     ];
-    let shown: Vec<String> = words.iter().map(|line| told(line, Exit::Code(1))).collect();
+    let shown: Vec<String> = words.iter().map(|line| told(line, ProcessExit::Code(1))).collect();
     insta::assert_snapshot!(shown.join("\n"));
 }
 
 #[test]
 fn causes_come_before_symptoms_and_words_before_exit_codes() {
     let both = "ModuleNotFoundError: No module named 'x'\nRuntimeError: Connection reset by peer\n";
-    assert!(told(both, Exit::Signal(11)).starts_with("missing-module"));
-    assert!(told("Connection reset by peer", Exit::Signal(11)).starts_with("connection-reset"));
-    assert!(told("", Exit::Signal(11)).starts_with("crash "));
-    assert!(told("", Exit::Code(127)).starts_with("not-found"));
-    assert_eq!(told("", Exit::Code(3)), "nothing known");
+    assert!(told(both, ProcessExit::Signal(11)).starts_with("missing-module"));
+    assert!(told("Connection reset by peer", ProcessExit::Signal(11)).starts_with("connection-reset"));
+    assert!(told("", ProcessExit::Signal(11)).starts_with("crash "));
+    assert!(told("", ProcessExit::Code(127)).starts_with("not-found"));
+    assert_eq!(told("", ProcessExit::Code(3)), "nothing known");
 }
 
 #[test]
 fn issue_15_a_tip_or_a_source_line_is_no_diagnosis() {
-    let one = Exit::Code(1);
+    let one = ProcessExit::Code(1);
     let tip = "tip: if you see 'CUDA out of memory', lower --batch\nOSError: [Errno 116] Stale file handle\n";
     assert!(on(LogStream::Stdout, tip, one).starts_with("perhaps cuda-memory"));
     let plain = "note: CUDA out of memory is possible with large batches\n";
@@ -80,7 +80,7 @@ fn issue_15_a_tip_or_a_source_line_is_no_diagnosis() {
 
 #[test]
 fn issue_15_what_ended_the_rank_is_certain() {
-    let one = Exit::Code(1);
+    let one = ProcessExit::Code(1);
     let traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    x.cuda()\n\
         [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n";
     assert!(told(traceback, one).starts_with("cuda-memory (Program)"));
@@ -98,7 +98,7 @@ fn issue_15_what_ended_the_rank_is_certain() {
 #[test]
 fn issue_15_no_device_failed_a_job_that_has_none() {
     let line = [(LogStream::Stderr, "RuntimeError: CUDA error: uncorrectable ECC error encountered")];
-    assert_eq!(diagnose(line.into_iter(), Some(Exit::Code(1)), false), None);
+    assert_eq!(diagnose(line.into_iter(), Some(ProcessExit::Code(1)), false), None);
 }
 
 #[test]
@@ -121,6 +121,6 @@ fn the_page_for_readers_is_fresh() {
 proptest! {
     #[test]
     fn nothing_that_a_rank_prints_hurts(lines in prop::collection::vec(".{0,40}", 0..4), code in any::<i32>()) {
-        let _ = diagnose(lines.iter().map(|line| (LogStream::Stdout, line.as_str())), Some(Exit::Code(code)), true);
+        let _ = diagnose(lines.iter().map(|line| (LogStream::Stdout, line.as_str())), Some(ProcessExit::Code(code)), true);
     }
 }

@@ -7,7 +7,7 @@ use danlu_core::launch::{
     LaunchFile, Present, Rendezvous, RunLayout, launch_file, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
-use danlu_core::{Event, Grant};
+use danlu_core::{Grant, Trigger};
 use danlu_types::{
     Bytes, Compat, Cpus, Device, DeviceCount, DeviceKind, DeviceRequest, Framework, Health, JobSpec, Node,
     NodeCapacity, NodeName, RankTableUse, RanksPerWorker, Topology, Wiring, WorkerIndex,
@@ -52,7 +52,7 @@ fn launch(spec: JobSpec, devices: &[u32], worker: u32, resume: bool) -> (LaunchF
     };
     let workers = spec.workers;
     let grants = vec![grant; workers as usize];
-    let job = after(&submitted(spec), [Event::Place { grants }]);
+    let job = after(&submitted(spec), [Trigger::Place { grants }]);
     let layout = RunLayout { data: "/var/lib/danlu".into() };
     let launch = launch_file(&job, job.active().unwrap(), WorkerIndex(worker), &node, &layout).unwrap();
     let present = |index| Present {

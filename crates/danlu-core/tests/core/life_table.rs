@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use danlu_core::{ApprovalNeed, Event, FailureCause, Job, Step, WorkerExit, apply};
+use danlu_core::{ApprovalNeed, FailureCause, Job, Transition, Trigger, WorkerEnd, apply};
 use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause};
 
@@ -32,21 +32,21 @@ says which state follows and what is written into the job's history; `·` means 
 fn states() -> Vec<(&'static str, Job)> {
     let retry = Retry { limit: 1, on: vec![RetryCause::NodeLost] };
     let queued = submitted(JobSpec { workers: 2, retry, ..JobSpec::of_command("true") });
-    let place = || Event::Place { grants: grants(2) };
-    let held = after(&queued, [Event::Hold { by: "ada".to_owned() }]);
+    let place = || Trigger::Place { grants: grants(2) };
+    let held = after(&queued, [Trigger::Hold { by: "ada".to_owned() }]);
     let starting = after(&queued, [place()]);
     let running_both = after(&starting, [running(1, 0), running(1, 1)]);
-    let one_done = after(&running_both, [ended(1, 0, WorkerExit::Succeeded)]);
+    let one_done = after(&running_both, [ended(1, 0, WorkerEnd::Succeeded)]);
     let stopping = after(&running_both, [stop(None)]);
-    let stopping_last = after(&stopping, [ended(1, 0, WorkerExit::Stopped)]);
-    let preempted = after(&running_both, [Event::Preempt { for_job: JobId(8) }]);
-    let preempted_last = after(&preempted, [ended(1, 0, WorkerExit::Stopped)]);
+    let stopping_last = after(&stopping, [ended(1, 0, WorkerEnd::Stopped)]);
+    let preempted = after(&running_both, [Trigger::Preempt { for_job: JobId(8) }]);
+    let preempted_last = after(&preempted, [ended(1, 0, WorkerEnd::Stopped)]);
     let lost = || failed(FailureCause::NodeLost);
     let failing = after(&running_both, [ended(1, 0, lost())]);
-    let back_off = after(&failing, [ended(1, 1, WorkerExit::Stopped)]);
+    let back_off = after(&failing, [ended(1, 1, WorkerEnd::Stopped)]);
     let last_chance =
-        after(&back_off, [place(), running(2, 0), running(2, 1), ended(2, 0, WorkerExit::Succeeded)]);
-    let succeeded = after(&one_done, [ended(1, 1, WorkerExit::Succeeded)]);
+        after(&back_off, [place(), running(2, 0), running(2, 1), ended(2, 0, WorkerEnd::Succeeded)]);
+    let succeeded = after(&one_done, [ended(1, 1, WorkerEnd::Succeeded)]);
     let needs_approval =
         queued.clone().waiting_for_approval(ApprovalNeed::Sentence("asks for much".to_owned()));
     vec![
@@ -67,7 +67,7 @@ fn states() -> Vec<(&'static str, Job)> {
     ]
 }
 
-type MakeEvent = fn(&Job) -> Event;
+type MakeEvent = fn(&Job) -> Trigger;
 
 /// The live attempt's number, or the last one's: news about it are then old.
 fn attempt(job: &Job) -> u32 {
@@ -76,22 +76,22 @@ fn attempt(job: &Job) -> u32 {
 }
 
 const WISHES: [(&str, MakeEvent); 10] = [
-    ("hold", |_| Event::Hold { by: "ada".to_owned() }),
-    ("release", |_| Event::Release { by: "ada".to_owned() }),
-    ("approve", |_| Event::Approve { by: "otto".to_owned() }),
+    ("hold", |_| Trigger::Hold { by: "ada".to_owned() }),
+    ("release", |_| Trigger::Release { by: "ada".to_owned() }),
+    ("approve", |_| Trigger::Approve { by: "otto".to_owned() }),
     ("change", |job| {
         let spec = JobSpec { workers: 3, ..JobSpec::clone(&job.spec) };
-        Event::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval: None, seen: job.generation }
+        Trigger::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval: None, seen: job.generation }
     }),
     ("stop", |_| stop(None)),
     ("stop at once", |_| stop(Some(0))),
-    ("preempt", |_| Event::Preempt { for_job: JobId(8) }),
-    ("drain its node", |_| Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() }),
-    ("requeue", |job| Event::Requeue {
+    ("preempt", |_| Trigger::Preempt { for_job: JobId(8) }),
+    ("drain its node", |_| Trigger::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() }),
+    ("requeue", |job| Trigger::Requeue {
         attempt: AttemptNumber(attempt(job)),
         reason: "Slurm's queue is closed".to_owned(),
     }),
-    ("place", |_| Event::Place { grants: grants(2) }),
+    ("place", |_| Trigger::Place { grants: grants(2) }),
 ];
 
 const NEWS: [(&str, MakeEvent); 12] = [
@@ -99,27 +99,27 @@ const NEWS: [(&str, MakeEvent); 12] = [
     ("worker 1 is planned elsewhere", |job| moved(attempt(job), 1, "c", false)),
     ("worker 1 hangs", |job| hangs(attempt(job), 1, Some("nothing printed for 30m"))),
     ("worker 1 goes on", |job| hangs(attempt(job), 1, None)),
-    ("its work is saved", |job| Event::Saved { attempt: AttemptNumber(attempt(job)) }),
+    ("its work is saved", |job| Trigger::Saved { attempt: AttemptNumber(attempt(job)) }),
     ("worker 1 runs", |job| running(attempt(job), 1)),
-    ("worker 1 succeeded", |job| ended(attempt(job), 1, WorkerExit::Succeeded)),
+    ("worker 1 succeeded", |job| ended(attempt(job), 1, WorkerEnd::Succeeded)),
     ("worker 1 failed", |job| ended(attempt(job), 1, failed(FailureCause::Exit))),
     ("worker 1 was lost", |job| ended(attempt(job), 1, failed(FailureCause::NodeLost))),
     ("worker 1 was requeued", |job| {
-        ended(attempt(job), 1, WorkerExit::Requeued { reason: "Slurm preempted it".to_owned() })
+        ended(attempt(job), 1, WorkerEnd::Requeued { reason: "Slurm preempted it".to_owned() })
     }),
-    ("worker 1 was stopped", |job| ended(attempt(job), 1, WorkerExit::Stopped)),
-    ("news of another attempt", |job| ended(attempt(job) + 1, 1, WorkerExit::Succeeded)),
+    ("worker 1 was stopped", |job| ended(attempt(job), 1, WorkerEnd::Stopped)),
+    ("news of another attempt", |job| ended(attempt(job) + 1, 1, WorkerEnd::Succeeded)),
 ];
 
-fn cell(job: &Job, event: Event) -> String {
+fn cell(job: &Job, event: Trigger) -> String {
     match apply(job, event, at(120)) {
-        Step::Next { job: next, records } => {
+        Transition::Next { job: next, records } => {
             let messages: Vec<&str> = records.iter().map(|record| record.message.as_str()).collect();
             let colon = if messages.is_empty() { "" } else { ": " };
             format!("→ **{}**{colon}{}", face(&next), messages.join("; "))
         }
-        Step::Ignore => "·".to_owned(),
-        Step::Refuse(refusal) => format!("refused: {refusal}"),
+        Transition::Ignore => "·".to_owned(),
+        Transition::Refuse(refusal) => format!("refused: {refusal}"),
     }
 }
 
@@ -144,7 +144,7 @@ fn diagram() -> String {
     let mut arrows = BTreeSet::new();
     for (_, job) in states() {
         for (name, event) in WISHES.iter().chain(&NEWS) {
-            if let Step::Next { job: next, .. } = apply(&job, event(&job), at(120)) {
+            if let Transition::Next { job: next, .. } = apply(&job, event(&job), at(120)) {
                 let (from, to) = (job.state(), next.state());
                 // Worker 1 is one of several: its number says nothing in a picture.
                 let name = name.replace("worker 1", "a worker").replace("stop at once", "stop");

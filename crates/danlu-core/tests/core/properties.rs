@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use danlu_core::job::{PastAttempt, Verdict, Waiting};
-use danlu_core::transition::RecordKind;
+use danlu_core::job::{AttemptEnd, PastAttempt, QueueCause};
+use danlu_core::transition::EventKind;
 use danlu_core::{
-    Event, FailureCause, Job, Life, Outcome, Record, Step, StopReason, WorkerExit, WorkerState, apply, view,
+    FailureCause, HistoryEvent, Job, JobEnd, JobLifecycle, StopCause, Transition, Trigger, WorkerEnd,
+    WorkerLifecycle, apply, view,
 };
 use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Retry, RetryCause, Span, WorkerIndex};
 use proptest::prelude::*;
@@ -28,34 +29,34 @@ enum Try {
     Moved { worker: u32, stale: bool, settled: bool },
     Hangs { worker: u32, stale: bool, hang: bool },
     Saved { stale: bool },
-    Ended { worker: u32, stale: bool, exit: WorkerExit },
+    Ended { worker: u32, stale: bool, exit: WorkerEnd },
 }
 
 /// One event, what the job was before it, and what it became.
 #[derive(Debug)]
 struct Taken {
     before: Job,
-    event: Event,
-    step: Step,
+    event: Trigger,
+    step: Transition,
 }
 
 impl Taken {
     fn after(&self) -> &Job {
         match &self.step {
-            Step::Next { job, .. } => job,
-            Step::Ignore | Step::Refuse(_) => &self.before,
+            Transition::Next { job, .. } => job,
+            Transition::Ignore | Transition::Refuse(_) => &self.before,
         }
     }
 
-    fn records(&self) -> &[Record] {
+    fn records(&self) -> &[HistoryEvent] {
         match &self.step {
-            Step::Next { records, .. } => records,
-            Step::Ignore | Step::Refuse(_) => &[],
+            Transition::Next { records, .. } => records,
+            Transition::Ignore | Transition::Refuse(_) => &[],
         }
     }
 }
 
-fn an_exit() -> impl Strategy<Value = WorkerExit> {
+fn an_exit() -> impl Strategy<Value = WorkerEnd> {
     let causes = [
         FailureCause::Exit,
         FailureCause::OutOfMemory,
@@ -64,9 +65,9 @@ fn an_exit() -> impl Strategy<Value = WorkerExit> {
         FailureCause::NodeLost,
     ];
     prop_oneof![
-        2 => Just(WorkerExit::Succeeded),
-        1 => Just(WorkerExit::Stopped),
-        1 => Just(WorkerExit::Requeued { reason: "as planned".to_owned() }),
+        2 => Just(WorkerEnd::Succeeded),
+        1 => Just(WorkerEnd::Stopped),
+        1 => Just(WorkerEnd::Requeued { reason: "as planned".to_owned() }),
         3 => prop::sample::select(causes.to_vec()).prop_map(failed),
     ]
 }
@@ -113,35 +114,37 @@ fn a_life() -> impl Strategy<Value = Vec<Taken>> {
     })
 }
 
-fn event_of(job: &Job, attempted: Try) -> Event {
+fn event_of(job: &Job, attempted: Try) -> Trigger {
     let attempt = |stale: bool| {
         let live = job.active().map_or(job.next_attempt(), |attempt| attempt.number);
         if stale { AttemptNumber(live.0 - 1) } else { live }
     };
     match attempted {
-        Try::Hold => Event::Hold { by: "ada".to_owned() },
-        Try::Release => Event::Release { by: "ada".to_owned() },
-        Try::Stop(grace) => Event::Stop { by: "ada".to_owned(), grace: grace.map(Span::from_seconds) },
-        Try::Change { workers, stale } => Event::Change {
+        Try::Hold => Trigger::Hold { by: "ada".to_owned() },
+        Try::Release => Trigger::Release { by: "ada".to_owned() },
+        Try::Stop(grace) => Trigger::Stop { by: "ada".to_owned(), grace: grace.map(Span::from_seconds) },
+        Try::Change { workers, stale } => Trigger::Change {
             by: "ada".to_owned(),
             spec: Arc::new(JobSpec { workers, ..JobSpec::clone(&job.spec) }),
             approval: None,
             seen: job.generation - u64::from(stale),
         },
-        Try::Preempt => Event::Preempt { for_job: JobId(8) },
-        Try::Drain => Event::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() },
-        Try::Requeue { stale } => Event::Requeue { attempt: attempt(stale), reason: "as planned".to_owned() },
+        Try::Preempt => Trigger::Preempt { for_job: JobId(8) },
+        Try::Drain => Trigger::Drain { node: NodeName("a".to_owned()), by: "ada".to_owned() },
+        Try::Requeue { stale } => {
+            Trigger::Requeue { attempt: attempt(stale), reason: "as planned".to_owned() }
+        }
         Try::Place { workers_too_few } => {
-            Event::Place { grants: grants(job.spec.workers - u32::from(workers_too_few)) }
+            Trigger::Place { grants: grants(job.spec.workers - u32::from(workers_too_few)) }
         }
         Try::Running { worker, stale } => {
-            Event::WorkerRunning { attempt: attempt(stale), worker: WorkerIndex(worker) }
+            Trigger::WorkerRunning { attempt: attempt(stale), worker: WorkerIndex(worker) }
         }
         Try::Moved { worker, stale, settled } => moved(attempt(stale).0, worker, "z", settled),
         Try::Hangs { worker, stale, hang } => hangs(attempt(stale).0, worker, hang.then_some("silent")),
-        Try::Saved { stale } => Event::Saved { attempt: attempt(stale) },
+        Try::Saved { stale } => Trigger::Saved { attempt: attempt(stale) },
         Try::Ended { worker, stale, exit } => {
-            Event::WorkerEnded { attempt: attempt(stale), worker: WorkerIndex(worker), exit }
+            Trigger::WorkerEnded { attempt: attempt(stale), worker: WorkerIndex(worker), exit }
         }
     }
 }
@@ -156,7 +159,7 @@ proptest! {
     #[test]
     fn an_ended_job_holds_nothing_and_never_changes_again(life in a_life()) {
         for taken in &life {
-            if matches!(taken.before.life, Life::Ended { .. }) {
+            if matches!(taken.before.life, JobLifecycle::Ended { .. }) {
                 prop_assert!(taken.before.active().is_none());
                 prop_assert_eq!(taken.after(), &taken.before);
             }
@@ -167,7 +170,7 @@ proptest! {
     fn only_a_change_of_what_waits_changes_a_spec(life in a_life()) {
         for taken in &life {
             if taken.after().spec != taken.before.spec {
-                let is_current = matches!(taken.event, Event::Change { seen, .. } if seen == taken.before.generation);
+                let is_current = matches!(taken.event, Trigger::Change { seen, .. } if seen == taken.before.generation);
                 prop_assert!(is_current && taken.before.active().is_none() && taken.after().active().is_none());
             }
         }
@@ -186,11 +189,11 @@ proptest! {
         for taken in &life {
             let Some(attempt) = taken.before.active() else { continue };
             let stop = attempt.stop.as_ref().map(|stop| &stop.why);
-            let preempted = matches!(stop, Some(StopReason::Preempted { .. } | StopReason::Drained { .. }));
+            let preempted = matches!(stop, Some(StopCause::Preempted { .. } | StopCause::Drained { .. }));
             if preempted && taken.after().active().is_none() {
-                let why = |why: &Waiting| matches!(why, Waiting::Preempted { .. } | Waiting::Drained { .. });
-                let queued = matches!(&taken.after().life, Life::Queued { why: waits, .. } if why(waits));
-                prop_assert!(queued || taken.after().past.last().unwrap().verdict == Verdict::Succeeded);
+                let why = |why: &QueueCause| matches!(why, QueueCause::Preempted { .. } | QueueCause::Drained { .. });
+                let queued = matches!(&taken.after().life, JobLifecycle::Queued { why: waits, .. } if why(waits));
+                prop_assert!(queued || taken.after().past.last().unwrap().verdict == AttemptEnd::Succeeded);
             }
         }
     }
@@ -201,8 +204,8 @@ proptest! {
         let mut over: BTreeMap<AttemptNumber, u32> = BTreeMap::new();
         for record in life.iter().flat_map(Taken::records) {
             let counts = match record.kind {
-                RecordKind::AttemptPlaced => &mut begun,
-                RecordKind::AttemptEnded => &mut over,
+                EventKind::AttemptPlaced => &mut begun,
+                EventKind::AttemptEnded => &mut over,
                 _ => continue,
             };
             *counts.entry(record.attempt.unwrap()).or_default() += 1;
@@ -236,7 +239,7 @@ proptest! {
     #[test]
     fn the_generation_grows_by_exactly_one_with_each_step(life in a_life()) {
         for taken in &life {
-            let grown = u64::from(matches!(taken.step, Step::Next { .. }));
+            let grown = u64::from(matches!(taken.step, Transition::Next { .. }));
             prop_assert_eq!(taken.after().generation, taken.before.generation + grown);
         }
     }
@@ -244,7 +247,7 @@ proptest! {
     #[test]
     fn every_step_changes_something(life in a_life()) {
         for taken in &life {
-            if let Step::Next { job, .. } = &taken.step {
+            if let Transition::Next { job, .. } = &taken.step {
                 let before = &taken.before;
                 prop_assert_ne!((&job.spec, &job.life, &job.past), (&before.spec, &before.life, &before.past));
             }
@@ -255,8 +258,8 @@ proptest! {
     fn the_same_news_twice_is_ignored(life in a_life(), seconds in -10_000..10_000i64) {
         for taken in &life {
             let again = apply(taken.after(), taken.event.clone(), at(seconds));
-            if matches!(taken.event, Event::WorkerRunning { .. } | Event::WorkerMoved { .. } | Event::WorkerHangs { .. } | Event::WorkerEnded { .. } | Event::Preempt { .. } | Event::Drain { .. } | Event::Requeue { .. }) {
-                prop_assert_eq!(again, Step::Ignore);
+            if matches!(taken.event, Trigger::WorkerRunning { .. } | Trigger::WorkerMoved { .. } | Trigger::WorkerHangs { .. } | Trigger::WorkerEnded { .. } | Trigger::Preempt { .. } | Trigger::Drain { .. } | Trigger::Requeue { .. }) {
+                prop_assert_eq!(again, Transition::Ignore);
             }
         }
     }
@@ -265,9 +268,9 @@ proptest! {
     fn a_job_that_a_person_stopped_is_never_queued_again(life in a_life()) {
         let mut stopped = false;
         for taken in &life {
-            stopped |= matches!((&taken.event, &taken.step), (Event::Stop { .. }, Step::Next { .. }));
+            stopped |= matches!((&taken.event, &taken.step), (Trigger::Stop { .. }, Transition::Next { .. }));
             if stopped {
-                let waits = matches!(taken.after().life, Life::Queued { .. } | Life::Held { .. });
+                let waits = matches!(taken.after().life, JobLifecycle::Queued { .. } | JobLifecycle::Held { .. });
                 prop_assert!(!waits);
             }
         }
@@ -287,11 +290,11 @@ proptest! {
     fn retries_never_exceed_their_limit_and_are_only_made_for_causes_that_were_named(life in a_life()) {
         let job = last(&life);
         let retry = &job.spec.retry;
-        let is_failure = |past: &&PastAttempt| matches!(past.verdict, Verdict::Failed { .. });
+        let is_failure = |past: &&PastAttempt| matches!(past.verdict, AttemptEnd::Failed { .. });
         prop_assert!(job.failures() <= retry.limit + 1);
-        let over = matches!(job.life, Life::Ended { outcome: Outcome::Failed { .. }, .. });
+        let over = matches!(job.life, JobLifecycle::Ended { outcome: JobEnd::Failed { .. }, .. });
         for past in job.past.iter().filter(is_failure).rev().skip(usize::from(over)) {
-            let Verdict::Failed { failure, .. } = &past.verdict else { unreachable!() };
+            let AttemptEnd::Failed { failure, .. } = &past.verdict else { unreachable!() };
             prop_assert!(failure.cause.retry_cause().is_some_and(|cause| retry.on.contains(&cause)));
         }
     }
@@ -299,9 +302,9 @@ proptest! {
     #[test]
     fn a_failed_attempt_names_a_worker_that_failed(life in a_life()) {
         for past in &last(&life).past {
-            if let Verdict::Failed { worker, failure } = &past.verdict {
+            if let AttemptEnd::Failed { worker, failure } = &past.verdict {
                 let state = &past.attempt.workers[worker.0 as usize].state;
-                let named = matches!(state, WorkerState::Ended { exit: WorkerExit::Failed(own), .. } if own == failure);
+                let named = matches!(state, WorkerLifecycle::Ended { exit: WorkerEnd::Failed(own), .. } if own == failure);
                 prop_assert!(named);
             }
         }
@@ -312,7 +315,7 @@ proptest! {
         for taken in &life {
             let Some(attempt) = taken.after().active() else { continue };
             let lost = attempt.workers.iter().any(|worker| {
-                matches!(&worker.state, WorkerState::Ended { exit, .. } if *exit != WorkerExit::Succeeded)
+                matches!(&worker.state, WorkerLifecycle::Ended { exit, .. } if *exit != WorkerEnd::Succeeded)
             });
             prop_assert!(!lost || attempt.stop.is_some());
             prop_assert!(!attempt.has_ended());
@@ -322,11 +325,11 @@ proptest! {
     #[test]
     fn a_back_off_is_never_longer_than_five_minutes(life in a_life()) {
         for taken in &life {
-            if let Life::Queued { since, why: Waiting::Retry { not_before, .. } } = &taken.after().life {
+            if let JobLifecycle::Queued { since, why: QueueCause::Retry { not_before, .. } } = &taken.after().life {
                 let wait = not_before.duration_since(*since);
                 prop_assert!((1..=300).contains(&wait.as_secs()));
             }
-            if let Life::Queued { since, why: Waiting::Requeued { not_before, .. } } = &taken.after().life {
+            if let JobLifecycle::Queued { since, why: QueueCause::Requeued { not_before, .. } } = &taken.after().life {
                 let wait = not_before.duration_since(*since);
                 prop_assert!((1..=600).contains(&wait.as_secs()));
             }
@@ -338,7 +341,7 @@ proptest! {
         for taken in &life {
             let job = taken.after();
             let written = serde_json::to_string(&(&job.life, &job.past)).unwrap();
-            let (life, past): (Life, Vec<PastAttempt>) = serde_json::from_str(&written).unwrap();
+            let (life, past): (JobLifecycle, Vec<PastAttempt>) = serde_json::from_str(&written).unwrap();
             prop_assert_eq!((&life, &past), (&job.life, &job.past));
         }
     }

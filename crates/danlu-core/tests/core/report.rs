@@ -1,6 +1,6 @@
 //! What programs print about themselves.
 
-use danlu_core::report::{Line, Report, progress, read_line};
+use danlu_core::report::{ProgramReport, ReportLine, progress, read_line};
 use danlu_types::{Fraction, Rank};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -9,8 +9,8 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
 }
 
-fn told(lines: &[(u32, i64, &str)]) -> Report {
-    let mut report = Report::default();
+fn told(lines: &[(u32, i64, &str)]) -> ProgramReport {
+    let mut report = ProgramReport::default();
     for (rank, seconds, line) in lines {
         report.take(Rank(*rank), &read_line(line.as_bytes()).unwrap(), at(*seconds));
     }
@@ -98,7 +98,7 @@ proptest! {
     fn nothing_that_is_printed_hurts(line in prop::collection::vec(any::<u8>(), 0..80), word in "progress|metric|checkpoint") {
         let mut text = format!("::danlu {word} ").into_bytes();
         text.extend(line);
-        if let Some(Line::Progress(done)) = read_line(&text) {
+        if let Some(ReportLine::Progress(done)) = read_line(&text) {
             prop_assert!(done.value() <= 1.0);
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use danlu_core::{ApprovalNeed, Event, FailureCause, Job, Step, WorkerExit, apply, view};
+use danlu_core::{ApprovalNeed, FailureCause, Job, Transition, Trigger, WorkerEnd, apply, view};
 use danlu_types::{AttemptNumber, JobId, JobSpec, Retry, RetryCause};
 
 use crate::builders::{at, ended, face, failed, grants, moved, running, stop, submitted};
@@ -19,41 +19,41 @@ fn with_retries(limit: u32, on: &[RetryCause]) -> JobSpec {
     JobSpec { retry: Retry { limit, on: on.to_vec() }, ..spec(1) }
 }
 
-fn hold() -> Event {
-    Event::Hold { by: "ada".to_owned() }
+fn hold() -> Trigger {
+    Trigger::Hold { by: "ada".to_owned() }
 }
 
-fn release() -> Event {
-    Event::Release { by: "ada".to_owned() }
+fn release() -> Trigger {
+    Trigger::Release { by: "ada".to_owned() }
 }
 
-fn preempt() -> Event {
-    Event::Preempt { for_job: JobId(8) }
+fn preempt() -> Trigger {
+    Trigger::Preempt { for_job: JobId(8) }
 }
 
-fn place(workers: u32) -> Event {
-    Event::Place { grants: grants(workers) }
+fn place(workers: u32) -> Trigger {
+    Trigger::Place { grants: grants(workers) }
 }
 
-fn change(seen: u64, spec: JobSpec, approval: Option<&str>) -> Event {
+fn change(seen: u64, spec: JobSpec, approval: Option<&str>) -> Trigger {
     let approval = approval.map(|text| ApprovalNeed::Sentence(text.to_owned()));
-    Event::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval, seen }
+    Trigger::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval, seen }
 }
 
-fn approve() -> Event {
-    Event::Approve { by: "otto".to_owned() }
+fn approve() -> Trigger {
+    Trigger::Approve { by: "otto".to_owned() }
 }
 
-fn story(spec: JobSpec, events: impl IntoIterator<Item = (i64, Event)>) -> String {
+fn story(spec: JobSpec, events: impl IntoIterator<Item = (i64, Trigger)>) -> String {
     story_of(submitted(spec), events)
 }
 
-fn story_of(mut job: Job, events: impl IntoIterator<Item = (i64, Event)>) -> String {
+fn story_of(mut job: Job, events: impl IntoIterator<Item = (i64, Trigger)>) -> String {
     let mut out = format!("{}\n", told(&job));
     for (seconds, event) in events {
         writeln!(out, "{seconds:>4}s {}", name(&event)).unwrap();
         match apply(&job, event, at(seconds)) {
-            Step::Next { job: next, records } => {
+            Transition::Next { job: next, records } => {
                 job = *next;
                 for record in records {
                     writeln!(out, "      {} ({}): {}", record.kind.as_str(), record.actor, record.message)
@@ -61,8 +61,8 @@ fn story_of(mut job: Job, events: impl IntoIterator<Item = (i64, Event)>) -> Str
                 }
                 writeln!(out, "      {}", told(&job)).unwrap();
             }
-            Step::Ignore => out.push_str("      ignored\n"),
-            Step::Refuse(refusal) => writeln!(out, "      refused: {refusal}").unwrap(),
+            Transition::Ignore => out.push_str("      ignored\n"),
+            Transition::Refuse(refusal) => writeln!(out, "      refused: {refusal}").unwrap(),
         }
     }
     if let Some(code) = view::exit_code(&job) {
@@ -75,30 +75,30 @@ fn told(job: &Job) -> String {
     format!("= {}: {}", face(job), view::reason(job, None).text)
 }
 
-fn name(event: &Event) -> String {
+fn name(event: &Trigger) -> String {
     match event {
-        Event::Hold { .. } => "hold".to_owned(),
-        Event::Release { .. } => "release".to_owned(),
-        Event::Approve { .. } => "approve".to_owned(),
-        Event::Change { seen, .. } => format!("change what was seen at generation {seen}"),
-        Event::Stop { grace: None, .. } => "stop".to_owned(),
-        Event::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
-        Event::Preempt { for_job } => format!("preempt for {for_job}"),
-        Event::Drain { node, .. } => format!("drain node {node}"),
-        Event::Requeue { attempt, reason } => format!("attempt {attempt} is requeued: {reason}"),
-        Event::Place { grants } => format!("place on {} node(s)", grants.len()),
-        Event::WorkerMoved { attempt, worker, to, settled: true } => {
+        Trigger::Hold { .. } => "hold".to_owned(),
+        Trigger::Release { .. } => "release".to_owned(),
+        Trigger::Approve { .. } => "approve".to_owned(),
+        Trigger::Change { seen, .. } => format!("change what was seen at generation {seen}"),
+        Trigger::Stop { grace: None, .. } => "stop".to_owned(),
+        Trigger::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
+        Trigger::Preempt { for_job } => format!("preempt for {for_job}"),
+        Trigger::Drain { node, .. } => format!("drain node {node}"),
+        Trigger::Requeue { attempt, reason } => format!("attempt {attempt} is requeued: {reason}"),
+        Trigger::Place { grants } => format!("place on {} node(s)", grants.len()),
+        Trigger::WorkerMoved { attempt, worker, to, settled: true } => {
             format!("worker {attempt}.{worker} is on {}", to.node)
         }
-        Event::WorkerMoved { attempt, worker, to, settled: false } => {
+        Trigger::WorkerMoved { attempt, worker, to, settled: false } => {
             format!("worker {attempt}.{worker} is planned for {}", to.node)
         }
-        Event::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
-        Event::WorkerHangs { attempt, worker, hang } => {
+        Trigger::WorkerRunning { attempt, worker } => format!("worker {attempt}.{worker} runs"),
+        Trigger::WorkerHangs { attempt, worker, hang } => {
             format!("worker {attempt}.{worker} {}", if hang.is_some() { "hangs" } else { "goes on" })
         }
-        Event::Saved { attempt } => format!("attempt {attempt} has saved its work"),
-        Event::WorkerEnded { attempt, worker, exit } => {
+        Trigger::Saved { attempt } => format!("attempt {attempt} has saved its work"),
+        Trigger::WorkerEnded { attempt, worker, exit } => {
             format!("worker {attempt}.{worker} ends: {}", view::exit_sentence(exit))
         }
     }
@@ -113,7 +113,7 @@ macro_rules! assert_story {
 
 #[test]
 fn a_plain_success() {
-    assert_story!(spec(1), [(1, place(1)), (2, running(1, 0)), (9, ended(1, 0, WorkerExit::Succeeded))]);
+    assert_story!(spec(1), [(1, place(1)), (2, running(1, 0)), (9, ended(1, 0, WorkerEnd::Succeeded))]);
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn a_gang_runs_when_all_workers_do_and_has_succeeded_when_all_have() {
             (1, place(2)),
             (2, running(1, 1)),
             (3, running(1, 0)),
-            (8, ended(1, 0, WorkerExit::Succeeded)),
-            (9, ended(1, 1, WorkerExit::Succeeded)),
+            (8, ended(1, 0, WorkerEnd::Succeeded)),
+            (9, ended(1, 1, WorkerEnd::Succeeded)),
         ]
     );
 }
@@ -141,7 +141,7 @@ fn the_first_worker_to_fail_ends_the_gang_and_is_named() {
             (2, running(1, 2)),
             (5, ended(1, 1, failed(FailureCause::Exit))),
             (6, ended(1, 0, failed(FailureCause::NodeLost))),
-            (7, ended(1, 2, WorkerExit::Stopped)),
+            (7, ended(1, 2, WorkerEnd::Stopped)),
         ]
     );
 }
@@ -154,14 +154,14 @@ fn a_worker_that_somebody_else_stopped_ends_the_gang() {
             (1, place(2)),
             (2, running(1, 0)),
             (2, running(1, 1)),
-            (5, ended(1, 0, WorkerExit::Stopped)),
-            (6, ended(1, 1, WorkerExit::Stopped)),
+            (5, ended(1, 0, WorkerEnd::Stopped)),
+            (6, ended(1, 1, WorkerEnd::Stopped)),
         ]
     );
 }
 
-fn requeue(attempt: u32) -> Event {
-    Event::Requeue { attempt: AttemptNumber(attempt), reason: "Slurm's queue is closed".to_owned() }
+fn requeue(attempt: u32) -> Trigger {
+    Trigger::Requeue { attempt: AttemptNumber(attempt), reason: "Slurm's queue is closed".to_owned() }
 }
 
 #[test]
@@ -171,21 +171,21 @@ fn what_the_engine_does_not_start_is_planned_again_ever_later() {
         [
             (1, place(1)),
             (10, requeue(1)),
-            (11, ended(1, 0, WorkerExit::Stopped)),
+            (11, ended(1, 0, WorkerEnd::Stopped)),
             (12, place(1)),
             (20, requeue(2)),
-            (21, ended(2, 0, WorkerExit::Stopped)),
+            (21, ended(2, 0, WorkerEnd::Stopped)),
             (23, place(1)),
             (24, running(3, 0)),
             (25, requeue(3)),
-            (30, ended(3, 0, WorkerExit::Succeeded)),
+            (30, ended(3, 0, WorkerEnd::Succeeded)),
         ]
     );
 }
 
 #[test]
 fn a_job_that_the_cluster_requeues_keeps_its_retries() {
-    let again = || WorkerExit::Requeued { reason: "Slurm's job 17 was preempted by Slurm".to_owned() };
+    let again = || WorkerEnd::Requeued { reason: "Slurm's job 17 was preempted by Slurm".to_owned() };
     assert_story!(
         spec(2),
         [
@@ -193,7 +193,7 @@ fn a_job_that_the_cluster_requeues_keeps_its_retries() {
             (2, running(1, 0)),
             (2, running(1, 1)),
             (9, ended(1, 0, again())),
-            (9, ended(1, 1, WorkerExit::Stopped)),
+            (9, ended(1, 1, WorkerEnd::Stopped)),
             (11, place(2)),
             (12, running(2, 0)),
             (12, running(2, 1)),
@@ -245,9 +245,9 @@ fn a_preempted_job_is_queued_again_without_using_up_a_retry() {
             (2, running(1, 0)),
             (5, preempt()),
             (6, preempt()),
-            (7, ended(1, 0, WorkerExit::Stopped)),
+            (7, ended(1, 0, WorkerEnd::Stopped)),
             (8, place(1)),
-            (9, ended(2, 0, WorkerExit::Succeeded)),
+            (9, ended(2, 0, WorkerEnd::Succeeded)),
         ]
     );
 }
@@ -256,7 +256,7 @@ fn a_preempted_job_is_queued_again_without_using_up_a_retry() {
 fn a_preempted_job_that_finished_in_its_grace_has_succeeded() {
     assert_story!(
         spec(1),
-        [(1, place(1)), (2, running(1, 0)), (5, preempt()), (6, ended(1, 0, WorkerExit::Succeeded))]
+        [(1, place(1)), (2, running(1, 0)), (5, preempt()), (6, ended(1, 0, WorkerEnd::Succeeded))]
     );
 }
 
@@ -269,7 +269,7 @@ fn a_person_who_stops_a_preempted_job_ends_it_and_cannot_lengthen_its_grace() {
             (2, running(1, 0)),
             (5, preempt()),
             (6, stop(Some(600))),
-            (7, ended(1, 0, WorkerExit::Stopped)),
+            (7, ended(1, 0, WorkerEnd::Stopped)),
         ]
     );
 }
@@ -323,7 +323,7 @@ fn a_worker_is_where_the_cluster_put_it_and_stays_there() {
             (7, moved(1, 1, "d", false)),
             (8, moved(1, 1, "b", true)),
             (9, running(1, 0)),
-            (10, ended(1, 0, WorkerExit::Succeeded)),
+            (10, ended(1, 0, WorkerEnd::Succeeded)),
             (11, moved(1, 0, "d", true)),
         ]
     );
@@ -338,10 +338,10 @@ fn news_of_attempts_that_are_over_are_old() {
             (2, ended(1, 0, failed(FailureCause::NodeLost))),
             (3, running(1, 0)),
             (4, place(1)),
-            (5, ended(1, 0, WorkerExit::Succeeded)),
+            (5, ended(1, 0, WorkerEnd::Succeeded)),
             (6, running(2, 0)),
             (7, running(2, 5)),
-            (8, ended(2, 0, WorkerExit::Succeeded)),
+            (8, ended(2, 0, WorkerEnd::Succeeded)),
             (9, ended(2, 0, failed(FailureCause::NodeLost))),
         ]
     );
@@ -369,7 +369,7 @@ fn a_waiting_job_is_changed_in_place_and_a_running_one_is_not() {
             (7, place(1)),
             (8, change(6, short(4), None)),
             (9, running(1, 0)),
-            (10, ended(1, 0, WorkerExit::Succeeded)),
+            (10, ended(1, 0, WorkerEnd::Succeeded)),
             (11, change(8, short(4), None)),
         ]
     );

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use danlu_core::ranktable::{
-    CannotJoin, Content, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, Version, generate,
-    join, numbered, parse, render, validate,
+    CannotJoin, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, TableContent, Version,
+    generate, join, numbered, parse, render, validate,
 };
 use danlu_types::Family;
 
@@ -39,7 +39,7 @@ fn layered(number: u64) -> RankTable {
     };
     RankTable {
         version: Version::RankList,
-        content: Content::Ranks((0..2).map(rank).collect()),
+        content: TableContent::Ranks((0..2).map(rank).collect()),
         extra: BTreeMap::default(),
     }
 }

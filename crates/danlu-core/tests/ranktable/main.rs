@@ -14,7 +14,7 @@ mod samples;
 
 use std::fmt::Write as _;
 
-use danlu_core::ranktable::{Content, Finding, RankTable, RankedDevice, Server, numbered};
+use danlu_core::ranktable::{RankTable, RankedDevice, Server, TableContent, TableIssue, numbered};
 
 /// Machines as a cluster of `servers` with `devices` each would have them: addresses by server and card.
 fn cluster(servers: u32, devices: u32) -> Vec<Server> {
@@ -45,7 +45,7 @@ fn super_pods(pods: u32, servers: u32, dies: u32) -> Vec<Server> {
 fn outline(table: &RankTable) -> String {
     let mut text = format!("version {}, {} ranks\n", table.version, table.ranks());
     match &table.content {
-        Content::Servers(servers) => {
+        TableContent::Servers(servers) => {
             for server in servers {
                 let Server { id, host, pod, super_pod, devices, extra } = server;
                 let _ = write!(text, "{id}");
@@ -65,7 +65,7 @@ fn outline(table: &RankTable) -> String {
                 }
             }
         }
-        Content::Ranks(ranks) => {
+        TableContent::Ranks(ranks) => {
             for rank in ranks {
                 let _ = writeln!(text, "  rank {} device {} local {}", rank.rank, rank.device, rank.local);
                 for level in &rank.levels {
@@ -94,7 +94,7 @@ fn extras(extra: &danlu_core::ranktable::Extra) -> String {
     })
 }
 
-fn listed(findings: &[Finding]) -> String {
+fn listed(findings: &[TableIssue]) -> String {
     if findings.is_empty() {
         return "nothing is wrong".to_owned();
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use danlu_core::ranktable::{
-    Content, Extra, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, Version, convert,
+    Extra, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, TableContent, Version, convert,
     generate, parse, render, validate,
 };
 use danlu_types::Family;
@@ -81,9 +81,9 @@ fn layered() -> impl Strategy<Value = Vec<LayeredRank>> {
 fn table() -> impl Strategy<Value = RankTable> {
     select(&Version::ALL[..]).prop_flat_map(|version| {
         let content = if version == Version::RankList {
-            layered().prop_map(Content::Ranks).boxed()
+            layered().prop_map(TableContent::Ranks).boxed()
         } else {
-            servers(version).prop_map(Content::Servers).boxed()
+            servers(version).prop_map(TableContent::Servers).boxed()
         };
         (content, extra()).prop_map(move |(content, mut extra)| {
             if version == Version::BoardId {

@@ -11,7 +11,7 @@ use danlu_types::api::{TreeArea, TreeEntry, TreeKind, TreeQuery};
 
 use super::{Trees, scan};
 use crate::baggage::{Brought, refused};
-use crate::error::CourierError;
+use crate::error::SidecarError;
 use crate::insist::{insist, insist_if_there};
 
 impl Trees {
@@ -23,7 +23,7 @@ impl Trees {
         let listed = insist(|| self.client.tree_list(self.worker, TreeArea::Checkpoint)).await;
         let entries = listed.map_err(refused("list the job's checkpoint"))?;
         let root = self.areas[index].root.clone();
-        let failed = |source| CourierError::Folder { path: root.clone(), source };
+        let failed = |source| SidecarError::Folder { path: root.clone(), source };
         let plain = |entry: &&TreeEntry| {
             Path::new(&entry.path).components().all(|part| matches!(part, Component::Normal(_)))
         };
@@ -46,7 +46,7 @@ impl Trees {
     }
 
     async fn fetch_file(&self, entry: &TreeEntry, place: &Path) -> Brought<()> {
-        let failed = |source| CourierError::Folder { path: place.to_owned(), source };
+        let failed = |source| SidecarError::Folder { path: place.to_owned(), source };
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
         }

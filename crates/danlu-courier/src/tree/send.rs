@@ -9,7 +9,7 @@ use nix::fcntl::OFlag;
 
 use super::{Step, Trees, scan};
 use crate::error::chain;
-use crate::insist::{Refusal, insist};
+use crate::insist::{RetryError, insist};
 
 const PIECE_BYTES: u64 = 4 << 20;
 
@@ -22,14 +22,19 @@ enum Sent {
 }
 
 impl Trees {
-    pub(super) async fn take_step(&mut self, index: usize, step: Step, is_last: bool) -> Result<(), Refusal> {
+    pub(super) async fn take_step(
+        &mut self,
+        index: usize,
+        step: Step,
+        is_last: bool,
+    ) -> Result<(), RetryError> {
         let area = self.areas[index].area;
         match step {
             Step::Remove(path) => {
                 match insist(|| self.client.tree_remove(self.worker, area, &path)).await {
-                    Err(Refusal::Over) => return Err(Refusal::Over),
+                    Err(RetryError::Over) => return Err(RetryError::Over),
                     // It is somebody else's by now.
-                    Ok(()) | Err(Refusal::Refused(_)) => {}
+                    Ok(()) | Err(RetryError::Refused(_)) => {}
                 }
                 self.areas[index].known.remove(&path);
             }
@@ -37,10 +42,10 @@ impl Trees {
                 Ok(Ok(Sent::Whole)) => drop(self.areas[index].known.insert(entry.path.clone(), entry)),
                 Ok(Ok(Sent::Changed)) => self.is_incomplete |= is_last,
                 Ok(Err(error)) => self.give_up(index, entry, &format!("cannot be read: {error}")),
-                Err(Refusal::Refused(error)) => {
+                Err(RetryError::Refused(error)) => {
                     self.give_up(index, entry, &format!("is not taken: {}", chain(&error)));
                 }
-                Err(Refusal::Over) => return Err(Refusal::Over),
+                Err(RetryError::Over) => return Err(RetryError::Over),
             },
         }
         Ok(())
@@ -62,7 +67,7 @@ impl Trees {
         index: usize,
         entry: &TreeEntry,
         is_last: bool,
-    ) -> Result<io::Result<Sent>, Refusal> {
+    ) -> Result<io::Result<Sent>, RetryError> {
         let tree = &self.areas[index];
         let place = tree.root.join(&entry.path);
         let put = |offset| TreePut {

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, WorkerIndex};
 
 use super::*;
-use crate::spawn::{ChildSetup, Place, prepare};
+use crate::spawn::{ChildPlacement, ChildSetup, prepare};
 
 fn limits() -> Limits {
     Limits {
@@ -89,7 +89,12 @@ fn a_real_group_holds_kills_and_goes_away() {
     let join = group.join_files().unwrap();
     prepare(
         &mut command,
-        ChildSetup { place: Place::Group, join, die_with_parent: true, ..ChildSetup::of(Place::Group) },
+        ChildSetup {
+            place: ChildPlacement::Group,
+            join,
+            die_with_parent: true,
+            ..ChildSetup::of(ChildPlacement::Group)
+        },
     );
     let mut child = command.spawn().unwrap();
     assert_eq!(group.processes(), vec![i32::try_from(child.id()).unwrap()]);
@@ -127,7 +132,7 @@ fn device_files_are_closed_to_a_real_group() {
         let script = "for f in /dev/zero /dev/null /dev/full; do head -c0 $f 2>/dev/null && echo $f; done; exec 9>/dev/zero";
         command.args(["-c", script]).stdin(Stdio::null());
         let join = group.join_files().unwrap();
-        let place = ChildSetup { join, die_with_parent: true, ..ChildSetup::of(Place::Group) };
+        let place = ChildSetup { join, die_with_parent: true, ..ChildSetup::of(ChildPlacement::Group) };
         prepare(&mut command, place);
         let output = command.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "/dev/null\n/dev/full\n", "{groups:?}");

@@ -7,11 +7,11 @@ use danlu_types::{Bytes, Health};
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
+pub struct NpuSmiReport {
     /// Of the driver.
     pub version: Option<String>,
     pub chips: Vec<Chip>,
-    pub processes: Vec<Process>,
+    pub processes: Vec<NpuProcess>,
     /// Whether the table stops before its end, so that devices may be missing.
     pub is_cut_off: bool,
     /// What the tool says beside its tables, such as that its driver is not wholly installed.
@@ -33,11 +33,11 @@ pub struct Chip {
     pub bus: Option<String>,
     pub utilisation_percent: Option<u32>,
     /// High-bandwidth memory where the chip has any, else its plain memory. A few gigabytes of it are in use on an idle 910B.
-    pub memory: Usage,
+    pub memory: NpuUsage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct NpuUsage {
     /// Nothing where the tool does not say.
     pub used: Option<Bytes>,
     /// 0 where the tool does not say.
@@ -45,7 +45,7 @@ pub struct Usage {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct NpuProcess {
     pub npu: u32,
     /// None where the tool names the card only.
     pub chip: Option<u32>,
@@ -57,7 +57,7 @@ pub struct Process {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ReadError {
+pub enum NpuSmiError {
     #[error("npu-smi cannot reach the driver: {0}")]
     Driver(String),
     #[error("npu-smi printed no table of devices: {0}")]
@@ -67,7 +67,7 @@ pub enum ReadError {
 const LONGEST_REMARK: usize = 200;
 
 /// A machine without devices is a report without chips, not an error.
-pub fn report(text: &str) -> Result<Report, ReadError> {
+pub fn report(text: &str) -> Result<NpuSmiReport, NpuSmiError> {
     let mut reader = Reader::default();
     let text = without_colours(text);
     let mut last = "";
@@ -96,12 +96,12 @@ pub fn report(text: &str) -> Result<Report, ReadError> {
         return Ok(report);
     }
     if remark_with(&["no npu"]).is_some() {
-        return Ok(Report::default());
+        return Ok(NpuSmiReport::default());
     }
     if let Some(remark) = remark_with(&["dcmi", "fail"]) {
-        return Err(ReadError::Driver(remark.clone()));
+        return Err(NpuSmiError::Driver(remark.clone()));
     }
-    Err(ReadError::NoTable(report.remarks.first().cloned().unwrap_or_else(|| "nothing at all".to_owned())))
+    Err(NpuSmiError::NoTable(report.remarks.first().cloned().unwrap_or_else(|| "nothing at all".to_owned())))
 }
 
 /// Without the escape sequences by which some tools set colours.
@@ -122,7 +122,7 @@ fn without_colours(text: &str) -> String {
 
 #[derive(Default)]
 struct Reader {
-    report: Report,
+    report: NpuSmiReport,
     columns: Option<Columns>,
     processes: Option<ProcessColumns>,
     /// The first row of a chip whose second has not come yet.
@@ -211,7 +211,7 @@ fn chip(identity: Identity, cells: &[&str], columns: &Columns) -> Option<Chip> {
     let mut usages = figures
         .windows(3)
         .filter(|three| three[1] == "/")
-        .map(|three| Usage { used: mebibytes(three[0]), total: mebibytes(three[2]).unwrap_or_default() });
+        .map(|three| NpuUsage { used: mebibytes(three[0]), total: mebibytes(three[2]).unwrap_or_default() });
     let (plain, high_bandwidth) = (usages.next(), usages.next().filter(|_| columns.high_bandwidth));
     Some(Chip {
         npu: identity.npu,
@@ -228,11 +228,11 @@ fn chip(identity: Identity, cells: &[&str], columns: &Columns) -> Option<Chip> {
 }
 
 /// `5  0 | 2921060 | python3 | 18112 | NA`; rows that say that there are none have but one cell.
-fn process(cells: &[&str], columns: &ProcessColumns) -> Option<Process> {
+fn process(cells: &[&str], columns: &ProcessColumns) -> Option<NpuProcess> {
     let [numbers, pid, name, memory, rest @ ..] = cells else { return None };
     let mut numbers = numbers.split_whitespace().map(|number| number.parse().ok());
     let memory: u64 = memory.parse().ok()?;
-    Some(Process {
+    Some(NpuProcess {
         npu: numbers.next()??,
         chip: if columns.chips { numbers.next().flatten() } else { None },
         pid: pid.parse().ok()?,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// How two devices reach each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum NpuLink {
     Own,
     /// Without the host: HCCS, SIO between dies, UB.
     Direct,
@@ -15,7 +15,7 @@ pub enum Link {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matrix {
     /// From each device to each, both by the number that the tool shows.
-    pub links: BTreeMap<u32, BTreeMap<u32, Link>>,
+    pub links: BTreeMap<u32, BTreeMap<u32, NpuLink>>,
     /// The processors near each device, as the kernel writes lists.
     pub near_cpus: BTreeMap<u32, String>,
 }
@@ -50,7 +50,7 @@ impl Matrix {
                 }
                 island.insert(device, first);
                 let links = self.links.get(&device).into_iter().flatten();
-                open.extend(links.filter(|(_, link)| **link == Link::Direct).map(|(other, _)| *other));
+                open.extend(links.filter(|(_, link)| **link == NpuLink::Direct).map(|(other, _)| *other));
             }
         }
         island
@@ -62,11 +62,11 @@ fn device_number(word: &str) -> Option<u32> {
     word.strip_prefix("NPU")?.parse().ok()
 }
 
-fn link(word: &str) -> Link {
+fn link(word: &str) -> NpuLink {
     match word {
-        "X" => Link::Own,
-        "SIO" => Link::Direct,
-        _ if word.starts_with("HCCS") || word.starts_with("UB") => Link::Direct,
-        _ => Link::Host,
+        "X" => NpuLink::Own,
+        "SIO" => NpuLink::Direct,
+        _ if word.starts_with("HCCS") || word.starts_with("UB") => NpuLink::Direct,
+        _ => NpuLink::Host,
     }
 }

@@ -1,7 +1,7 @@
 //! Tables that were written for these tests, whole.
 
 use danlu_device::npu_smi::{
-    Link, ReadError, configured_addresses, mapping, matrix, report, super_pod_place, tool_address,
+    NpuLink, NpuSmiError, configured_addresses, mapping, matrix, report, super_pod_place, tool_address,
 };
 
 use super::{fixture_folder, outline, texts};
@@ -18,7 +18,7 @@ fn a_machine_without_devices_is_no_error_and_a_dead_driver_is() {
     assert!(report("There is no NPU card on this server.").unwrap().chips.is_empty());
     insta::assert_snapshot!(report("dcmi model initialized failed, because the device is used. ret is -8020").unwrap_err(), @"npu-smi cannot reach the driver: dcmi model initialized failed, because the device is used. ret is -8020");
     insta::assert_snapshot!(report("").unwrap_err(), @"npu-smi printed no table of devices: nothing at all");
-    assert_eq!(report("bash: oops"), Err(ReadError::NoTable("bash: oops".to_owned())));
+    assert_eq!(report("bash: oops"), Err(NpuSmiError::NoTable("bash: oops".to_owned())));
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn devices_that_reach_each_other_are_an_island() {
                 NPU3   SYS   SYS   SIO   X     NA\n\nLegend:\n  X = Self\n";
     let matrix = matrix(text);
     assert_eq!(matrix.islands().into_values().collect::<Vec<_>>(), [0, 0, 2, 2]);
-    assert_eq!(matrix.links[&0][&1], Link::Direct);
-    assert_eq!(matrix.links[&1][&2], Link::Host);
+    assert_eq!(matrix.links[&0][&1], NpuLink::Direct);
+    assert_eq!(matrix.links[&1][&2], NpuLink::Host);
     assert_eq!(matrix.near_cpus[&2], "24-47,72-95");
     assert!(!matrix.near_cpus.contains_key(&3));
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use danlu_device::npu_smi::{Chip, Process, Report};
+use danlu_device::npu_smi::{Chip, NpuProcess, NpuSmiReport};
 
 fn fixture_folder() -> PathBuf {
     // From the package's folder, where tests run: this program may be run in another tree than the one it was built in.
@@ -38,8 +38,8 @@ fn texts(folder: &Path, prefix: &str) -> BTreeMap<String, String> {
 }
 
 /// One line per chip and process.
-fn outline(report: &Report) -> String {
-    let Report { version, chips, processes, is_cut_off, remarks } = report;
+fn outline(report: &NpuSmiReport) -> String {
+    let NpuSmiReport { version, chips, processes, is_cut_off, remarks } = report;
     let mut lines = vec![format!("driver {}", version.as_deref().unwrap_or("-"))];
     lines.extend(chips.iter().map(|chip| {
         let Chip {
@@ -67,7 +67,7 @@ fn outline(report: &Report) -> String {
         )
     }));
     lines.extend(processes.iter().map(|process| {
-        let Process { npu, chip, pid, name, memory, pid_in_container } = process;
+        let NpuProcess { npu, chip, pid, name, memory, pid_in_container } = process;
         format!("process {pid} {name} on {npu}.{chip:?} with {memory}, inside {pid_in_container:?}")
     }));
     lines.extend(is_cut_off.then(|| "cut off".to_owned()));

@@ -12,32 +12,32 @@ pub use running::*;
 pub use sessions::*;
 pub use stopping::*;
 
-use danlu_core::job::{Failure, WorkerExit};
+use danlu_core::job::{WorkerEnd, WorkerFailure};
 use danlu_core::launch::StopOrder;
 use danlu_types::Span;
 
-use super::{Draft, Site};
+use super::{Site, TestWorker};
 use crate::Engine;
 
 const AT_ONCE: StopOrder = StopOrder { grace: Span { milliseconds: 0 } };
 const SHORTLY: StopOrder = StopOrder { grace: Span { milliseconds: 300 } };
 const PATIENTLY: StopOrder = StopOrder { grace: Span::from_seconds(60) };
 
-async fn launch(engine: &dyn Engine, draft: &Draft) {
+async fn launch(engine: &dyn Engine, draft: &TestWorker) {
     for index in 0..draft.workers {
         engine.launch(&draft.launch_file(index)).await.expect("a worker can be launched");
     }
 }
 
-async fn stop(engine: &dyn Engine, draft: &Draft, order: &StopOrder) {
+async fn stop(engine: &dyn Engine, draft: &TestWorker, order: &StopOrder) {
     for index in 0..draft.workers {
         engine.signal(draft.worker(index), order).await.expect("a worker can be stopped");
     }
 }
 
-async fn until_failed(site: &Site, engine: &dyn Engine, draft: &Draft, worker: u32) -> Failure {
+async fn until_failed(site: &Site, engine: &dyn Engine, draft: &TestWorker, worker: u32) -> WorkerFailure {
     match site.until_ended(engine, draft.worker(worker)).await {
-        WorkerExit::Failed(failure) => failure,
+        WorkerEnd::Failed(failure) => failure,
         other => panic!("worker {worker} of job {} ended as {other:?}", draft.job),
     }
 }

@@ -13,26 +13,26 @@ use danlu_types::{AttemptNumber, JobId, Rank, WorkerId, WorkerIndex};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{Place, Program};
+use super::{TestFolder, TestProgram};
 
 const PAUSE: Duration = Duration::from_millis(3);
 
 #[async_trait]
 pub trait Ground: Send + Sync {
     /// A program as a launch file has it.
-    fn command(&self, program: &Program) -> String;
+    fn command(&self, program: &TestProgram) -> String;
 
     /// A program as a session is asked for it.
-    fn session_command(&self, program: &Program) -> Vec<String>;
+    fn session_command(&self, program: &TestProgram) -> Vec<String>;
 
     /// A little time goes by.
     async fn pass(&self);
 
     fn is_alive(&self, process: i32) -> bool;
 
-    fn file(&self, job: JobId, place: Place, name: &str) -> Option<String>;
+    fn file(&self, job: JobId, place: TestFolder, name: &str) -> Option<String>;
 
-    fn write_file(&self, job: JobId, place: Place, name: &str, text: &str);
+    fn write_file(&self, job: JobId, place: TestFolder, name: &str, text: &str);
 
     /// The lines that a rank printed; none where it has not been started.
     fn printed(&self, worker: WorkerId, rank: u32) -> Vec<String>;
@@ -46,15 +46,15 @@ pub trait Ground: Send + Sync {
 
 /// Processes and files of this machine.
 #[derive(Debug)]
-pub struct Machine {
+pub struct LocalGround {
     pub layout: RunLayout,
 }
 
-impl Machine {
-    fn path(&self, job: JobId, place: Place, name: &str) -> std::path::PathBuf {
+impl LocalGround {
+    fn path(&self, job: JobId, place: TestFolder, name: &str) -> std::path::PathBuf {
         match place {
-            Place::Output => self.layout.output_folder(job).join(name),
-            Place::Checkpoint | Place::Resume => self.layout.checkpoint_folder(job).join(name),
+            TestFolder::Output => self.layout.output_folder(job).join(name),
+            TestFolder::Checkpoint | TestFolder::Resume => self.layout.checkpoint_folder(job).join(name),
         }
     }
 
@@ -66,12 +66,12 @@ impl Machine {
 }
 
 #[async_trait]
-impl Ground for Machine {
-    fn command(&self, program: &Program) -> String {
+impl Ground for LocalGround {
+    fn command(&self, program: &TestProgram) -> String {
         program.shell()
     }
 
-    fn session_command(&self, program: &Program) -> Vec<String> {
+    fn session_command(&self, program: &TestProgram) -> Vec<String> {
         vec!["sh".to_owned(), "-c".to_owned(), program.shell()]
     }
 
@@ -83,11 +83,11 @@ impl Ground for Machine {
         process::identity(process).is_some()
     }
 
-    fn file(&self, job: JobId, place: Place, name: &str) -> Option<String> {
+    fn file(&self, job: JobId, place: TestFolder, name: &str) -> Option<String> {
         fs::read_to_string(self.path(job, place, name)).ok()
     }
 
-    fn write_file(&self, job: JobId, place: Place, name: &str, text: &str) {
+    fn write_file(&self, job: JobId, place: TestFolder, name: &str, text: &str) {
         fs::write(self.path(job, place, name), text).expect("folders of jobs can be written");
     }
 

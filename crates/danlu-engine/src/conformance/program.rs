@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 /// Steps, one after the other; a program that has done all of them ends well.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Program(pub Vec<Step>);
+pub struct TestProgram(pub Vec<ProgramStep>);
 
 /// In texts, `$NAME` stands for a variable of the environment and `$$` for the number of the process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum ProgramStep {
     /// A line.
     Print(String),
     /// The beginning of one.
     PrintOpen(String),
     /// The numbers from 1 on, each on a line.
     Count(u32),
-    Write(Place, String, String),
+    Write(TestFolder, String, String),
     /// Adds a line to a file.
-    Append(Place, String, String),
+    Append(TestFolder, String, String),
     /// Waits until somebody has written a file.
-    Await(Place, String),
+    Await(TestFolder, String),
     /// Waits for a line of input, which is `$LINE` from then on.
     Read,
     Sleep(Span),
@@ -34,7 +34,7 @@ pub enum Step {
     /// Ends by a signal of its own.
     Die,
     /// When told to stop, does this and ends well.
-    OnStop(Vec<Step>),
+    OnStop(Vec<ProgramStep>),
     IgnoreStop,
     /// Starts a process in a session of its own whose parent is gone, deaf to all but the last signal. It writes its
     /// number into a file of the output folder; the program goes on when it has.
@@ -42,13 +42,13 @@ pub enum Step {
     /// Has so many bytes in memory at once; ends with code 1 where that cannot be.
     UseMemory(u64),
     /// Only the given rank does this.
-    OnRank(u32, Vec<Step>),
+    OnRank(u32, Vec<ProgramStep>),
 }
 
 /// A folder that a program finds by its variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum TestFolder {
     Output,
     /// What is kept for the next attempt.
     Checkpoint,
@@ -56,32 +56,32 @@ pub enum Place {
     Resume,
 }
 
-impl Place {
+impl TestFolder {
     fn variable(self) -> &'static str {
         match self {
-            Place::Output => "DANLU_OUTPUT_DIR",
-            Place::Checkpoint => "DANLU_CHECKPOINT_DIR",
-            Place::Resume => "DANLU_RESUME_DIR",
+            TestFolder::Output => "DANLU_OUTPUT_DIR",
+            TestFolder::Checkpoint => "DANLU_CHECKPOINT_DIR",
+            TestFolder::Resume => "DANLU_RESUME_DIR",
         }
     }
 }
 
-impl Program {
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        Program(steps.into_iter().collect())
+impl TestProgram {
+    pub fn new(steps: impl IntoIterator<Item = ProgramStep>) -> Self {
+        TestProgram(steps.into_iter().collect())
     }
 
     pub fn print(text: &str) -> Self {
-        Program::new([Step::Print(text.to_owned())])
+        TestProgram::new([ProgramStep::Print(text.to_owned())])
     }
 
     pub fn forever() -> Self {
-        Program::new([Step::Forever])
+        TestProgram::new([ProgramStep::Forever])
     }
 
     /// One more step.
     #[must_use]
-    pub fn then(mut self, step: Step) -> Self {
+    pub fn then(mut self, step: ProgramStep) -> Self {
         self.0.push(step);
         self
     }
@@ -101,21 +101,21 @@ impl Program {
     }
 }
 
-impl Step {
+impl ProgramStep {
     pub fn write(name: &str, text: &str) -> Self {
-        Step::Write(Place::Output, name.to_owned(), text.to_owned())
+        ProgramStep::Write(TestFolder::Output, name.to_owned(), text.to_owned())
     }
 
     pub fn append(name: &str, text: &str) -> Self {
-        Step::Append(Place::Output, name.to_owned(), text.to_owned())
+        ProgramStep::Append(TestFolder::Output, name.to_owned(), text.to_owned())
     }
 
     pub fn wait_for(name: &str) -> Self {
-        Step::Await(Place::Output, name.to_owned())
+        ProgramStep::Await(TestFolder::Output, name.to_owned())
     }
 }
 
-fn script(steps: &[Step]) -> String {
+fn script(steps: &[ProgramStep]) -> String {
     let mut text = String::new();
     for step in steps {
         let _ = writeln!(text, "{}", command(step));
@@ -123,28 +123,30 @@ fn script(steps: &[Step]) -> String {
     text
 }
 
-fn command(step: &Step) -> String {
-    let path = |place: &Place, name: &String| format!("\"${}/{name}\"", place.variable());
+fn command(step: &ProgramStep) -> String {
+    let path = |place: &TestFolder, name: &String| format!("\"${}/{name}\"", place.variable());
     // Short enough that nobody waits for it, long enough that many of them leave a machine to others.
     let pause = "sleep 0.02";
     match step {
-        Step::Print(text) => format!("echo \"{text}\""),
-        Step::PrintOpen(text) => format!("printf %s \"{text}\""),
-        Step::Count(last) => format!("seq 1 {last}"),
-        Step::Write(place, name, text) => format!("echo \"{text}\" > {}", path(place, name)),
-        Step::Append(place, name, text) => format!("echo \"{text}\" >> {}", path(place, name)),
+        ProgramStep::Print(text) => format!("echo \"{text}\""),
+        ProgramStep::PrintOpen(text) => format!("printf %s \"{text}\""),
+        ProgramStep::Count(last) => format!("seq 1 {last}"),
+        ProgramStep::Write(place, name, text) => format!("echo \"{text}\" > {}", path(place, name)),
+        ProgramStep::Append(place, name, text) => format!("echo \"{text}\" >> {}", path(place, name)),
         // With something in it: a file is there before its text is.
-        Step::Await(place, name) => format!("until [ -s {} ]; do {pause}; done", path(place, name)),
-        Step::Read => "read LINE".to_owned(),
-        Step::Sleep(span) => format!("sleep {}.{:03}", span.milliseconds / 1000, span.milliseconds % 1000),
+        ProgramStep::Await(place, name) => format!("until [ -s {} ]; do {pause}; done", path(place, name)),
+        ProgramStep::Read => "read LINE".to_owned(),
+        ProgramStep::Sleep(span) => {
+            format!("sleep {}.{:03}", span.milliseconds / 1000, span.milliseconds % 1000)
+        }
         // Not one long `sleep`: a shell heeds a signal only between commands.
-        Step::Forever => format!("while :; do {pause}; done"),
-        Step::Exit(code) => format!("exit {code}"),
-        Step::Die => "kill -KILL $$".to_owned(),
-        Step::OnStop(steps) => format!("trap {} TERM", quoted(&format!("{}exit 0", script(steps)))),
-        Step::IgnoreStop => "trap '' TERM".to_owned(),
-        Step::Daemon(name) => {
-            let file = path(&Place::Output, name);
+        ProgramStep::Forever => format!("while :; do {pause}; done"),
+        ProgramStep::Exit(code) => format!("exit {code}"),
+        ProgramStep::Die => "kill -KILL $$".to_owned(),
+        ProgramStep::OnStop(steps) => format!("trap {} TERM", quoted(&format!("{}exit 0", script(steps)))),
+        ProgramStep::IgnoreStop => "trap '' TERM".to_owned(),
+        ProgramStep::Daemon(name) => {
+            let file = path(&TestFolder::Output, name);
             let deaf = format!(
                 "trap \"\" TERM HUP INT; (echo $$ > {file}; while :; do {pause}; done) & while :; do {pause}; done"
             );
@@ -153,10 +155,10 @@ fn command(step: &Step) -> String {
                 quoted(&deaf)
             )
         }
-        Step::UseMemory(bytes) => {
+        ProgramStep::UseMemory(bytes) => {
             format!("head -c {bytes} /dev/zero | tail -c {bytes} > /dev/null || exit $?")
         }
-        Step::OnRank(rank, steps) => format!("if [ \"$RANK\" = {rank} ]; then\n{}fi", script(steps)),
+        ProgramStep::OnRank(rank, steps) => format!("if [ \"$RANK\" = {rank} ]; then\n{}fi", script(steps)),
     }
 }
 

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::launch::{
-    Folders, GANG_TIMEOUT, Gang, LaunchFile, LaunchOptions, Limits, RankPlan, RunLayout,
+    GANG_TIMEOUT, Gang, LaunchFile, LaunchOptions, Limits, RankPlan, RunLayout, WorkerFolders,
 };
 use danlu_types::{
     AttemptNumber, Bytes, Cpus, Device, DeviceKind, Framework, Health, JobId, NodeName, Rank, Span, Topology,
     Wiring, WorkerId, WorkerIndex,
 };
 
-use super::ground::{Ground, Machine};
-use super::program::{Place, Program};
-use crate::{Engine, Seen, Which};
+use super::ground::{Ground, LocalGround};
+use super::program::{TestFolder, TestProgram};
+use crate::{Engine, ObservedState, Which};
 
 /// How long anything may take on a busy machine before a test gives up on it.
 const DEADLINE: Duration = Duration::from_mins(3);
@@ -58,7 +58,7 @@ impl fmt::Debug for Site {
 
 /// A worker to be launched: one job with this many workers and ranks in each.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct TestWorker {
     pub job: JobId,
     pub workers: u32,
     pub ranks: u32,
@@ -85,7 +85,7 @@ impl Site {
     /// an earlier engine is in use.
     pub fn new(data: PathBuf, open: impl Fn() -> Arc<dyn Engine> + Send + Sync + 'static) -> Self {
         let layout = RunLayout { data };
-        Self::above(Arc::new(Machine { layout: layout.clone() }), layout, open)
+        Self::above(Arc::new(LocalGround { layout: layout.clone() }), layout, open)
     }
 
     /// The same where there is no such folder.
@@ -171,14 +171,14 @@ impl Site {
     }
 
     /// A new job of one worker with one rank.
-    pub fn job(&self, program: &Program) -> Draft {
+    pub fn job(&self, program: &TestProgram) -> TestWorker {
         self.draft(&self.ground.command(program))
     }
 
     /// The same of a command of the engine's own; for tests of one engine.
-    pub fn draft(&self, command: &str) -> Draft {
+    pub fn draft(&self, command: &str) -> TestWorker {
         let job = JobId(self.jobs.fetch_add(1, Ordering::Relaxed));
-        Draft { nodes: self.nodes.clone(), ..Draft::new(&self.layout, job, command) }
+        TestWorker { nodes: self.nodes.clone(), ..TestWorker::new(&self.layout, job, command) }
     }
 
     /// Asks until there is an answer; panics with `what` when the deadline is over.
@@ -193,7 +193,7 @@ impl Site {
         }
     }
 
-    pub async fn seen(&self, engine: &dyn Engine, worker: WorkerId) -> Seen {
+    pub async fn seen(&self, engine: &dyn Engine, worker: WorkerId) -> ObservedState {
         let workers = [worker];
         let mut seen = engine.observe(Which::These(&workers)).await.expect("workers can be looked at");
         assert_eq!(seen.len(), 1, "one answer for one worker");
@@ -202,16 +202,16 @@ impl Site {
 
     pub async fn until_running(&self, engine: &dyn Engine, worker: WorkerId) {
         self.until("the worker runs", async || match self.seen(engine, worker).await {
-            Seen::Running { .. } => Some(()),
-            Seen::Unknown | Seen::Preparing | Seen::Unreadable { .. } => None,
-            ended @ Seen::Ended { .. } => panic!("expected worker {worker} to run, found {ended:?}"),
+            ObservedState::Running { .. } => Some(()),
+            ObservedState::Unknown | ObservedState::Preparing | ObservedState::Unreadable { .. } => None,
+            ended @ ObservedState::Ended { .. } => panic!("expected worker {worker} to run, found {ended:?}"),
         })
         .await;
     }
 
-    pub async fn until_ended(&self, engine: &dyn Engine, worker: WorkerId) -> WorkerExit {
+    pub async fn until_ended(&self, engine: &dyn Engine, worker: WorkerId) -> WorkerEnd {
         self.until("the worker ends", async || match self.seen(engine, worker).await {
-            Seen::Ended { exit, .. } => Some(exit),
+            ObservedState::Ended { exit, .. } => Some(exit),
             _ => None,
         })
         .await
@@ -220,7 +220,7 @@ impl Site {
     /// Waits for a file that a worker writes into its job's output folder, and returns its text without blanks around.
     pub async fn until_written(&self, job: JobId, name: &str) -> String {
         self.until("the worker writes its file", async || {
-            self.ground.file(job, Place::Output, name).filter(|text| text.ends_with('\n'))
+            self.ground.file(job, TestFolder::Output, name).filter(|text| text.ends_with('\n'))
         })
         .await
         .trim()
@@ -233,13 +233,24 @@ impl Site {
     }
 }
 
-impl Draft {
+impl TestWorker {
     pub fn new(layout: &RunLayout, job: JobId, command: &str) -> Self {
         let (command, layout) = (command.to_owned(), layout.clone());
         let nodes = vec![NodeName("here".to_owned())];
         let (memory, max_time) = (None, None);
         let devices = Vec::new();
-        Draft { job, workers: 1, ranks: 1, command, devices, memory, max_time, attempt: 1, layout, nodes }
+        TestWorker {
+            job,
+            workers: 1,
+            ranks: 1,
+            command,
+            devices,
+            memory,
+            max_time,
+            attempt: 1,
+            layout,
+            nodes,
+        }
     }
 
     pub fn worker(&self, index: u32) -> WorkerId {
@@ -277,7 +288,7 @@ impl Draft {
             },
             max_time: self.max_time,
             grace: Span::from_seconds(30),
-            folders: Folders {
+            folders: WorkerFolders {
                 run: layout.run_folder(worker),
                 gang: layout.gang_folder(worker.job, worker.attempt),
                 checkpoint: layout.checkpoint_folder(worker.job),

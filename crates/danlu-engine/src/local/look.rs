@@ -5,9 +5,9 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::{
-    LAUNCH_FILE, LauncherPhase, LauncherStatus, ProcessIdentity, SECRETS_FILE, SECRETS_FOLDER, STOP_FILE,
+    LAUNCH_FILE, LauncherState, LauncherStatus, ProcessIdentity, SECRETS_FILE, SECRETS_FOLDER, STOP_FILE,
     StopOrder,
 };
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, decode};
@@ -21,9 +21,9 @@ use nix::unistd::Pid;
 
 use super::Workers;
 use super::hold::{Hold, Taken};
-use crate::{Observation, Seen, files};
+use crate::{Observation, ObservedState, files};
 
-/// The engine's own word on a worker whose launcher died without one: a [`LauncherPhase::Ended`]. It is not written
+/// The engine's own word on a worker whose launcher died without one: a [`LauncherState::Ended`]. It is not written
 /// into the launcher's status, because neither side writes the other's files.
 const VERDICT_FILE: &str = "verdict.json";
 /// A killed process lets go of its locks within moments, unless it waits for a device or a network disk.
@@ -41,11 +41,11 @@ impl Workers {
     pub(super) fn observe(&self, worker: WorkerId) -> io::Result<Observation> {
         let _guard = self.guard(worker);
         let mut seen = self.look(worker)?;
-        if let Seen::Running { report, .. } = &mut seen {
+        if let ObservedState::Running { report, .. } = &mut seen {
             *report = files::read(&self.layout.run_folder(worker).join(REPORT_FILE))?.map(Box::new);
         }
         let trouble = match &seen {
-            Seen::Running { .. } | Seen::Preparing => self.trouble(worker)?,
+            ObservedState::Running { .. } | ObservedState::Preparing => self.trouble(worker)?,
             _ => None,
         };
         Ok(Observation { trouble, ..Observation::new(worker, seen) })
@@ -98,7 +98,7 @@ impl Workers {
 
     /// For a launcher that does not do what it was told, such as one that somebody has stopped with SIGSTOP: kills it and
     /// all that is left of its worker, and gives the verdict for it.
-    pub(super) fn kill(&self, worker: WorkerId, exit: &WorkerExit) -> io::Result<bool> {
+    pub(super) fn kill(&self, worker: WorkerId, exit: &WorkerEnd) -> io::Result<bool> {
         let _guard = self.guard(worker);
         if !self.marker(worker).try_exists()? {
             return Ok(false);
@@ -135,7 +135,7 @@ impl Workers {
         if !marker.try_exists()? {
             return Ok(());
         }
-        if let Seen::Preparing | Seen::Running { .. } = self.look(worker)? {
+        if let ObservedState::Preparing | ObservedState::Running { .. } = self.look(worker)? {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
         }
         match self.status(worker)? {
@@ -150,10 +150,10 @@ impl Workers {
     }
 
     /// The table of the module above. The caller has the worker's guard.
-    fn look(&self, worker: WorkerId) -> io::Result<Seen> {
+    fn look(&self, worker: WorkerId) -> io::Result<ObservedState> {
         let marker = self.marker(worker);
         if !marker.try_exists()? {
-            return Ok(Seen::Unknown);
+            return Ok(ObservedState::Unknown);
         }
         let run = self.layout.run_folder(worker);
         let status = self.status(worker)?;
@@ -171,14 +171,14 @@ impl Workers {
                     // Somebody removed the folder: nothing is left to launch or to tell.
                     files::remove(&marker)?;
                 }
-                Ok(Seen::Unknown)
+                Ok(ObservedState::Unknown)
             }
         }
     }
 
     /// The launcher is dead but its lock is held: a child of it got hold of its standard input. Without that child the
     /// lock is free.
-    fn look_at_stray(&self, worker: WorkerId, status: &LauncherStatus) -> io::Result<Seen> {
+    fn look_at_stray(&self, worker: WorkerId, status: &LauncherStatus) -> io::Result<ObservedState> {
         self.sweep(worker);
         match Hold::probe(&self.layout.run_folder(worker))? {
             Hold::Taken(lock) => self.look_at_dead(worker, &lock, None),
@@ -188,7 +188,12 @@ impl Workers {
 
     /// No launcher lives, and with the lock in hand none can come up: the moment for a verdict. Whoever killed it says
     /// `with` which.
-    fn look_at_dead(&self, worker: WorkerId, lock: &Taken, with: Option<&WorkerExit>) -> io::Result<Seen> {
+    fn look_at_dead(
+        &self,
+        worker: WorkerId,
+        lock: &Taken,
+        with: Option<&WorkerEnd>,
+    ) -> io::Result<ObservedState> {
         let run = self.layout.run_folder(worker);
         // Read again: it may have ended in good order between our first reading and its death.
         let status = self.status(worker)?;
@@ -200,7 +205,7 @@ impl Workers {
         }
         let told_to_stop = files::read::<StopOrder>(&run.join(STOP_FILE))?.is_some();
         if status.is_none() && !lock.was_started()? && !told_to_stop && with.is_none() {
-            return Ok(Seen::Unknown);
+            return Ok(ObservedState::Unknown);
         }
         if !self.sweep(worker) {
             tracing::warn!(worker.id = %worker, "processes of worker {worker} outlive their launcher and a kill");
@@ -210,22 +215,27 @@ impl Workers {
         let exit = if let Some(exit) = with {
             exit.clone()
         } else if told_to_stop {
-            WorkerExit::Stopped
+            WorkerEnd::Stopped
         } else {
             let detail = if status.is_none() {
                 self.last_words(worker)
             } else {
                 "its processes were ended".to_owned()
             };
-            WorkerExit::Failed(Failure { cause: FailureCause::LauncherLost, rank: None, exit: None, detail })
+            WorkerEnd::Failed(WorkerFailure {
+                cause: FailureCause::LauncherLost,
+                rank: None,
+                exit: None,
+                detail,
+            })
         };
         let running_since = match status.as_ref().map(|status| &status.phase) {
-            Some(LauncherPhase::Running { since, .. }) => Some(*since),
+            Some(LauncherState::Running { since, .. }) => Some(*since),
             _ => None,
         };
-        let verdict = LauncherPhase::Ended { running_since, at: Timestamp::now(), exit };
+        let verdict = LauncherState::Ended { running_since, at: Timestamp::now(), exit };
         match files::replace(&run, VERDICT_FILE, &serde_json::to_vec(&verdict)?) {
-            Ok(()) => Ok(ended(&verdict).unwrap_or(Seen::Unknown)),
+            Ok(()) => Ok(ended(&verdict).unwrap_or(ObservedState::Unknown)),
             Err(error) => {
                 // Others are to be seen nevertheless. This one stays as it was until the disk takes the verdict.
                 tracing::warn!(worker.id = %worker, %error, "could not write the verdict on worker {worker}");
@@ -235,7 +245,7 @@ impl Workers {
     }
 
     /// The verdict that was given on the worker, if one was.
-    pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherPhase>> {
+    pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherState>> {
         files::read(&self.layout.run_folder(worker).join(VERDICT_FILE))
     }
 
@@ -270,20 +280,20 @@ impl Workers {
     }
 }
 
-fn ended(phase: &LauncherPhase) -> Option<Seen> {
+fn ended(phase: &LauncherState) -> Option<ObservedState> {
     match phase {
-        LauncherPhase::Preparing | LauncherPhase::Running { .. } => None,
-        LauncherPhase::Ended { running_since, at, exit } => {
-            Some(Seen::Ended { running_since: *running_since, at: *at, exit: exit.clone() })
+        LauncherState::Preparing | LauncherState::Running { .. } => None,
+        LauncherState::Ended { running_since, at, exit } => {
+            Some(ObservedState::Ended { running_since: *running_since, at: *at, exit: exit.clone() })
         }
     }
 }
 
 /// What to say of a worker that has not ended.
-fn last_word(status: Option<&LauncherStatus>) -> Seen {
+fn last_word(status: Option<&LauncherStatus>) -> ObservedState {
     match status.map(|status| &status.phase) {
-        Some(LauncherPhase::Running { since, .. }) => Seen::Running { since: *since, report: None },
-        Some(LauncherPhase::Preparing | LauncherPhase::Ended { .. }) | None => Seen::Preparing,
+        Some(LauncherState::Running { since, .. }) => ObservedState::Running { since: *since, report: None },
+        Some(LauncherState::Preparing | LauncherState::Ended { .. }) | None => ObservedState::Preparing,
     }
 }
 

@@ -31,7 +31,7 @@ use crate::hints::Hints;
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(super) struct Nursery {
+pub(super) struct ForkServerClient {
     program: Vec<OsString>,
     /// What its launchers find of ours, besides the usual.
     environment: Vec<String>,
@@ -48,9 +48,9 @@ struct Open {
     unanswered: Arc<Mutex<VecDeque<(WorkerId, Instant)>>>,
 }
 
-impl Nursery {
+impl ForkServerClient {
     pub(super) fn new(program: Vec<OsString>, environment: Vec<String>, hints: Arc<Hints>) -> Self {
-        Nursery { program, environment, hints, open: Mutex::default() }
+        ForkServerClient { program, environment, hints, open: Mutex::default() }
     }
 
     /// Ends a nursery that has not answered for too long. Its requests go with it: where no launcher was started for one,
@@ -129,7 +129,7 @@ impl Nursery {
     }
 }
 
-impl Drop for Nursery {
+impl Drop for ForkServerClient {
     fn drop(&mut self) {
         if let Some(open) = lock(&self.open).take() {
             open.channel.close();

@@ -14,7 +14,7 @@ use danlu_types::WorkerId;
 
 use super::Workers;
 use super::hold::{Hold, Taken};
-use super::nursery::Nursery;
+use super::nursery::ForkServerClient;
 use crate::files;
 
 impl Workers {
@@ -137,7 +137,7 @@ impl Workers {
 /// How the launchers of an engine come to be.
 #[derive(Debug)]
 pub(super) enum StartedBy {
-    Nursery(Nursery),
+    Nursery(ForkServerClient),
     Program { program: Vec<OsString>, environment: Vec<String> },
 }
 

@@ -6,18 +6,18 @@ use async_trait::async_trait;
 use danlu_types::{JobId, Span, WorkerId};
 
 use super::SimCluster;
-use crate::conformance::{Ground, Place, Program};
+use crate::conformance::{Ground, TestFolder, TestProgram};
 
 /// Where nothing is due.
 const A_MOMENT: Span = Span { milliseconds: 10 };
 
 #[async_trait]
 impl Ground for Arc<SimCluster> {
-    fn command(&self, program: &Program) -> String {
+    fn command(&self, program: &TestProgram) -> String {
         program.text()
     }
 
-    fn session_command(&self, program: &Program) -> Vec<String> {
+    fn session_command(&self, program: &TestProgram) -> Vec<String> {
         vec![program.text()]
     }
 
@@ -31,11 +31,11 @@ impl Ground for Arc<SimCluster> {
         self.lock().processes.contains_key(&process)
     }
 
-    fn file(&self, job: JobId, place: Place, name: &str) -> Option<String> {
+    fn file(&self, job: JobId, place: TestFolder, name: &str) -> Option<String> {
         SimCluster::file(self, job, place, name)
     }
 
-    fn write_file(&self, job: JobId, place: Place, name: &str, text: &str) {
+    fn write_file(&self, job: JobId, place: TestFolder, name: &str, text: &str) {
         self.change(|state| text.clone_into(state.file_mut(job, place, name)));
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_core::job::Whereabouts;
+use danlu_core::job::WorkerLocation;
 use danlu_core::launch::LaunchFile;
 use danlu_types::{Device, Node, NodeName, WorkerId};
 
-use super::state::State;
+use super::state::SimState;
 
 /// What nobody has of a node.
 struct Free<'a> {
@@ -32,11 +32,11 @@ impl Free<'_> {
     }
 }
 
-impl State {
-    pub(super) fn whereabouts(&self, worker: WorkerId) -> Option<Whereabouts> {
+impl SimState {
+    pub(super) fn whereabouts(&self, worker: WorkerId) -> Option<WorkerLocation> {
         let found = self.workers.get(&worker).filter(|found| !found.is_preparing())?;
         let devices = found.launch.devices.iter().map(|device| device.index).collect();
-        Some(Whereabouts { node: found.launch.node.clone(), devices })
+        Some(WorkerLocation { node: found.launch.node.clone(), devices })
     }
 
     /// Gives a gang its places; false where there is no room for all of it. The last node comes first.

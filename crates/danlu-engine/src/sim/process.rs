@@ -2,28 +2,28 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_types::WorkerId;
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::state::{State, after};
-use crate::conformance::{Place, Program, Step};
+use super::state::{SimState, after};
+use crate::conformance::{ProgramStep, TestFolder, TestProgram};
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct SimProcess {
     pub(super) worker: WorkerId,
-    pub(super) role: Role,
+    pub(super) role: ProcessRole,
     env: BTreeMap<String, String>,
     /// What is still to be done.
-    steps: VecDeque<Step>,
+    steps: VecDeque<ProgramStep>,
     on_stop: OnStop,
     waits: Waits,
     input: Input,
 }
 
 #[derive(Debug)]
-pub(super) enum Role {
+pub(super) enum ProcessRole {
     Rank(u32),
     Daemon,
     Session(UnboundedSender<Said>),
@@ -33,7 +33,7 @@ pub(super) enum Role {
 #[derive(Debug)]
 pub(super) enum Said {
     Text(String),
-    End(Exit),
+    End(ProcessExit),
 }
 
 #[derive(Debug, Default)]
@@ -46,22 +46,27 @@ struct Input {
 enum OnStop {
     Die,
     Ignore,
-    Do(Vec<Step>),
+    Do(Vec<ProgramStep>),
 }
 
 #[derive(Debug)]
 enum Waits {
     No,
     Until(Timestamp),
-    ForFile(Place, String),
+    ForFile(TestFolder, String),
     ForLine,
     ForEver,
 }
 
-impl Process {
-    pub(super) fn new(worker: WorkerId, role: Role, env: BTreeMap<String, String>, program: Program) -> Self {
+impl SimProcess {
+    pub(super) fn new(
+        worker: WorkerId,
+        role: ProcessRole,
+        env: BTreeMap<String, String>,
+        program: TestProgram,
+    ) -> Self {
         let (on_stop, waits, input) = (OnStop::Die, Waits::No, Input::default());
-        Process { worker, role, env, steps: program.0.into(), on_stop, waits, input }
+        SimProcess { worker, role, env, steps: program.0.into(), on_stop, waits, input }
     }
 
     pub(super) fn due(&self) -> Option<Timestamp> {
@@ -99,8 +104,8 @@ impl Process {
     }
 }
 
-impl State {
-    pub(super) fn spawn(&mut self, process: Process) -> i32 {
+impl SimState {
+    pub(super) fn spawn(&mut self, process: SimProcess) -> i32 {
         self.last_process += 1;
         self.processes.insert(self.last_process, process);
         self.last_process
@@ -123,12 +128,12 @@ impl State {
         ran
     }
 
-    fn may_go_on(&self, process: &Process) -> bool {
+    fn may_go_on(&self, process: &SimProcess) -> bool {
         match &process.waits {
             Waits::No => true,
             Waits::Until(time) => *time <= self.now,
             Waits::ForFile(place, name) => {
-                let resumes = *place != Place::Resume || process.env.contains_key("DANLU_RESUME_DIR");
+                let resumes = *place != TestFolder::Resume || process.env.contains_key("DANLU_RESUME_DIR");
                 resumes && self.file(process.worker.job, *place, name).is_some_and(|text| !text.is_empty())
             }
             Waits::ForLine => process.input.closed || !process.input.lines.is_empty(),
@@ -137,58 +142,58 @@ impl State {
     }
 
     /// One step; the process is put back unless it has ended.
-    fn step(&mut self, pid: i32, mut process: Process) {
+    fn step(&mut self, pid: i32, mut process: SimProcess) {
         let waited = std::mem::replace(&mut process.waits, Waits::No);
         if let Waits::ForLine = waited {
             let line = process.input.lines.pop_front().unwrap_or_default();
             process.env.insert("LINE".to_owned(), line);
         }
-        let Some(step) = process.steps.pop_front() else { return self.end(process, Exit::Code(0)) };
+        let Some(step) = process.steps.pop_front() else { return self.end(process, ProcessExit::Code(0)) };
         let job = process.worker.job;
         match step {
-            Step::Print(text) => {
+            ProgramStep::Print(text) => {
                 let text = process.expand(pid, &text);
                 self.print(&process, &format!("{text}\n"));
             }
-            Step::PrintOpen(text) => {
+            ProgramStep::PrintOpen(text) => {
                 let text = process.expand(pid, &text);
                 self.print(&process, &text);
             }
-            Step::Count(last) => {
+            ProgramStep::Count(last) => {
                 let lines: Vec<String> = (1..=last).map(|number| format!("{number}\n")).collect();
                 self.print(&process, &lines.concat());
             }
-            Step::Write(place, name, text) => {
+            ProgramStep::Write(place, name, text) => {
                 *self.file_mut(job, place, &name) = format!("{}\n", process.expand(pid, &text));
             }
-            Step::Append(place, name, text) => {
+            ProgramStep::Append(place, name, text) => {
                 let line = format!("{}\n", process.expand(pid, &text));
                 self.file_mut(job, place, &name).push_str(&line);
             }
-            Step::Await(place, name) => process.waits = Waits::ForFile(place, name),
-            Step::Read => process.waits = Waits::ForLine,
-            Step::Sleep(span) => process.waits = Waits::Until(after(self.now, span)),
-            Step::Forever => process.waits = Waits::ForEver,
-            Step::Exit(code) => return self.end(process, Exit::Code(code)),
-            Step::Die => return self.end(process, Exit::Signal(9)),
-            Step::OnStop(steps) => process.on_stop = OnStop::Do(steps),
-            Step::IgnoreStop => process.on_stop = OnStop::Ignore,
-            Step::Daemon(name) => {
+            ProgramStep::Await(place, name) => process.waits = Waits::ForFile(place, name),
+            ProgramStep::Read => process.waits = Waits::ForLine,
+            ProgramStep::Sleep(span) => process.waits = Waits::Until(after(self.now, span)),
+            ProgramStep::Forever => process.waits = Waits::ForEver,
+            ProgramStep::Exit(code) => return self.end(process, ProcessExit::Code(code)),
+            ProgramStep::Die => return self.end(process, ProcessExit::Signal(9)),
+            ProgramStep::OnStop(steps) => process.on_stop = OnStop::Do(steps),
+            ProgramStep::IgnoreStop => process.on_stop = OnStop::Ignore,
+            ProgramStep::Daemon(name) => {
                 let (worker, env) = (process.worker, process.env.clone());
-                let daemon = Process::new(worker, Role::Daemon, env, Program::forever());
-                let daemon = self.spawn(Process { on_stop: OnStop::Ignore, ..daemon });
-                *self.file_mut(job, Place::Output, &name) = format!("{daemon}\n");
+                let daemon = SimProcess::new(worker, ProcessRole::Daemon, env, TestProgram::forever());
+                let daemon = self.spawn(SimProcess { on_stop: OnStop::Ignore, ..daemon });
+                *self.file_mut(job, TestFolder::Output, &name) = format!("{daemon}\n");
             }
-            Step::UseMemory(bytes) => {
+            ProgramStep::UseMemory(bytes) => {
                 let limit = self.workers.get(&process.worker).and_then(|worker| worker.launch.limits.memory);
                 if limit.is_some_and(|limit| bytes > limit.0) {
                     if let Some(worker) = self.workers.get_mut(&process.worker) {
                         worker.ran_out_of_memory = true;
                     }
-                    return self.end(process, Exit::Signal(9));
+                    return self.end(process, ProcessExit::Signal(9));
                 }
             }
-            Step::OnRank(rank, steps) => {
+            ProgramStep::OnRank(rank, steps) => {
                 if process.env.get("RANK") == Some(&rank.to_string()) {
                     steps.into_iter().rev().for_each(|step| process.steps.push_front(step));
                 }
@@ -197,20 +202,22 @@ impl State {
         self.processes.insert(pid, process);
     }
 
-    fn print(&mut self, process: &Process, text: &str) {
+    fn print(&mut self, process: &SimProcess, text: &str) {
         match &process.role {
-            Role::Rank(rank) => self.printed.entry((process.worker, *rank)).or_default().push_str(text),
-            Role::Daemon => {}
+            ProcessRole::Rank(rank) => {
+                self.printed.entry((process.worker, *rank)).or_default().push_str(text)
+            }
+            ProcessRole::Daemon => {}
             // Nobody listens to one who has left.
-            Role::Session(said) => drop(said.send(Said::Text(text.to_owned()))),
+            ProcessRole::Session(said) => drop(said.send(Said::Text(text.to_owned()))),
         }
     }
 
-    fn end(&mut self, process: Process, exit: Exit) {
+    fn end(&mut self, process: SimProcess, exit: ProcessExit) {
         match process.role {
-            Role::Rank(rank) => self.on_rank_ended(process.worker, rank, exit),
-            Role::Daemon => {}
-            Role::Session(said) => drop(said.send(Said::End(exit))),
+            ProcessRole::Rank(rank) => self.on_rank_ended(process.worker, rank, exit),
+            ProcessRole::Daemon => {}
+            ProcessRole::Session(said) => drop(said.send(Said::End(exit))),
         }
     }
 
@@ -220,7 +227,7 @@ impl State {
         for pid in own {
             let Some(mut process) = self.processes.remove(&pid) else { continue };
             match std::mem::replace(&mut process.on_stop, OnStop::Ignore) {
-                OnStop::Die => self.end(process, Exit::Signal(15)),
+                OnStop::Die => self.end(process, ProcessExit::Signal(15)),
                 OnStop::Ignore => drop(self.processes.insert(pid, process)),
                 OnStop::Do(steps) => {
                     (process.steps, process.waits) = (steps.into(), Waits::No);
@@ -234,7 +241,7 @@ impl State {
     pub(super) fn kill(&mut self, worker: WorkerId) {
         for pid in self.processes_of(worker) {
             if let Some(process) = self.processes.remove(&pid) {
-                self.end(process, Exit::Signal(9));
+                self.end(process, ProcessExit::Signal(9));
             }
         }
     }

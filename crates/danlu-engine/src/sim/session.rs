@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_types::WorkerId;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::SimCluster;
-use super::process::{Process, Role, Said};
-use crate::conformance::Program;
+use super::process::{ProcessRole, Said, SimProcess};
+use crate::conformance::TestProgram;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -57,10 +57,10 @@ async fn answer(word: Option<Said>, stream: &mut DuplexStream) -> bool {
     stream.write_all(&frame.encode()).await.is_ok() && !is_last
 }
 
-fn told(exit: Exit) -> SessionExit {
+fn told(exit: ProcessExit) -> SessionExit {
     match exit {
-        Exit::Code(code) => SessionExit::Code(code),
-        Exit::Signal(signal) => SessionExit::Signal(signal),
+        ProcessExit::Code(code) => SessionExit::Code(code),
+        ProcessExit::Signal(signal) => SessionExit::Signal(signal),
     }
 }
 
@@ -79,13 +79,13 @@ impl Session {
             FrameKind::Open => {
                 let program = serde_json::from_slice(&frame.payload)
                     .ok()
-                    .and_then(|open: OpenSession| Program::parse(open.command.last()?).ok());
+                    .and_then(|open: OpenSession| TestProgram::parse(open.command.last()?).ok());
                 let Some(program) = program else { return Some("no program of the suite".to_owned()) };
                 let say = self.say.take()?;
                 self.process = self.cluster.change(|state| {
                     let launch = state.workers.get(&self.worker)?.launch.clone();
                     let env = state.environment(&launch, launch.ranks.first()?);
-                    Some(state.spawn(Process::new(self.worker, Role::Session(say), env, program)))
+                    Some(state.spawn(SimProcess::new(self.worker, ProcessRole::Session(say), env, program)))
                 });
                 None
             }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use danlu_types::{ForeignHold, JobId, Node, NodeName, Span, WorkerId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::Fault;
-use super::process::Process;
+use super::CallFault;
+use super::process::SimProcess;
 use super::worker::SimWorker;
-use crate::conformance::Place;
+use crate::conformance::TestFolder;
 
 /// What a server can ask of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,14 +36,14 @@ impl Call {
 
 /// A rank that was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Start {
+pub struct StartedRank {
     pub worker: WorkerId,
     pub rank: u32,
     pub at: Timestamp,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct SimState {
     pub(super) now: Timestamp,
     pub(super) nodes: Vec<Node>,
     /// Whether workers are put elsewhere than they were planned to be.
@@ -56,20 +56,20 @@ pub(super) struct State {
     /// Launched and not released.
     pub(super) workers: BTreeMap<WorkerId, SimWorker>,
     pub(super) released: BTreeSet<WorkerId>,
-    pub(super) processes: BTreeMap<i32, Process>,
+    pub(super) processes: BTreeMap<i32, SimProcess>,
     pub(super) last_process: i32,
-    files: BTreeMap<(JobId, Place, String), String>,
+    files: BTreeMap<(JobId, TestFolder, String), String>,
     pub(super) printed: BTreeMap<(WorkerId, u32), String>,
-    pub(super) faults: BTreeMap<Call, VecDeque<Fault>>,
+    pub(super) faults: BTreeMap<Call, VecDeque<CallFault>>,
     /// Workers of which something new could be told.
     pub(super) changed: BTreeSet<WorkerId>,
-    pub(super) starts: Vec<Start>,
+    pub(super) starts: Vec<StartedRank>,
     pub(super) offences: Vec<String>,
 }
 
-impl State {
+impl SimState {
     pub(super) fn new(nodes: Vec<Node>, now: Timestamp) -> Self {
-        State {
+        SimState {
             now,
             nodes,
             places: false,
@@ -99,16 +99,16 @@ impl State {
         self.nodes.iter().map(offered).collect()
     }
 
-    pub(super) fn file(&self, job: JobId, place: Place, name: &str) -> Option<&String> {
+    pub(super) fn file(&self, job: JobId, place: TestFolder, name: &str) -> Option<&String> {
         self.files.get(&(job, folder(place), name.to_owned()))
     }
 
-    pub(super) fn file_mut(&mut self, job: JobId, place: Place, name: &str) -> &mut String {
+    pub(super) fn file_mut(&mut self, job: JobId, place: TestFolder, name: &str) -> &mut String {
         self.files.entry((job, folder(place), name.to_owned())).or_default()
     }
 
     pub(super) fn has_checkpoint(&self, job: JobId) -> bool {
-        self.files.keys().any(|(owner, place, _)| *owner == job && *place == Place::Checkpoint)
+        self.files.keys().any(|(owner, place, _)| *owner == job && *place == TestFolder::Checkpoint)
     }
 
     /// Lets time pass from one thing that is due to the next.
@@ -127,7 +127,7 @@ impl State {
 
     /// When something is to happen although nobody does anything.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
-        let processes = self.processes.values().filter_map(Process::due);
+        let processes = self.processes.values().filter_map(SimProcess::due);
         let dues = processes.chain(self.workers.values().filter_map(SimWorker::due));
         dues.filter(|due| *due > self.now).min()
     }
@@ -159,10 +159,10 @@ fn whole(node: &Node) -> ForeignHold {
 }
 
 /// Later attempts find what earlier ones kept by another name.
-fn folder(place: Place) -> Place {
+fn folder(place: TestFolder) -> TestFolder {
     match place {
-        Place::Output => Place::Output,
-        Place::Checkpoint | Place::Resume => Place::Checkpoint,
+        TestFolder::Output => TestFolder::Output,
+        TestFolder::Checkpoint | TestFolder::Resume => TestFolder::Checkpoint,
     }
 }
 

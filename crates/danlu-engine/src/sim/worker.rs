@@ -5,15 +5,15 @@ mod fortune;
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 
-use danlu_core::job::{Exit, Failure, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, ProcessExit, WorkerEnd, WorkerFailure};
 use danlu_core::launch::{LaunchFile, Present, RankPlan, Rendezvous, StopOrder, rank_environment};
 use danlu_types::{Rank, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 
-use super::process::{Process, Role};
-use super::state::{Start, State, after};
-use crate::conformance::Program;
-use crate::{EngineError, Seen};
+use super::process::{ProcessRole, SimProcess};
+use super::state::{SimState, StartedRank, after};
+use crate::conformance::TestProgram;
+use crate::{EngineError, ObservedState};
 
 #[derive(Debug)]
 pub(super) struct SimWorker {
@@ -27,7 +27,7 @@ pub(super) struct SimWorker {
 enum Phase {
     Preparing { since: Timestamp },
     Running(Run),
-    Ended { running_since: Option<Timestamp>, at: Timestamp, exit: WorkerExit },
+    Ended { running_since: Option<Timestamp>, at: Timestamp, exit: WorkerEnd },
 }
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Run {
 /// The first reason to end stays the reason; what comes later can only hurry it.
 #[derive(Debug)]
 struct Ending {
-    exit: WorkerExit,
+    exit: WorkerEnd,
     /// When politeness ends.
     kill_at: Option<Timestamp>,
 }
@@ -64,7 +64,7 @@ impl SimWorker {
     }
 }
 
-impl State {
+impl SimState {
     pub(super) fn launch(&mut self, launch: &LaunchFile) -> Result<(), EngineError> {
         let worker = launch.worker;
         if self.workers.contains_key(&worker) {
@@ -76,7 +76,7 @@ impl State {
         if self.released.contains(&worker) {
             return refused(ErrorKind::AlreadyExists, "it was launched and released before");
         }
-        if let Err(error) = Program::parse(&launch.command) {
+        if let Err(error) = TestProgram::parse(&launch.command) {
             let text = format!("its command is no program of the suite: {error}");
             return refused(ErrorKind::InvalidInput, &text);
         }
@@ -98,7 +98,7 @@ impl State {
             ending.kill_at = ending.kill_at.map(|at| at.min(kill_at));
             return;
         }
-        run.ending = Some(Ending { exit: WorkerExit::Stopped, kill_at: Some(kill_at) });
+        run.ending = Some(Ending { exit: WorkerEnd::Stopped, kill_at: Some(kill_at) });
         self.terminate(worker);
     }
 
@@ -119,20 +119,23 @@ impl State {
 
     pub(super) fn reach(&self, worker: WorkerId) -> Result<(), EngineError> {
         match self.seen(worker) {
-            Seen::Running { .. } => Ok(()),
-            Seen::Unknown | Seen::Unreadable { .. } | Seen::Preparing | Seen::Ended { .. } => {
+            ObservedState::Running { .. } => Ok(()),
+            ObservedState::Unknown
+            | ObservedState::Unreadable { .. }
+            | ObservedState::Preparing
+            | ObservedState::Ended { .. } => {
                 Err(EngineError::NotReachable { worker, why: "it does not run" })
             }
         }
     }
 
-    pub(super) fn seen(&self, worker: WorkerId) -> Seen {
+    pub(super) fn seen(&self, worker: WorkerId) -> ObservedState {
         match self.workers.get(&worker).map(|worker| &worker.phase) {
-            None => Seen::Unknown,
-            Some(Phase::Preparing { .. }) => Seen::Preparing,
-            Some(Phase::Running(run)) => Seen::Running { since: run.since, report: None },
+            None => ObservedState::Unknown,
+            Some(Phase::Preparing { .. }) => ObservedState::Preparing,
+            Some(Phase::Running(run)) => ObservedState::Running { since: run.since, report: None },
             Some(Phase::Ended { running_since, at, exit }) => {
-                Seen::Ended { running_since: *running_since, at: *at, exit: exit.clone() }
+                ObservedState::Ended { running_since: *running_since, at: *at, exit: exit.clone() }
             }
         }
     }
@@ -148,11 +151,11 @@ impl State {
             self.processes.remove(&pid);
         }
         let was_told = self.workers.get(&worker).is_some_and(|it| it.order.is_some());
-        let failure = Failure { cause, rank: None, exit: None, detail };
-        self.conclude(worker, if was_told { WorkerExit::Stopped } else { WorkerExit::Failed(failure) });
+        let failure = WorkerFailure { cause, rank: None, exit: None, detail };
+        self.conclude(worker, if was_told { WorkerEnd::Stopped } else { WorkerEnd::Failed(failure) });
     }
 
-    fn conclude(&mut self, worker: WorkerId, exit: WorkerExit) {
+    fn conclude(&mut self, worker: WorkerId, exit: WorkerEnd) {
         let at = self.now;
         let Some(found) = self.workers.get_mut(&worker) else { return };
         let running_since = match &found.phase {
@@ -180,14 +183,14 @@ impl State {
             Phase::Preparing { since } => {
                 let missing = self.missing(&found.launch);
                 if found.order.is_some() {
-                    self.conclude(worker, WorkerExit::Stopped);
+                    self.conclude(worker, WorkerEnd::Stopped);
                 } else if missing.is_empty() {
                     return self.gang_can_start(worker) && self.start_gang(worker);
                 } else if after(*since, found.launch.gang.timeout) <= self.now {
                     let detail = format!("missing: {}", missing.join(", "));
                     let cause = FailureCause::GangTimeout;
-                    let failure = Failure { cause, rank: None, exit: None, detail };
-                    self.conclude(worker, WorkerExit::Failed(failure));
+                    let failure = WorkerFailure { cause, rank: None, exit: None, detail };
+                    self.conclude(worker, WorkerEnd::Failed(failure));
                 } else {
                     return false;
                 }
@@ -208,9 +211,9 @@ impl State {
             && run.deadline.is_some_and(|deadline| deadline <= now)
         {
             let detail = launch.max_time.map(|limit| limit.to_string()).unwrap_or_default();
-            let failure = Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail };
+            let failure = WorkerFailure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail };
             let kill_at = Some(after(now, launch.grace));
-            run.ending = Some(Ending { exit: WorkerExit::Failed(failure), kill_at });
+            run.ending = Some(Ending { exit: WorkerEnd::Failed(failure), kill_at });
             self.terminate(worker);
             return true;
         }
@@ -226,7 +229,7 @@ impl State {
         if !run.left.is_empty() || (in_grace && !is_empty) {
             return false;
         }
-        let exit = run.ending.as_ref().map_or(WorkerExit::Succeeded, |ending| ending.exit.clone());
+        let exit = run.ending.as_ref().map_or(WorkerEnd::Succeeded, |ending| ending.exit.clone());
         self.kill(worker);
         self.conclude(worker, exit);
         true
@@ -269,13 +272,13 @@ impl State {
     fn start(&mut self, worker: WorkerId) {
         let Some(launch) = self.workers.get(&worker).map(|it| it.launch.clone()) else { return };
         self.note_offences(&launch);
-        let program = Program::parse(&launch.command).unwrap_or_default();
+        let program = TestProgram::parse(&launch.command).unwrap_or_default();
         for plan in &launch.ranks {
             let env = self.environment(&launch, plan);
             let rank = plan.rank.0;
             self.printed.entry((worker, rank)).or_default();
-            self.starts.push(Start { worker, rank, at: self.now });
-            self.spawn(Process::new(worker, Role::Rank(rank), env, program.clone()));
+            self.starts.push(StartedRank { worker, rank, at: self.now });
+            self.spawn(SimProcess::new(worker, ProcessRole::Rank(rank), env, program.clone()));
         }
         let run = Run {
             since: self.now,
@@ -333,19 +336,20 @@ impl State {
         }
     }
 
-    pub(super) fn on_rank_ended(&mut self, worker: WorkerId, rank: u32, exit: Exit) {
+    pub(super) fn on_rank_ended(&mut self, worker: WorkerId, rank: u32, exit: ProcessExit) {
         let now = self.now;
         let Some(found) = self.workers.get_mut(&worker) else { return };
         let Phase::Running(run) = &mut found.phase else { return };
         run.left.remove(&rank);
-        if exit == Exit::Code(0) || run.ending.is_some() {
+        if exit == ProcessExit::Code(0) || run.ending.is_some() {
             return;
         }
-        let out_of_memory = found.ran_out_of_memory && exit == Exit::Signal(9);
+        let out_of_memory = found.ran_out_of_memory && exit == ProcessExit::Signal(9);
         let cause = if out_of_memory { FailureCause::OutOfMemory } else { FailureCause::Exit };
-        let failure = Failure { cause, rank: Some(Rank(rank)), exit: Some(exit), detail: String::new() };
+        let failure =
+            WorkerFailure { cause, rank: Some(Rank(rank)), exit: Some(exit), detail: String::new() };
         let kill_at = Some(after(now, found.launch.grace));
-        run.ending = Some(Ending { exit: WorkerExit::Failed(failure), kill_at });
+        run.ending = Some(Ending { exit: WorkerEnd::Failed(failure), kill_at });
         self.terminate(worker);
     }
 }

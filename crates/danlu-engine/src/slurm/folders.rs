@@ -5,22 +5,24 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::launch::{
-    GIVEN_FILE, Given, GivenPlace, LAUNCH_FILE, LaunchFile, LauncherPhase, LauncherStatus, RunLayout,
-    SECRETS_FILE, SECRETS_FOLDER, STOP_FILE, StopOrder, UnixUser,
+    ActualAllocation, GIVEN_FILE, GivenPlace, LAUNCH_FILE, LaunchFile, LauncherState, LauncherStatus,
+    RunLayout, SECRETS_FILE, SECRETS_FOLDER, STOP_FILE, StopOrder, UnixUser,
 };
-use danlu_core::slurm::{ALLOCATION_FILE, CLAIM_FILE, CLAIMANT_FILE, ORDER_FILE, Order, SUBMITTED_FILE};
+use danlu_core::slurm::{
+    ALLOCATION_FILE, AllocationRequest, CLAIM_FILE, CLAIMANT_FILE, ORDER_FILE, SUBMITTED_FILE,
+};
 use danlu_types::{WorkerId, WorkerIndex};
 
 use super::frozen::Awaited;
 use crate::files;
 
-/// The engine's own word on a worker whose launcher gave none: a [`LauncherPhase::Ended`].
+/// The engine's own word on a worker whose launcher gave none: a [`LauncherState::Ended`].
 const VERDICT_FILE: &str = "verdict.json";
 
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct AllocationFolders {
     pub(super) layout: RunLayout,
     identity: Option<String>,
     pub(super) awaited: Awaited,
@@ -31,11 +33,11 @@ pub(super) struct Folders {
 /// How a worker is reached.
 #[derive(Debug)]
 pub(super) struct Reach {
-    pub(super) phase: Option<LauncherPhase>,
+    pub(super) phase: Option<LauncherState>,
     pub(super) job: Option<u64>,
     pub(super) node: Option<String>,
     pub(super) run: PathBuf,
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<AllocationRequest>,
 }
 
 /// What Slurm is to be told after an order was written.
@@ -54,10 +56,10 @@ pub(super) enum Call {
     },
 }
 
-impl Folders {
+impl AllocationFolders {
     pub(super) fn new(layout: RunLayout, identity: Option<String>) -> Self {
         let guards = std::array::from_fn(|_| Mutex::default());
-        Folders { layout, identity, awaited: Awaited::default(), guards }
+        AllocationFolders { layout, identity, awaited: Awaited::default(), guards }
     }
 
     pub(super) fn identity(&self) -> Option<&str> {
@@ -67,7 +69,7 @@ impl Folders {
     /// Whether this very data folder submitted an order, so that its job may be cancelled. A copy has all orders of the original,
     /// which may be in use. Those from before orders named their folder count as somebody else's: nothing tells whose they are,
     /// a job that runs on costs time and one that is cancelled is lost.
-    pub(super) fn is_own(&self, order: &Order) -> bool {
+    pub(super) fn is_own(&self, order: &AllocationRequest) -> bool {
         self.identity.is_some() && order.identity == self.identity
     }
 
@@ -118,7 +120,7 @@ impl Folders {
 
     /// Where the worker is, if that was for Slurm to say and it has.
     pub(super) fn given_place(&self, worker: WorkerId) -> io::Result<Option<GivenPlace>> {
-        let given: Option<Given> = files::read(&self.run(worker).join(GIVEN_FILE))?;
+        let given: Option<ActualAllocation> = files::read(&self.run(worker).join(GIVEN_FILE))?;
         Ok(given.and_then(|given| given.place))
     }
 
@@ -135,11 +137,11 @@ impl Folders {
         files::read_status(&self.run(worker), worker)
     }
 
-    pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherPhase>> {
+    pub(super) fn verdict(&self, worker: WorkerId) -> io::Result<Option<LauncherState>> {
         files::read(&self.run(worker).join(VERDICT_FILE))
     }
 
-    pub(super) fn give_verdict(&self, worker: WorkerId, verdict: &LauncherPhase) -> io::Result<()> {
+    pub(super) fn give_verdict(&self, worker: WorkerId, verdict: &LauncherState) -> io::Result<()> {
         files::replace(&self.run(worker), VERDICT_FILE, &serde_json::to_vec(verdict)?)
     }
 
@@ -177,8 +179,8 @@ impl Folders {
         let status = self.status(worker)?;
         // One that Slurm has stopped has not ended for us before we have told it to, or know why.
         let has_ended = status.is_some_and(|status| match status.phase {
-            LauncherPhase::Ended { exit, .. } => exit != WorkerExit::Stopped,
-            LauncherPhase::Preparing | LauncherPhase::Running { .. } => false,
+            LauncherState::Ended { exit, .. } => exit != WorkerEnd::Stopped,
+            LauncherState::Preparing | LauncherState::Running { .. } => false,
         });
         if has_ended || self.verdict(worker)?.is_some() || !self.marker(worker).try_exists()? {
             return Ok(None);
@@ -242,7 +244,7 @@ fn number(path: &Path) -> io::Result<Option<u64>> {
 }
 
 /// The order that lies there. One that cannot be read is no reason to make another: it may have been submitted.
-pub(super) fn read_order(folder: &Path) -> io::Result<Option<Order>> {
+pub(super) fn read_order(folder: &Path) -> io::Result<Option<AllocationRequest>> {
     match fs::read(folder.join(ORDER_FILE)) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

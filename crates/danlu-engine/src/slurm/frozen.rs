@@ -10,17 +10,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use danlu_core::courier::{CONTACT_FILE, LAUNCHER_ENDED_FILE};
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::launch::STATUS_FILE;
 use danlu_core::sample::SAMPLES_FILE;
-use danlu_core::slurm::JobState;
+use danlu_core::slurm::SlurmJobState;
 use danlu_types::WorkerId;
 
-use super::folders::{Call, Folders, read_order};
+use super::folders::{AllocationFolders, Call, read_order};
 use super::poll::{Watch, Word};
-use crate::{Seen, files};
+use crate::{ObservedState, files};
 
-/// As what a worker is to be told that was killed although nobody had ordered it to stop: a [`WorkerExit`].
+/// As what a worker is to be told that was killed although nobody had ordered it to stop: a [`WorkerEnd`].
 const KILLED_FILE: &str = "killed.json";
 /// NFS shows what another machine wrote within a minute, unless a site has changed that.
 const LONGEST_AWAITED: Duration = Duration::from_secs(90);
@@ -51,7 +51,7 @@ impl Awaited {
     }
 }
 
-impl Folders {
+impl AllocationFolders {
     pub(super) fn traces(&self, worker: WorkerId) -> Traces {
         let run = self.run(worker);
         let trace = |name: &str| {
@@ -84,12 +84,13 @@ impl Folders {
     pub(super) fn kill(
         &self,
         worker: WorkerId,
-        exit: &WorkerExit,
+        exit: &WorkerEnd,
         watch: &Watch,
         remote_since: Option<Instant>,
     ) -> io::Result<Option<Call>> {
         let _guard = self.guard(worker);
-        if !matches!(self.look(worker, watch)?.seen, Seen::Preparing | Seen::Running { .. }) {
+        if !matches!(self.look(worker, watch)?.seen, ObservedState::Preparing | ObservedState::Running { .. })
+        {
             return Ok(None);
         }
         let Some(folder) = self.allocation(worker)? else { return Ok(None) };
@@ -98,7 +99,7 @@ impl Folders {
             // Over already: what is awaited is only its verdict.
             word if word.is_final() => return Ok(None),
             // It could not keep its time limit, and does as soon as it goes on.
-            Word::Listed(job) if job.state == JobState::Suspended && *exit != WorkerExit::Stopped => {
+            Word::Listed(job) if job.state == SlurmJobState::Suspended && *exit != WorkerEnd::Stopped => {
                 return Ok(None);
             }
             _ => {}
@@ -113,7 +114,7 @@ impl Folders {
             );
             return Ok(None);
         };
-        if *exit != WorkerExit::Stopped || !self.is_told_to_stop(worker)? {
+        if *exit != WorkerEnd::Stopped || !self.is_told_to_stop(worker)? {
             files::replace(&self.run(worker), KILLED_FILE, &serde_json::to_vec(exit)?)?;
         }
         // All of the job: a gang that has lost a worker ends in any case. Slurm wakes what stands still, asks it to end, and kills
@@ -129,7 +130,7 @@ impl Folders {
         run.join(LAUNCHER_ENDED_FILE).exists() && unheard.min(since.elapsed()) < LONGEST_UNHEARD
     }
 
-    pub(super) fn killed_as(&self, worker: WorkerId) -> io::Result<Option<WorkerExit>> {
+    pub(super) fn killed_as(&self, worker: WorkerId) -> io::Result<Option<WorkerEnd>> {
         files::read(&self.run(worker).join(KILLED_FILE))
     }
 }

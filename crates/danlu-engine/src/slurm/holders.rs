@@ -11,22 +11,23 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::slurm::{
-    HoldingJob, Order, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name, parse_holders,
+    AllocationRequest, HoldingJob, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name,
+    parse_holders,
 };
 use danlu_types::JobId;
 
 use super::SlurmEngine;
-use super::folders::{Call, Folders, read_order};
+use super::folders::{AllocationFolders, Call, read_order};
 
 /// Slurm needs a moment to see that a job has ended.
 const LEAVES_WITHIN: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
-pub(super) struct Holders {
+pub(super) struct ExternalJobs {
     /// As Slurm last said it.
     jobs: Vec<HoldingJob>,
     /// The orders of those that are ours, for those that were looked at: files need not be read again.
-    ours: BTreeMap<u64, Option<Arc<Order>>>,
+    ours: BTreeMap<u64, Option<Arc<AllocationRequest>>>,
     /// Since when nothing is wanted any more of jobs of ours.
     left: BTreeMap<u64, Instant>,
 }
@@ -48,7 +49,7 @@ impl SlurmEngine {
         let found = keep_listed(parse_holders(&text), &places);
         let before = {
             let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-            Holders { jobs: Vec::new(), ours: holders.ours.clone(), left: holders.left.clone() }
+            ExternalJobs { jobs: Vec::new(), ours: holders.ours.clone(), left: holders.left.clone() }
         };
         let sorted = self.blocking(move |folders, _| Ok(before.sorted(found, folders))).await;
         let (jobs, overdue) = {
@@ -64,7 +65,7 @@ impl SlurmEngine {
         jobs
     }
 
-    async fn cancel_leftover(&self, job: u64, order: &Order) {
+    async fn cancel_leftover(&self, job: u64, order: &AllocationRequest) {
         tracing::warn!(
             "Slurm still runs its job {job} (`{}`), of which nothing is left: it is cancelled",
             order.name
@@ -76,9 +77,9 @@ impl SlurmEngine {
     }
 }
 
-impl Holders {
+impl ExternalJobs {
     /// Those of an answer, by whose they are.
-    fn sorted(mut self, found: Vec<HoldingJob>, folders: &Folders) -> Self {
+    fn sorted(mut self, found: Vec<HoldingJob>, folders: &AllocationFolders) -> Self {
         let present: BTreeSet<u64> = found.iter().map(|job| job.id).collect();
         self.ours.retain(|id, _| present.contains(id));
         self.left.retain(|id, _| present.contains(id));
@@ -103,22 +104,22 @@ impl Holders {
     }
 
     /// Jobs of ours that should have left.
-    fn overdue(&self) -> Vec<(u64, Arc<Order>)> {
+    fn overdue(&self) -> Vec<(u64, Arc<AllocationRequest>)> {
         let overdue = self.left.iter().filter(|(_, since)| since.elapsed() > LEAVES_WITHIN);
         overdue.filter_map(|(id, _)| Some((*id, self.ours.get(id)?.clone()?))).collect()
     }
 }
 
-impl Folders {
+impl AllocationFolders {
     /// The order of ours that has this name. Other servers name theirs alike, but never the same.
-    fn order_of(&self, name: &str) -> io::Result<Option<Order>> {
+    fn order_of(&self, name: &str) -> io::Result<Option<AllocationRequest>> {
         let Some((job, attempt, part)) = order_of_name(name) else { return Ok(None) };
         let folder = self.layout.job_folder(JobId(job)).join(allocation_folder_name(attempt, part));
         Ok(read_order(&folder)?.filter(|order| order.name == name))
     }
 
     /// Whether any of its workers is not released, but for those that were told to end and have never said anything.
-    fn is_wanted(&self, order: &Order) -> io::Result<bool> {
+    fn is_wanted(&self, order: &AllocationRequest) -> io::Result<bool> {
         for ordered in &order.workers {
             let worker = ordered.worker;
             let never_began =

@@ -3,37 +3,37 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use danlu_core::job::Whereabouts;
+use danlu_core::job::WorkerLocation;
 use danlu_core::launch::GivenPlace;
-use danlu_core::slurm::{HoldingJob, Reservation, Slot, lay_over};
+use danlu_core::slurm::{GresSlot, HoldingJob, SlurmReservation, lay_over};
 use danlu_types::{Node, NodeName};
 
 /// Added to, never replaced: an answer that was cut off is no reason to forget a node.
 #[derive(Debug, Default)]
-pub(super) struct KnownNodes(Mutex<Known>);
+pub(super) struct NodeCache(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     /// Which resource of Slurm's each device is.
-    slots: BTreeMap<NodeName, Vec<Slot>>,
+    slots: BTreeMap<NodeName, Vec<GresSlot>>,
     addresses: BTreeMap<NodeName, String>,
-    reservations: Vec<Reservation>,
+    reservations: Vec<SlurmReservation>,
 }
 
-impl KnownNodes {
-    pub(super) fn learn(&self, (node, slots): (Node, Vec<Slot>)) -> Node {
+impl NodeCache {
+    pub(super) fn learn(&self, (node, slots): (Node, Vec<GresSlot>)) -> Node {
         let mut known = self.lock();
         known.slots.insert(node.name.clone(), slots);
         known.addresses.insert(node.name.clone(), node.address.clone());
         node
     }
 
-    pub(super) fn slots(&self, node: &NodeName) -> Option<Vec<Slot>> {
+    pub(super) fn slots(&self, node: &NodeName) -> Option<Vec<GresSlot>> {
         self.lock().slots.get(node).cloned()
     }
 
     /// Those of the newest answer there was.
-    pub(super) fn reservations(&self, answer: Option<Vec<Reservation>>) -> Vec<Reservation> {
+    pub(super) fn reservations(&self, answer: Option<Vec<SlurmReservation>>) -> Vec<SlurmReservation> {
         let mut known = self.lock();
         if let Some(answer) = answer {
             known.reservations = answer;
@@ -46,7 +46,8 @@ impl KnownNodes {
         let known = self.lock();
         let slots = known.slots.get(node).map_or(&[][..], Vec::as_slice);
         let is_numbered = |index: &u32| {
-            let holds = |slot: &&Slot| (slot.first..slot.first.saturating_add(slot.count)).contains(index);
+            let holds =
+                |slot: &&GresSlot| (slot.first..slot.first.saturating_add(slot.count)).contains(index);
             slots.iter().find(holds).is_some_and(|slot| slot.is_numbered)
         };
         devices.iter().all(is_numbered)
@@ -64,7 +65,7 @@ impl KnownNodes {
     }
 
     /// In Danlu's numbers; `None` for a node or a device that no inventory has had yet.
-    pub(super) fn whereabouts(&self, place: GivenPlace) -> Option<Whereabouts> {
+    pub(super) fn whereabouts(&self, place: GivenPlace) -> Option<WorkerLocation> {
         let known = self.lock();
         let slots = known.slots.get(&place.node)?;
         let mut devices = Vec::new();
@@ -75,7 +76,7 @@ impl KnownNodes {
             }
         }
         devices.sort_unstable();
-        Some(Whereabouts { node: place.node, devices })
+        Some(WorkerLocation { node: place.node, devices })
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -91,9 +92,9 @@ mod tests {
 
     #[test]
     fn devices_have_the_numbers_of_their_own_node() {
-        let known = KnownNodes::default();
+        let known = NodeCache::default();
         let node = NodeName("n1".to_owned());
-        let slot = |label: &str, first, count| Slot {
+        let slot = |label: &str, first, count| GresSlot {
             label: label.to_owned(),
             first,
             count,

@@ -4,38 +4,40 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Instant;
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
-use danlu_core::launch::{LauncherPhase, LauncherStatus, STOP_FILE, StopOrder};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
+use danlu_core::launch::{LauncherState, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
 use danlu_core::slurm::{
-    ALLOCATION_LOG, Answer, Ending, Evidence, JobState, Judgement, SUBMITTED_FILE, judge, queue_wait,
-    waiting_sentence,
+    ALLOCATION_LOG, InferredState, SUBMITTED_FILE, SlurmEvidence, SlurmJobEnd, SlurmJobState, SlurmReply,
+    judge, queue_wait, waiting_sentence,
 };
 use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
 
-use super::folders::{Call, Folders, read_order, submitted};
-use super::known::KnownNodes;
+use super::folders::{AllocationFolders, Call, read_order, submitted};
+use super::known::NodeCache;
 use super::poll::{Watch, Word};
-use crate::{Observation, Seen, files};
+use crate::{Observation, ObservedState, files};
 
-impl Folders {
+impl AllocationFolders {
     /// `known` where Slurm places workers: then it is said where they are.
     pub(super) fn observe(
         &self,
         worker: WorkerId,
         watch: &Watch,
-        known: Option<&KnownNodes>,
+        known: Option<&NodeCache>,
     ) -> io::Result<Observation> {
         let _guard = self.guard(worker);
         let mut observation = self.look(worker, watch)?;
-        if let (Seen::Preparing | Seen::Running { .. }, None) = (&observation.seen, &observation.remark) {
+        if let (ObservedState::Preparing | ObservedState::Running { .. }, None) =
+            (&observation.seen, &observation.remark)
+        {
             observation.trouble = self.silence(worker)?;
         }
-        if let (Some(known), true) = (known, observation.seen != Seen::Unknown) {
+        if let (Some(known), true) = (known, observation.seen != ObservedState::Unknown) {
             observation.place = self.given_place(worker)?.and_then(|place| known.whereabouts(place));
         }
-        if let Seen::Running { report, .. } = &mut observation.seen {
+        if let ObservedState::Running { report, .. } = &mut observation.seen {
             *report = files::read(&self.run(worker).join(REPORT_FILE))?.map(Box::new);
         }
         Ok(observation)
@@ -45,7 +47,7 @@ impl Folders {
     pub(super) fn look(&self, worker: WorkerId, watch: &Watch) -> io::Result<Observation> {
         let seen = |seen| Observation::new(worker, seen);
         if !self.marker(worker).try_exists()? {
-            return Ok(seen(Seen::Unknown));
+            return Ok(seen(ObservedState::Unknown));
         }
         let told_to_stop = self.is_told_to_stop(worker)?;
         if let Some(ended) = self.last_word(worker, told_to_stop)? {
@@ -64,7 +66,7 @@ impl Folders {
             && read_order(folder)?.is_some_and(|order| !self.is_own(&order))
         {
             // It is not cancelled, so nobody waits for Slurm to start it: it would find the order to stop.
-            return self.conclude(worker, None, WorkerExit::Stopped).map(seen);
+            return self.conclude(worker, None, WorkerEnd::Stopped).map(seen);
         }
         if let (Some(job), Some(folder)) = (job, &folder)
             && (status.is_some() || Self::has_claimant(folder)?)
@@ -80,18 +82,18 @@ impl Folders {
             tracing::warn!(worker.id = %worker, "Slurm has lost the job of worker {worker} before it began");
             files::remove(&folder.join(SUBMITTED_FILE))?;
             watch.forget(worker);
-            return Ok(seen(Seen::Preparing));
+            return Ok(seen(ObservedState::Preparing));
         }
         let stopped_by_slurm = status.as_ref().is_some_and(|it| ended(&it.phase).is_some());
         if let (Word::Listed(listed), true, false) = (&word, stopped_by_slurm, told_to_stop)
-            && matches!(listed.state, JobState::Completed | JobState::Over(Ending::Failed))
+            && matches!(listed.state, SlurmJobState::Completed | SlurmJobState::Over(SlurmJobEnd::Failed))
         {
             // A partition with a grace time signals the steps first, and their launchers end in good order.
             match watch.was_preempted(listed.id) {
                 Some(false) => {}
                 Some(true) => {
                     let reason = format!("Slurm's job {} was preempted by Slurm", listed.id);
-                    let exit = WorkerExit::Requeued { reason };
+                    let exit = WorkerEnd::Requeued { reason };
                     return self.conclude(worker, status.as_ref(), exit).map(seen);
                 }
                 None => return Ok(seen(as_before(status.as_ref()))),
@@ -101,53 +103,55 @@ impl Folders {
             Word::LostNode(_, away) => self.nodes_lost(worker, away)?,
             Word::None | Word::Listed(_) | Word::Requeued(_) | Word::Denied => (String::new(), Vec::new()),
         };
-        let evidence = Evidence {
+        let evidence = SlurmEvidence {
             node: &node,
             away: &away,
-            running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherPhase::Running { .. })),
+            running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherState::Running { .. })),
             told_to_stop,
             stopped_by_slurm,
             requeued: matches!(word, Word::Requeued(_)),
             submitted: job,
             slurm: match &word {
-                Word::None => Answer::None,
-                Word::Listed(job) | Word::LostNode(job, _) | Word::Requeued(job) => Answer::Listed(job),
-                Word::Denied => Answer::Denied,
+                Word::None => SlurmReply::None,
+                Word::Listed(job) | Word::LostNode(job, _) | Word::Requeued(job) => SlurmReply::Listed(job),
+                Word::Denied => SlurmReply::Denied,
             },
         };
         match judge(evidence) {
-            Judgement::AsBefore => Ok(seen(as_before(status.as_ref()))),
-            Judgement::Waiting => {
-                let Word::Listed(listed) = &word else { return Ok(seen(Seen::Preparing)) };
+            InferredState::AsBefore => Ok(seen(as_before(status.as_ref()))),
+            InferredState::Waiting => {
+                let Word::Listed(listed) = &word else { return Ok(seen(ObservedState::Preparing)) };
                 let remark = Some(waiting_sentence(listed.id, &listed.reason));
                 let wait = queue_wait(&listed.reason);
-                Ok(Observation { remark, wait, ..seen(Seen::Preparing) })
+                Ok(Observation { remark, wait, ..seen(ObservedState::Preparing) })
             }
-            Judgement::Suspended => {
+            InferredState::Suspended => {
                 let remark = job.map(|id| {
                     format!("is suspended by Slurm (its job {id}): `scontrol resume` lets it go on")
                 });
                 Ok(Observation { remark, ..seen(as_before(status.as_ref())) })
             }
-            Judgement::Awaited | Judgement::Ended(_) if word_is_done(&word) && stopped_by_slurm => {
+            InferredState::Awaited | InferredState::Ended(_) if word_is_done(&word) && stopped_by_slurm => {
                 // Told to end by nobody that Slurm knows of, or because Slurm knows of no job.
                 let exit = match (&word, told_to_stop, job) {
-                    (Word::Denied, false, Some(id)) => WorkerExit::Requeued {
+                    (Word::Denied, false, Some(id)) => WorkerEnd::Requeued {
                         reason: format!("Slurm has forgotten its job {id} and ended it"),
                     },
-                    _ => WorkerExit::Stopped,
+                    _ => WorkerEnd::Stopped,
                 };
                 self.conclude(worker, status.as_ref(), exit).map(seen)
             }
-            Judgement::Awaited if !self.awaited.is_overdue(worker, self.traces(worker), Instant::now()) => {
+            InferredState::Awaited
+                if !self.awaited.is_overdue(worker, self.traces(worker), Instant::now()) =>
+            {
                 Ok(seen(as_before(status.as_ref())))
             }
-            Judgement::Awaited if matches!(word, Word::Requeued(_)) => {
+            InferredState::Awaited if matches!(word, Word::Requeued(_)) => {
                 let reason =
                     format!("Slurm's job {} was requeued, and not by Danlu", job.unwrap_or_default());
-                self.conclude(worker, status.as_ref(), WorkerExit::Requeued { reason }).map(seen)
+                self.conclude(worker, status.as_ref(), WorkerEnd::Requeued { reason }).map(seen)
             }
-            Judgement::Awaited => {
+            InferredState::Awaited => {
                 let what = if word == Word::Denied {
                     "no longer knows its job"
                 } else {
@@ -158,13 +162,13 @@ impl Folders {
                      server?"
                 );
                 let cause = FailureCause::LauncherLost;
-                let failure = Failure { cause, rank: None, exit: None, detail };
-                self.conclude(worker, status.as_ref(), WorkerExit::Failed(failure)).map(seen)
+                let failure = WorkerFailure { cause, rank: None, exit: None, detail };
+                self.conclude(worker, status.as_ref(), WorkerEnd::Failed(failure)).map(seen)
             }
-            Judgement::Ended(exit) => {
+            InferredState::Ended(exit) => {
                 let exit = match (exit, &folder) {
-                    (WorkerExit::Failed(failure), Some(folder)) => {
-                        WorkerExit::Failed(with_last_words(failure, folder))
+                    (WorkerEnd::Failed(failure), Some(folder)) => {
+                        WorkerEnd::Failed(with_last_words(failure, folder))
                     }
                     (exit, _) => exit,
                 };
@@ -187,12 +191,12 @@ impl Folders {
 
     /// What we said at last, or the launcher. One that says that it was stopped, though nobody here told it to, was told by
     /// Slurm, which knows why: a node that fails, a limit, somebody's `scancel`.
-    fn last_word(&self, worker: WorkerId, told_to_stop: bool) -> io::Result<Option<Seen>> {
+    fn last_word(&self, worker: WorkerId, told_to_stop: bool) -> io::Result<Option<ObservedState>> {
         if let Some(verdict) = self.verdict(worker)? {
             return Ok(ended(&verdict));
         }
         let phase = self.status(worker)?.map(|status| status.phase);
-        let is_theirs = matches!(&phase, Some(LauncherPhase::Ended { exit: WorkerExit::Stopped, .. }));
+        let is_theirs = matches!(&phase, Some(LauncherState::Ended { exit: WorkerEnd::Stopped, .. }));
         Ok(phase.as_ref().filter(|_| told_to_stop || !is_theirs).and_then(ended))
     }
 
@@ -201,17 +205,17 @@ impl Folders {
         &self,
         worker: WorkerId,
         status: Option<&LauncherStatus>,
-        exit: WorkerExit,
-    ) -> io::Result<Seen> {
+        exit: WorkerEnd,
+    ) -> io::Result<ObservedState> {
         self.forget_secrets(worker)?;
         // Slurm says only that it was cancelled.
         let exit = self.killed_as(worker)?.unwrap_or(exit);
         let running_since = match status.map(|status| &status.phase) {
-            Some(LauncherPhase::Running { since, .. }) => Some(*since),
-            Some(LauncherPhase::Ended { running_since, .. }) => *running_since,
-            Some(LauncherPhase::Preparing) | None => None,
+            Some(LauncherState::Running { since, .. }) => Some(*since),
+            Some(LauncherState::Ended { running_since, .. }) => *running_since,
+            Some(LauncherState::Preparing) | None => None,
         };
-        let verdict = LauncherPhase::Ended { running_since, at: Timestamp::now(), exit };
+        let verdict = LauncherState::Ended { running_since, at: Timestamp::now(), exit };
         match self.give_verdict(worker, &verdict) {
             Ok(()) => {
                 // Should its launcher live on a node that only Slurm has lost, it finds this and ends.
@@ -219,7 +223,7 @@ impl Folders {
                 if let Err(error) = files::replace(&self.run(worker), STOP_FILE, &order) {
                     tracing::warn!(worker.id = %worker, %error, "could not write an order for worker {worker}");
                 }
-                Ok(ended(&verdict).unwrap_or(Seen::Unknown))
+                Ok(ended(&verdict).unwrap_or(ObservedState::Unknown))
             }
             Err(error) => {
                 // Others are to be seen nevertheless. This one stays as it was until the disk takes the verdict.
@@ -237,7 +241,7 @@ impl Folders {
         if !marker.try_exists()? {
             return Ok(None);
         }
-        if let Seen::Preparing | Seen::Running { .. } = self.look(worker, watch)?.seen {
+        if let ObservedState::Preparing | ObservedState::Running { .. } = self.look(worker, watch)?.seen {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "its launcher still runs"));
         }
         self.forget_secrets(worker)?;
@@ -261,7 +265,7 @@ impl Folders {
 }
 
 /// Who could not even start a launcher has said why in the allocation's log.
-fn with_last_words(failure: Failure, folder: &Path) -> Failure {
+fn with_last_words(failure: WorkerFailure, folder: &Path) -> WorkerFailure {
     const LONGEST: usize = 300;
     if failure.cause != FailureCause::LauncherLost {
         return failure;
@@ -271,7 +275,7 @@ fn with_last_words(failure: Failure, folder: &Path) -> Failure {
     match text.lines().map(str::trim).rfind(|line| !line.is_empty()) {
         Some(words) => {
             let words: String = words.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect();
-            Failure { detail: format!("{}: {words}", failure.detail), ..failure }
+            WorkerFailure { detail: format!("{}: {words}", failure.detail), ..failure }
         }
         None => failure,
     }
@@ -280,28 +284,28 @@ fn with_last_words(failure: Failure, folder: &Path) -> Failure {
 /// Slurm knows of nothing that went wrong.
 fn word_is_done(word: &Word) -> bool {
     match word {
-        Word::Listed(job) => job.state == JobState::Completed,
+        Word::Listed(job) => job.state == SlurmJobState::Completed,
         Word::Denied => true,
         Word::LostNode(..) | Word::Requeued(_) | Word::None => false,
     }
 }
 
-fn ended(phase: &LauncherPhase) -> Option<Seen> {
+fn ended(phase: &LauncherState) -> Option<ObservedState> {
     match phase {
-        LauncherPhase::Preparing | LauncherPhase::Running { .. } => None,
-        LauncherPhase::Ended { running_since, at, exit } => {
-            Some(Seen::Ended { running_since: *running_since, at: *at, exit: exit.clone() })
+        LauncherState::Preparing | LauncherState::Running { .. } => None,
+        LauncherState::Ended { running_since, at, exit } => {
+            Some(ObservedState::Ended { running_since: *running_since, at: *at, exit: exit.clone() })
         }
     }
 }
 
-fn as_before(status: Option<&LauncherStatus>) -> Seen {
+fn as_before(status: Option<&LauncherStatus>) -> ObservedState {
     match status.map(|status| &status.phase) {
         Some(
-            LauncherPhase::Running { since, .. } | LauncherPhase::Ended { running_since: Some(since), .. },
-        ) => Seen::Running { since: *since, report: None },
-        Some(LauncherPhase::Preparing | LauncherPhase::Ended { running_since: None, .. }) | None => {
-            Seen::Preparing
+            LauncherState::Running { since, .. } | LauncherState::Ended { running_since: Some(since), .. },
+        ) => ObservedState::Running { since: *since, report: None },
+        Some(LauncherState::Preparing | LauncherState::Ended { running_since: None, .. }) | None => {
+            ObservedState::Preparing
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::slurm::{
-    ACCOUNT_FORMAT, Ending, JobState, NodeRecord, QueuedJob, WATCH_FORMAT, parse_accounted, parse_job,
-    parse_nodes, parse_preempted, parse_queue,
+    ACCOUNT_FORMAT, NodeRecord, SlurmJobEnd, SlurmJobState, SqueueJob, WATCH_FORMAT, parse_accounted,
+    parse_job, parse_nodes, parse_preempted, parse_queue,
 };
 use danlu_types::WorkerId;
 use tokio::sync::Notify;
@@ -53,11 +53,11 @@ enum Preemption {
 pub(super) enum Word {
     #[default]
     None,
-    Listed(QueuedJob),
+    Listed(SqueueJob),
     /// It lost a node; these are the nodes of the cluster that did not answer when that was first seen.
-    LostNode(QueuedJob, Arc<[String]>),
+    LostNode(SqueueJob, Arc<[String]>),
     /// It had begun, and waits again.
-    Requeued(QueuedJob),
+    Requeued(SqueueJob),
     Denied,
 }
 
@@ -130,7 +130,7 @@ impl Watch {
     }
 
     /// The jobs that an answer should have and lacks.
-    fn lacking(&self, answer: &[QueuedJob], asked: Instant) -> Vec<u64> {
+    fn lacking(&self, answer: &[SqueueJob], asked: Instant) -> Vec<u64> {
         let listed: BTreeSet<u64> = answer.iter().map(|job| job.id).collect();
         let jobs = self.lock();
         let is_missed = |id: &u64, watched: &Watched| {
@@ -145,7 +145,7 @@ impl Watch {
     }
 
     /// Whether it is news that a job lost a node.
-    fn hears_of_a_loss(&self, answer: &[QueuedJob]) -> bool {
+    fn hears_of_a_loss(&self, answer: &[SqueueJob]) -> bool {
         let jobs = self.lock();
         let is_open = |id: &u64| jobs.get(id).is_some_and(|watched| !watched.word.is_final());
         answer.iter().any(|job| has_lost_node(job) && is_open(&job.id))
@@ -153,14 +153,14 @@ impl Watch {
 
     /// Takes an answer over. Workers of jobs with news are hinted. Where it is not known which nodes are away, those that
     /// lost one stay as they were.
-    fn take(&self, answer: Vec<QueuedJob>, asked: Instant, away: Option<&Arc<[String]>>, hints: &Hints) {
+    fn take(&self, answer: Vec<SqueueJob>, asked: Instant, away: Option<&Arc<[String]>>, hints: &Hints) {
         let mut jobs = self.lock();
         for job in answer {
             let Some(watched) = jobs.get_mut(&job.id) else { continue };
             match away {
                 Some(away) if has_lost_node(&job) => watched.set(Word::LostNode(job, away.clone()), hints),
                 None if has_lost_node(&job) => {}
-                _ if job.state == JobState::Waiting && watched.begun.is_some_and(|at| at < asked) => {
+                _ if job.state == SlurmJobState::Waiting && watched.begun.is_some_and(|at| at < asked) => {
                     watched.set(Word::Requeued(job), hints);
                 }
                 _ => watched.set(Word::Listed(job), hints),
@@ -178,15 +178,15 @@ impl Watch {
 impl Word {
     pub(super) fn is_final(&self) -> bool {
         match self {
-            Word::Listed(job) => matches!(job.state, JobState::Completed | JobState::Over(_)),
+            Word::Listed(job) => matches!(job.state, SlurmJobState::Completed | SlurmJobState::Over(_)),
             Word::LostNode(..) | Word::Requeued(_) | Word::Denied => true,
             Word::None => false,
         }
     }
 }
 
-fn has_lost_node(job: &QueuedJob) -> bool {
-    job.state == JobState::Over(Ending::NodeFailed)
+fn has_lost_node(job: &SqueueJob) -> bool {
+    job.state == SlurmJobState::Over(SlurmJobEnd::NodeFailed)
 }
 
 impl Watched {
@@ -258,7 +258,10 @@ async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> 
         }
     }
     for job in &mut answer {
-        if job.state == JobState::Over(Ending::Failed) && job.exit_code.is_none() && watch.is_open(job.id) {
+        if job.state == SlurmJobState::Over(SlurmJobEnd::Failed)
+            && job.exit_code.is_none()
+            && watch.is_open(job.id)
+        {
             job.exit_code = exit_code(programs, job.id).await;
         }
     }
@@ -290,7 +293,7 @@ async fn nodes_away(programs: &Programs) -> Option<Arc<[String]>> {
 }
 
 /// How a job ended that the controller has forgotten. Few small sites have accounting: without it nothing is remembered.
-async fn accounted(programs: &Programs, job: u64) -> Option<QueuedJob> {
+async fn accounted(programs: &Programs, job: u64) -> Option<SqueueJob> {
     let arguments = [
         format!("--jobs={job}"),
         "--allocations".to_owned(),
@@ -306,9 +309,9 @@ async fn accounted(programs: &Programs, job: u64) -> Option<QueuedJob> {
 mod tests {
     use super::*;
 
-    fn job(id: u64, state: &str) -> QueuedJob {
+    fn job(id: u64, state: &str) -> SqueueJob {
         let (name, reason) = (String::new(), String::new());
-        QueuedJob { id, state: JobState::parse(state), name, reason, exit_code: None }
+        SqueueJob { id, state: SlurmJobState::parse(state), name, reason, exit_code: None }
     }
 
     #[test]

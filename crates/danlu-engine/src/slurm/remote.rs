@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use danlu_core::launch::UnixUser;
-use danlu_core::slurm::{Courier, NodeProgram, Order, SlurmSettings, TOKEN_VARIABLE, courier_folder};
+use danlu_core::slurm::{
+    AllocationRequest, NodeProgram, SidecarConfig, SlurmSettings, TOKEN_VARIABLE, courier_folder,
+};
 use danlu_types::{AttemptNumber, JobId, WorkerId};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-use super::session::Place;
+use super::session::SessionTarget;
 use crate::files;
 
 /// By which the couriers of an attempt are known to the server.
@@ -33,7 +35,7 @@ pub struct CourierOptions {
 
 #[derive(Debug)]
 pub(super) struct Remote {
-    courier: Courier,
+    courier: SidecarConfig,
     tokens: Arc<dyn CourierTokens>,
 }
 
@@ -51,7 +53,7 @@ impl Remote {
             None => NodeProgram::Fetched(lay_down(Path::new(own), &programs)?),
         };
         let server = settings.server.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
-        let courier = Courier { server, fingerprint, work: settings.work.clone(), program };
+        let courier = SidecarConfig { server, fingerprint, work: settings.work.clone(), program };
         Ok(Remote { courier, tokens })
     }
 
@@ -60,14 +62,14 @@ impl Remote {
     }
 
     /// Where a courier keeps its worker, and itself.
-    pub(super) fn session_place(&self, order: &Order, worker: WorkerId) -> Place {
+    pub(super) fn session_place(&self, order: &AllocationRequest, worker: WorkerId) -> SessionTarget {
         let work = self.courier_of(order.user.as_ref()).work;
         let folder = courier_folder(&work, &order.name, worker.worker);
-        Place { program: folder.join("danlu"), run: folder.join("run"), user: order.user.clone() }
+        SessionTarget { program: folder.join("danlu"), run: folder.join("run"), user: order.user.clone() }
     }
 
     /// Every user has a folder of their own, which nobody else can enter.
-    pub(super) fn courier_of(&self, user: Option<&UnixUser>) -> Courier {
+    pub(super) fn courier_of(&self, user: Option<&UnixUser>) -> SidecarConfig {
         let mut courier = self.courier.clone();
         if let Some(user) = user {
             courier.work = format!("{}-{}", courier.work.display(), user.name).into();

@@ -15,14 +15,19 @@ use super::commands::{Programs, With};
 
 /// What joins, and with whom, as the node sees them.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SessionTarget {
     pub(super) program: PathBuf,
     pub(super) run: PathBuf,
     /// Whose the job is, where it is not the server's.
     pub(super) user: Option<UnixUser>,
 }
 
-pub(super) fn open(programs: &Programs, place: &Place, job: u64, node: &str) -> io::Result<StepStream> {
+pub(super) fn open(
+    programs: &Programs,
+    place: &SessionTarget,
+    job: u64,
+    node: &str,
+) -> io::Result<StepStream> {
     let mut child = programs
         .command("srun", &With::user(place.user.as_ref()))
         .arg(format!("--jobid={job}"))

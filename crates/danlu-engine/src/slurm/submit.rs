@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use danlu_core::launch::LaunchFile;
 use danlu_core::slurm::{
-    ALLOCATION_FILE, Delegated, GresNeed, JobState, ORDER_FILE, Order, OrderedWorker, QUEUE_FORMAT,
-    SCRIPT_FILE, SUBMITTED_FILE, Slot, allocation_folder_name, batch_script, order_comment, order_name,
-    parse_queue, parse_submitted, parts, remote_script, submission,
+    ALLOCATION_FILE, AllocationRequest, Delegated, GresNeed, GresSlot, ORDER_FILE, QUEUE_FORMAT,
+    RequestedWorker, SCRIPT_FILE, SUBMITTED_FILE, SlurmJobState, allocation_folder_name, batch_script,
+    order_comment, order_name, parse_queue, parse_submitted, parts, remote_script, submission,
 };
 use danlu_types::{NodeName, WorkerId};
 
 use super::SlurmEngine;
 use super::commands::With;
-use super::folders::{Folders, read_order, submitted};
+use super::folders::{AllocationFolders, read_order, submitted};
 use super::remote::Remote;
 use crate::{ClusterAnswer, EngineError, files};
 
@@ -37,9 +37,9 @@ enum Scripts {
 
 /// An allocation that may have to be submitted.
 #[derive(Debug)]
-struct Part {
+struct PendingAllocation {
     folder: PathBuf,
-    order: Order,
+    order: AllocationRequest,
     /// The order lay there already: it may have been submitted.
     is_old: bool,
 }
@@ -73,7 +73,7 @@ impl SlurmEngine {
             *self.away.lock().unwrap_or_else(PoisonError::into_inner) = is_away.then(Instant::now);
             let job = submitted?;
             let folder = part.folder.clone();
-            let write = move |_: &Folders, _: &_| {
+            let write = move |_: &AllocationFolders, _: &_| {
                 files::replace(&folder, SUBMITTED_FILE, format!("{job}\n").as_bytes()).map_err(failed)
             };
             self.blocking(write).await?;
@@ -105,7 +105,7 @@ impl SlurmEngine {
         Err(EngineError::Cluster { doing, program: "sbatch", said, answer })
     }
 
-    async fn submit_part(&self, part: &Part, worker: WorkerId) -> Result<u64, EngineError> {
+    async fn submit_part(&self, part: &PendingAllocation, worker: WorkerId) -> Result<u64, EngineError> {
         if part.is_old
             && let Some(job) = self.find(&part.order).await?
         {
@@ -132,7 +132,7 @@ impl SlurmEngine {
 
     /// A job of this name that waits or runs: an earlier server submitted it and did not live to write that down. One
     /// that has ended ran nothing, or there were a claim.
-    async fn find(&self, order: &Order) -> Result<Option<u64>, EngineError> {
+    async fn find(&self, order: &AllocationRequest) -> Result<Option<u64>, EngineError> {
         let name = &order.name;
         let arguments = [
             "--me".to_owned(),
@@ -143,14 +143,15 @@ impl SlurmEngine {
         ];
         let user = With::user(order.user.as_ref());
         let text = self.programs.ask_with(LOOKING, "squeue", &arguments, user).await?;
-        let is_live =
-            |state: &JobState| matches!(state, JobState::Waiting | JobState::Alive | JobState::Suspended);
+        let is_live = |state: &SlurmJobState| {
+            matches!(state, SlurmJobState::Waiting | SlurmJobState::Alive | SlurmJobState::Suspended)
+        };
         let found = parse_queue(&text).into_iter().find(|job| job.name == *name && is_live(&job.state));
         Ok(found.map(|job| job.id))
     }
 }
 
-impl Folders {
+impl AllocationFolders {
     /// The launch files of a worker's gang, where something of it is still to be submitted.
     fn gang_to_submit(&self, worker: WorkerId) -> io::Result<Option<Vec<LaunchFile>>> {
         if let Some(folder) = self.allocation(worker)?
@@ -176,12 +177,12 @@ impl Folders {
     fn orders(
         &self,
         gang: &[LaunchFile],
-        slots: &BTreeMap<NodeName, Vec<Slot>>,
+        slots: &BTreeMap<NodeName, Vec<GresSlot>>,
         delegated: Option<Delegated>,
         scripts: &Scripts,
-    ) -> io::Result<Vec<Part>> {
+    ) -> io::Result<Vec<PendingAllocation>> {
         let Some(first) = gang.first() else { return Ok(Vec::new()) };
-        let workers: io::Result<Vec<OrderedWorker>> =
+        let workers: io::Result<Vec<RequestedWorker>> =
             gang.iter().map(|launch| ordered(launch, slots)).collect();
         let job_folder = self.layout.job_folder(first.worker.job);
         let mut found = Vec::new();
@@ -203,7 +204,7 @@ impl Folders {
                 files::replace(&self.run(worker.worker), ALLOCATION_FILE, name.as_bytes())?;
             }
             if submitted(&folder)?.is_none() && !Self::is_claimed(&folder)? {
-                found.push(Part { folder, order, is_old });
+                found.push(PendingAllocation { folder, order, is_old });
             }
         }
         Ok(found)
@@ -215,13 +216,13 @@ fn write_order(
     identity: Option<&str>,
     first: &LaunchFile,
     number: usize,
-    workers: Vec<OrderedWorker>,
+    workers: Vec<RequestedWorker>,
     delegated: Option<Delegated>,
     folder: &Path,
     scripts: &Scripts,
-) -> io::Result<Order> {
+) -> io::Result<AllocationRequest> {
     let unique = RandomState::new().build_hasher().finish();
-    let order = Order {
+    let order = AllocationRequest {
         name: order_name(first.worker.job, first.worker.attempt, number, unique),
         comment: order_comment(first.worker.job, &first.job_name, &first.owner, &first.workspace),
         identity: identity.map(str::to_owned),
@@ -248,7 +249,7 @@ fn write_order(
 }
 
 /// What of a plan the node no longer has: its administrators have changed it since.
-fn missing_resource(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> Option<String> {
+fn missing_resource(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<GresSlot>>) -> Option<String> {
     let own = slots.get(&launch.node).map_or(&[][..], Vec::as_slice);
     let is_there =
         |index: u32| own.iter().any(|it| (it.first..it.first.saturating_add(it.count)).contains(&index));
@@ -256,14 +257,14 @@ fn missing_resource(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) 
     Some(format!("`{}` has no device {} any more", launch.node, missing.index))
 }
 
-fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> io::Result<OrderedWorker> {
+fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<GresSlot>>) -> io::Result<RequestedWorker> {
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     let slots =
         slots.get(&launch.node).ok_or_else(|| invalid(format!("Slurm has no node `{}`", launch.node)))?;
     let mut needs: Vec<GresNeed> = Vec::new();
     for device in &launch.devices {
         let holds =
-            |slot: &&Slot| (slot.first..slot.first.saturating_add(slot.count)).contains(&device.index);
+            |slot: &&GresSlot| (slot.first..slot.first.saturating_add(slot.count)).contains(&device.index);
         let slot = slots.iter().find(holds).ok_or_else(|| {
             invalid(format!("device {} of `{}` is no resource of Slurm's", device.index, launch.node))
         })?;
@@ -277,5 +278,5 @@ fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<Slot>>) -> io::Re
         }
     }
     let (worker, node, run) = (launch.worker, launch.node.0.clone(), launch.folders.run.clone());
-    Ok(OrderedWorker { worker, node, run, needs })
+    Ok(RequestedWorker { worker, node, run, needs })
 }

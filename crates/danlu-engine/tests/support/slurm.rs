@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use danlu_core::slurm::{Placement, SlurmSettings};
+use danlu_core::slurm::{PlacementMode, SlurmSettings};
 use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
 use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
@@ -25,7 +25,7 @@ pub(crate) fn shared_site() -> Option<Site> {
 
 /// The same cluster, where Slurm chooses the nodes.
 pub(crate) fn delegating_site() -> Option<Site> {
-    Some(site_with(SlurmRig::shared()?, None, Placement::Engine, false))
+    Some(site_with(SlurmRig::shared()?, None, PlacementMode::Engine, false))
 }
 
 /// On a cluster of its own, whose nodes can be lost.
@@ -42,13 +42,13 @@ pub(crate) fn breakable_site() -> Option<Site> {
 
 /// A data folder of its own; `programs` stand in for Slurm's.
 pub(crate) fn site_of(rig: &SlurmRig, programs: Option<PathBuf>) -> Site {
-    site_with(rig, programs, Placement::Danlu, false)
+    site_with(rig, programs, PlacementMode::Danlu, false)
 }
 
 pub(crate) fn site_with(
     rig: &SlurmRig,
     programs: Option<PathBuf>,
-    placement: Placement,
+    placement: PlacementMode,
     many_users: bool,
 ) -> Site {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_types::Rank;
 use danlu_types::api::NewReports;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::Inside;
-use super::program::{Input, Program, signal_session};
+use super::program::{Input, SessionProgram, signal_session};
 
 /// A client that connects and says nothing is let go.
 const TIME_TO_OPEN: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ pub(super) async fn serve(stream: UnixStream, inside: &Inside, mut hang_up: watc
 
 /// What a client came for.
 enum Opened {
-    Program(Box<Program>),
+    Program(Box<SessionProgram>),
     /// To say something of a rank, which is done.
     Reported,
 }
@@ -73,7 +73,7 @@ async fn open(client: &mut Client, inside: &Inside) -> Result<Opened, String> {
     let open: OpenSession = serde_json::from_slice(&frame.payload)
         .map_err(|error| format!("the `Open` frame cannot be read: {error}"))?;
     let name = open.command.first().map_or("shell", String::as_str).to_owned();
-    let program = Program::start(inside, &open);
+    let program = SessionProgram::start(inside, &open);
     program
         .map(|program| Opened::Program(Box::new(program)))
         .map_err(|error| format!("cannot run `{name}` in this worker: {error}"))
@@ -97,7 +97,7 @@ fn take_reports(inside: &Inside, payload: &[u8]) -> Result<(), String> {
 
 /// Returns the last frame; `None` where there is no client to tell.
 async fn converse(
-    mut program: Program,
+    mut program: SessionProgram,
     client: &mut Client,
     outgoing: &mpsc::Sender<Frame>,
     hang_up: &mut watch::Receiver<bool>,
@@ -146,7 +146,7 @@ async fn converse(
 }
 
 /// The client is gone, or the worker is to end: the program is told, and then made to.
-async fn end(program: &mut Program) -> Option<Exit> {
+async fn end(program: &mut SessionProgram) -> Option<ProcessExit> {
     signal_session(program.leader, Signal::SIGHUP);
     let exit = timeout(HANG_UP_GRACE, &mut program.exit).await;
     signal_session(program.leader, Signal::SIGKILL);
@@ -156,10 +156,10 @@ async fn end(program: &mut Program) -> Option<Exit> {
     }
 }
 
-fn said(exit: Exit) -> SessionExit {
+fn said(exit: ProcessExit) -> SessionExit {
     match exit {
-        Exit::Code(code) => SessionExit::Code(code),
-        Exit::Signal(signal) => SessionExit::Signal(signal),
+        ProcessExit::Code(code) => SessionExit::Code(code),
+        ProcessExit::Signal(signal) => SessionExit::Signal(signal),
     }
 }
 

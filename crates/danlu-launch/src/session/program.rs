@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::Stdio;
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_device::process;
-use danlu_device::spawn::Place;
+use danlu_device::spawn::ChildPlacement;
 use danlu_types::is_set_by_grant;
 use danlu_types::session::{FrameKind, OpenSession, TerminalSize};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -22,9 +22,9 @@ use crate::worker::pid_of;
 /// What a terminal's line discipline takes for the end of input.
 const END_OF_TRANSMISSION: u8 = 4;
 
-pub(super) struct Program {
+pub(super) struct SessionProgram {
     pub(super) leader: i32,
-    pub(super) exit: oneshot::Receiver<Exit>,
+    pub(super) exit: oneshot::Receiver<ProcessExit>,
     pub(super) input: Input,
     pub(super) outputs: Vec<(FrameKind, Box<dyn AsyncRead + Send + Unpin>)>,
     on_terminal: bool,
@@ -36,7 +36,7 @@ pub(super) enum Input {
     Closed,
 }
 
-impl Program {
+impl SessionProgram {
     pub(super) fn start(inside: &Inside, open: &OpenSession) -> io::Result<Self> {
         let mut env = inside.env.clone();
         // Somebody's own environment may come along as a whole, and is not to point the session at other devices.
@@ -48,7 +48,7 @@ impl Program {
         if open.terminal.is_some() {
             env.entry("TERM".to_owned()).or_insert_with(|| "xterm-256color".to_owned());
         }
-        let place = if open.terminal.is_some() { Place::Terminal } else { Place::Session };
+        let place = if open.terminal.is_some() { ChildPlacement::Terminal } else { ChildPlacement::Session };
         let mut command = inside.surroundings.command(program, &env, place);
         command.args(arguments);
         let user = &inside.surroundings.user;
@@ -64,7 +64,13 @@ impl Program {
             let (output, input) = pty.into_split();
             let outputs: Vec<(_, Box<dyn AsyncRead + Send + Unpin>)> =
                 vec![(FrameKind::Stdout, Box::new(output))];
-            return Ok(Program { leader, exit, input: Input::Terminal(input), outputs, on_terminal: true });
+            return Ok(SessionProgram {
+                leader,
+                exit,
+                input: Input::Terminal(input),
+                outputs,
+                on_terminal: true,
+            });
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = user.spawn(&mut command)?;
@@ -81,7 +87,7 @@ impl Program {
             Some(stdin) => Input::Pipe(pipe::Sender::from_owned_fd(stdin.into())?),
             None => Input::Closed,
         };
-        Ok(Program { leader, exit, input, outputs, on_terminal: false })
+        Ok(SessionProgram { leader, exit, input, outputs, on_terminal: false })
     }
 
     /// To whom Ctrl-C would go on a terminal; to the whole group otherwise.

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Exit, Failure, FailureCause};
+use danlu_core::job::{FailureCause, ProcessExit, WorkerFailure};
 use danlu_core::launch::ProcessIdentity;
 use danlu_core::log::rank_log_name;
 use danlu_device::process;
@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use nix::unistd::{SysconfVar, getpid, sysconf};
 
 use super::{Audience, Worker};
-use crate::course::Course;
+use crate::course::Termination;
 use crate::spool::Spool;
 
 /// Between fork and exec a process shows no evidence yet: this long, it is given the benefit of the doubt.
@@ -85,13 +85,13 @@ impl Background {
     }
 
     /// Why the worker failed where something that it waited for did.
-    pub(super) fn failure(&self, pid: i32, exit: Exit) -> Failure {
+    pub(super) fn failure(&self, pid: i32, exit: ProcessExit) -> WorkerFailure {
         let name = self.awaited.get(&pid).map(String::as_str).unwrap_or_default();
         let detail = format!(
             "the command had ended well and left {pid} ({name}) running in the background, which failed; what it printed is where the \
              script sent it"
         );
-        Failure { cause: FailureCause::Exit, rank: None, exit: Some(exit), detail }
+        WorkerFailure { cause: FailureCause::Exit, rank: None, exit: Some(exit), detail }
     }
 
     /// Whether the process was started within [`AT_THE_END`] of the last rank's end.
@@ -119,7 +119,7 @@ impl Worker<'_> {
     }
 
     /// Once all ranks have ended well: whether the worker goes on for what they left running.
-    pub(super) fn follow_background(&mut self, course: &mut Course, any_left: bool) {
+    pub(super) fn follow_background(&mut self, course: &mut Termination, any_left: bool) {
         if self.running_since.is_none() || course.why().is_some() || !course.has_everyone_exited() {
             return;
         }

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use danlu_core::job::{Failure, FailureCause};
+use danlu_core::job::{FailureCause, WorkerFailure};
 use danlu_core::launch::{Rendezvous, scheduler_environment};
 use danlu_core::log::{SCHEDULER_LOG, rank_log_name};
 
 use super::{Worker, pid_of};
 use crate::compat;
-use crate::course::{Course, Why};
-use crate::error::{Halt, StartError};
+use crate::course::{Termination, TerminationCause};
+use crate::error::{StartAborted, StartError};
 use crate::rank::{Surroundings, setup_arguments};
 
 /// Reads a file and removes it: an environment may hold secrets.
@@ -29,7 +29,7 @@ impl Worker<'_> {
         surroundings: &Surroundings,
         rendezvous: &Rendezvous,
         deadline: Option<Instant>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), StartAborted> {
         let launch = self.launch;
         let (true, Some(first)) =
             (surroundings.working_directory.join(compat::PRE_START).is_file(), launch.ranks.first())
@@ -56,7 +56,7 @@ impl Worker<'_> {
         surroundings: &Surroundings,
         rendezvous: &Rendezvous,
         deadline: Option<Instant>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), StartAborted> {
         let arguments = setup_arguments(&surroundings.working_directory, setup);
         self.run_before(setup, &arguments, surroundings, rendezvous, deadline).await
     }
@@ -69,22 +69,24 @@ impl Worker<'_> {
         surroundings: &Surroundings,
         rendezvous: &Rendezvous,
         deadline: Option<Instant>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), StartAborted> {
         let Some(first) = self.launch.ranks.first() else { return Ok(()) };
         let env = self.environment(first, rendezvous);
         let child = surroundings.start_logged(arguments, &env).map_err(StartError::Setup)?;
         let pid = pid_of(&child);
         self.capture(rank_log_name(first.rank), child, None)
             .map_err(|source| StartError::Log { rank: first.rank, source })?;
-        let mut course = Course::new(1, self.launch.grace.to_duration());
+        let mut course = Termination::new(1, self.launch.grace.to_duration());
         self.supervise(&mut course, &[pid], deadline).await;
         match course.why() {
             None => Ok(()),
-            Some(Why::Ordered | Why::Hang) => Err(Halt::Stopped),
-            Some(Why::TimeLimit) => Err(Halt::Failed(self.time_limit())),
+            Some(TerminationCause::Ordered | TerminationCause::Hang) => Err(StartAborted::Stopped),
+            Some(TerminationCause::TimeLimit) => Err(StartAborted::Failed(self.time_limit())),
             Some(
-                Why::Failed { exit, .. } | Why::ServerFailed { exit } | Why::BackgroundFailed { exit, .. },
-            ) => Err(Halt::Failed(Failure {
+                TerminationCause::Failed { exit, .. }
+                | TerminationCause::ServerFailed { exit }
+                | TerminationCause::BackgroundFailed { exit, .. },
+            ) => Err(StartAborted::Failed(WorkerFailure {
                 cause: FailureCause::SetupFailed,
                 rank: None,
                 exit: Some(exit),

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use danlu_core::diagnosis::{Diagnosis, Kind, diagnose};
-use danlu_core::job::{Exit, Failure, FailureCause, WorkerExit};
+use danlu_core::diagnosis::{Diagnosis, DiagnosisKind, diagnose};
+use danlu_core::job::{FailureCause, ProcessExit, WorkerEnd, WorkerFailure};
 use danlu_core::log::{decode, rank_log_name};
 use danlu_types::Rank;
 use danlu_types::api::LogStream;
@@ -17,10 +17,10 @@ const TAIL_BYTES: u64 = 64 * 1024;
 const LONGEST_QUOTE: usize = 200;
 
 impl Worker<'_> {
-    pub(super) fn failure(&self, index: usize, exit: Exit) -> Failure {
+    pub(super) fn failure(&self, index: usize, exit: ProcessExit) -> WorkerFailure {
         let kills = self.group.oom_kills();
         // A shell in between reports the death of its child as 128 + 9.
-        let killed = matches!(exit, Exit::Signal(9) | Exit::Code(137));
+        let killed = matches!(exit, ProcessExit::Signal(9) | ProcessExit::Code(137));
         let limit = self.launch.limits.memory.map(|bytes| format!(" of {bytes}")).unwrap_or_default();
         let (cause, detail) = match (kills, killed) {
             (0, _) => (FailureCause::Exit, String::new()),
@@ -33,7 +33,7 @@ impl Worker<'_> {
             ),
         };
         let rank = self.launch.ranks.get(index).map(|plan| plan.rank);
-        Failure { cause, rank, exit: Some(exit), detail }
+        WorkerFailure { cause, rank, exit: Some(exit), detail }
     }
 
     pub(super) fn hang_sentence(&self) -> String {
@@ -43,14 +43,14 @@ impl Worker<'_> {
         format!("on {} it printed nothing and {idle} for {after}", self.launch.node)
     }
 
-    pub(super) fn time_limit(&self) -> Failure {
+    pub(super) fn time_limit(&self) -> WorkerFailure {
         let detail = self.launch.max_time.map(|limit| limit.to_string()).unwrap_or_default();
-        Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail }
+        WorkerFailure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail }
     }
 
     /// After all that was printed is in the logs.
-    pub(super) fn diagnose(&self, exit: &mut WorkerExit) {
-        let WorkerExit::Failed(failure) = exit else { return };
+    pub(super) fn diagnose(&self, exit: &mut WorkerEnd) {
+        let WorkerEnd::Failed(failure) = exit else { return };
         let Some(rank) = failure.rank.filter(|_| failure.cause == FailureCause::Exit) else { return };
         let own = last_words(rank).and_then(|tail| self.read(&tail, failure.exit));
         if let Some((culprit, diagnosis)) = self.culprit(rank, own) {
@@ -69,23 +69,23 @@ impl Worker<'_> {
     /// Where the rank that failed first only suffered from another, and one of the others says why, that one is blamed.
     fn culprit(&self, rank: Rank, own: Option<Diagnosis>) -> Option<(Rank, Diagnosis)> {
         let own = own?;
-        if own.entry.kind != Kind::Symptom {
+        if own.entry.kind != DiagnosisKind::Symptom {
             return Some((rank, own));
         }
         let others = self.launch.ranks.iter().map(|plan| plan.rank).filter(|other| *other != rank);
         let mut causes = others.filter_map(|other| {
             let found = self.read(&last_words(other)?, None)?;
-            (found.is_certain && found.entry.kind != Kind::Symptom).then_some((other, found))
+            (found.is_certain && found.entry.kind != DiagnosisKind::Symptom).then_some((other, found))
         });
         Some(causes.next().unwrap_or((rank, own)))
     }
 
-    fn read(&self, tail: &[(LogStream, String)], exit: Option<Exit>) -> Option<Diagnosis> {
+    fn read(&self, tail: &[(LogStream, String)], exit: Option<ProcessExit>) -> Option<Diagnosis> {
         let lines = tail.iter().map(|(stream, line)| (*stream, line.as_str()));
         diagnose(lines, exit, !self.launch.devices.is_empty())
     }
 
-    fn fill_in(&self, failure: &mut Failure, diagnosis: &Diagnosis) {
+    fn fill_in(&self, failure: &mut WorkerFailure, diagnosis: &Diagnosis) {
         let Diagnosis { entry, line, is_certain } = diagnosis;
         if *is_certain {
             failure.cause = entry.kind.cause();
@@ -95,13 +95,16 @@ impl Worker<'_> {
         } else {
             format!("; it said `{}`", line.chars().take(LONGEST_QUOTE).collect::<String>())
         };
-        let (perhaps, advice) =
-            if *is_certain { ("", entry.kind.advice()) } else { ("perhaps ", Kind::Passing.advice()) };
+        let (perhaps, advice) = if *is_certain {
+            ("", entry.kind.advice())
+        } else {
+            ("perhaps ", DiagnosisKind::Passing.advice())
+        };
         add(failure, format!("on {}: {perhaps}{}; {advice}{said}", self.launch.node, entry.meaning));
     }
 }
 
-fn add(failure: &mut Failure, text: String) {
+fn add(failure: &mut WorkerFailure, text: String) {
     failure.detail = if failure.detail.is_empty() { text } else { format!("{}; {text}", failure.detail) };
 }
 

@@ -4,14 +4,14 @@ use std::future::pending;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::Exit;
+use danlu_core::job::ProcessExit;
 use danlu_types::{Compat, OnHang};
 use nix::sys::signal::Signal;
 use tokio::time::sleep_until;
 
 use super::{Audience, Confinement, Worker};
-use crate::children::{Wake, signal_all};
-use crate::course::{Action, Course};
+use crate::children::{SignalEvent, signal_all};
+use crate::course::{SignalAction, Termination};
 use crate::sampling::Sampling;
 use crate::{secrets, steps};
 
@@ -30,7 +30,12 @@ const LONGEST_LOOK: Duration = Duration::from_secs(90);
 
 impl Worker<'_> {
     /// Until all `pids` have ended, and, where they were told to, what they started has too.
-    pub(super) async fn supervise(&mut self, course: &mut Course, pids: &[i32], deadline: Option<Instant>) {
+    pub(super) async fn supervise(
+        &mut self,
+        course: &mut Termination,
+        pids: &[i32],
+        deadline: Option<Instant>,
+    ) {
         let mut any_left = self.reap(course, pids).await;
         self.follow_background(course, any_left);
         while !course.is_over() || (course.waits_for_leftovers() && any_left) {
@@ -44,11 +49,11 @@ impl Worker<'_> {
             tokio::select! {
                 biased;
                 wake = self.signals.next() => match wake {
-                    Wake::Reap => {
+                    SignalEvent::Reap => {
                         any_left = self.reap(course, pids).await;
                         self.follow_background(course, any_left);
                     }
-                    Wake::Order => {
+                    SignalEvent::Order => {
                         // Without a file someone else wants us to end, such as a machine that shuts down.
                         // Whoever asks twice at a terminal does not want to wait.
                         let again = self.audience == Audience::Terminal && course.why().is_some();
@@ -56,7 +61,7 @@ impl Worker<'_> {
                         let grace = self.order().unwrap_or(own);
                         self.act(course.on_order(grace, Instant::now()));
                     }
-                    Wake::Look => {
+                    SignalEvent::Look => {
                         self.looking = Some((Instant::now(), Instant::now() + LONGEST_LOOK));
                         self.look(course);
                     }
@@ -81,7 +86,7 @@ impl Worker<'_> {
     }
 
     /// Follows an order that somebody says is there. A network disk may show it only seconds later.
-    fn look(&mut self, course: &mut Course) {
+    fn look(&mut self, course: &mut Termination) {
         let (grace, now) = (self.order(), Instant::now());
         let goes_on = |(_, until): &(Instant, Instant)| grace.is_none() && now < *until;
         self.looking = self.looking.filter(goes_on).map(|(_, until)| (now + LOOK_AGAIN, until));
@@ -113,7 +118,7 @@ impl Worker<'_> {
         }
     }
 
-    fn take_sample(&mut self, course: &mut Course) {
+    fn take_sample(&mut self, course: &mut Termination) {
         // A cluster that has lost this node cannot call us, and the worker may have been given up.
         if self.confinement == Confinement::Theirs {
             self.look(course);
@@ -153,7 +158,7 @@ impl Worker<'_> {
         }
     }
 
-    async fn reap(&mut self, course: &mut Course, pids: &[i32]) -> bool {
+    async fn reap(&mut self, course: &mut Termination, pids: &[i32]) -> bool {
         let census = self.children.reap();
         // A cluster's scheduler signals all processes at once; ranks that end before we have heard of it neither failed nor came to
         // their end. Of a kill we do not hear: we are gone before we could say anything, and the cluster is asked why.
@@ -180,22 +185,22 @@ impl Worker<'_> {
     }
 
     /// How long to wait for the signal of which a process may have ended.
-    fn may_have_been_told(&self, (pid, exit): &(i32, Exit), ranks: &[i32]) -> Option<Duration> {
-        let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| Exit::Signal(signal as i32));
+    fn may_have_been_told(&self, (pid, exit): &(i32, ProcessExit), ranks: &[i32]) -> Option<Duration> {
+        let ends = [Signal::SIGTERM, Signal::SIGKILL].map(|signal| ProcessExit::Signal(signal as i32));
         let counts = ranks.contains(pid) || self.background.is_awaited(*pid);
         match exit {
-            Exit::Code(0) if counts => Some(AT_ONCE),
+            ProcessExit::Code(0) if counts => Some(AT_ONCE),
             // Programs that heed a signal end with a code of their own.
-            Exit::Code(code) if *code != 0 && counts => Some(TOGETHER),
+            ProcessExit::Code(code) if *code != 0 && counts => Some(TOGETHER),
             exit if ends.contains(exit) => Some(TOGETHER),
             _ => None,
         }
     }
 
-    fn act(&self, action: Action) {
+    fn act(&self, action: SignalAction) {
         match action {
-            Action::Nothing => {}
-            Action::Terminate => {
+            SignalAction::Nothing => {}
+            SignalAction::Terminate => {
                 // First, because an interactive shell does not heed the polite signal.
                 if let Some(sessions) = &self.sessions {
                     sessions.hang_up();
@@ -207,7 +212,7 @@ impl Worker<'_> {
                 }
                 signal_all(&self.group, Signal::SIGTERM);
             }
-            Action::Kill => signal_all(&self.group, Signal::SIGKILL),
+            SignalAction::Kill => signal_all(&self.group, Signal::SIGKILL),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use danlu_core::job::{Exit, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, ProcessExit, WorkerEnd};
 use danlu_types::Span;
 
 use crate::harness::{Bench, Launched, eventually, is_gone};
@@ -23,7 +23,7 @@ fn issue_15_training_that_a_script_puts_in_the_background_is_waited_for() {
     let line = eventually("a line in the log", || told(&launched, "left running in the background"));
     assert!(line.contains("started with nohup") && line.contains("`wait`"), "{line}");
     fs::write(fifo, "go\n").unwrap();
-    assert_eq!(launched.exit(), WorkerExit::Succeeded);
+    assert_eq!(launched.exit(), WorkerEnd::Succeeded);
     let log = walk(bench.path()).into_iter().find(|path| path.ends_with("train.log")).unwrap();
     assert_eq!(fs::read_to_string(log).unwrap(), "trained\n");
 }
@@ -61,9 +61,12 @@ fn issue_16_both_branches_of_a_guides_script_last_as_long_as_their_training_and_
             // Whoever opens this end waits for the training, which is still there.
             fs::write(bench.path().join("go"), "go\n").unwrap();
             match (code, launched.exit()) {
-                (0, WorkerExit::Succeeded) => {}
-                (3, WorkerExit::Failed(failure)) => {
-                    assert_eq!((failure.cause, failure.exit), (FailureCause::Exit, Some(Exit::Code(3))));
+                (0, WorkerEnd::Succeeded) => {}
+                (3, WorkerEnd::Failed(failure)) => {
+                    assert_eq!(
+                        (failure.cause, failure.exit),
+                        (FailureCause::Exit, Some(ProcessExit::Code(3)))
+                    );
                     assert!(failure.detail.contains("(python3)"), "{}", failure.detail);
                 }
                 (_, exit) => panic!("{kind} with {code}: {exit:?}"),
@@ -91,7 +94,7 @@ fn what_holds_the_output_is_waited_for_and_can_be_stopped() {
     let line = eventually("a line in the log", || told(&launched, "left running in the background"));
     assert!(line.contains("which holds its output"), "{line}");
     launched.order_stop(Span::from_seconds(30));
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
     assert!(is_gone(launched.lines(0)[0].parse().unwrap()));
 }
 
@@ -110,7 +113,7 @@ fn a_helper_or_a_daemon_is_ended_and_named() {
     {
         let bench = Bench::new();
         let (launched, exit) = bench.run(command);
-        assert_eq!(exit, WorkerExit::Succeeded, "{command}");
+        assert_eq!(exit, WorkerEnd::Succeeded, "{command}");
         let line = told(&launched, "ending what it left running").unwrap();
         assert!(line.contains("(sleep)") && line.contains("`nohup`"), "{line}");
     }
@@ -122,6 +125,6 @@ fn what_setup_has_started_is_not_waited_for() {
     let mut launch = bench.launch_file("echo trained");
     launch.setup = Some("nohup sleep 1000 > /dev/null 2>&1 & echo $!".to_owned());
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     assert!(is_gone(launched.lines(0)[0].parse().unwrap()));
 }

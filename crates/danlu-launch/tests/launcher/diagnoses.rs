@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Exit, FailureCause};
+use danlu_core::job::{FailureCause, ProcessExit};
 use danlu_types::{Bytes, Device, DeviceKind, Health, Rank, Wiring};
 
 use crate::harness::{Bench, Launched};
@@ -36,7 +36,7 @@ fn a_missing_module_is_the_programs_and_not_tried_again() {
     let bench = Bench::new();
     let command = r#"echo "ModuleNotFoundError: No module named 'mindspore'" >&2; exit 1"#;
     let failure = Launched::start(bench.launch_file(command)).failure();
-    assert_eq!((failure.cause, failure.exit), (FailureCause::ProgramError, Some(Exit::Code(1))));
+    assert_eq!((failure.cause, failure.exit), (FailureCause::ProgramError, Some(ProcessExit::Code(1))));
     assert!(failure.detail.starts_with("on here: a Python package is missing"), "{}", failure.detail);
     assert!(failure.detail.contains("'mindspore'"), "{}", failure.detail);
 }
@@ -76,7 +76,7 @@ fn a_rank_that_crashes_at_its_start_ends_the_worker_at_once() {
     let command = "[ $RANK != 1 ] || kill -SEGV $$; exec sleep 1000";
     let failure = Launched::start(bench.launch_file_of_ranks(4, command)).failure();
     assert!(begun.elapsed() < Duration::from_secs(10));
-    assert_eq!((failure.rank, failure.exit), (Some(Rank(1)), Some(Exit::Signal(11))));
+    assert_eq!((failure.rank, failure.exit), (Some(Rank(1)), Some(ProcessExit::Signal(11))));
     assert!(failure.detail.contains("it crashed"), "{}", failure.detail);
 }
 

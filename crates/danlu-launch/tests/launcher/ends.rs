@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::harness::{Bench, Launched, eventually, is_gone};
-use danlu_core::job::{Exit, FailureCause, WorkerExit};
-use danlu_core::launch::{GIVEN_FILE, Given, LauncherPhase};
+use danlu_core::job::{FailureCause, ProcessExit, WorkerEnd};
+use danlu_core::launch::{ActualAllocation, GIVEN_FILE, LauncherState};
 use danlu_types::{Rank, Span};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,14 +15,14 @@ fn the_exit_code_is_reported() {
     let mut launched = Launched::start(bench.launch_file("exit 7"));
     let failure = launched.failure();
     assert_eq!((failure.cause, failure.rank), (FailureCause::Exit, Some(Rank(0))));
-    assert_eq!(failure.exit, Some(Exit::Code(7)));
+    assert_eq!(failure.exit, Some(ProcessExit::Code(7)));
 }
 
 #[test]
 fn a_real_time_signal_is_reported_too() {
     let bench = Bench::new();
     let mut launched = Launched::start(bench.launch_file("kill -40 $$"));
-    assert_eq!(launched.failure().exit, Some(Exit::Signal(40)));
+    assert_eq!(launched.failure().exit, Some(ProcessExit::Signal(40)));
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_first_failure_names_the_culprit_and_ends_the_others() {
     let command = "if [ $RANK = 1 ]; then exit 3; fi; exec sleep 1000";
     let mut launched = Launched::start(bench.launch_file_of_ranks(3, command));
     let failure = launched.failure();
-    assert_eq!((failure.rank, failure.exit), (Some(Rank(1)), Some(Exit::Code(3))));
+    assert_eq!((failure.rank, failure.exit), (Some(Rank(1)), Some(ProcessExit::Code(3))));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_stop_leaves_time_for_a_checkpoint() {
         Launched::start(bench.launch_file(&format!("sh {}; echo not reached", script.display())));
     eventually("a trap", || launched.lines(0).contains(&"ready".to_owned()).then_some(()));
     launched.order_stop(Span::from_seconds(30));
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
     let lines = launched.lines(0);
     assert!(lines.contains(&"saved".to_owned()) && !lines.contains(&"not reached".to_owned()), "{lines:?}");
 }
@@ -60,7 +60,7 @@ fn a_program_that_does_not_heed_the_signal_is_killed() {
     launched.order_stop(Span::from_seconds(3600));
     // A later order with less grace hurries.
     launched.order_stop(Span { milliseconds: 100 });
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
     assert!(pids.into_iter().all(is_gone));
 }
 
@@ -71,7 +71,7 @@ fn a_worker_that_was_stopped_before_it_began_does_not_begin() {
     fs::create_dir_all(&launch.folders.run).unwrap();
     fs::write(launch.folders.run.join("stop.json"), r#"{"grace":"1s"}"#).unwrap();
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Stopped);
+    assert_eq!(exit, WorkerEnd::Stopped);
     assert!(launched.lines(0).is_empty());
 }
 
@@ -85,7 +85,7 @@ fn a_daemon_does_not_survive_its_worker() {
         fifo.display()
     );
     let (launched, exit) = bench.run(&command);
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     let daemon: i32 = launched.lines(0)[0].parse().unwrap();
     assert!(is_gone(daemon), "{daemon} lives");
 }
@@ -109,7 +109,7 @@ fn a_killed_launcher_takes_its_ranks_along_and_leaves_a_readable_status() {
     kill(launched.pid(), Signal::SIGKILL).unwrap();
     launched.launcher.wait().unwrap();
     eventually("the ranks' end", || pids.iter().all(|pid| is_gone(*pid)).then_some(()));
-    assert!(matches!(launched.status().unwrap().phase, LauncherPhase::Running { .. }));
+    assert!(matches!(launched.status().unwrap().phase, LauncherState::Running { .. }));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn setup_runs_first_and_its_failure_is_named() {
     let mut launch = bench.launch_file("cat made; echo ran");
     launch.setup = Some("echo preparing; echo made-by-setup > made".to_owned());
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     assert_eq!(launched.lines(0), ["preparing", "made-by-setup", "ran"]);
 
     let bench = Bench::new();
@@ -126,7 +126,7 @@ fn setup_runs_first_and_its_failure_is_named() {
     launch.setup = Some("echo no such wheel; exit 4".to_owned());
     let mut launched = Launched::start(launch);
     let failure = launched.failure();
-    assert_eq!((failure.cause, failure.exit), (FailureCause::SetupFailed, Some(Exit::Code(4))));
+    assert_eq!((failure.cause, failure.exit), (FailureCause::SetupFailed, Some(ProcessExit::Code(4))));
     assert_eq!(launched.lines(0), ["no such wheel"]);
 }
 
@@ -164,7 +164,7 @@ fn a_rank_that_heeds_a_signal_of_the_clusters_has_not_failed_and_not_succeeded()
         let command = format!("trap 'exit {code}' TERM; echo ready; while :; do sleep 0.05; done");
         let launch = bench.launch_file(&command);
         fs::create_dir_all(&launch.folders.run).unwrap();
-        let given = Given { devices: Vec::new(), place: None };
+        let given = ActualAllocation { devices: Vec::new(), place: None };
         fs::write(launch.folders.run.join(GIVEN_FILE), serde_json::to_vec(&given).unwrap()).unwrap();
         let mut launched = Launched::start(launch);
         eventually("a trap", || launched.lines(0).contains(&"ready".to_owned()).then_some(()));
@@ -178,6 +178,6 @@ fn a_rank_that_heeds_a_signal_of_the_clusters_has_not_failed_and_not_succeeded()
         });
         kill(launched.pid(), Signal::SIGTERM).unwrap();
         kill(launched.pid(), Signal::SIGCONT).unwrap();
-        assert_eq!(launched.exit(), WorkerExit::Stopped, "code {code}");
+        assert_eq!(launched.exit(), WorkerEnd::Stopped, "code {code}");
     }
 }

@@ -1,6 +1,6 @@
 //! Workers that find each other.
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::launch::LaunchFile;
 use danlu_types::{Rank, Span, WorkerIndex};
 
@@ -21,8 +21,8 @@ fn two_workers_meet_at_the_first_ones_address() {
     let bench = Bench::new();
     let mut second = Launched::start(member(&bench, 1, 2));
     let mut first = Launched::start(member(&bench, 0, 2));
-    assert_eq!(first.exit(), WorkerExit::Succeeded);
-    assert_eq!(second.exit(), WorkerExit::Succeeded);
+    assert_eq!(first.exit(), WorkerEnd::Succeeded);
+    assert_eq!(second.exit(), WorkerEnd::Succeeded);
     let (first, second) = (first.lines(0), second.lines(1));
     assert_eq!(first[0].replace("0 at", ""), second[0].replace("1 at", ""));
 }
@@ -45,5 +45,5 @@ fn a_worker_that_waits_for_others_can_be_stopped() {
     let present = launched.launch.folders.gang.join("worker-0.json");
     eventually("the first worker", || present.exists().then_some(()));
     launched.order_stop(Span::from_seconds(1));
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Failure, WorkerExit};
+use danlu_core::job::{WorkerEnd, WorkerFailure};
 use danlu_core::launch::{
-    Folders, Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, LauncherPhase, LauncherStatus, Limits, RankPlan,
-    STATUS_FILE, STOP_FILE, StopOrder,
+    Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, LauncherState, LauncherStatus, Limits, RankPlan,
+    STATUS_FILE, STOP_FILE, StopOrder, WorkerFolders,
 };
 use danlu_core::log::decode;
 use danlu_device::cgroup::{self, Groups};
@@ -76,7 +76,7 @@ impl Bench {
             limits: Limits { cpus: Cpus::whole(1), memory: None, shared_memory: None, processes: None },
             max_time: None,
             grace: Span::from_seconds(10),
-            folders: Folders {
+            folders: WorkerFolders {
                 run: data.join("runs/1/1.0"),
                 gang: data.join("runs/1/1.gang"),
                 checkpoint: data.join("runs/1/checkpoint"),
@@ -108,7 +108,7 @@ impl Bench {
         path
     }
 
-    pub(crate) fn run(&self, command: &str) -> (Launched, WorkerExit) {
+    pub(crate) fn run(&self, command: &str) -> (Launched, WorkerEnd) {
         Launched::run(self.launch_file(command))
     }
 }
@@ -143,7 +143,7 @@ impl Launched {
         Launched { launch, launcher }
     }
 
-    pub(crate) fn run(launch: LaunchFile) -> (Self, WorkerExit) {
+    pub(crate) fn run(launch: LaunchFile) -> (Self, WorkerEnd) {
         let mut launched = Launched::start(launch);
         let exit = launched.exit();
         (launched, exit)
@@ -159,17 +159,17 @@ impl Launched {
     }
 
     /// Waits for the launcher's end.
-    pub(crate) fn exit(&mut self) -> WorkerExit {
+    pub(crate) fn exit(&mut self) -> WorkerEnd {
         eventually("the launcher's end", || self.launcher.try_wait().unwrap());
         match self.status().expect("a last status").phase {
-            LauncherPhase::Ended { exit, .. } => exit,
+            LauncherState::Ended { exit, .. } => exit,
             other => panic!("ended while {other:?}; {}", self.journal()),
         }
     }
 
-    pub(crate) fn failure(&mut self) -> Failure {
+    pub(crate) fn failure(&mut self) -> WorkerFailure {
         match self.exit() {
-            WorkerExit::Failed(failure) => failure,
+            WorkerEnd::Failed(failure) => failure,
             other => panic!("{other:?} instead of a failure"),
         }
     }
@@ -177,7 +177,7 @@ impl Launched {
     /// Waits until the ranks run; their pids.
     pub(crate) fn running(&self) -> Vec<i32> {
         eventually("running ranks", || match self.status()?.phase {
-            LauncherPhase::Running { ranks, .. } => Some(ranks.iter().map(|rank| rank.pid).collect()),
+            LauncherState::Running { ranks, .. } => Some(ranks.iter().map(|rank| rank.pid).collect()),
             _ => None,
         })
     }

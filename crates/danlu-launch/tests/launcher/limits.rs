@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::launch::Sandbox;
 use danlu_device::cgroup::{Groups, open, worker_group_name};
 use danlu_types::api::LogStream;
@@ -58,7 +58,7 @@ fn processors_are_limited() {
         stats.into_iter().any(|stat| stat.lines().any(held_back)).then_some(())
     });
     launched.order_stop(Span { milliseconds: 0 });
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn shared_memory_is_the_workers_own_and_limited() {
         danlu_testkit::skip(&launched.journal());
         return;
     }
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     let log = launched.log(0);
     // The two streams are two pipes: their order to each other is not kept.
     let said: Vec<&str> =
@@ -113,7 +113,7 @@ fn a_full_disk_delays_lines_and_loses_none() {
     eventually("the rank's end", || crate::harness::is_gone(rank).then_some(()));
     assert!(launched.launcher.try_wait().unwrap().is_none());
     fs::remove_file(ballast).unwrap();
-    assert_eq!(launched.exit(), WorkerExit::Succeeded);
+    assert_eq!(launched.exit(), WorkerEnd::Succeeded);
     let lines = launched.lines(0);
     assert_eq!((lines.len(), lines.last().unwrap().as_str()), (2002, "last"));
 }
@@ -140,7 +140,7 @@ fn what_unpacking_takes_is_the_jobs() {
     let mut launch = bench.launch_file("ls work/zeros zeros 2>/dev/null | wc -l");
     launch.folders.code = Some(code);
     let fits = Launched::run(launch.clone());
-    assert_eq!((fits.1, fits.0.lines(0)), (WorkerExit::Succeeded, vec!["1".to_owned()]));
+    assert_eq!((fits.1, fits.0.lines(0)), (WorkerEnd::Succeeded, vec!["1".to_owned()]));
     drop(fits.0);
     fs::remove_dir_all(&launch.folders.run).unwrap();
     launch.limits.memory = Some(Bytes(24 << 20));
@@ -171,7 +171,7 @@ fn what_the_server_says_of_all_jobs_holds() {
     let mut launch = bench.launch_file(tell);
     launch.sandbox = Some(Sandbox { umask: Some(0o027), restricted: true, ..Sandbox::default() });
     let (launched, exit) = Launched::run(launch.clone());
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     assert_eq!(launched.lines(0), ["0027", "NoNewPrivs: 1 Seccomp: 2 "]);
     drop(launched);
     fs::remove_dir_all(&launch.folders.run).unwrap();

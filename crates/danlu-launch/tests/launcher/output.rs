@@ -1,7 +1,7 @@
 //! What ranks print, in their logs.
 
 use crate::harness::{Bench, Launched, eventually};
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::log::LONGEST_LINE;
 use danlu_types::api::LogStream;
 
@@ -9,7 +9,7 @@ use danlu_types::api::LogStream;
 fn lines_of_both_streams_carry_times_in_order() {
     let bench = Bench::new();
     let (launched, exit) = bench.run("echo one; echo two >&2; echo three");
-    assert_eq!(exit, WorkerExit::Succeeded, "{}", launched.journal());
+    assert_eq!(exit, WorkerEnd::Succeeded, "{}", launched.journal());
     let log = launched.log(0);
     let mut texts: Vec<(LogStream, &str)> =
         log.iter().map(|(_, stream, text)| (*stream, text.as_str())).collect();
@@ -22,7 +22,7 @@ fn lines_of_both_streams_carry_times_in_order() {
 fn no_line_of_a_hundred_thousand_is_missing() {
     let bench = Bench::new();
     let (launched, exit) = bench.run("seq 1 100000");
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     let expected: Vec<String> = (1..=100_000).map(|number: u32| number.to_string()).collect();
     assert_eq!(launched.lines(0), expected);
 }
@@ -43,7 +43,7 @@ fn progress_shows_while_it_moves() {
     let mut launched = Launched::start(bench.launch_file(&command));
     eventually("progress", || (launched.lines(0) == ["10%", "20%"]).then_some(()));
     std::fs::write(fifo, "go\n").unwrap();
-    assert_eq!(launched.exit(), WorkerExit::Succeeded);
+    assert_eq!(launched.exit(), WorkerEnd::Succeeded);
     assert_eq!(launched.lines(0), ["10%", "20%", "30%", "done"]);
 }
 
@@ -64,7 +64,7 @@ fn each_rank_has_its_own_log_and_environment() {
         bench.launch_file_of_ranks(3, "echo $RANK/$WORLD_SIZE $DANLU_LOCAL_RANK $WORD $MASTER_PORT");
     launch.env.insert("WORD".to_owned(), "炉".to_owned());
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     for rank in 0..3 {
         let line = &launched.lines(rank)[0];
         assert!(line.starts_with(&format!("{rank}/3 {rank} 炉 ")), "{line}");

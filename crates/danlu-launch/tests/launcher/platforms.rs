@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use danlu_core::job::{Exit, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, ProcessExit, WorkerEnd};
 use danlu_core::launch::LaunchFile;
 use danlu_types::{
     Bytes, Compat, Cpus, Device, DeviceKind, Framework, Health, NodeName, Rank, RankTableUse, Wiring,
@@ -24,7 +24,7 @@ fn mindspores_scheduler_is_one_process_more_and_ends_with_the_ranks() {
     let mut launch = bench.launch_file_of_ranks(2, &command);
     launch.framework = Framework::Mindspore;
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     let scheduler: i32 = launched.lines(0)[0].parse().unwrap();
     assert!(is_gone(scheduler));
     let log = fs::read_to_string(launched.launch.folders.run.join("scheduler.log")).unwrap();
@@ -38,7 +38,7 @@ fn ranks_do_not_wait_for_a_scheduler_that_is_gone() {
         bench.launch_file_of_ranks(2, "if [ $MS_ROLE = MS_SCHED ]; then exit 9; fi; exec sleep 1000");
     launch.framework = Framework::Mindspore;
     let failure = Launched::start(launch).failure();
-    assert_eq!((failure.cause, failure.exit), (FailureCause::Exit, Some(Exit::Code(9))));
+    assert_eq!((failure.cause, failure.exit), (FailureCause::Exit, Some(ProcessExit::Code(9))));
     assert!(failure.detail.contains("scheduler"), "{}", failure.detail);
 }
 
@@ -56,7 +56,7 @@ fn modelarts_script_runs_once_and_its_exports_reach_every_rank() {
     launch.options.compat = vec![Compat::Modelarts];
     let output = launch.folders.output.clone();
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded, "{:?}", launched.lines(0));
+    assert_eq!(exit, WorkerEnd::Succeeded, "{:?}", launched.lines(0));
     assert_eq!(launched.lines(1).join(" "), "1 /opt/ascend once inputs log outputs user-job-dir");
     assert!(output.join("train_url_0/model").exists());
 }
@@ -70,7 +70,7 @@ fn a_script_of_modelarts_that_fails_is_named() {
     let mut launch = bench.launch_file("true");
     launch.working_directory = Some(work);
     let failure = Launched::start(launch).failure();
-    assert_eq!((failure.cause, failure.exit), (FailureCause::SetupFailed, Some(Exit::Code(3))));
+    assert_eq!((failure.cause, failure.exit), (FailureCause::SetupFailed, Some(ProcessExit::Code(3))));
     assert!(failure.detail.contains("`ma-pre-start.sh`"), "{}", failure.detail);
 }
 
@@ -131,7 +131,7 @@ fn all_workers_make_the_same_rank_table() {
     let bench = Bench::new();
     let mut first = Launched::start(on_ascend(&bench, 0, Some("192.168.4.1")));
     let mut second = Launched::start(on_ascend(&bench, 1, Some("192.168.5.2")));
-    assert_eq!((first.exit(), second.exit()), (WorkerExit::Succeeded, WorkerExit::Succeeded));
+    assert_eq!((first.exit(), second.exit()), (WorkerEnd::Succeeded, WorkerEnd::Succeeded));
     let (first, second) = (first.launch.folders.run.join("hccl.json"), second.lines(1));
     let table = fs::read_to_string(&first).unwrap();
     assert_eq!(second.last().unwrap(), "rank 1 of 2");
@@ -166,7 +166,7 @@ fn apulis_finds_its_files_at_home() {
     launch.devices = vec![ascend(0, Some("192.168.1.1"))];
     launch.options.compat = vec![Compat::Apulis];
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded, "{}", launched.journal());
+    assert_eq!(exit, WorkerEnd::Succeeded, "{}", launched.journal());
     let lines = launched.lines(0).join(" ");
     assert_eq!(lines, "worker 1-worker0 hccl_ms.json hccl_tf.json setup_environment_done");
 }

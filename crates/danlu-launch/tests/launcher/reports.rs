@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use danlu_core::job::WorkerExit;
-use danlu_core::report::{METRICS_FILE, REPORT_FILE, Report};
+use danlu_core::job::WorkerEnd;
+use danlu_core::report::{METRICS_FILE, ProgramReport, REPORT_FILE};
 use danlu_types::{Fraction, Rank};
 
 use crate::harness::{Bench, Launched, eventually};
 
-fn report(run: &Path) -> Option<Report> {
+fn report(run: &Path) -> Option<ProgramReport> {
     Some(
         serde_json::from_slice(&fs::read(run.join(REPORT_FILE)).ok()?)
             .expect("a report that is there is whole"),
@@ -31,7 +31,7 @@ fn a_word_of_progress_is_seen_while_the_program_runs() {
     assert_eq!(seen.ranks[&Rank(0)].done, Fraction::new(0.25).unwrap());
     assert_eq!(seen.checkpoint.unwrap().step, Some(3));
     fs::write(&fifo, "go\n").unwrap();
-    assert_eq!(launched.exit(), WorkerExit::Succeeded);
+    assert_eq!(launched.exit(), WorkerEnd::Succeeded);
     assert_eq!(
         report(&run).unwrap().ranks[&Rank(0)].done,
         Fraction::new(1.0).unwrap(),

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_types::Span;
 use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit, TerminalSize};
 
@@ -182,6 +182,6 @@ fn the_workers_end_is_the_sessions_end() {
     session.send(&Frame::new(FrameKind::Stdin, "trap '' TERM; echo re''ady\n"));
     session.until_output("ready");
     launched.order_stop(Span::from_seconds(3600));
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
     assert_eq!(session.finish().2.kind, FrameKind::Exit);
 }

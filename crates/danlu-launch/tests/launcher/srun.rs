@@ -1,6 +1,6 @@
 //! Options of `srun` in batch scripts: what steps hold, where they run, read and write, and how they are ended.
 
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_core::launch::LaunchFile;
 use danlu_types::{Cpus, NodeName, Rank, Span, WorkerIndex};
 
@@ -23,7 +23,7 @@ fn sorted(launched: &Launched, ranks: std::ops::Range<u32>) -> String {
 fn run(ranks: u32, text: &str) -> (Bench, Launched) {
     let bench = Bench::new();
     let (launched, exit) = Launched::run(script(&bench, ranks, text));
-    assert_eq!(exit, WorkerExit::Succeeded, "{}", told(&launched, 0..ranks));
+    assert_eq!(exit, WorkerEnd::Succeeded, "{}", told(&launched, 0..ranks));
     (bench, launched)
 }
 
@@ -181,7 +181,7 @@ fn tasks_are_as_many_as_fit_and_are_numbered() {
     let mut launch = script(&bench, 2, text);
     launch.limits.cpus = Cpus::whole(4);
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     insta::assert_snapshot!(told(&launched, 0..1), @r"
     --- 0
     0 of 4, local 0, sees 4,5
@@ -244,7 +244,7 @@ fn two_workers_of_one_node_have_names_of_their_own() {
         sort "$SHARED/1" "$SHARED/2""#;
     let (mut first, mut second) =
         (Launched::start(of_two(&bench, 0, text)), Launched::start(of_two(&bench, 1, text)));
-    assert_eq!((first.exit(), second.exit()), (WorkerExit::Succeeded, WorkerExit::Succeeded));
+    assert_eq!((first.exit(), second.exit()), (WorkerEnd::Succeeded, WorkerEnd::Succeeded));
     insta::assert_snapshot!(told(&first, 0..1), @r"
     --- 0
     127.0.0.1
@@ -284,7 +284,7 @@ fn what_ends_srun_ends_its_tasks() {
     }
     let (mut first, mut second) =
         (Launched::start(of_two(&bench, 0, text)), Launched::start(of_two(&bench, 1, text)));
-    assert_eq!((first.exit(), second.exit()), (WorkerExit::Succeeded, WorkerExit::Succeeded));
+    assert_eq!((first.exit(), second.exit()), (WorkerEnd::Succeeded, WorkerEnd::Succeeded));
     let lines = first.lines(0);
     assert!(lines.contains(&"ended with 143".to_owned()), "{lines:?}");
     assert!(lines.contains(&"timeout ended with 124".to_owned()), "{lines:?}");
@@ -302,7 +302,7 @@ fn a_task_is_told_once_that_its_job_ends() {
     let mut launched = Launched::start(script(&bench, 1, &text));
     std::fs::read(&ready).unwrap();
     launched.order_stop(Span::from_seconds(60));
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
     let told = launched.lines(0).iter().filter(|line| *line == "told").count();
     assert_eq!(told, 1, "{:?}", launched.lines(0));
 }

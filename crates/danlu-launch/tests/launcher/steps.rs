@@ -1,6 +1,6 @@
 //! Batch scripts of Slurm's: the script once, what `srun` starts in every rank.
 
-use danlu_core::job::{Exit, WorkerExit};
+use danlu_core::job::{ProcessExit, WorkerEnd};
 use danlu_core::launch::LaunchFile;
 use danlu_types::{
     Bytes, Compat, Cpus, Device, DeviceKind, Health, NodeName, Rank, Span, Wiring, WorkerIndex,
@@ -42,7 +42,7 @@ two lines" name=mine nodes=mine
     let (launched, exit) = Launched::run(script(&bench, 3, text));
     let shown: Vec<String> =
         (0..3).map(|rank| format!("--- {rank}\n{}", launched.lines(rank).join("\n"))).collect();
-    assert_eq!(exit, WorkerExit::Succeeded, "{shown:?}");
+    assert_eq!(exit, WorkerEnd::Succeeded, "{shown:?}");
     insta::assert_snapshot!(shown.join("\n"), @r"
     --- 0
     script: task 0 of 3, RANK is unset
@@ -68,7 +68,7 @@ fn the_first_task_that_fails_ends_the_step_and_the_script_goes_on() {
     let text = r#"srun sh -c '[ "$SLURM_PROCID" != 1 ] || exit 7; exec sleep 1000'; echo "srun ended with $?"; exit 3"#;
     let mut launched = Launched::start(script(&bench, 3, text));
     let failure = launched.failure();
-    assert_eq!(failure.exit, Some(Exit::Code(3)));
+    assert_eq!(failure.exit, Some(ProcessExit::Code(3)));
     assert!(launched.lines(0).contains(&"srun ended with 7".to_owned()), "{:?}", launched.lines(0));
 }
 
@@ -88,7 +88,7 @@ fn what_srun_cannot_do_it_says() {
         srun -n1 sh -c 'exit 5'; echo $?
         scontrol show job | head -n 2; scontrol show node; echo $?";
     let (launched, exit) = Launched::run(script(&bench, 2, text));
-    assert_eq!(exit, WorkerExit::Succeeded);
+    assert_eq!(exit, WorkerEnd::Succeeded);
     insta::assert_snapshot!(launched.lines(0).join("\n"), @r"
     srun: 4 tasks on a node need 4 cores, and the job has 2: `#SBATCH --ntasks-per-node=4` asks for more, `srun --overcommit` does without
     1
@@ -128,7 +128,7 @@ fn tasks_have_time_to_save_when_the_job_is_stopped() {
         std::fs::read(fifo).unwrap();
     }
     launched.order_stop(Span::from_seconds(30));
-    assert_eq!(launched.exit(), WorkerExit::Stopped);
+    assert_eq!(launched.exit(), WorkerEnd::Stopped);
     for rank in 0..2 {
         assert!(launched.lines(rank).contains(&"saved".to_owned()), "{:?}", launched.lines(rank));
     }
@@ -154,7 +154,7 @@ fn ranks_of_other_workers_are_reached() {
         launch
     };
     let (mut first, mut second) = (Launched::start(worker(0)), Launched::start(worker(1)));
-    assert_eq!((first.exit(), second.exit()), (WorkerExit::Succeeded, WorkerExit::Succeeded));
+    assert_eq!((first.exit(), second.exit()), (WorkerEnd::Succeeded, WorkerEnd::Succeeded));
     let shown: Vec<String> = [(&first, 0), (&first, 1), (&second, 2), (&second, 3)]
         .iter()
         .map(|(launched, rank)| format!("--- {rank}\n{}", launched.lines(*rank).join("\n")))

@@ -54,7 +54,7 @@ fn a_hang_is_only_noted_where_nothing_else_is_asked_for() {
     });
     eventually("a report", || (!report().contains("\"hang\"")).then_some(()));
     fs::write(end, "end\n").unwrap();
-    assert_eq!(launched.exit(), danlu_core::WorkerExit::Succeeded);
+    assert_eq!(launched.exit(), danlu_core::WorkerEnd::Succeeded);
 }
 
 #[test]

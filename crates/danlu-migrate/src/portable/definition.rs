@@ -6,7 +6,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::{BACKEND, DEVICE, RULE};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::options::Portable;
 use crate::rules::{Grade, Rule};
 
@@ -45,7 +45,7 @@ pub(super) fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {
     if [DEVICE, BACKEND].iter().any(|name| checker.scopes.bindings(name).is_some()) {
         checker.edits.clear();
         let message = format!("the file was left as it is: it has a `{DEVICE}` or `{BACKEND}` of its own");
-        checker.report(rule, Kind::Broken, TextRange::default(), DEVICE, message);
+        checker.report(rule, FindingKind::Broken, TextRange::default(), DEVICE, message);
         return;
     }
     // Before the first import of torch and the first use, on a line of its own.

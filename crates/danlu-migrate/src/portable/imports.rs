@@ -5,7 +5,7 @@ use ruff_text_size::{TextRange, TextSize};
 
 use super::{DEVICE, RULE};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::rules::{Grade, Rule, torch_cuda};
 
 const MESSAGE: &str = "look the name up in the device module that there is";
@@ -27,12 +27,12 @@ pub(super) fn on_import<'a>(checker: &mut Checker<'a>, rule: &'static Rule, impo
         // Without another name it binds `torch`, and importing `torch.cuda` needs no device.
         let Some(below) = below(name).filter(|_| alias.asname.is_some()) else { continue };
         if let Some(advice) = torch_cuda::missing(checker, name) {
-            checker.report(rule, Kind::Unsupported, alias.range, name, advice);
+            checker.report(rule, FindingKind::Unsupported, alias.range, name, advice);
             continue;
         }
         if import.names.len() > 1 {
             let message = "imports one kind of device; give it a line of its own";
-            checker.report(rule, Kind::NeedsPerson, alias.range, name, message);
+            checker.report(rule, FindingKind::NeedsPerson, alias.range, name, message);
             continue;
         }
         bind(checker, import.range, &[(bound(alias), below.to_owned())]);
@@ -50,7 +50,7 @@ fn drop_import(checker: &mut Checker<'_>, rule: &'static Rule, import: &StmtImpo
         if !checker.is_aware() {
             let message =
                 "cannot be imported where there is no NPU; the definition of `ACCELERATOR` imports it";
-            checker.report(rule, Kind::NeedsPerson, import.range, "torch_npu", message);
+            checker.report(rule, FindingKind::NeedsPerson, import.range, "torch_npu", message);
         }
         return;
     };
@@ -74,14 +74,14 @@ pub(super) fn on_import_from<'a>(
     for alias in &import.names {
         let path = format!("{module}.{}", alias.name);
         if let Some(advice) = torch_cuda::missing(checker, &path) {
-            checker.report(rule, Kind::Unsupported, alias.range, path, advice);
+            checker.report(rule, FindingKind::Unsupported, alias.range, path, advice);
             return;
         }
         match below(&path) {
             Some(below) => names.push((bound(alias), below.to_owned())),
             None if crate::scope::is_in(module, "torch_npu") => {
                 let message = "exists for NPUs only; import it where there is one";
-                checker.report(rule, Kind::NeedsPerson, alias.range, path, message);
+                checker.report(rule, FindingKind::NeedsPerson, alias.range, path, message);
                 return;
             }
             None => {}

@@ -11,7 +11,7 @@ use crate::Module;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FileKind {
+pub enum SourceFileKind {
     Python,
     Notebook,
     /// Scripts, Makefiles and Dockerfiles.
@@ -30,12 +30,12 @@ pub enum FileKind {
 pub struct SourceFile {
     /// Relative to the project, with `/`.
     pub path: String,
-    pub kind: FileKind,
+    pub kind: SourceFileKind,
     pub module: Module,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct ProjectTree {
     pub(super) files: Vec<SourceFile>,
     pub(super) folders: Vec<String>,
     /// Links are copied as links and never followed: what they point to has its own turn, or lies outside.
@@ -49,15 +49,15 @@ const SKIPPED: &[&str] =
 /// Larger files are data, whatever they are called.
 const LARGEST_BYTES: u64 = 10 << 20;
 
-pub(super) fn list(root: &Path) -> Result<Tree, ProjectError> {
-    let mut tree = Tree::default();
+pub(super) fn list(root: &Path) -> Result<ProjectTree, ProjectError> {
+    let mut tree = ProjectTree::default();
     walk(root, "", &mut tree)?;
     tree.files.sort_by(|one, other| one.path.cmp(&other.path));
     let packages: HashSet<&str> =
         tree.files.iter().filter_map(|file| file.path.strip_suffix("/__init__.py")).collect();
     let packages: HashSet<String> = packages.into_iter().map(str::to_owned).collect();
     let paths: HashSet<String> = tree.files.iter().map(|file| file.path.clone()).collect();
-    for file in tree.files.iter_mut().filter(|file| file.kind == FileKind::Python) {
+    for file in tree.files.iter_mut().filter(|file| file.kind == SourceFileKind::Python) {
         file.module = module_of(&file.path, |folder| packages.contains(folder));
         file.module.npu_twin = npu_twin(&file.path, |path| paths.contains(path));
     }
@@ -75,7 +75,7 @@ fn npu_twin(path: &str, exists: impl Fn(&str) -> bool) -> Option<String> {
     })
 }
 
-fn walk(root: &Path, folder: &str, tree: &mut Tree) -> Result<(), ProjectError> {
+fn walk(root: &Path, folder: &str, tree: &mut ProjectTree) -> Result<(), ProjectError> {
     let path = root.join(folder);
     let failed = |source| ProjectError::Read { path: path.clone(), source };
     for entry in fs::read_dir(&path).map_err(failed)? {
@@ -93,36 +93,36 @@ fn walk(root: &Path, folder: &str, tree: &mut Tree) -> Result<(), ProjectError> 
             walk(root, &relative, tree)?;
         } else if kind.is_file() {
             let is_large = entry.metadata().is_ok_and(|metadata| metadata.len() > LARGEST_BYTES);
-            let kind = if is_large { FileKind::Other } else { kind_of(&name) };
+            let kind = if is_large { SourceFileKind::Other } else { kind_of(&name) };
             tree.files.push(SourceFile { path: relative, kind, module: Module::default() });
         }
     }
     Ok(())
 }
 
-pub(super) fn kind_of(name: &str) -> FileKind {
+pub(super) fn kind_of(name: &str) -> SourceFileKind {
     let lower = name.to_ascii_lowercase();
     let (stem, extension) = lower.rsplit_once('.').unwrap_or((lower.as_str(), ""));
     let is_environment =
         stem.starts_with("environment") || stem.starts_with("conda") || stem.ends_with("environment");
     match extension {
-        "py" | "pyw" => FileKind::Python,
-        "ipynb" => FileKind::Notebook,
-        "sh" | "bash" | "zsh" | "slurm" | "sbatch" | "mk" | "env" | "dockerfile" => FileKind::Shell,
-        "txt" if stem.contains("requirement") || stem.contains("constraints") => FileKind::Requirements,
-        "yml" | "yaml" if is_environment => FileKind::Requirements,
-        "yml" | "yaml" => FileKind::Configuration,
-        "json" if !stem.contains("lock") => FileKind::Configuration,
-        "toml" if stem == "pyproject" => FileKind::Pyproject,
-        "cu" | "cuh" | "cpp" | "cc" | "cxx" => FileKind::Cuda,
-        _ if matches!(stem, "makefile" | "dockerfile" | "gnumakefile") => FileKind::Shell,
-        _ => FileKind::Other,
+        "py" | "pyw" => SourceFileKind::Python,
+        "ipynb" => SourceFileKind::Notebook,
+        "sh" | "bash" | "zsh" | "slurm" | "sbatch" | "mk" | "env" | "dockerfile" => SourceFileKind::Shell,
+        "txt" if stem.contains("requirement") || stem.contains("constraints") => SourceFileKind::Requirements,
+        "yml" | "yaml" if is_environment => SourceFileKind::Requirements,
+        "yml" | "yaml" => SourceFileKind::Configuration,
+        "json" if !stem.contains("lock") => SourceFileKind::Configuration,
+        "toml" if stem == "pyproject" => SourceFileKind::Pyproject,
+        "cu" | "cuh" | "cpp" | "cc" | "cxx" => SourceFileKind::Cuda,
+        _ if matches!(stem, "makefile" | "dockerfile" | "gnumakefile") => SourceFileKind::Shell,
+        _ => SourceFileKind::Other,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FileKind, kind_of};
+    use super::{SourceFileKind, kind_of};
     use crate::project::module_of;
 
     #[test]
@@ -144,17 +144,17 @@ mod tests {
         assert_eq!(
             kinds,
             [
-                FileKind::Python,
-                FileKind::Notebook,
-                FileKind::Shell,
-                FileKind::Shell,
-                FileKind::Shell,
-                FileKind::Requirements,
-                FileKind::Requirements,
-                FileKind::Configuration,
-                FileKind::Pyproject,
-                FileKind::Cuda,
-                FileKind::Other
+                SourceFileKind::Python,
+                SourceFileKind::Notebook,
+                SourceFileKind::Shell,
+                SourceFileKind::Shell,
+                SourceFileKind::Shell,
+                SourceFileKind::Requirements,
+                SourceFileKind::Requirements,
+                SourceFileKind::Configuration,
+                SourceFileKind::Pyproject,
+                SourceFileKind::Cuda,
+                SourceFileKind::Other
             ]
         );
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{ProjectError, Report};
+use super::{MigrationReport, ProjectError};
 use crate::Options;
 use crate::report;
 
@@ -31,7 +31,7 @@ pub const REPORT_NAMES: &[&str] = &[
 /// Writes all reports into `folder`, and gives their names. Without `at` there is no log: the rest is the same whenever it is made.
 pub fn write_reports(
     folder: &Path,
-    report: &Report,
+    report: &MigrationReport,
     options: &Options,
     title: &str,
     at: Option<&str>,

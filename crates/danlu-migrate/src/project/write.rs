@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::files::{SourceFile, Tree};
+use super::files::{ProjectTree, SourceFile};
 use super::{Destination, ProjectError};
 use crate::portable;
 
@@ -24,7 +24,7 @@ pub(super) fn refuse_inside(root: &Path, output: &Path) -> Result<(), ProjectErr
     Ok(())
 }
 
-pub(super) fn make_folders(output: &Path, tree: &Tree) -> Result<(), ProjectError> {
+pub(super) fn make_folders(output: &Path, tree: &ProjectTree) -> Result<(), ProjectError> {
     fs::create_dir_all(output).map_err(failed(output))?;
     for folder in &tree.folders {
         let path = output.join(folder);

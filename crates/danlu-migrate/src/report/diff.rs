@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::edit::{self, Edit, Lines};
+use crate::edit::{self, Edit, LineIndex};
 
 const CONTEXT: usize = 3;
 
@@ -76,7 +76,7 @@ fn push(text: &mut String, sign: char, line: &[u8]) {
 }
 
 fn hunks(before: &[u8], old: &[&[u8]], edits: &[Edit]) -> Vec<Hunk> {
-    let lines = Lines::of(before);
+    let lines = LineIndex::of(before);
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut rest = edits;
     while let Some(first) = rest.first() {

@@ -2,20 +2,20 @@
 
 use std::fmt::Write as _;
 
-use crate::finding::Kind;
-use crate::project::{FileReport, Report};
+use crate::finding::FindingKind;
+use crate::project::{FileReport, MigrationReport};
 use crate::report::terminal::summary;
 
-pub fn html(report: &Report, title: &str) -> String {
+pub fn html(report: &MigrationReport, title: &str) -> String {
     let mut page = String::from(HEAD);
     let _ = write!(page, "<title>{0}</title></head><body><h1>{0}</h1>", escaped(title));
     let _ = write!(page, "<p>{}</p>", escaped(&summary(report, "changed")).replace('\n', "<br>"));
     let worth = |file: &&FileReport| {
-        !file.changes.is_empty() || file.findings.iter().any(|note| note.kind <= Kind::NeedsPerson)
+        !file.changes.is_empty() || file.findings.iter().any(|note| note.kind <= FindingKind::NeedsPerson)
     };
     page += "<table><tr><th>file</th><th>changes</th><th>to look at</th></tr>";
     for file in report.files.iter().filter(worth) {
-        let open = file.findings.iter().filter(|note| note.kind <= Kind::NeedsPerson).count();
+        let open = file.findings.iter().filter(|note| note.kind <= FindingKind::NeedsPerson).count();
         let path = escaped(&file.path);
         let _ = write!(
             page,

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::finding::Kind;
-use crate::project::Report;
+use crate::finding::FindingKind;
+use crate::project::MigrationReport;
 use crate::rules::RULES;
 
-pub fn sarif(report: &Report) -> Value {
+pub fn sarif(report: &MigrationReport) -> Value {
     let rules: Vec<Value> = RULES
         .iter()
         .chain(crate::portable::RULES)
@@ -27,9 +27,12 @@ pub fn sarif(report: &Report) -> Value {
         }
         for note in &file.findings {
             let level = match note.kind {
-                Kind::Broken | Kind::Unsupported => "error",
-                Kind::NeedsPerson => "warning",
-                Kind::Unknown | Kind::Precision | Kind::Performance | Kind::Note => "note",
+                FindingKind::Broken | FindingKind::Unsupported => "error",
+                FindingKind::NeedsPerson => "warning",
+                FindingKind::Unknown
+                | FindingKind::Precision
+                | FindingKind::Performance
+                | FindingKind::Note => "note",
             };
             let text = if note.subject.is_empty() {
                 note.message.clone()

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::finding::Kind;
-use crate::project::Report;
+use crate::finding::FindingKind;
+use crate::project::MigrationReport;
 
 /// Every change and finding, one line each, as compilers write them.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &MigrationReport) -> String {
     let mut text = String::new();
     for file in &report.files {
         for change in &file.changes {
@@ -18,7 +18,7 @@ pub fn text(report: &Report) -> String {
             );
         }
         // Advice and notes are in the files; here they would hide what matters.
-        for note in file.findings.iter().filter(|note| note.kind <= Kind::NeedsPerson) {
+        for note in file.findings.iter().filter(|note| note.kind <= FindingKind::NeedsPerson) {
             let subject =
                 if note.subject.is_empty() { String::new() } else { format!("`{}`: ", note.subject) };
             let _ = writeln!(
@@ -37,12 +37,12 @@ pub fn text(report: &Report) -> String {
 }
 
 /// The patch of the whole project.
-pub fn diffs(report: &Report) -> String {
+pub fn diffs(report: &MigrationReport) -> String {
     report.files.iter().map(|file| file.diff.as_str()).collect()
 }
 
 /// One sentence for what was done, and one for what is left to do.
-pub fn summary(report: &Report, verb: &str) -> String {
+pub fn summary(report: &MigrationReport, verb: &str) -> String {
     let lines: usize = report.files.iter().map(|file| file.lines).sum();
     let changed = report.changed().count();
     let mut text = format!(
@@ -51,18 +51,21 @@ pub fn summary(report: &Report, verb: &str) -> String {
         counted(report.changes(), "place"),
         counted(changed, "file")
     );
-    let left: Vec<String> = [Kind::Broken, Kind::Unsupported, Kind::NeedsPerson, Kind::Unknown]
-        .into_iter()
-        .filter_map(|kind| match (kind, report.count(kind)) {
-            (_, 0) => None,
-            (Kind::Broken, count) => Some(format!("{} could not be migrated", counted(count, "file"))),
-            (Kind::Unsupported, count) => Some(format!("{} unsupported", counted(count, "call"))),
-            (Kind::NeedsPerson, count) => {
-                Some(format!("{} to be looked at by a person", counted(count, "place")))
-            }
-            (_, count) => Some(format!("{} in no list", counted(count, "call"))),
-        })
-        .collect();
+    let left: Vec<String> =
+        [FindingKind::Broken, FindingKind::Unsupported, FindingKind::NeedsPerson, FindingKind::Unknown]
+            .into_iter()
+            .filter_map(|kind| match (kind, report.count(kind)) {
+                (_, 0) => None,
+                (FindingKind::Broken, count) => {
+                    Some(format!("{} could not be migrated", counted(count, "file")))
+                }
+                (FindingKind::Unsupported, count) => Some(format!("{} unsupported", counted(count, "call"))),
+                (FindingKind::NeedsPerson, count) => {
+                    Some(format!("{} to be looked at by a person", counted(count, "place")))
+                }
+                (_, count) => Some(format!("{} in no list", counted(count, "call"))),
+            })
+            .collect();
     if !left.is_empty() {
         text += "\nleft: ";
         text += &left.join(", ");

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::finding::Kind;
-use crate::project::{FileReport, Note, Report};
+use crate::finding::FindingKind;
+use crate::project::{FileReport, MigrationReport, Note};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VendorFile {
@@ -12,8 +12,8 @@ pub struct VendorFile {
 }
 
 /// All reports of a run. `launcher` adds the script that starts one process for each device.
-pub fn vendor_files(report: &Report, launcher: bool) -> Vec<VendorFile> {
-    let of = |kind: Kind| {
+pub fn vendor_files(report: &MigrationReport, launcher: bool) -> Vec<VendorFile> {
+    let of = |kind: FindingKind| {
         let rows = report.files.iter().flat_map(move |file| {
             let notes = file.findings.iter().filter(move |note| note.kind == kind);
             notes.map(move |note| row_of(file, note))
@@ -22,11 +22,11 @@ pub fn vendor_files(report: &Report, launcher: bool) -> Vec<VendorFile> {
     };
     let mut files = vec![
         csv("change_list.csv", "File,Start Line,End Line,Operation Type,Message", changes(report)),
-        csv("unsupported_api.csv", "File,Start Line,End Line,OP,Tips", of(Kind::Unsupported)),
-        csv("unknown_api.csv", "File,Start Line,End Line,OP,Tips", of(Kind::Unknown)),
+        csv("unsupported_api.csv", "File,Start Line,End Line,OP,Tips", of(FindingKind::Unsupported)),
+        csv("unknown_api.csv", "File,Start Line,End Line,OP,Tips", of(FindingKind::Unknown)),
         csv("cuda_op_list.csv", "File,Api", operators(report)),
-        csv("api_precision_advice.csv", "File,Start Line,End Line,OP,Tips", of(Kind::Precision)),
-        csv("api_performance_advice.csv", "File,Start Line,End Line,OP,Tips", of(Kind::Performance)),
+        csv("api_precision_advice.csv", "File,Start Line,End Line,OP,Tips", of(FindingKind::Precision)),
+        csv("api_performance_advice.csv", "File,Start Line,End Line,OP,Tips", of(FindingKind::Performance)),
     ];
     let affine = affine(report);
     if !affine.is_empty() {
@@ -39,7 +39,7 @@ pub fn vendor_files(report: &Report, launcher: bool) -> Vec<VendorFile> {
     files
 }
 
-fn changes(report: &Report) -> Vec<Vec<String>> {
+fn changes(report: &MigrationReport) -> Vec<Vec<String>> {
     let rows = report.files.iter().flat_map(|file| {
         file.changes.iter().map(|change| {
             let (start, end) = (change.start_line.to_string(), change.end_line.to_string());
@@ -55,7 +55,7 @@ fn row_of(file: &FileReport, note: &Note) -> Vec<String> {
     vec![file.path.clone(), start, end, note.subject.clone(), tips]
 }
 
-fn operators(report: &Report) -> Vec<Vec<String>> {
+fn operators(report: &MigrationReport) -> Vec<Vec<String>> {
     let rows = report
         .files
         .iter()
@@ -63,7 +63,7 @@ fn operators(report: &Report) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn affine(report: &Report) -> Vec<Vec<String>> {
+fn affine(report: &MigrationReport) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for file in &report.files {
         for note in &file.findings {
@@ -106,7 +106,7 @@ const LOG_BYTES: usize = 1 << 20;
 const LOG_FILES: usize = 11;
 
 /// `msFmkTranspltlog.txt` and its older parts, newest lines last; at most 1 MiB each, and at most ten older ones.
-pub fn log_files(report: &Report, at: &str) -> Vec<VendorFile> {
+pub fn log_files(report: &MigrationReport, at: &str) -> Vec<VendorFile> {
     let mut parts = vec![String::new()];
     for line in log_lines(report, at) {
         if parts.last().is_some_and(|part| part.len() + line.len() > LOG_BYTES) {
@@ -124,7 +124,7 @@ pub fn log_files(report: &Report, at: &str) -> Vec<VendorFile> {
     newest_first.enumerate().map(|(age, text)| VendorFile { name: name(age), text }).collect()
 }
 
-fn log_lines(report: &Report, at: &str) -> Vec<String> {
+fn log_lines(report: &MigrationReport, at: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for file in &report.files {
         if !file.changes.is_empty() {
@@ -139,10 +139,13 @@ fn log_lines(report: &Report, at: &str) -> Vec<String> {
             );
             lines.push(line);
         }
-        for note in file.findings.iter().filter(|note| matches!(note.kind, Kind::Broken | Kind::Unsupported))
+        for note in file
+            .findings
+            .iter()
+            .filter(|note| matches!(note.kind, FindingKind::Broken | FindingKind::Unsupported))
         {
             let (start, end) = (note.start_line, note.end_line);
-            let level = if note.kind == Kind::Broken { "WARNING" } else { "INFO" };
+            let level = if note.kind == FindingKind::Broken { "WARNING" } else { "INFO" };
             lines.push(format!(
                 "{at} [{level}] {}: line: {start} ~ {end}   Operation Type: UNSUPPORTED   Message: {}\n",
                 file.path, note.message

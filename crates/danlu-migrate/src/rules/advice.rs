@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Reference};
 use ruff_text_size::Ranged as _;
 
@@ -51,23 +51,29 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     let full = reference.path.full.as_str();
     let range = reference.expression.range();
     if PRECISION.contains(&full) {
-        checker.report(rule, Kind::Precision, range, full, "compare its results with the original's");
+        checker.report(rule, FindingKind::Precision, range, full, "compare its results with the original's");
     }
     if let Some((_, advice)) = PERFORMANCE.iter().find(|(name, _)| *name == full) {
-        checker.report(rule, Kind::Performance, range, full, *advice);
+        checker.report(rule, FindingKind::Performance, range, full, *advice);
     }
     if full == "torch.utils.data.DataLoader" {
         for (keyword, advice) in [("num_workers", "processes"), ("pin_memory", "pinned memory")] {
             let has_splat = call.arguments.keywords.iter().any(|keyword| keyword.arg.is_none());
             if call.arguments.find_keyword(keyword).is_none() && !has_splat {
                 let message = format!("`{keyword}` is not set; loading with {advice} keeps the device busy");
-                checker.report(rule, Kind::Performance, range, full, message);
+                checker.report(rule, FindingKind::Performance, range, full, message);
             }
         }
     }
     if checker.options.similar
         && let Some((_, similar)) = AFFINE.iter().find(|(name, _)| *name == full)
     {
-        checker.report(rule, Kind::Performance, range, full, format!("`{similar}` computes the same faster"));
+        checker.report(
+            rule,
+            FindingKind::Performance,
+            range,
+            full,
+            format!("`{similar}` computes the same faster"),
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Reference};
 use ruff_text_size::Ranged as _;
 
@@ -46,6 +46,6 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     }
     if let Some((_, advice)) = SWITCHES.iter().find(|(name, _)| reference.path.is_in(name)) {
         let full = reference.path.full.clone();
-        checker.report(rule, Kind::Note, reference.expression.range(), full, *advice);
+        checker.report(rule, FindingKind::Note, reference.expression.range(), full, *advice);
     }
 }

@@ -5,7 +5,7 @@ use ruff_text_size::Ranged as _;
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Method, Reference};
 use crate::scope::ScopeKind;
 
@@ -74,7 +74,7 @@ fn on_method<'a>(checker: &mut Checker<'a>, rule: &'static Rule, method: &Method
     if !OPTIONS.contains(&holder) && !is_stored(checker) && !checker.is_aware() {
         let subject = checker.text(method.receiver.range().cover(method.name.range));
         let message = "may be the method of a tensor or a flag of yours; if it is the method, write `npu`";
-        checker.report(rule, Kind::NeedsPerson, method.name.range, subject, message);
+        checker.report(rule, FindingKind::NeedsPerson, method.name.range, subject, message);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Text, TextShape};
 use ruff_python_ast::{Expr, ExprCall, StmtImport, StmtImportFrom};
 use ruff_text_size::{Ranged as _, TextRange};
 
@@ -91,7 +91,7 @@ fn on_import_from<'a>(
                 let message = "builds CUDA code; use `torch_npu.utils.cpp_extension.NpuExtension` and rewrite the kernels";
                 checker.report(
                     rule,
-                    Kind::NeedsPerson,
+                    FindingKind::NeedsPerson,
                     alias.range,
                     format!("{module}.{}", alias.name),
                     message,
@@ -107,7 +107,7 @@ fn on_import_from<'a>(
             continue;
         }
         if let Some(advice) = advice(&full) {
-            checker.report(rule, Kind::NeedsPerson, import.range, full, advice);
+            checker.report(rule, FindingKind::NeedsPerson, import.range, full, advice);
             return;
         }
     }
@@ -117,9 +117,9 @@ fn on_import_from<'a>(
 const PROVIDERS: [&str; 2] = ["CUDAExecutionProvider", "TensorrtExecutionProvider"];
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
-    if text.shape == Shape::Whole && PROVIDERS.contains(&text.value) && !checker.is_aware() {
+    if text.shape == TextShape::Whole && PROVIDERS.contains(&text.value) && !checker.is_aware() {
         let message = "ONNX Runtime on NVIDIA; with onnxruntime-cann write `CANNExecutionProvider`";
-        checker.report(rule, Kind::NeedsPerson, text.range, text.value, message);
+        checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, message);
     }
 }
 
@@ -127,7 +127,7 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
 fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCall) {
     if checker.scopes.path(&call.func).is_some_and(|path| path.full == "kernels.get_kernel") {
         let message = "fetches a compiled kernel, which is of CUDA unless its repository says otherwise; call what it replaces on an NPU";
-        checker.report(rule, Kind::NeedsPerson, call.range(), "kernels.get_kernel", message);
+        checker.report(rule, FindingKind::NeedsPerson, call.range(), "kernels.get_kernel", message);
         return;
     }
     let name = match &*call.func {
@@ -145,6 +145,6 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
 
 fn look(checker: &mut Checker<'_>, rule: &'static Rule, range: TextRange, module: &str) {
     if let Some(advice) = advice(module) {
-        checker.report(rule, Kind::NeedsPerson, range, module, advice);
+        checker.report(rule, FindingKind::NeedsPerson, range, module, advice);
     }
 }

@@ -1,7 +1,7 @@
 //! Sources in CUDA and C++.
 
 use super::{Grade, Rule};
-use crate::finding::{Finding, Kind};
+use crate::finding::{Finding, FindingKind};
 use crate::hooks::Hooks;
 use crate::text;
 
@@ -48,11 +48,11 @@ pub(crate) fn look(path: &str, bytes: &[u8]) -> (Vec<Finding>, Vec<String>) {
     };
     let (kind, message) = match (is_cuda, operators.is_empty()) {
         (true, _) => (
-            Kind::NeedsPerson,
+            FindingKind::NeedsPerson,
             format!("kernels for CUDA, to be rewritten with Ascend C or plain PyTorch{offered}"),
         ),
         (false, false) => {
-            (Kind::Note, format!("operators in C++, which run on the host as they are{offered}"))
+            (FindingKind::Note, format!("operators in C++, which run on the host as they are{offered}"))
         }
         (false, true) => return (Vec::new(), operators),
     };

@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Reference};
 use ruff_text_size::Ranged as _;
 
@@ -27,6 +27,6 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     if is_it && reference.call.is_some() && checker.options.distributed.is_none() && !checker.is_aware() {
         let message = "one process cannot drive several NPUs; `--distributed MAIN` makes the entry script use \
                        `DistributedDataParallel`";
-        checker.report(rule, Kind::NeedsPerson, reference.expression.range(), full, message);
+        checker.report(rule, FindingKind::NeedsPerson, reference.expression.range(), full, message);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::Hooks;
 use crate::scope::Binding;
 use ruff_python_ast::{Expr, ExprCall};
@@ -80,7 +80,7 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
         let is_taken_for_cuda = crate::support::number(checker.options.torch.name()) < Some(2_003_000);
         if is_taken_for_cuda && may_be_number(checker, argument) && !checker.is_aware() {
             let message = "a number here means a CUDA device before torch 2.3; where it is one, write `f\"npu:{number}\"`";
-            checker.report(rule, Kind::NeedsPerson, argument.range(), checker.text(argument), message);
+            checker.report(rule, FindingKind::NeedsPerson, argument.range(), checker.text(argument), message);
         }
         return;
     };

@@ -2,9 +2,9 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Shape, Text};
-use crate::roles::Role;
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Text, TextShape};
+use crate::roles::StringRole;
 
 pub(crate) const RULE: Rule = Rule {
     name: "device-string",
@@ -28,17 +28,17 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
     let range = text.range;
     let role = checker.role(range);
     let grade = match (role, spelled) {
-        (Role::Device(grade), _) => grade,
+        (StringRole::Device(grade), _) => grade,
         // Nothing else is spelled like this.
-        (Role::Unclear, Spelled::Numbered) => Grade::Likely,
-        (Role::Unclear, Spelled::Bare) => {
+        (StringRole::Unclear, Spelled::Numbered) => Grade::Likely,
+        (StringRole::Unclear, Spelled::Bare) => {
             if checker.imports_torch() && !checker.is_aware() {
                 let message = "may be a device; if it is, write \"npu\"";
-                checker.report(rule, Kind::NeedsPerson, range, text.value, message);
+                checker.report(rule, FindingKind::NeedsPerson, range, text.value, message);
             }
             return;
         }
-        (Role::Other, _) => return,
+        (StringRole::Other, _) => return,
     };
     let new = text.value.replacen("cuda", "npu", 1);
     let message = format!("replace string \"{}\" with \"{new}\"", text.value);
@@ -54,16 +54,16 @@ fn on_other_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text
     if spelled("gpu", text.value, text.shape) == Some(Spelled::Numbered) && checker.imports_torch() {
         let is_other = CALL_IT_GPU.iter().any(|name| checker.source.contains(name));
         match checker.role(range) {
-            Role::Device(_) if !is_other => {
+            StringRole::Device(_) if !is_other => {
                 let new = text.value.replacen("gpu", "npu", 1);
                 let message = format!("replace string \"{}\" with \"{new}\"", text.value);
                 checker.replace_with_npu(rule, Grade::Likely, range, new, message);
             }
-            Role::Other => {}
+            StringRole::Other => {}
             _ if checker.is_aware() => {}
             _ => checker.report(
                 rule,
-                Kind::NeedsPerson,
+                FindingKind::NeedsPerson,
                 range,
                 text.value,
                 "may be a device; if it is PyTorch's, write \"npu\"",
@@ -71,17 +71,17 @@ fn on_other_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text
         }
         return;
     }
-    let is_expression = text.shape == Shape::Whole
+    let is_expression = text.shape == TextShape::Whole
         && text.value.contains('(')
         && (text.value.contains("torch.cuda.")
             || text.value.contains("torch.device(") && text.value.contains("cuda"));
     if is_expression
-        && checker.role(range) != Role::Other
+        && checker.role(range) != StringRole::Other
         && !checker.is_aware()
         && ruff_python_parser::parse_expression(text.value.trim_start_matches('$')).is_ok()
     {
         let message = "an expression in a text, which is left as it is; if a program evaluates it, write it for `torch.npu`";
-        checker.report(rule, Kind::NeedsPerson, range, text.value, message);
+        checker.report(rule, FindingKind::NeedsPerson, range, text.value, message);
     }
 }
 
@@ -92,25 +92,25 @@ enum Spelled {
 }
 
 /// Whether a text spells the device type `word`, and if so, whether without a number.
-pub(crate) fn spells(word: &str, value: &str, shape: Shape) -> Option<bool> {
+pub(crate) fn spells(word: &str, value: &str, shape: TextShape) -> Option<bool> {
     spelled(word, value, shape).map(|spelled| spelled == Spelled::Bare)
 }
 
-fn spelled(word: &str, value: &str, shape: Shape) -> Option<Spelled> {
+fn spelled(word: &str, value: &str, shape: TextShape) -> Option<Spelled> {
     let number = value.strip_prefix(word)?;
-    if number.is_empty() && shape == Shape::Whole {
+    if number.is_empty() && shape == TextShape::Whole {
         return Some(Spelled::Bare);
     }
     let number = number.strip_prefix(':')?;
     let is_number = match shape {
-        Shape::Whole => {
+        TextShape::Whole => {
             number.is_empty()
                 || number.bytes().all(|byte| byte.is_ascii_digit())
                 || matches!(number, "%d" | "%s" | "%i")
                 || number.starts_with('{') && number.ends_with('}') && !number.contains(' ')
         }
-        Shape::Prefix => number.is_empty(),
-        Shape::Part => false,
+        TextShape::Prefix => number.is_empty(),
+        TextShape::Part => false,
     };
     is_number.then_some(Spelled::Numbered)
 }

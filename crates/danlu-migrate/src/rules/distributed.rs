@@ -8,7 +8,7 @@ use ruff_text_size::{Ranged, TextRange, TextSize};
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::Hooks;
 use crate::scope::Binding;
 
@@ -114,7 +114,7 @@ fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {
         if !is_joined {
             let message =
                 "has no import of torch by its own name to begin from; add `import torch` and run again";
-            checker.report(rule, Kind::NeedsPerson, TextRange::default(), distributed.main, message);
+            checker.report(rule, FindingKind::NeedsPerson, TextRange::default(), distributed.main, message);
             return;
         }
         wrap_model(checker, rule, &found, &distributed.model);
@@ -193,7 +193,7 @@ fn wrap_model(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'_>,
         let message = format!(
             "nothing called `{model}` is given a value here; wrap the model into `{DDP}` yourself, or name it with `--model`"
         );
-        checker.report(rule, Kind::NeedsPerson, TextRange::default(), model, message);
+        checker.report(rule, FindingKind::NeedsPerson, TextRange::default(), model, message);
         return;
     };
     let (Some(end), Some(indentation)) = (checker.line_end(last.range), checker.indentation(last.range))
@@ -236,7 +236,7 @@ fn give_samplers(checker: &mut Checker<'_>, rule: &'static Rule, found: &Found<'
             loaders.push(checker.text(target).to_owned());
         } else {
             let message = "its dataset is made inside of the call; give it a name, and the loader a `DistributedSampler`";
-            checker.report(rule, Kind::NeedsPerson, call.func.range(), "DataLoader", message);
+            checker.report(rule, FindingKind::NeedsPerson, call.func.range(), "DataLoader", message);
         }
     }
     loaders

@@ -5,8 +5,8 @@ use ruff_text_size::{TextRange, TextSize};
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Text, TextShape};
 use crate::text::words;
 
 pub(crate) const RULE: Rule = Rule {
@@ -88,13 +88,13 @@ fn on_command<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
     on_command(checker, rule, text);
-    if text.shape != Shape::Whole {
+    if text.shape != TextShape::Whole {
         return;
     }
     if let Some(new) = counterpart(text.value) {
         let message = format!("replace string \"{}\" with \"{new}\"", text.value);
         checker.replace(rule, Grade::Safe, text.range, new, message);
     } else if is_foreign(text.value) && !checker.is_aware() {
-        checker.report(rule, Kind::NeedsPerson, text.range, text.value, FOREIGN);
+        checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, FOREIGN);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Text, TextShape};
 use ruff_python_ast::{AnyNodeRef, StmtImport, StmtImportFrom};
 use ruff_text_size::TextRange;
 
@@ -30,23 +30,27 @@ pub(crate) const RULE: Rule = Rule {
     },
 };
 
-const PACKAGES: &[(&str, Kind, &str)] = &[
-    ("megatron", Kind::NeedsPerson, "import `mindspeed.megatron_adaptor` before anything of Megatron"),
+const PACKAGES: &[(&str, FindingKind, &str)] = &[
+    ("megatron", FindingKind::NeedsPerson, "import `mindspeed.megatron_adaptor` before anything of Megatron"),
     (
         "deepspeed",
-        Kind::Note,
+        FindingKind::Note,
         "knows NPUs where torch_npu is installed; operators that it compiles for CUDA are not there",
     ),
     (
         "pytorch_lightning",
-        Kind::NeedsPerson,
+        FindingKind::NeedsPerson,
         "has no accelerator for NPUs itself; register one, or use accelerate",
     ),
-    ("lightning", Kind::NeedsPerson, "has no accelerator for NPUs itself; register one, or use accelerate"),
+    (
+        "lightning",
+        FindingKind::NeedsPerson,
+        "has no accelerator for NPUs itself; register one, or use accelerate",
+    ),
 ];
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
-    if text.shape != Shape::Whole || checker.is_aware() {
+    if text.shape != TextShape::Whole || checker.is_aware() {
         return;
     }
     let keyword = checker.ancestors.last().and_then(|node| match node {
@@ -62,7 +66,7 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
         }
         _ => return,
     };
-    checker.report(rule, Kind::NeedsPerson, text.range, text.value, message);
+    checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, message);
 }
 
 fn on_import<'a>(checker: &mut Checker<'a>, rule: &'static Rule, import: &'a StmtImport) {

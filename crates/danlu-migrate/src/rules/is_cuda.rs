@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Method};
 
 pub(crate) const RULE: Rule = Rule {
@@ -22,7 +22,7 @@ fn on_method<'a>(checker: &mut Checker<'a>, rule: &'static Rule, method: &Method
     }
     if checker.facts.own_definitions.contains("is_cuda") || method.call.is_some() {
         let message = "the project defines `is_cuda` itself; look whether this one is a tensor's";
-        checker.report(rule, Kind::NeedsPerson, method.name.range, "is_cuda", message);
+        checker.report(rule, FindingKind::NeedsPerson, method.name.range, "is_cuda", message);
         return;
     }
     let message = "replace attribute \"is_cuda\" with \"is_npu\"";

@@ -2,8 +2,8 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Reference, Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Reference, Text, TextShape};
 use ruff_python_ast::{AnyNodeRef, Expr, StmtImportFrom};
 use ruff_text_size::Ranged as _;
 
@@ -25,7 +25,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
-    if text.shape != Shape::Whole {
+    if text.shape != TextShape::Whole {
         return;
     }
     let new = match text.value {
@@ -56,7 +56,7 @@ fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) 
     {
         if !checker.is_aware() {
             let message = "a key; if somebody asks for it by the name of the backend, write \"hccl\"";
-            checker.report(rule, Kind::NeedsPerson, text.range, text.value, message);
+            checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, message);
         }
         return;
     }
@@ -146,7 +146,7 @@ fn report_group(
 ) {
     let message =
         "options of NCCL's process group; `torch_npu._C._distributed_c10d.ProcessGroupHCCL` has its own";
-    checker.report(rule, Kind::NeedsPerson, range, full, message);
+    checker.report(rule, FindingKind::NeedsPerson, range, full, message);
 }
 
 fn on_import_from<'a>(

@@ -1,7 +1,7 @@
 //! Code that knows NPUs already.
 
 use super::{Grade, Rule};
-use crate::finding::{Finding, Kind};
+use crate::finding::{Finding, FindingKind};
 use crate::hooks::Hooks;
 
 pub(crate) const RULE: Rule = Rule {
@@ -19,5 +19,5 @@ pub(crate) const RULE: Rule = Rule {
 /// What a file is told that has one for NPUs beside it.
 pub(crate) fn has_twin(twin: &str) -> Finding {
     let message = "does the same for NPUs, so this file was left as it is".to_owned();
-    Finding { rule: RULE.name, kind: Kind::Note, start: 0, end: 0, subject: twin.to_owned(), message }
+    Finding { rule: RULE.name, kind: FindingKind::Note, start: 0, end: 0, subject: twin.to_owned(), message }
 }

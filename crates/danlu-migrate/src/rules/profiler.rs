@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Reference};
 use ruff_python_ast::StmtImportFrom;
 use ruff_text_size::{Ranged as _, TextRange};
@@ -35,7 +35,7 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
         && (full.ends_with("nvtx") || call.arguments.find_keyword("use_cuda").is_some())
     {
         let message = "the old profiler does not see NPUs; use `torch_npu.profiler.profile`";
-        checker.report(rule, Kind::NeedsPerson, reference.expression.range(), full, message);
+        checker.report(rule, FindingKind::NeedsPerson, reference.expression.range(), full, message);
         return;
     }
     let Some(below) = full.strip_prefix("torch.profiler.") else { return };

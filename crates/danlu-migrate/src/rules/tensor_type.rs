@@ -2,8 +2,8 @@
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Hooks, Reference, Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Hooks, Reference, Text, TextShape};
 use ruff_text_size::Ranged as _;
 
 pub(crate) const RULE: Rule = Rule {
@@ -18,7 +18,7 @@ pub(crate) const RULE: Rule = Rule {
 };
 
 fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: &Text<'a>) {
-    let is_type = text.shape == Shape::Whole
+    let is_type = text.shape == TextShape::Whole
         && text.value.strip_prefix("torch.cuda.").is_some_and(|name| {
             name.ends_with("Tensor") && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
         });
@@ -34,7 +34,7 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
         let message = "NPUs compute float64 slowly or not at all; use float32 where the program allows it";
         checker.report(
             rule,
-            Kind::Precision,
+            FindingKind::Precision,
             reference.expression.range(),
             "torch.cuda.DoubleTensor",
             message,

@@ -5,7 +5,7 @@ use ruff_text_size::Ranged as _;
 
 use super::{Grade, Rule};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Reference};
 use crate::support::Support;
 
@@ -67,14 +67,14 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     let full = reference.path.full.as_str();
     if let Some(advice) = missing(checker, full) {
         if !checker.is_aware() {
-            checker.report(rule, Kind::Unsupported, reference.expression.range(), full, advice);
+            checker.report(rule, FindingKind::Unsupported, reference.expression.range(), full, advice);
         }
         return;
     }
     if asks_for_hip(checker) {
         if !checker.is_aware() {
             let message = "stands beside a question for AMD's devices, so it asks who made the device";
-            checker.report(rule, Kind::NeedsPerson, reference.expression.range(), full, message);
+            checker.report(rule, FindingKind::NeedsPerson, reference.expression.range(), full, message);
         }
         return;
     }
@@ -126,7 +126,7 @@ fn on_import<'a>(checker: &mut Checker<'a>, rule: &'static Rule, import: &'a Stm
             continue;
         }
         if let Some(advice) = missing(checker, name) {
-            checker.report(rule, Kind::Unsupported, alias.range, name, advice);
+            checker.report(rule, FindingKind::Unsupported, alias.range, name, advice);
             continue;
         }
         let new = match &alias.asname {
@@ -166,7 +166,7 @@ fn on_import_from<'a>(
     for alias in &import.names {
         let path = format!("{module}.{}", alias.name);
         if let Some(advice) = missing(checker, &path) {
-            checker.report(rule, Kind::Unsupported, alias.range, path, advice);
+            checker.report(rule, FindingKind::Unsupported, alias.range, path, advice);
             return;
         }
     }

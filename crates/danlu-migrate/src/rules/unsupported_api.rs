@@ -2,7 +2,7 @@
 
 use super::{Grade, Rule, torch_cuda};
 use crate::checker::Checker;
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::hooks::{Hooks, Reference};
 use crate::support::Support;
 use ruff_text_size::Ranged as _;
@@ -41,12 +41,12 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
         Support::Supported => {}
         Support::Unsupported => {
             let message = format!("torch_npu for torch {} does not support it", version.name());
-            checker.report(rule, Kind::Unsupported, range, full, message);
+            checker.report(rule, FindingKind::Unsupported, range, full, message);
         }
         Support::Unlisted if !needs_kernel(full) => {}
         Support::Unlisted => {
             let message = format!("no list for torch {} names it", version.name());
-            checker.report(rule, Kind::Unknown, range, full, message);
+            checker.report(rule, FindingKind::Unknown, range, full, message);
         }
     }
 }

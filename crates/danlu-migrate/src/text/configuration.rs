@@ -4,11 +4,11 @@ use crate::devices::names_device;
 use crate::edit;
 use crate::rules::{configuration, environment};
 use crate::text::shell::{change, finding, is_device, is_nccl};
-use crate::{Kind, Outcome};
+use crate::{FileMigration, FindingKind};
 
-pub(crate) fn migrate(bytes: &[u8]) -> Outcome {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Outcome::default() };
-    let mut outcome = Outcome::default();
+pub(crate) fn migrate(bytes: &[u8]) -> FileMigration {
+    let Ok(text) = std::str::from_utf8(bytes) else { return FileMigration::default() };
+    let mut outcome = FileMigration::default();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         for pair in pairs(line) {
@@ -61,7 +61,7 @@ fn pairs(line: &str) -> Vec<Pair<'_>> {
     found
 }
 
-fn on_pair(pair: &Pair<'_>, offset: usize, outcome: &mut Outcome) {
+fn on_pair(pair: &Pair<'_>, offset: usize, outcome: &mut FileMigration) {
     let place = |at: usize, text: &str| (offset + at, offset + at + text.len());
     let name = pair.key.to_ascii_lowercase().replace('-', "_");
     if names_device(&name) && is_device(pair.value) {
@@ -85,7 +85,7 @@ fn on_pair(pair: &Pair<'_>, offset: usize, outcome: &mut Outcome) {
         let place = place(pair.key_at, pair.key);
         outcome.findings.push(finding(
             &environment::RULE,
-            Kind::NeedsPerson,
+            FindingKind::NeedsPerson,
             place,
             pair.key,
             environment::FOREIGN,

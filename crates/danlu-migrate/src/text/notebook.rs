@@ -7,7 +7,7 @@ use ruff_python_parser::Mode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Edit, Finding, Module, Options, Outcome, ProjectFacts, edit};
+use crate::{Edit, FileMigration, Finding, Module, Options, ProjectFacts, edit};
 
 #[derive(Deserialize)]
 struct Notebook<'a> {
@@ -29,8 +29,8 @@ struct Program {
     places: Vec<usize>,
 }
 
-pub(crate) fn migrate(bytes: &[u8], facts: &ProjectFacts, options: &Options) -> Outcome {
-    let Ok(file) = std::str::from_utf8(bytes) else { return Outcome::default() };
+pub(crate) fn migrate(bytes: &[u8], facts: &ProjectFacts, options: &Options) -> FileMigration {
+    let Ok(file) = std::str::from_utf8(bytes) else { return FileMigration::default() };
     let notebook: Notebook<'_> = match serde_json::from_str(file) {
         Ok(notebook) => notebook,
         Err(error) => return crate::accept::broken(0, 0, format!("the notebook was left as it is: {error}")),
@@ -63,7 +63,7 @@ pub(crate) fn migrate(bytes: &[u8], facts: &ProjectFacts, options: &Options) -> 
     let edits = outcome.edits.into_iter().filter_map(moved).collect();
     let found =
         |finding: Finding| Finding { start: place(finding.start), end: place(finding.end), ..finding };
-    Outcome {
+    FileMigration {
         edits: edit::in_order(bytes, edits),
         findings: outcome.findings.into_iter().map(found).collect(),
     }

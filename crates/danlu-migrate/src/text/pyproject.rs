@@ -2,9 +2,9 @@
 //!
 //! By its lines, because only these few have to be understood and everything else has to stay as it is.
 
-use crate::Outcome;
+use crate::FileMigration;
 use crate::edit::{self, Edit};
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::rules::requirements;
 use crate::text::requirements::{cuda_only_package, edited, pinned};
 use crate::text::shell::finding;
@@ -20,10 +20,10 @@ enum Form {
     Table,
 }
 
-pub(crate) fn migrate(bytes: &[u8]) -> Outcome {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Outcome::default() };
+pub(crate) fn migrate(bytes: &[u8]) -> FileMigration {
+    let Ok(text) = std::str::from_utf8(bytes) else { return FileMigration::default() };
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let mut found = Found { outcome: Outcome::default(), is_added: names_torch_npu(text), newline };
+    let mut found = Found { outcome: FileMigration::default(), is_added: names_torch_npu(text), newline };
     let (mut section, mut is_in_list) = ("", false);
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -86,7 +86,7 @@ fn form(section: &str, line: &str, is_in_list: bool) -> Form {
 }
 
 struct Found {
-    outcome: Outcome,
+    outcome: FileMigration,
     is_added: bool,
     newline: &'static str,
 }
@@ -158,7 +158,13 @@ impl Found {
                 }
             },
         };
-        self.outcome.findings.push(finding(&requirements::RULE, Kind::NeedsPerson, place, item, &message));
+        self.outcome.findings.push(finding(
+            &requirements::RULE,
+            FindingKind::NeedsPerson,
+            place,
+            item,
+            &message,
+        ));
     }
 
     /// What only CUDA has is commented out where it stands alone on its line, and reported elsewhere.
@@ -181,7 +187,7 @@ impl Found {
             let message = format!("CUDA only: {reason}");
             self.outcome.findings.push(finding(
                 &requirements::RULE,
-                Kind::NeedsPerson,
+                FindingKind::NeedsPerson,
                 place,
                 item,
                 &message,

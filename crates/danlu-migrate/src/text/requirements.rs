@@ -1,18 +1,18 @@
 //! requirements.txt and conda environments, line by line, each change with its reason.
 
 use crate::edit::{self, Edit};
-use crate::finding::Kind;
+use crate::finding::FindingKind;
 use crate::rules::{Grade, cuda_only, requirements};
 use crate::text::shell::finding;
 use crate::versions::{nearest_release, release_for};
-use crate::{Options, Outcome};
+use crate::{FileMigration, Options};
 
-pub(crate) fn migrate(bytes: &[u8], _options: &Options) -> Outcome {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Outcome::default() };
+pub(crate) fn migrate(bytes: &[u8], _options: &Options) -> FileMigration {
+    let Ok(text) = std::str::from_utf8(bytes) else { return FileMigration::default() };
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     // Torch may be named as `torch` in several sections; the line that follows it is added once.
     let has_torch_npu = text.contains("torch_npu") || text.contains("torch-npu");
-    let mut outcome = Outcome::default();
+    let mut outcome = FileMigration::default();
     let mut start = 0;
     let mut is_added = has_torch_npu;
     for line in text.split_inclusive('\n') {
@@ -24,7 +24,7 @@ pub(crate) fn migrate(bytes: &[u8], _options: &Options) -> Outcome {
     outcome
 }
 
-fn on_line(line: &str, offset: usize, newline: &str, is_added: &mut bool, outcome: &mut Outcome) {
+fn on_line(line: &str, offset: usize, newline: &str, is_added: &mut bool, outcome: &mut FileMigration) {
     let code = line.split('#').next().unwrap_or_default();
     let indentation = code.len() - code.trim_start().len();
     let dash = if code[indentation..].starts_with("- ") { 2 } else { 0 };
@@ -49,7 +49,13 @@ fn on_line(line: &str, offset: usize, newline: &str, is_added: &mut bool, outcom
     let Some(version) = pinned(&item[name_length..]) else {
         if !*is_added {
             let message = "torch is not pinned; torch_npu works with exactly one version of it, so pin both";
-            outcome.findings.push(finding(&requirements::RULE, Kind::NeedsPerson, place, item, message));
+            outcome.findings.push(finding(
+                &requirements::RULE,
+                FindingKind::NeedsPerson,
+                place,
+                item,
+                message,
+            ));
         }
         return;
     };
@@ -78,7 +84,13 @@ fn on_line(line: &str, offset: usize, newline: &str, is_added: &mut bool, outcom
             let nearest = nearest_release(plain).map(|release| release.torch).unwrap_or_default();
             let message =
                 format!("no torch_npu was released for torch {plain}; the nearest is for {nearest}");
-            outcome.findings.push(finding(&requirements::RULE, Kind::NeedsPerson, place, item, &message));
+            outcome.findings.push(finding(
+                &requirements::RULE,
+                FindingKind::NeedsPerson,
+                place,
+                item,
+                &message,
+            ));
         }
     }
 }
@@ -112,7 +124,7 @@ pub(crate) fn cuda_only_package(name: &str) -> Option<&'static str> {
     cuda_only::advice(module)
 }
 
-fn comment_out(line: &str, start: usize, reason: &str, outcome: &mut Outcome) {
+fn comment_out(line: &str, start: usize, reason: &str, outcome: &mut FileMigration) {
     let item = line.trim();
     let end = start + line.trim_start().len();
     let replacement = format!("# {item}  # {reason}");

@@ -1,14 +1,14 @@
 //! Shell scripts, Makefiles and Dockerfiles, line by line.
 
-use crate::Outcome;
+use crate::FileMigration;
 use crate::edit::{self, Edit};
-use crate::finding::{Finding, Kind};
+use crate::finding::{Finding, FindingKind};
 use crate::rules::{Grade, environment, launch_script};
 use crate::text::words;
 
-pub(crate) fn migrate(bytes: &[u8]) -> Outcome {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Outcome::default() };
-    let mut outcome = Outcome::default();
+pub(crate) fn migrate(bytes: &[u8]) -> FileMigration {
+    let Ok(text) = std::str::from_utf8(bytes) else { return FileMigration::default() };
+    let mut outcome = FileMigration::default();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let code = &line[..comment(line)];
@@ -37,7 +37,7 @@ const BACKEND_OPTIONS: &[&str] = &[
     "--distributed-backend",
 ];
 
-fn on_line(line: &str, offset: usize, outcome: &mut Outcome) {
+fn on_line(line: &str, offset: usize, outcome: &mut FileMigration) {
     for (at, word) in words(line) {
         let place = (offset + at, offset + at + word.len());
         if let Some(new) = environment::counterpart(word) {
@@ -45,7 +45,7 @@ fn on_line(line: &str, offset: usize, outcome: &mut Outcome) {
         } else if environment::is_foreign(word) {
             outcome.findings.push(finding(
                 &environment::RULE,
-                Kind::NeedsPerson,
+                FindingKind::NeedsPerson,
                 place,
                 word,
                 environment::FOREIGN,
@@ -55,7 +55,7 @@ fn on_line(line: &str, offset: usize, outcome: &mut Outcome) {
             let message = "there is no NVIDIA driver; `npu-smi info` shows NPUs";
             outcome.findings.push(finding(
                 &launch_script::RULE,
-                Kind::NeedsPerson,
+                FindingKind::NeedsPerson,
                 place,
                 "nvidia-smi",
                 message,
@@ -80,7 +80,7 @@ fn on_line(line: &str, offset: usize, outcome: &mut Outcome) {
             "works on NPUs; `torchrun` takes its place, and hands ranks over by environment variables only";
         outcome.findings.push(finding(
             &launch_script::RULE,
-            Kind::Note,
+            FindingKind::Note,
             place,
             "torch.distributed.launch",
             message,
@@ -132,7 +132,7 @@ pub(crate) fn change(rule: &'static crate::Rule, place: (usize, usize), old: &st
 
 pub(crate) fn finding(
     rule: &'static crate::Rule,
-    kind: Kind,
+    kind: FindingKind,
     place: (usize, usize),
     subject: &str,
     message: &str,

@@ -8,18 +8,23 @@ use danlu_types::DeviceKind;
 
 use super::layout::{Layout, Slot};
 use super::view::View;
-use super::{Fleet, NodeId, Part, Placement, ShapeId, Wish};
+use super::{Fleet, NodeId, Placement, PlacementConstraints, ShapeId, WorkerPlacement};
 
 /// Slots among which a gang may choose.
 struct Scope<'a> {
-    wish: &'a Wish<'a>,
+    wish: &'a PlacementConstraints<'a>,
     /// Whether each pool of the view holds the whole gang.
     pools: Vec<bool>,
     bunch: Option<usize>,
 }
 
 impl Fleet {
-    pub(super) fn place_on(&mut self, id: ShapeId, alternative: usize, wish: &Wish<'_>) -> Option<Placement> {
+    pub(super) fn place_on(
+        &mut self,
+        id: ShapeId,
+        alternative: usize,
+        wish: &PlacementConstraints<'_>,
+    ) -> Option<Placement> {
         self.refresh(id, alternative);
         let workers = self.shapes[id.ordinal()].shape.workers;
         if workers == 1 && wish.is_none() {
@@ -45,14 +50,25 @@ impl Fleet {
         Some(self.placement_on(id, alternative, slot, parts))
     }
 
-    fn placement_on(&self, id: ShapeId, alternative: usize, slot: usize, parts: Vec<Part>) -> Placement {
+    fn placement_on(
+        &self,
+        id: ShapeId,
+        alternative: usize,
+        slot: usize,
+        parts: Vec<WorkerPlacement>,
+    ) -> Placement {
         let model = self.layout.slots[slot].model.filter(|_| self.view(id, alternative).need.devices > 0);
         let kind = model.map(|model| self.layout.kind_of(model));
         Placement { alternative, kind, parts }
     }
 
     /// What may be chosen from, if that holds the gang at all.
-    fn scope<'a>(&self, id: ShapeId, alternative: usize, wish: &'a Wish<'a>) -> Option<Scope<'a>> {
+    fn scope<'a>(
+        &self,
+        id: ShapeId,
+        alternative: usize,
+        wish: &'a PlacementConstraints<'a>,
+    ) -> Option<Scope<'a>> {
         let shape = &self.shapes[id.ordinal()].shape;
         let view = self.view(id, alternative);
         let workers = u64::from(shape.workers);
@@ -74,7 +90,7 @@ impl Fleet {
         Some(scope)
     }
 
-    pub(super) fn fits_on(&self, id: ShapeId, alternative: usize, wish: &Wish<'_>) -> bool {
+    pub(super) fn fits_on(&self, id: ShapeId, alternative: usize, wish: &PlacementConstraints<'_>) -> bool {
         self.scope(id, alternative, wish).is_some()
     }
 
@@ -84,7 +100,7 @@ impl Fleet {
         alternative: usize,
         scope: &Scope<'_>,
         workers: u32,
-    ) -> Option<(usize, Vec<Part>)> {
+    ) -> Option<(usize, Vec<WorkerPlacement>)> {
         let mut parts = Vec::with_capacity(workers as usize);
         let mut first = None;
         let mut open = self.open(id, alternative, scope);
@@ -138,7 +154,7 @@ impl Fleet {
         alternative: usize,
         slot: usize,
         workers: u32,
-    ) -> Option<(usize, Vec<Part>)> {
+    ) -> Option<(usize, Vec<WorkerPlacement>)> {
         let mut parts = Vec::with_capacity(workers as usize);
         for worker in 0..workers {
             if worker > 0 {
@@ -146,7 +162,7 @@ impl Fleet {
             }
             let devices = self.choose_devices(id, alternative, slot)?;
             let shape = &self.shapes[id.ordinal()].shape;
-            let part = Part {
+            let part = WorkerPlacement {
                 node: NodeId::new(self.layout.slots[slot].node),
                 devices,
                 share: self.view(id, alternative).need.share,
@@ -209,7 +225,7 @@ fn tightest_bunch(layout: &Layout, view: &View, scope: &Scope<'_>, workers: u64)
 }
 
 /// Room in each pool, without what the wish rules out.
-pub(super) fn pool_rooms(layout: &Layout, view: &View, wish: &Wish<'_>) -> Vec<u64> {
+pub(super) fn pool_rooms(layout: &Layout, view: &View, wish: &PlacementConstraints<'_>) -> Vec<u64> {
     let mut rooms = view.pools.clone();
     for (at, node) in wish.avoid.iter().enumerate() {
         if node.ordinal() >= layout.nodes.len() || wish.avoid[..at].contains(node) {
@@ -236,7 +252,7 @@ impl Scope<'_> {
     }
 }
 
-impl Wish<'_> {
+impl PlacementConstraints<'_> {
     fn is_none(&self) -> bool {
         self.avoid.is_empty() && self.kinds == KindSet::ALL
     }

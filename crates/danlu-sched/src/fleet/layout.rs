@@ -10,7 +10,7 @@ use std::ops::Range;
 use danlu_types::{DeviceKind, ForeignHold, Node, NodeName};
 
 use super::board::Board;
-use super::{NodeId, Part};
+use super::{NodeId, WorkerPlacement};
 use crate::shape::{DeviceAsk, Shape};
 
 /// Positions on a node are bytes; no machine has as many devices. What lies beyond is never given out.
@@ -113,11 +113,11 @@ impl Layout {
     }
 
     /// What jobs hold that are none of ours.
-    pub(crate) fn foreign(&self) -> impl Iterator<Item = (&ForeignHold, Part)> {
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = (&ForeignHold, WorkerPlacement)> {
         self.shared.iter().flat_map(move |node| {
             self.nodes[node.ordinal()].foreign.iter().map(move |hold| {
                 let position = |index: &u32| self.position(node.ordinal(), *index);
-                let part = Part {
+                let part = WorkerPlacement {
                     node: *node,
                     devices: hold.devices.iter().filter_map(position).collect(),
                     share: 1000,

@@ -6,7 +6,7 @@ use danlu_types::{Bytes, Cpus, Device, DeviceKind, Node};
 
 use super::layout::{Layout, Slot};
 use super::view::View;
-use super::{Fleet, NodeId, Part, Placement};
+use super::{Fleet, NodeId, Placement, WorkerPlacement};
 use crate::shape::{DeviceAsk, Shape};
 
 /// Amounts over all nodes.
@@ -111,7 +111,7 @@ impl Fleet {
 
     /// In names of nodes and numbers of devices, as the engine has them.
     pub fn grants(&self, placement: &Placement) -> Vec<Grant> {
-        let grant = |part: &Part| {
+        let grant = |part: &WorkerPlacement| {
             let node = &self.layout.nodes[part.node.ordinal()];
             let index = |position: &u8| node.devices[usize::from(*position)].index;
             let mut devices: Vec<u32> = part.devices.iter().map(index).collect();
@@ -139,7 +139,7 @@ impl Fleet {
             let position = |index: &u32| self.layout.position(node as usize, *index);
             let mut devices: Vec<u8> = grant.devices.iter().filter_map(position).collect();
             devices.sort_unstable();
-            Some(Part {
+            Some(WorkerPlacement {
                 node: NodeId(node),
                 devices,
                 share: u16::try_from(grant.share).unwrap_or(1000),
@@ -147,7 +147,7 @@ impl Fleet {
                 bytes: grant.memory.0,
             })
         };
-        let parts: Vec<Part> = grants.iter().filter_map(part).collect();
+        let parts: Vec<WorkerPlacement> = grants.iter().filter_map(part).collect();
         let kind = parts.iter().find_map(|part| {
             let position = usize::from(*part.devices.first()?);
             Some(self.layout.nodes[part.node.ordinal()].devices[position].kind)

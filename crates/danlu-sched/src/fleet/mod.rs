@@ -25,8 +25,8 @@ pub use self::board::{Board, Need};
 pub use self::gang::KindSet;
 use self::layout::Layout;
 pub use self::ledger::Totals;
+use self::state::FleetState;
 pub use self::state::Mark;
-use self::state::State;
 pub use self::trial::Shortage;
 use self::value::Value;
 use self::view::View;
@@ -36,7 +36,7 @@ use crate::shape::Shape;
 #[derive(Debug, Clone)]
 pub struct Fleet {
     layout: Layout,
-    state: State,
+    state: FleetState,
     value: Value,
     shapes: Vec<Interned>,
     ids: BTreeMap<Shape, ShapeId>,
@@ -70,7 +70,7 @@ pub struct NodeId(pub u32);
 
 /// What one worker holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Part {
+pub struct WorkerPlacement {
     pub node: NodeId,
     /// Positions in the node's list of devices, ascending.
     pub devices: Vec<u8>,
@@ -87,20 +87,20 @@ pub struct Placement {
     pub alternative: usize,
     /// What it runs on; nothing if only on processors.
     pub kind: Option<DeviceKind>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<WorkerPlacement>,
 }
 
 /// What a placement must respect besides what is free.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct PlacementConstraints<'a> {
     pub avoid: &'a [NodeId],
     /// Device kinds it may take, as a quota may forbid some.
     pub kinds: KindSet,
 }
 
-impl Wish<'_> {
+impl PlacementConstraints<'_> {
     /// Anything goes.
-    pub const NONE: Wish<'static> = Wish { avoid: &[], kinds: KindSet::ALL };
+    pub const NONE: PlacementConstraints<'static> = PlacementConstraints { avoid: &[], kinds: KindSet::ALL };
 }
 
 impl ShapeId {
@@ -123,7 +123,7 @@ impl Fleet {
     /// All of it idle.
     pub fn new(nodes: &[Node]) -> Self {
         let layout = Layout::new(nodes);
-        let state = State::new(&layout);
+        let state = FleetState::new(&layout);
         let value = Value::new(&layout);
         Fleet {
             layout,
@@ -142,7 +142,7 @@ impl Fleet {
     }
 
     /// What jobs hold that are none of ours.
-    pub(crate) fn foreign(&self) -> impl Iterator<Item = (&ForeignHold, Part)> {
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = (&ForeignHold, WorkerPlacement)> {
         self.layout.foreign()
     }
 
@@ -162,7 +162,7 @@ impl Fleet {
     }
 
     /// How many workers fit now, on the best alternative and model; racks are not looked at.
-    pub fn room(&mut self, shape: ShapeId, wish: &Wish<'_>) -> u32 {
+    pub fn room(&mut self, shape: ShapeId, wish: &PlacementConstraints<'_>) -> u32 {
         let alternatives = 0..self.shapes[shape.ordinal()].views.len();
         let rooms = alternatives.map(|alternative| {
             self.refresh(shape, alternative);
@@ -173,7 +173,7 @@ impl Fleet {
     }
 
     /// Whether the whole gang fits now.
-    pub fn fits(&mut self, shape: ShapeId, wish: &Wish<'_>) -> bool {
+    pub fn fits(&mut self, shape: ShapeId, wish: &PlacementConstraints<'_>) -> bool {
         (0..self.shapes[shape.ordinal()].views.len()).any(|alternative| {
             self.refresh(shape, alternative);
             self.fits_on(shape, alternative, wish)
@@ -191,7 +191,7 @@ impl Fleet {
     }
 
     /// Finds room for the whole gang and takes it, or does nothing.
-    pub fn place(&mut self, shape: ShapeId, wish: &Wish<'_>) -> Option<Placement> {
+    pub fn place(&mut self, shape: ShapeId, wish: &PlacementConstraints<'_>) -> Option<Placement> {
         (0..self.shapes[shape.ordinal()].views.len())
             .find_map(|alternative| self.place_on(shape, alternative, wish))
     }
@@ -224,7 +224,7 @@ impl Fleet {
         self.state.release(mark);
     }
 
-    fn take_part(&mut self, part: &Part) {
+    fn take_part(&mut self, part: &WorkerPlacement) {
         self.state.take(&self.layout, part);
     }
 
@@ -318,7 +318,7 @@ mod tests {
             let shape = ask(dice.pick(&[250, 500, 1000, 2000, 4000]), 1, 500 * (1 + dice.roll(8)), 1);
             let shape = fleet.shape(&shape);
             match dice.roll(6) {
-                0 | 1 => held.extend(fleet.place(shape, &Wish::NONE)),
+                0 | 1 => held.extend(fleet.place(shape, &PlacementConstraints::NONE)),
                 2 if !held.is_empty() => {
                     let which = usize::try_from(dice.roll(held.len() as u64)).unwrap();
                     let placement = held.swap_remove(which);
@@ -339,7 +339,10 @@ mod tests {
                 _ => {
                     let mut other = fleet.clone();
                     other.forget_caches();
-                    assert_eq!(fleet.room(shape, &Wish::NONE), other.room(shape, &Wish::NONE));
+                    assert_eq!(
+                        fleet.room(shape, &PlacementConstraints::NONE),
+                        other.room(shape, &PlacementConstraints::NONE)
+                    );
                 }
             }
         }
@@ -359,7 +362,10 @@ mod tests {
             one.learn(first);
             other.learn(second);
             other.forget_caches();
-            assert_eq!(one.place(first, &Wish::NONE), other.place(second, &Wish::NONE));
+            assert_eq!(
+                one.place(first, &PlacementConstraints::NONE),
+                other.place(second, &PlacementConstraints::NONE)
+            );
         }
     }
 }

@@ -3,14 +3,14 @@
 //! Amounts are signed: a node that came back smaller than what is held of it has less than nothing, and stays so until
 //! that is given back. Each node has a version, a print of its content: whoever keeps something computed from it knows by
 //! one comparison whether it still holds, also when something was taken and given back since. What is undone leaves no
-//! trace in the log, so that a trial costs those nothing who did not look at it; those who did are [`Follower`]s.
+//! trace in the log, so that a trial costs those nothing who did not look at it; those who did are [`ChangeCursor`]s.
 
 use super::layout::{Layout, Slot};
 use super::value::mixed;
-use super::{NodeId, Part};
+use super::{NodeId, WorkerPlacement};
 
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub(crate) struct FleetState {
     /// Thousandths left of each device, over all devices.
     pub(crate) left: Vec<i32>,
     pub(crate) milli_cpus: Vec<i64>,
@@ -33,7 +33,7 @@ pub(crate) struct State {
 
 #[derive(Debug, Clone)]
 struct Undo {
-    part: Part,
+    part: WorkerPlacement,
     taken: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Mark {
 
 /// How far somebody has followed the changes who keeps something computed from nodes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Follower {
+pub(crate) struct ChangeCursor {
     /// The moment, and how long the log was then.
     seen: Option<(u64, u64)>,
     /// What it saw that may yet be undone: where in the log, and which node.
@@ -59,11 +59,11 @@ pub(crate) struct Follower {
 /// Longer than any pass changes between two looks at one shape; who comes later compares versions instead.
 const LONGEST_LOG: usize = 1 << 16;
 
-impl State {
+impl FleetState {
     pub(crate) fn new(layout: &Layout) -> Self {
         let nodes = &layout.nodes;
         let signed = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX).min(1 << 60);
-        let mut state = State {
+        let mut state = FleetState {
             left: vec![1000; layout.devices],
             milli_cpus: nodes.iter().map(|node| signed(node.capacity.cpus.milli)).collect(),
             bytes: nodes.iter().map(|node| signed(node.capacity.memory.0)).collect(),
@@ -82,16 +82,16 @@ impl State {
         state
     }
 
-    pub(crate) fn take(&mut self, layout: &Layout, part: &Part) {
+    pub(crate) fn take(&mut self, layout: &Layout, part: &WorkerPlacement) {
         self.change(layout, part, true);
     }
 
-    pub(crate) fn give_back(&mut self, layout: &Layout, part: &Part) {
+    pub(crate) fn give_back(&mut self, layout: &Layout, part: &WorkerPlacement) {
         self.change(layout, part, false);
     }
 
     /// Whether all of it is left.
-    pub(crate) fn has(&self, layout: &Layout, part: &Part) -> bool {
+    pub(crate) fn has(&self, layout: &Layout, part: &WorkerPlacement) -> bool {
         let node = part.node.ordinal();
         let first = layout.first_device[node];
         let is_left = |position: &u8| self.left[first + usize::from(*position)] >= i32::from(part.share);
@@ -101,7 +101,7 @@ impl State {
             && holds(self.bytes[node], part.bytes)
     }
 
-    fn change(&mut self, layout: &Layout, part: &Part, taken: bool) {
+    fn change(&mut self, layout: &Layout, part: &WorkerPlacement, taken: bool) {
         let node = part.node.ordinal();
         if node >= layout.nodes.len() {
             return;
@@ -113,7 +113,7 @@ impl State {
         self.note(part.node);
     }
 
-    fn add(&mut self, layout: &Layout, part: &Part, sign: i32) {
+    fn add(&mut self, layout: &Layout, part: &WorkerPlacement, sign: i32) {
         let node = part.node.ordinal();
         let (first, devices) = (layout.first_device[node], layout.nodes[node].devices.len());
         let mut version = self.versions[node];
@@ -219,9 +219,9 @@ impl State {
     }
 }
 
-impl Follower {
+impl ChangeCursor {
     /// Nodes that may have changed since this was last asked; nothing where nobody remembers, and all may have.
-    pub(crate) fn catch_up(&mut self, state: &State) -> Option<&[u32]> {
+    pub(crate) fn catch_up(&mut self, state: &FleetState) -> Option<&[u32]> {
         self.stale.clear();
         let Some((moment, length)) = self.seen.replace((state.moment, state.log_length())) else {
             // What it sees now may be undone as well.
@@ -245,7 +245,7 @@ impl Follower {
     }
 
     /// Remembers which nodes it sees as a trial left them.
-    fn note(&mut self, state: &State, from: u64, nodes: &[u32]) {
+    fn note(&mut self, state: &FleetState, from: u64, nodes: &[u32]) {
         if state.marks == 0 {
             self.revocable.clear();
         } else {
@@ -255,7 +255,7 @@ impl Follower {
 
     /// Everything is looked at next time.
     pub(crate) fn forget(&mut self) {
-        *self = Follower::default();
+        *self = ChangeCursor::default();
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use danlu_types::{Bytes, Cpus, DeviceKind, NodeName};
 
 use super::view::View;
-use super::{Fleet, KindSet, NodeId, Part, Placement, ShapeId, Wish};
+use super::{Fleet, KindSet, NodeId, Placement, PlacementConstraints, ShapeId, WorkerPlacement};
 use crate::shape::{DeviceAsk, Shape};
 
 /// What keeps a shape from fitting.
@@ -46,7 +46,7 @@ impl Fleet {
                 |position: &&u8| self.state.left[first + usize::from(**position)] >= i32::from(part.share);
             let devices: Vec<u8> = part.devices.iter().filter(is_free).copied().collect();
             let amount = |free: i64, asked: u64| asked.min(u64::try_from(free).unwrap_or(0));
-            let part = Part {
+            let part = WorkerPlacement {
                 node: part.node,
                 share: part.share,
                 milli_cpus: amount(self.state.milli_cpus[node], part.milli_cpus),
@@ -129,11 +129,11 @@ impl Fleet {
     pub fn devices_fit(&mut self, shape: ShapeId) -> bool {
         let bare = Shape { cpus: Cpus::default(), memory: Bytes::default(), ..self.shape_of(shape).clone() };
         let bare = self.shape(&bare);
-        self.fits(bare, &Wish::NONE)
+        self.fits(bare, &PlacementConstraints::NONE)
     }
 
     /// What is missing: devices before CPUs before memory.
-    pub fn shortage(&mut self, shape: ShapeId, wish: &Wish<'_>) -> Shortage {
+    pub fn shortage(&mut self, shape: ShapeId, wish: &PlacementConstraints<'_>) -> Shortage {
         if self.fits(shape, wish) {
             return Shortage::Nothing;
         }

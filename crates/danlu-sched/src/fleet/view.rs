@@ -6,8 +6,8 @@
 
 use super::board::Need;
 use super::layout::{Layout, Slot};
-use super::state::{Follower, State};
-use super::value::{Known, Moves, Value, print_of};
+use super::state::{ChangeCursor, FleetState};
+use super::value::{MoveBound, Moves, Value, print_of};
 use crate::shape::{DeviceAsk, Shape};
 
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct View {
     /// Slots whose moves nobody asked for since they changed.
     unseen: Vec<usize>,
     levels: Vec<u16>,
-    follower: Follower,
+    follower: ChangeCursor,
     epoch: Option<u64>,
     round: u64,
 }
@@ -76,7 +76,7 @@ impl View {
             asked: 0,
             unseen: Vec::new(),
             levels: Vec::new(),
-            follower: Follower::default(),
+            follower: ChangeCursor::default(),
             epoch: None,
             round: 0,
         }
@@ -93,7 +93,7 @@ impl View {
     }
 
     /// Counts again the rooms of what changed.
-    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State) {
+    pub(crate) fn refresh(&mut self, layout: &Layout, state: &FleetState) {
         let mut follower = std::mem::take(&mut self.follower);
         match follower.catch_up(state) {
             Some(nodes) if nodes.len() < layout.nodes.len() => {
@@ -112,7 +112,7 @@ impl View {
         self.follower = follower;
     }
 
-    fn count(&mut self, layout: &Layout, state: &State, at: usize) {
+    fn count(&mut self, layout: &Layout, state: &FleetState, at: usize) {
         let slot = &layout.slots[at];
         let version = state.versions[slot.node];
         if !self.accepted[at] || self.versions[at] == version {
@@ -137,14 +137,14 @@ impl View {
         if room == 0 {
             self.moves[at] = Moves::NO_ROOM;
             self.set_score(at, NO_ROOM);
-        } else if self.moves[at].known != Known::Unseen {
+        } else if self.moves[at].known != MoveBound::Unseen {
             self.moves[at] = Moves::UNSEEN;
             self.unseen.push(at);
         }
     }
 
     /// Says of every slot at least how good it is at most. Rooms are up to date.
-    pub(crate) fn appraise(&mut self, layout: &Layout, state: &State, value: &mut Value) {
+    pub(crate) fn appraise(&mut self, layout: &Layout, state: &FleetState, value: &mut Value) {
         value.reprice(layout, state);
         let anew = self.epoch != Some(value.epoch);
         if anew || self.round != value.round {
@@ -159,7 +159,7 @@ impl View {
                 }
                 for at in RUN * run..(RUN * (run + 1)).min(layout.slots.len()) {
                     match self.moves[at].known {
-                        Known::NoRoom | Known::Unseen => {}
+                        MoveBound::NoRoom | MoveBound::Unseen => {}
                         _ if anew => self.appraise_slot(layout, state, value, at),
                         _ => self.reckon(layout, value, at),
                     }
@@ -175,15 +175,21 @@ impl View {
         self.unseen = unseen;
     }
 
-    fn appraise_slot(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) {
+    fn appraise_slot(&mut self, layout: &Layout, state: &FleetState, value: &mut Value, at: usize) {
         value.update(layout, state, at);
         self.moves[at] = value.appraise((&layout.slots[at], at), state, self.print);
         self.reckon(layout, value, at);
     }
 
     /// Works out exactly what is only known to be at most so good. Says whether there was anything to do.
-    pub(crate) fn settle(&mut self, layout: &Layout, state: &State, value: &mut Value, at: usize) -> bool {
-        if self.moves[at].known != Known::AtMost {
+    pub(crate) fn settle(
+        &mut self,
+        layout: &Layout,
+        state: &FleetState,
+        value: &mut Value,
+        at: usize,
+    ) -> bool {
+        if self.moves[at].known != MoveBound::AtMost {
             return false;
         }
         let asker = (self.print, self.need, self.milli_cpus, self.bytes);
@@ -207,7 +213,7 @@ impl View {
 
     /// The slot with the best score of all; of equals the first. Most slots need not be settled for it: what is at most
     /// so good cannot win against what is better.
-    pub(crate) fn best(&mut self, layout: &Layout, state: &State, value: &mut Value) -> Option<usize> {
+    pub(crate) fn best(&mut self, layout: &Layout, state: &FleetState, value: &mut Value) -> Option<usize> {
         loop {
             for (peak, scores) in
                 self.peaks.iter_mut().zip(self.scores.chunks(RUN)).filter(|(peak, _)| peak.1)
@@ -218,7 +224,7 @@ impl View {
             let run = RUN * self.peaks.iter().position(|(score, _)| *score == best)?;
             let slots = run..(run + RUN).min(self.scores.len());
             let first = slots.clone().find(|&at| self.scores[at] == best)?;
-            if self.moves[first].known != Known::AtMost {
+            if self.moves[first].known != MoveBound::AtMost {
                 return Some(first);
             }
             // Neighbours are often alike: those that seem as good are settled in the same go.
@@ -251,7 +257,13 @@ impl View {
     }
 
     /// What so many workers need at least beyond what is free of a slot; nothing if none could be there.
-    pub(crate) fn lacks(&self, layout: &Layout, state: &State, at: usize, workers: u32) -> Option<[i64; 3]> {
+    pub(crate) fn lacks(
+        &self,
+        layout: &Layout,
+        state: &FleetState,
+        at: usize,
+        workers: u32,
+    ) -> Option<[i64; 3]> {
         let slot = &layout.slots[at];
         if !slot.open || !self.accepted[at] {
             return None;

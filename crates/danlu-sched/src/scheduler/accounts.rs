@@ -10,49 +10,49 @@ use std::sync::Arc;
 
 use danlu_types::{HeadOfLine, Sharing, Workspace};
 
-use super::usage::{Ceiling, Resource, Usage};
+use super::usage::{Ceiling, QuotaResource, ResourceVector};
 
-/// A workspace's position in [`Accounts`]; it never changes as long as anybody needs it.
-pub(crate) type AccountId = usize;
+/// A workspace's position in [`WorkspaceTable`]; it never changes as long as anybody needs it.
+pub(crate) type WorkspaceIndex = usize;
 
 #[derive(Debug)]
-pub(crate) struct Accounts {
-    pub(super) list: Vec<Account>,
-    names: BTreeMap<String, AccountId>,
+pub(crate) struct WorkspaceTable {
+    pub(super) list: Vec<WorkspaceUsage>,
+    names: BTreeMap<String, WorkspaceIndex>,
     /// Positions of workspaces that were forgotten; the next that are opened take them.
-    vacant: BTreeSet<AccountId>,
+    vacant: BTreeSet<WorkspaceIndex>,
     lending: bool,
     /// The rules of workspaces that are not listed.
     personal: Workspace,
-    pub(crate) capacity: Usage,
+    pub(crate) capacity: ResourceVector,
     /// The part of it that works and takes jobs: guarantees are made good from nothing else.
-    pub(super) in_service: Usage,
+    pub(super) in_service: ResourceVector,
     /// The sum over all workspaces of the larger of guarantee and firm use.
-    pub(super) promised: Usage,
+    pub(super) promised: ResourceVector,
     /// The sum over all workspaces of firm use.
-    pub(super) firm: Usage,
+    pub(super) firm: ResourceVector,
 }
 
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct WorkspaceUsage {
     pub(crate) name: String,
-    pub(crate) guaranteed: Usage,
+    pub(crate) guaranteed: ResourceVector,
     pub(crate) limit: Ceiling,
     pub(crate) per_user: Ceiling,
     pub(crate) head_of_line: HeadOfLine,
-    pub(crate) used: Usage,
+    pub(crate) used: ResourceVector,
     /// The part of `used` by jobs that are not preemptible.
-    pub(crate) firm: Usage,
-    users: BTreeMap<Arc<str>, Usage>,
+    pub(crate) firm: ResourceVector,
+    users: BTreeMap<Arc<str>, ResourceVector>,
 }
 
 /// Why a quota does not let a job start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverQuota {
-    Workspace(Resource),
-    User(Resource),
+    Workspace(QuotaResource),
+    User(QuotaResource),
     /// It would use what is guaranteed to others and could not be made to give it back.
-    Guaranteed(Resource),
+    Guaranteed(QuotaResource),
 }
 
 /// What a job may exceed by itself.
@@ -64,7 +64,7 @@ pub(crate) enum Bound {
 
 /// What a guarantee lets a job do to others, the widest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Right {
+pub(crate) enum PreemptionRight {
     /// Its workspace has all it is guaranteed, but holds it with jobs that may borrow instead: those give way.
     PushOutOwn,
     /// Its workspace uses less than it is guaranteed: others who borrow give way.
@@ -90,9 +90,9 @@ impl Ord for Share {
     }
 }
 
-impl Accounts {
-    pub(crate) fn new(sharing: &Sharing, capacity: Usage, in_service: Usage) -> Self {
-        let mut accounts = Accounts {
+impl WorkspaceTable {
+    pub(crate) fn new(sharing: &Sharing, capacity: ResourceVector, in_service: ResourceVector) -> Self {
+        let mut accounts = WorkspaceTable {
             list: Vec::new(),
             names: BTreeMap::new(),
             vacant: BTreeSet::new(),
@@ -100,8 +100,8 @@ impl Accounts {
             personal: sharing.personal.clone(),
             capacity,
             in_service,
-            promised: Usage::default(),
-            firm: Usage::default(),
+            promised: ResourceVector::default(),
+            firm: ResourceVector::default(),
         };
         for (name, workspace) in &sharing.workspaces {
             accounts.open(name, workspace);
@@ -110,10 +110,15 @@ impl Accounts {
     }
 
     /// The same workspaces under other rules, unused; they keep their positions.
-    pub(crate) fn renewed(&self, sharing: &Sharing, capacity: Usage, in_service: Usage) -> Self {
+    pub(crate) fn renewed(
+        &self,
+        sharing: &Sharing,
+        capacity: ResourceVector,
+        in_service: ResourceVector,
+    ) -> Self {
         let nobody = Sharing { workspaces: BTreeMap::new(), ..sharing.clone() };
-        let mut accounts = Accounts::new(&nobody, capacity, in_service);
-        for Account { name, .. } in &self.list {
+        let mut accounts = WorkspaceTable::new(&nobody, capacity, in_service);
+        for WorkspaceUsage { name, .. } in &self.list {
             accounts.open(name, sharing.workspace(name));
         }
         for id in &self.vacant {
@@ -128,22 +133,22 @@ impl Accounts {
     }
 
     /// The workspace of that name; one that is not listed has the rules of people's own.
-    pub(crate) fn id(&mut self, name: &str) -> AccountId {
+    pub(crate) fn id(&mut self, name: &str) -> WorkspaceIndex {
         match self.names.get(name) {
             Some(id) => *id,
             None => self.open(name, &self.personal.clone()),
         }
     }
 
-    fn open(&mut self, name: &str, workspace: &Workspace) -> AccountId {
-        let account = Account {
+    fn open(&mut self, name: &str, workspace: &Workspace) -> WorkspaceIndex {
+        let account = WorkspaceUsage {
             name: name.to_owned(),
-            guaranteed: Usage::of_amounts(&workspace.guaranteed),
+            guaranteed: ResourceVector::of_amounts(&workspace.guaranteed),
             limit: Ceiling::of(&workspace.limit),
             per_user: Ceiling::of(&workspace.per_user),
             head_of_line: workspace.head_of_line,
-            used: Usage::default(),
-            firm: Usage::default(),
+            used: ResourceVector::default(),
+            firm: ResourceVector::default(),
             users: BTreeMap::new(),
         };
         self.promised.add(&account.guaranteed);
@@ -165,33 +170,39 @@ impl Accounts {
     /// Forgets workspaces that nobody configured and nobody uses, and says which.
     pub(crate) fn forget_all_but(
         &mut self,
-        in_use: &BTreeSet<AccountId>,
+        in_use: &BTreeSet<WorkspaceIndex>,
         sharing: &Sharing,
-    ) -> BTreeSet<AccountId> {
+    ) -> BTreeSet<WorkspaceIndex> {
         let is_needed = |name: &String, id| in_use.contains(id) || sharing.workspaces.contains_key(name);
         let idle = self.names.iter().filter(|(name, id)| !is_needed(name, id));
-        let idle: BTreeSet<AccountId> = idle.map(|(_, id)| *id).collect();
+        let idle: BTreeSet<WorkspaceIndex> = idle.map(|(_, id)| *id).collect();
         for id in &idle {
             self.vacate(*id);
         }
         idle
     }
 
-    fn vacate(&mut self, id: AccountId) {
+    fn vacate(&mut self, id: WorkspaceIndex) {
         let name = std::mem::take(&mut self.list[id].name);
         self.names.remove(&name);
         self.vacant.insert(id);
     }
 
-    pub(crate) fn get(&self, id: AccountId) -> &Account {
+    pub(crate) fn get(&self, id: WorkspaceIndex) -> &WorkspaceUsage {
         &self.list[id]
     }
 
-    pub(crate) fn used_by(&self, id: AccountId, user: &str) -> Usage {
+    pub(crate) fn used_by(&self, id: WorkspaceIndex, user: &str) -> ResourceVector {
         self.list[id].users.get(user).copied().unwrap_or_default()
     }
 
-    pub(crate) fn add(&mut self, id: AccountId, user: &Arc<str>, usage: &Usage, preemptible: bool) {
+    pub(crate) fn add(
+        &mut self,
+        id: WorkspaceIndex,
+        user: &Arc<str>,
+        usage: &ResourceVector,
+        preemptible: bool,
+    ) {
         let firm = !(self.lending && preemptible);
         let account = &mut self.list[id];
         account.used.add(usage);
@@ -204,7 +215,13 @@ impl Accounts {
         }
     }
 
-    pub(crate) fn remove(&mut self, id: AccountId, user: &Arc<str>, usage: &Usage, preemptible: bool) {
+    pub(crate) fn remove(
+        &mut self,
+        id: WorkspaceIndex,
+        user: &Arc<str>,
+        usage: &ResourceVector,
+        preemptible: bool,
+    ) {
         let firm = !(self.lending && preemptible);
         let account = &mut self.list[id];
         account.used.remove(usage);
@@ -225,9 +242,9 @@ impl Accounts {
     /// Whether quotas let a job start that would take `asked`.
     pub(crate) fn check(
         &self,
-        id: AccountId,
+        id: WorkspaceIndex,
         user: &str,
-        asked: &Usage,
+        asked: &ResourceVector,
         preemptible: bool,
     ) -> Result<(), OverQuota> {
         let account = &self.list[id];
@@ -247,7 +264,7 @@ impl Accounts {
         // What others are guaranteed and hold nothing firm in. Without any, it is for the nodes to say what fits.
         let idle = others.minus(&self.firm.minus(&account.firm));
         let promised = others.plus(&firm.max(&account.guaranteed));
-        let lent = Resource::ALL.into_iter().find(|resource| {
+        let lent = QuotaResource::ALL.into_iter().find(|resource| {
             asked.get(*resource) > 0
                 && idle.get(*resource) > 0
                 && firm.get(*resource) > account.guaranteed.get(*resource)
@@ -261,19 +278,19 @@ impl Accounts {
     /// main resource. A job that cannot borrow may also push out its own workspace's borrowing.
     pub(crate) fn right(
         &self,
-        id: AccountId,
-        asked: &Usage,
+        id: WorkspaceIndex,
+        asked: &ResourceVector,
         preemptible: bool,
-        leaving: &Usage,
-        kept: &Usage,
-    ) -> Option<Right> {
+        leaving: &ResourceVector,
+        kept: &ResourceVector,
+    ) -> Option<PreemptionRight> {
         let account = &self.list[id];
         let main = asked.main_resource();
         if !self.lending || account.guaranteed.get(main) == 0 {
             return None;
         }
-        let within = |used: &Usage| {
-            Resource::ALL.into_iter().all(|resource| {
+        let within = |used: &ResourceVector| {
+            QuotaResource::ALL.into_iter().all(|resource| {
                 let guaranteed = account.guaranteed.get(resource);
                 asked.get(resource) == 0
                     || guaranteed == 0
@@ -282,23 +299,34 @@ impl Accounts {
         };
         let used = account.used.minus(leaving).plus(kept);
         if within(&used) {
-            return Some(Right::TakeBack);
+            return Some(PreemptionRight::TakeBack);
         }
         if preemptible || !within(&account.firm) {
             return None;
         }
         let has_all = used.get(main) >= account.guaranteed.get(main);
-        Some(if has_all { Right::PushOutOwn } else { Right::TakeBackAndPushOutOwn })
+        Some(if has_all { PreemptionRight::PushOutOwn } else { PreemptionRight::TakeBackAndPushOutOwn })
     }
 
     /// Whether a workspace uses more of a resource than it is guaranteed, beside what is being given back.
-    pub(crate) fn borrows(&self, id: AccountId, resource: Resource, leaving: &Usage) -> bool {
+    pub(crate) fn borrows(
+        &self,
+        id: WorkspaceIndex,
+        resource: QuotaResource,
+        leaving: &ResourceVector,
+    ) -> bool {
         let account = &self.list[id];
         account.used.minus(leaving).get(resource) > account.guaranteed.get(resource)
     }
 
     /// The same if it kept so much more.
-    pub(crate) fn borrows_with(&self, id: AccountId, resource: Resource, leaving: &Usage, more: u64) -> bool {
+    pub(crate) fn borrows_with(
+        &self,
+        id: WorkspaceIndex,
+        resource: QuotaResource,
+        leaving: &ResourceVector,
+        more: u64,
+    ) -> bool {
         let account = &self.list[id];
         let kept = account.used.get(resource).saturating_add(more);
         kept > account.guaranteed.get(resource).saturating_add(leaving.get(resource))
@@ -310,7 +338,7 @@ impl Accounts {
 
     /// The most that jobs of a workspace could ever hold which cannot be made to give it back: what is not guaranteed to
     /// others.
-    fn most_firm(&self, id: AccountId, resource: Resource) -> u64 {
+    fn most_firm(&self, id: WorkspaceIndex, resource: QuotaResource) -> u64 {
         let others = self.list.iter().enumerate().filter(|(other, _)| *other != id);
         let others: u64 = others.map(|(_, account)| account.guaranteed.get(resource)).sum();
         let own = self.list[id].guaranteed.get(resource);
@@ -320,10 +348,10 @@ impl Accounts {
     /// What a job would exceed that uses so much by itself: of which resource, and how much would be right.
     pub(crate) fn bound_exceeded_by(
         &self,
-        id: AccountId,
-        usage: &Usage,
+        id: WorkspaceIndex,
+        usage: &ResourceVector,
         preemptible: bool,
-    ) -> Option<(Resource, u64, Bound)> {
+    ) -> Option<(QuotaResource, u64, Bound)> {
         let account = &self.list[id];
         let over = |limit: &Ceiling, is_user: bool| {
             let resource = limit.exceeded_by(usage, usage)?;
@@ -331,7 +359,7 @@ impl Accounts {
         };
         let is_firm = !(preemptible && self.lending);
         let lent = || {
-            Resource::ALL.into_iter().find_map(|resource| {
+            QuotaResource::ALL.into_iter().find_map(|resource| {
                 let most = self.most_firm(id, resource);
                 (is_firm && usage.get(resource) > most).then_some((resource, most, Bound::Guarantees))
             })
@@ -339,11 +367,11 @@ impl Accounts {
         over(&account.limit, false).or_else(|| over(&account.per_user, true)).or_else(lent)
     }
 
-    pub(crate) fn share(&self, id: AccountId) -> Share {
+    pub(crate) fn share(&self, id: WorkspaceIndex) -> Share {
         let account = &self.list[id];
         let has_none = account.guaranteed.is_zero();
         let (mut within, mut beyond) = (0.0f64, 0.0f64);
-        for resource in Resource::ALL {
+        for resource in QuotaResource::ALL {
             let (used, guaranteed) = (account.used.get(resource), account.guaranteed.get(resource));
             if guaranteed > 0 {
                 within = within.max(used as f64 / guaranteed as f64);

@@ -3,18 +3,18 @@
 use danlu_types::{DeviceKind, JobId};
 
 use super::Scheduler;
-use super::accounts::{AccountId, OverQuota, Right};
+use super::accounts::{OverQuota, PreemptionRight, WorkspaceIndex};
 use super::pass::Pass;
-use super::queue::Class;
+use super::queue::JobClass;
 use super::running::after;
-use super::usage::{Resource, Usage};
-use super::wait::Verdict;
+use super::usage::{QuotaResource, ResourceVector};
+use super::wait::Blocker;
 use crate::fleet::{Fleet, KindSet, ShapeId};
 use crate::shape::{DeviceAsk, Shape};
 
 /// Why nothing of a job's wishes is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum QuotaBlocker {
     Quota(OverQuota),
     /// It would use up what its workspace's limit has to leave to a head.
     Reserved {
@@ -26,12 +26,12 @@ pub(super) enum Refusal {
     },
 }
 
-impl Refusal {
-    pub(super) fn verdict(self) -> Verdict {
+impl QuotaBlocker {
+    pub(super) fn verdict(self) -> Blocker {
         match self {
-            Refusal::Quota(over) => Verdict::OverQuota(over),
-            Refusal::Reserved { for_job } | Refusal::FirmlyReserved { for_job } => {
-                Verdict::Reserved { for_job }
+            QuotaBlocker::Quota(over) => Blocker::OverQuota(over),
+            QuotaBlocker::Reserved { for_job } | QuotaBlocker::FirmlyReserved { for_job } => {
+                Blocker::Reserved { for_job }
             }
         }
     }
@@ -39,16 +39,16 @@ impl Refusal {
 
 impl Pass<'_> {
     /// What a job may start as now, on these kinds of devices.
-    pub(super) fn allowed(&mut self, class: &Class, kinds: KindSet) -> Result<ShapeId, Refusal> {
+    pub(super) fn allowed(&mut self, class: &JobClass, kinds: KindSet) -> Result<ShapeId, QuotaBlocker> {
         let wished = self.wished(class, kinds);
         // What exceeds a limit by itself will never do, and is no reason to wait.
         let possible = self.scheduler.within_bounds(class.account, wished, class.preemptible);
-        let within = self.within_quota(class, possible.unwrap_or(wished)).map_err(Refusal::Quota)?;
+        let within = self.within_quota(class, possible.unwrap_or(wished)).map_err(QuotaBlocker::Quota)?;
         let end = after(self.now, class.expected());
         let own = self.reserved.iter().filter(|reserved| reserved.is_of(class.account) && end > reserved.at);
         let within = narrowed(&mut self.scheduler.fleet, within, KindSet::ALL, |usage| {
             match own.clone().find(|reserved| reserved.is_delayed_by(usage)) {
-                Some(reserved) => Err(Refusal::Reserved { for_job: reserved.job }),
+                Some(reserved) => Err(QuotaBlocker::Reserved { for_job: reserved.job }),
                 None => Ok(()),
             }
         })?;
@@ -56,7 +56,7 @@ impl Pass<'_> {
     }
 
     /// What quotas alone would let it start as.
-    pub(super) fn within_quota(&mut self, class: &Class, shape: ShapeId) -> Result<ShapeId, OverQuota> {
+    pub(super) fn within_quota(&mut self, class: &JobClass, shape: ShapeId) -> Result<ShapeId, OverQuota> {
         let scheduler = &mut *self.scheduler;
         // Where people have no limits of their own, whose it is makes no difference.
         let owner = class.user.as_deref().unwrap_or_default();
@@ -66,12 +66,17 @@ impl Pass<'_> {
     }
 
     /// What it wishes for on these kinds of devices.
-    pub(super) fn wished(&mut self, class: &Class, kinds: KindSet) -> ShapeId {
+    pub(super) fn wished(&mut self, class: &JobClass, kinds: KindSet) -> ShapeId {
         narrowed(&mut self.scheduler.fleet, class.shape, kinds, |_| Ok::<(), ()>(())).unwrap_or(class.shape)
     }
 
     /// The part of a shape to which its workspace's guarantee gives one of these rights.
-    pub(super) fn with_right(&mut self, class: &Class, shape: ShapeId, rights: &[Right]) -> Option<ShapeId> {
+    pub(super) fn with_right(
+        &mut self,
+        class: &JobClass,
+        shape: ShapeId,
+        rights: &[PreemptionRight],
+    ) -> Option<ShapeId> {
         let leaving = self.leaving(class.account);
         let kept = self.kept_for(class.account);
         let scheduler = &mut *self.scheduler;
@@ -85,21 +90,23 @@ impl Pass<'_> {
     }
 
     /// The widest right that its workspace's guarantee gives to some part of a shape.
-    pub(super) fn widest_right(&self, class: &Class, shape: ShapeId) -> Option<Right> {
+    pub(super) fn widest_right(&self, class: &JobClass, shape: ShapeId) -> Option<PreemptionRight> {
         let (leaving, kept) = (self.leaving(class.account), self.kept_for(class.account));
         let scheduler = &*self.scheduler;
         let shape = scheduler.fleet.shape_of(shape);
         let every = shape.alternatives.iter().flat_map(|ask| kinds_of(ask).map(move |kind| (ask, kind)));
-        let usages = every.map(|(ask, kind)| Usage::of_gang(shape, ask, kind));
+        let usages = every.map(|(ask, kind)| ResourceVector::of_gang(shape, ask, kind));
         let right =
             |usage| scheduler.accounts.right(class.account, &usage, class.preemptible, &leaving, &kept);
         usages.filter_map(right).max()
     }
 
     /// What is withheld for the heads of a workspace: it has that already, as far as its guarantee goes.
-    fn kept_for(&self, account: AccountId) -> Usage {
+    fn kept_for(&self, account: WorkspaceIndex) -> ResourceVector {
         let own = self.reserved.iter().filter(|reserved| reserved.is_of(account));
-        own.fold(Usage::default(), |kept, reserved| kept.plus(&Usage::of_placement(&reserved.withheld)))
+        own.fold(ResourceVector::default(), |kept, reserved| {
+            kept.plus(&ResourceVector::of_placement(&reserved.withheld))
+        })
     }
 }
 
@@ -107,7 +114,7 @@ impl Scheduler {
     /// The part of a shape that does not by itself exceed what its workspace could ever have.
     pub(super) fn within_bounds(
         &mut self,
-        account: AccountId,
+        account: WorkspaceIndex,
         shape: ShapeId,
         preemptible: bool,
     ) -> Option<ShapeId> {
@@ -124,14 +131,14 @@ pub(super) fn narrowed<E>(
     fleet: &mut Fleet,
     id: ShapeId,
     kinds: KindSet,
-    check: impl Fn(&Usage) -> Result<(), E>,
+    check: impl Fn(&ResourceVector) -> Result<(), E>,
 ) -> Result<ShapeId, E> {
     let shape = fleet.shape_of(id);
     let every = shape.alternatives.iter().flat_map(|ask| kinds_of(ask).map(move |kind| (ask, kind)));
     let is_open = |kind: Option<DeviceKind>| kind.is_none_or(|kind| kinds.contains(kind));
     let (mut refused, mut is_whole) = (None, true);
     for (ask, kind) in every.clone() {
-        let answer = is_open(kind).then(|| check(&Usage::of_gang(shape, ask, kind)));
+        let answer = is_open(kind).then(|| check(&ResourceVector::of_gang(shape, ask, kind)));
         is_whole &= matches!(answer, Some(Ok(())));
         if let Some(Err(refusal)) = answer {
             refused = refused.or(Some(refusal));
@@ -140,13 +147,13 @@ pub(super) fn narrowed<E>(
     if is_whole {
         return Ok(id);
     }
-    let allowed =
-        every.filter(|(ask, kind)| is_open(*kind) && check(&Usage::of_gang(shape, ask, *kind)).is_ok());
+    let allowed = every
+        .filter(|(ask, kind)| is_open(*kind) && check(&ResourceVector::of_gang(shape, ask, *kind)).is_ok());
     let mut alternatives: Vec<DeviceAsk> = Vec::new();
     for (ask, kind) in allowed {
         // One that takes any kind keeps its freedom of choice as long as no kind is refused.
-        let is_free =
-            kinds_of(ask).all(|kind| is_open(kind) && check(&Usage::of_gang(shape, ask, kind)).is_ok());
+        let is_free = kinds_of(ask)
+            .all(|kind| is_open(kind) && check(&ResourceVector::of_gang(shape, ask, kind)).is_ok());
         let ask = if is_free { ask.clone() } else { DeviceAsk { kind, ..ask.clone() } };
         if alternatives.last() != Some(&ask) {
             alternatives.push(ask);
@@ -171,8 +178,8 @@ pub(super) fn kinds_of(ask: &DeviceAsk) -> impl Iterator<Item = Option<DeviceKin
 }
 
 /// Whether `usage` is more than is left of something it asks for.
-pub(super) fn exceeds(usage: &Usage, left: &[Option<u64>; Resource::ALL.len()]) -> bool {
-    Resource::ALL.into_iter().any(|resource| {
+pub(super) fn exceeds(usage: &ResourceVector, left: &[Option<u64>; QuotaResource::ALL.len()]) -> bool {
+    QuotaResource::ALL.into_iter().any(|resource| {
         usage.get(resource) > 0 && left[resource as usize].is_some_and(|left| usage.get(resource) > left)
     })
 }

@@ -8,7 +8,7 @@ use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, FieldError, JobSpec, 
 
 use super::accounts::Bound;
 use super::allow::kinds_of;
-use super::usage::{Resource, Usage};
+use super::usage::{QuotaResource, ResourceVector};
 use super::{Scheduler, why};
 use crate::fleet::Need;
 use crate::shape::{DeviceAsk, Shape};
@@ -38,7 +38,7 @@ impl Scheduler {
         let mut allowed: Vec<DeviceAsk> = Vec::new();
         for ask in &shape.alternatives {
             for kind in kinds_of(ask) {
-                let usage = Usage::of_gang(&shape, ask, kind);
+                let usage = ResourceVector::of_gang(&shape, ask, kind);
                 match self.accounts.bound_exceeded_by(id, &usage, spec.preemptible) {
                     None => allowed.push(DeviceAsk { kind: kind.or(ask.kind), ..ask.clone() }),
                     Some((resource, most, whose)) => {
@@ -276,12 +276,12 @@ impl Scheduler {
     }
 }
 
-fn field_of(resource: Resource, spec: &JobSpec) -> &'static str {
+fn field_of(resource: QuotaResource, spec: &JobSpec) -> &'static str {
     match resource {
         _ if spec.workers > 1 => "workers",
-        Resource::Nvidia | Resource::Ascend if spec.any_of.is_empty() => "devices.count",
-        Resource::Nvidia | Resource::Ascend => "any_of",
-        Resource::Cpus => "cpus",
-        Resource::Memory => "memory",
+        QuotaResource::Nvidia | QuotaResource::Ascend if spec.any_of.is_empty() => "devices.count",
+        QuotaResource::Nvidia | QuotaResource::Ascend => "any_of",
+        QuotaResource::Cpus => "cpus",
+        QuotaResource::Memory => "memory",
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use danlu_types::JobId;
 
-use super::accounts::AccountId;
+use super::accounts::WorkspaceIndex;
 use super::pass::Pass;
-use super::queue::{Class, Place};
-use super::reserve::Promise;
-use super::usage::Usage;
-use super::wait::Verdict;
+use super::queue::{JobClass, QueueKey};
+use super::reserve::PendingStart;
+use super::usage::ResourceVector;
+use super::wait::Blocker;
 use crate::fleet::Placement;
 
 impl Pass<'_> {
@@ -19,13 +19,13 @@ impl Pass<'_> {
         let scheduler = &*self.scheduler;
         let claimants: BTreeSet<JobId> =
             scheduler.running.claims().map(|(job, _)| job).chain(scheduler.queue.owed()).collect();
-        let mut claimants: Vec<(_, Arc<Class>)> = claimants
+        let mut claimants: Vec<(_, Arc<JobClass>)> = claimants
             .into_iter()
             .filter_map(|job| scheduler.queue.get(job).filter(|waiting| waiting.not_before.is_none()))
             .map(|waiting| (waiting.place, waiting.class.clone()))
             .collect();
         claimants.sort_unstable_by_key(|(place, _)| *place);
-        for (Place { job, .. }, class) in claimants {
+        for (QueueKey { job, .. }, class) in claimants {
             if let Ok(shape) = self.within_quota(&class, class.shape)
                 && let Some(placement) = self.place(&class, shape)
             {
@@ -40,7 +40,7 @@ impl Pass<'_> {
     }
 
     /// Where the job would go when these have ended.
-    fn place_without(&mut self, class: &Class, victims: &[JobId]) -> Option<Placement> {
+    fn place_without(&mut self, class: &JobClass, victims: &[JobId]) -> Option<Placement> {
         if victims.is_empty() {
             return None;
         }
@@ -58,10 +58,10 @@ impl Pass<'_> {
     }
 
     /// Keeps for a job what is free already of what it will get when its victims have ended.
-    pub(super) fn settle_claim(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
+    pub(super) fn settle_claim(&mut self, class: &Arc<JobClass>, job: JobId, placement: &Placement) {
         let withheld = self.scheduler.fleet.withhold(placement);
-        let Some(entry) = self.entry_of(class, job, &Usage::of_placement(placement)) else { return };
-        self.promises.push(Arc::new(Promise {
+        let Some(entry) = self.entry_of(class, job, &ResourceVector::of_placement(placement)) else { return };
+        self.promises.push(Arc::new(PendingStart {
             job,
             from: None,
             until: self.end_expected_of(job, self.now),
@@ -72,7 +72,7 @@ impl Pass<'_> {
         self.use_firm(class, &entry.usage);
         self.enter(entry);
         self.settled.insert(job);
-        self.scheduler.findings.verdicts.insert(class.clone(), Verdict::Preempting);
+        self.scheduler.findings.verdicts.insert(class.clone(), Blocker::Preempting);
     }
 
     /// Tries what would be without a running job.
@@ -101,7 +101,7 @@ impl Pass<'_> {
     }
 
     /// What of a workspace's use is being given back.
-    pub(super) fn leaving(&self, account: AccountId) -> Usage {
+    pub(super) fn leaving(&self, account: WorkspaceIndex) -> ResourceVector {
         self.leaving.get(&account).copied().unwrap_or_default()
     }
 }

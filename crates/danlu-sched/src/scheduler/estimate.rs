@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::history::Witness;
 use super::pass::Pass;
-use super::queue::Waiting;
+use super::queue::QueuedJob;
 use super::running::{Ends, after, foreign_end};
 use super::{Circumstances, Scheduler, WaitReason};
 use crate::words;
@@ -33,7 +33,7 @@ struct ByPreemption {
 impl Scheduler {
     pub(super) fn start_estimate(
         &mut self,
-        waiting: &Waiting,
+        waiting: &QueuedJob,
         reason: &WaitReason,
         now: Timestamp,
         known: &Circumstances,
@@ -59,7 +59,7 @@ impl Scheduler {
 
     fn start_by_ends(
         &mut self,
-        waiting: &Waiting,
+        waiting: &QueuedJob,
         reason: &WaitReason,
         now: Timestamp,
         known: &Circumstances,
@@ -81,7 +81,7 @@ impl Scheduler {
             WaitReason::Reserved { for_job } => self.kept.values().find(|kept| kept.job() == *for_job),
             _ => None,
         };
-        let head_starts = head_starts.map(super::reserve::Kept::at);
+        let head_starts = head_starts.map(super::reserve::CachedReservation::at);
         let mut pass = Pass::new(self, now);
         let earliest = pass.opening(&waiting.class, typical).filter(|opening| opening.at < NEVER)?;
         let latest = pass.opening(&waiting.class, expected).filter(|opening| opening.at < NEVER)?;
@@ -113,7 +113,7 @@ impl Scheduler {
     }
 
     /// When the job could start on what it may take from others, as soon as those have run for the minimum time.
-    fn start_by_preemption(&mut self, waiting: &Waiting, now: Timestamp) -> Option<ByPreemption> {
+    fn start_by_preemption(&mut self, waiting: &QueuedJob, now: Timestamp) -> Option<ByPreemption> {
         let minimum = self.sharing.minimum_run_time;
         // Reservations are not made anew here, and those of the last plan stay.
         let (mark, kept) = (self.fleet.mark(), self.kept.clone());
@@ -136,8 +136,8 @@ impl Scheduler {
     }
 
     /// How long the whole cluster would be busy with those ahead in the workspace that wait for the same.
-    fn time_for_those_ahead(&self, waiting: &Waiting) -> Span {
-        let Waiting { class, place, .. } = waiting;
+    fn time_for_those_ahead(&self, waiting: &QueuedJob) -> Span {
+        let QueuedJob { class, place, .. } = waiting;
         let resource = self.usual_use(class).main_resource();
         let work: u128 = self
             .queue

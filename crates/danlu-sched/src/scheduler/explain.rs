@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_core::{Job, Life};
+use danlu_core::{Job, JobLifecycle};
 use danlu_types::JobId;
 use danlu_types::api::{CordonedNode, Explanation, QuotaUse, Supply};
 use jiff::Timestamp;
 
-use super::queue::Waiting;
+use super::queue::QueuedJob;
 use super::why::amount;
 use super::{Scheduler, WaitReason};
 use crate::words;
@@ -47,7 +47,7 @@ impl Scheduler {
             estimate: None,
             offers: Vec::new(),
         };
-        if let Life::Queued { .. } = job.life {
+        if let JobLifecycle::Queued { .. } = job.life {
             // What this says of those that run stays, so that it must be said to the reservations that stay.
             self.put_off_overdue(now);
             let (kept, findings) = (self.kept.clone(), std::mem::take(&mut self.findings));
@@ -108,13 +108,13 @@ impl Scheduler {
     }
 
     /// Its number among the jobs of its workspace that wait for the same kinds of devices.
-    pub(super) fn position(&self, waiting: &Waiting) -> u32 {
-        let Waiting { class, place, .. } = waiting;
+    pub(super) fn position(&self, waiting: &QueuedJob) -> u32 {
+        let QueuedJob { class, place, .. } = waiting;
         let ahead = self.queue.ahead_of(class.account, class.pools, *place).map(|(_, count)| count);
         u32::try_from(ahead.sum::<usize>()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    fn supply(&mut self, waiting: &Waiting) -> Vec<Supply> {
+    fn supply(&mut self, waiting: &QueuedJob) -> Vec<Supply> {
         let asks = self.fleet.shape_of(waiting.class.shape).alternatives.clone();
         let mut supply: Vec<Supply> = Vec::new();
         for found in asks.iter().flat_map(|ask| self.fleet.supply(ask)) {
@@ -137,7 +137,7 @@ impl Scheduler {
     }
 
     /// Where the workspace stands, if it has a quota of what the job is about or a quota keeps the job waiting.
-    fn quota_use(&self, waiting: &Waiting, reason: &WaitReason) -> Option<QuotaUse> {
+    fn quota_use(&self, waiting: &QueuedJob, reason: &WaitReason) -> Option<QuotaUse> {
         let account = self.accounts.get(waiting.class.account);
         let asked = self.usual_use(&waiting.class);
         let (resource, is_user) = match reason {
@@ -166,7 +166,7 @@ impl Scheduler {
     }
 
     /// Cordoned nodes that have devices which the job would take, in the order of nodes.
-    pub(super) fn cordoned_for(&self, waiting: &Waiting) -> Vec<CordonedNode> {
+    pub(super) fn cordoned_for(&self, waiting: &QueuedJob) -> Vec<CordonedNode> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let nodes = self.fleet.nodes().iter().filter(|node| shape.may_run_on(node));
         nodes

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use danlu_core::job::{StopReason, Verdict, Waiting as Why};
-use danlu_core::{Attempt, FailureCause, Grant, Job, Life};
+use danlu_core::job::{AttemptEnd, QueueCause, StopCause};
+use danlu_core::{Attempt, FailureCause, Grant, Job, JobLifecycle};
 use danlu_types::{HeadOfLine, JobId, JobSpec, NodeName, Span};
 use jiff::{SignedDuration, Timestamp};
 
 use super::history::Estimate;
-use super::queue::{self, Class, Place, Waiting};
+use super::queue::{self, JobClass, QueueKey, QueuedJob};
 use super::running::{self, Running, Stopping, after};
-use super::usage::Usage;
+use super::usage::ResourceVector;
 use super::{Scheduler, wait};
 use crate::fleet::{Fleet, NodeId, ShapeId};
 use crate::shape::Shape;
@@ -30,7 +30,7 @@ impl Scheduler {
             return;
         }
         let found = self.findings.verdicts.values().filter_map(|verdict| match verdict {
-            wait::Verdict::NoRoom { shape } => Some(*shape),
+            wait::Blocker::NoRoom { shape } => Some(*shape),
             _ => None,
         });
         let in_use = self.queue.shapes().chain(found).collect();
@@ -76,20 +76,25 @@ impl Scheduler {
         shape
     }
 
-    pub(super) fn waiting(&mut self, job: &Job, shape: ShapeId, handicap: Option<Span>) -> Waiting {
+    pub(super) fn waiting(&mut self, job: &Job, shape: ShapeId, handicap: Option<Span>) -> QueuedJob {
         let account = self.accounts.id(&job.spec.workspace);
         let owner = self.owner(&job.owner);
         let estimate = self.estimate(job);
         let (since, not_before, made_room_for) = match &job.life {
-            Life::Queued { since, why: Why::Retry { not_before, .. } | Why::Requeued { not_before, .. } } => {
-                (*since, Some(*not_before), None)
+            JobLifecycle::Queued {
+                since,
+                why: QueueCause::Retry { not_before, .. } | QueueCause::Requeued { not_before, .. },
+            } => (*since, Some(*not_before), None),
+            JobLifecycle::Queued { since, why: QueueCause::Preempted { for_job, .. } } => {
+                (*since, None, Some(*for_job))
             }
-            Life::Queued { since, why: Why::Preempted { for_job, .. } } => (*since, None, Some(*for_job)),
-            Life::Queued { since, .. } => (*since, None, None),
+            JobLifecycle::Queued { since, .. } => (*since, None, None),
             _ => (job.submitted_at, None, None),
         };
         let given_back = match &job.life {
-            Life::Queued { why: Why::Requeued { reason, .. }, .. } => Some(reason.as_str().into()),
+            JobLifecycle::Queued { why: QueueCause::Requeued { reason, .. }, .. } => {
+                Some(reason.as_str().into())
+            }
             _ => None,
         };
         let handicap = handicap.unwrap_or_else(|| estimate.handicap());
@@ -98,17 +103,17 @@ impl Scheduler {
         let blamed = blamed(job);
         let avoid = avoided(&mut self.fleet, blamed.as_ref(), shape);
         let avoid_until = blamed.is_some().then(|| since.saturating_add(AVOID_FOR).unwrap_or(Timestamp::MAX));
-        let class = Class {
+        let class = JobClass {
             account,
             shape,
             pools: queue::pools_of(self.fleet.shape_of(shape)),
             preemptible: job.spec.preemptible,
-            length: Class::length_of(estimate.typical),
+            length: JobClass::length_of(estimate.typical),
             user,
             avoid,
         };
-        Waiting {
-            place: Place { priority: Reverse(job.spec.priority()), due, job: job.id },
+        QueuedJob {
+            place: QueueKey { priority: Reverse(job.spec.priority()), due, job: job.id },
             spec: job.spec.clone(),
             generation: job.generation,
             class: Arc::new(class),
@@ -128,7 +133,7 @@ impl Scheduler {
     pub(super) fn activate(&mut self, job: &Job, attempt: &Attempt, handicap: Option<Span>) {
         let stopping = attempt.stop.as_ref().map(|stop| Stopping {
             for_job: match stop.why {
-                StopReason::Preempted { for_job } => Some(for_job),
+                StopCause::Preempted { for_job } => Some(for_job),
                 _ => None,
             },
             since: stop.since,
@@ -158,7 +163,7 @@ impl Scheduler {
         let owner = self.owner(&job.owner);
         let estimate = self.estimate(job);
         let placement = self.fleet.placement(&grants);
-        let usage = Usage::of_placement(&placement);
+        let usage = ResourceVector::of_placement(&placement);
         self.fleet.take(&placement);
         self.accounts.add(account, &owner, &usage, job.spec.preemptible);
         let mut running = Running {
@@ -228,7 +233,7 @@ pub(super) fn due(submitted_at: Timestamp, policy: HeadOfLine, handicap: Span) -
 /// The node that failed the last attempt, if a node did.
 pub(crate) fn blamed(job: &Job) -> Option<NodeName> {
     let past = job.past.last()?;
-    let Verdict::Failed { worker, failure } = &past.verdict else { return None };
+    let AttemptEnd::Failed { worker, failure } = &past.verdict else { return None };
     match failure.cause {
         FailureCause::NodeLost
         | FailureCause::LauncherLost
@@ -259,7 +264,7 @@ fn size(spec: &JobSpec) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use danlu_core::{Event, Step, apply};
+    use danlu_core::{Transition, Trigger, apply};
     use danlu_types::{Cpus, Sharing};
 
     use super::*;
@@ -278,7 +283,7 @@ mod tests {
             if id % 512 == 0 {
                 let start = scheduler.plan(now).starts.into_iter().find(|start| start.job == job.id);
                 let grants = start.expect("it fits").grants;
-                let Step::Next { job, .. } = apply(&job, Event::Place { grants }, now) else {
+                let Transition::Next { job, .. } = apply(&job, Trigger::Place { grants }, now) else {
                     panic!("it takes its place");
                 };
                 scheduler.file(&job);

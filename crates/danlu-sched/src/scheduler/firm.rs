@@ -12,40 +12,51 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Scheduler;
-use super::accounts::{AccountId, Accounts};
-use super::pass::{Entry, Pass};
-use super::queue::Class;
-use super::reserve::Kept;
+use super::accounts::{WorkspaceIndex, WorkspaceTable};
+use super::pass::{Pass, UsageEntry};
+use super::queue::JobClass;
+use super::reserve::CachedReservation;
 use super::running::Running;
-use super::usage::{Resource, Usage};
+use super::usage::{QuotaResource, ResourceVector};
 
 /// Everybody's firm use when a head starts, its own included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FirmThen {
-    head: AccountId,
-    asked: Usage,
+pub(super) struct NonReclaimableAt {
+    head: WorkspaceIndex,
+    asked: ResourceVector,
     /// Of accounts that were opened since, nothing.
-    by_account: Vec<Usage>,
+    by_account: Vec<ResourceVector>,
     /// The sum of the larger of guarantee and firm use.
-    promised: Usage,
-    firm: Usage,
+    promised: ResourceVector,
+    firm: ResourceVector,
 }
 
-impl Accounts {
+impl WorkspaceTable {
     /// The firm use now, with a head that would take `asked`; nothing where no guarantee could keep it from starting.
-    fn firm_with(&self, head: AccountId, asked: &Usage, preemptible: bool) -> Option<FirmThen> {
+    fn firm_with(
+        &self,
+        head: WorkspaceIndex,
+        asked: &ResourceVector,
+        preemptible: bool,
+    ) -> Option<NonReclaimableAt> {
         if !self.is_firm(preemptible) || self.list.iter().all(|account| account.guaranteed.is_zero()) {
             return None;
         }
         let by_account = self.list.iter().map(|account| account.firm).collect();
         let (promised, firm) = (self.promised, self.firm);
-        let mut then = FirmThen { head, asked: *asked, by_account, promised, firm };
+        let mut then = NonReclaimableAt { head, asked: *asked, by_account, promised, firm };
         self.add_firm(&mut then, head, asked, preemptible);
         Some(then)
     }
 
     /// One more is there then.
-    pub(super) fn add_firm(&self, then: &mut FirmThen, id: AccountId, usage: &Usage, preemptible: bool) {
+    pub(super) fn add_firm(
+        &self,
+        then: &mut NonReclaimableAt,
+        id: WorkspaceIndex,
+        usage: &ResourceVector,
+        preemptible: bool,
+    ) {
         if self.is_firm(preemptible) {
             let promised = then.promised.minus(&self.promised_to(then, id));
             then.by_account[id].add(usage);
@@ -55,7 +66,13 @@ impl Accounts {
     }
 
     /// One is not there then.
-    fn remove_firm(&self, then: &mut FirmThen, id: AccountId, usage: &Usage, preemptible: bool) {
+    fn remove_firm(
+        &self,
+        then: &mut NonReclaimableAt,
+        id: WorkspaceIndex,
+        usage: &ResourceVector,
+        preemptible: bool,
+    ) {
         if self.is_firm(preemptible) {
             let promised = then.promised.minus(&self.promised_to(then, id));
             then.by_account[id].remove(usage);
@@ -65,19 +82,25 @@ impl Accounts {
     }
 
     /// The larger of a workspace's guarantee and its firm use then.
-    fn promised_to(&self, then: &mut FirmThen, id: AccountId) -> Usage {
+    fn promised_to(&self, then: &mut NonReclaimableAt, id: WorkspaceIndex) -> ResourceVector {
         if then.by_account.len() <= id {
             // It was opened since, and nobody is guaranteed anything without being configured.
-            then.by_account.resize(id + 1, Usage::default());
+            then.by_account.resize(id + 1, ResourceVector::default());
         }
         then.by_account[id].max(&self.get(id).guaranteed)
     }
 
     /// Whether the head could not start any more if one more were there then. What a guarantee covers is nobody's to keep.
-    pub(super) fn delays(&self, then: &FirmThen, id: AccountId, usage: &Usage, preemptible: bool) -> bool {
+    pub(super) fn delays(
+        &self,
+        then: &NonReclaimableAt,
+        id: WorkspaceIndex,
+        usage: &ResourceVector,
+        preemptible: bool,
+    ) -> bool {
         let own = self.get(id);
         self.is_firm(preemptible)
-            && Resource::ALL.into_iter().any(|resource| {
+            && QuotaResource::ALL.into_iter().any(|resource| {
                 let (asked, guaranteed) = (usage.get(resource), own.guaranteed.get(resource));
                 let is_covered = id != then.head && own.firm.get(resource) + asked <= guaranteed;
                 asked > 0 && !is_covered && self.keeps_from_starting(then, resource, id, asked)
@@ -85,10 +108,16 @@ impl Accounts {
     }
 
     /// Whether the head's start would be refused for this resource, if a workspace used so much more of it.
-    fn keeps_from_starting(&self, then: &FirmThen, resource: Resource, id: AccountId, more: u64) -> bool {
-        let of = |usage: &Usage| usage.get(resource);
-        let firm_of = |id: AccountId| then.by_account.get(id).map_or(0, of);
-        let guaranteed_to = |id: AccountId| of(&self.get(id).guaranteed);
+    fn keeps_from_starting(
+        &self,
+        then: &NonReclaimableAt,
+        resource: QuotaResource,
+        id: WorkspaceIndex,
+        more: u64,
+    ) -> bool {
+        let of = |usage: &ResourceVector| usage.get(resource);
+        let firm_of = |id: WorkspaceIndex| then.by_account.get(id).map_or(0, of);
+        let guaranteed_to = |id: WorkspaceIndex| of(&self.get(id).guaranteed);
         let grown = guaranteed_to(id).max(firm_of(id) + more) - guaranteed_to(id).max(firm_of(id));
         let promised = of(&then.promised) + grown;
         let firm_of_head = firm_of(then.head) + if id == then.head { more } else { 0 };
@@ -125,18 +154,23 @@ impl Scheduler {
 
 /// What is kept for heads that start before a time.
 fn there_then<'a>(
-    kept: impl Iterator<Item = &'a mut Kept>,
+    kept: impl Iterator<Item = &'a mut CachedReservation>,
     end: Timestamp,
-) -> impl Iterator<Item = &'a mut FirmThen> {
+) -> impl Iterator<Item = &'a mut NonReclaimableAt> {
     kept.filter(move |kept| end > kept.at()).filter_map(|kept| kept.firm.as_mut()).map(Arc::make_mut)
 }
 
 impl Pass<'_> {
     /// What running jobs will use firmly when a head starts, and the head.
-    pub(super) fn firm_at(&self, class: &Class, asked: &Usage, at: Timestamp) -> Option<FirmThen> {
+    pub(super) fn firm_at(
+        &self,
+        class: &JobClass,
+        asked: &ResourceVector,
+        at: Timestamp,
+    ) -> Option<NonReclaimableAt> {
         let accounts = &self.scheduler.accounts;
         let mut then = accounts.firm_with(class.account, asked, class.preemptible)?;
-        for Entry { account, usage, preemptible, .. } in self.entries() {
+        for UsageEntry { account, usage, preemptible, .. } in self.entries() {
             accounts.remove_firm(&mut then, *account, usage, *preemptible);
         }
         for running in self.scheduler.running.ending_by(at) {
@@ -146,7 +180,7 @@ impl Pass<'_> {
     }
 
     /// The same with what this pass has decided.
-    pub(super) fn firm_in_pass(&self, kept: &Kept) -> Option<Arc<FirmThen>> {
+    pub(super) fn firm_in_pass(&self, kept: &CachedReservation) -> Option<Arc<NonReclaimableAt>> {
         let mut then = kept.firm.clone()?;
         let accounts = &self.scheduler.accounts;
         let at = kept.at();
@@ -167,16 +201,17 @@ impl Pass<'_> {
     }
 
     /// Whether others' guarantees leave a head what it asks for.
-    pub(super) fn leaves_room_for_head(&self, then: Option<&FirmThen>) -> bool {
+    pub(super) fn leaves_room_for_head(&self, then: Option<&NonReclaimableAt>) -> bool {
         let accounts = &self.scheduler.accounts;
-        let keeps = |then: &FirmThen, resource| accounts.keeps_from_starting(then, resource, then.head, 0);
-        then.is_none_or(|then| !Resource::ALL.into_iter().any(|resource| keeps(then, resource)))
+        let keeps =
+            |then: &NonReclaimableAt, resource| accounts.keeps_from_starting(then, resource, then.head, 0);
+        then.is_none_or(|then| !QuotaResource::ALL.into_iter().any(|resource| keeps(then, resource)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use danlu_core::{Event, Job, Step, apply};
+    use danlu_core::{Job, Transition, Trigger, apply};
     use danlu_types::{Amounts, DeviceCount, DeviceKind, JobId, JobSpec, Sharing, Span, Workspace};
     use jiff::SignedDuration;
     use proptest::prelude::*;
@@ -200,27 +235,30 @@ mod tests {
     }
 
     fn carry_out(scheduler: &mut Scheduler, jobs: &mut [Job], plan: Plan, now: Timestamp) {
-        let starts = plan.starts.into_iter().map(|start| (start.job, Event::Place { grants: start.grants }));
+        let starts =
+            plan.starts.into_iter().map(|start| (start.job, Trigger::Place { grants: start.grants }));
         let stops =
-            plan.preemptions.into_iter().map(|one| (one.victim, Event::Preempt { for_job: one.for_job }));
+            plan.preemptions.into_iter().map(|one| (one.victim, Trigger::Preempt { for_job: one.for_job }));
         for (id, event) in starts.chain(stops) {
             let job = jobs.iter_mut().find(|job| job.id == id).expect("it was submitted");
-            let Step::Next { job: next, .. } = apply(job, event, now) else { panic!("the plan is sound") };
+            let Transition::Next { job: next, .. } = apply(job, event, now) else {
+                panic!("the plan is sound")
+            };
             scheduler.file(&next);
             *job = *next;
         }
     }
 
     fn assert_kept_is_what_would_be_counted(scheduler: &mut Scheduler, now: Timestamp) {
-        let kept: Vec<Kept> = scheduler.kept.values().cloned().collect();
+        let kept: Vec<CachedReservation> = scheduler.kept.values().cloned().collect();
         for kept in kept {
-            let class = Class::clone(&scheduler.queue.get(kept.job()).expect("heads wait").class);
+            let class = JobClass::clone(&scheduler.queue.get(kept.job()).expect("heads wait").class);
             let pass = Pass::new(scheduler, now);
-            let anew = pass.firm_at(&class, &Usage::of_placement(kept.placement()), kept.at());
+            let anew = pass.firm_at(&class, &ResourceVector::of_placement(kept.placement()), kept.at());
             // Accounts that were opened since have nothing, be it written down or not.
-            let short = |then: &FirmThen| {
+            let short = |then: &NonReclaimableAt| {
                 let mut then = then.clone();
-                while then.by_account.last().is_some_and(Usage::is_zero) {
+                while then.by_account.last().is_some_and(ResourceVector::is_zero) {
                     then.by_account.pop();
                 }
                 then

@@ -7,9 +7,9 @@ use danlu_types::ForeignHold;
 use jiff::Timestamp;
 
 use super::Scheduler;
-use super::reserve::Promise;
+use super::reserve::PendingStart;
 use super::running::foreign_end;
-use crate::fleet::{Fleet, NodeId, Part, Placement};
+use crate::fleet::{Fleet, NodeId, Placement, WorkerPlacement};
 
 #[derive(Debug)]
 pub(super) struct Future {
@@ -37,22 +37,22 @@ enum Event {
 
 #[derive(Debug)]
 struct Pending {
-    promise: Arc<Promise>,
+    promise: Arc<PendingStart>,
     /// What it has been given beyond what was withheld for it.
-    collected: Vec<Part>,
+    collected: Vec<WorkerPlacement>,
     /// What it still lacks.
-    lacks: Vec<Part>,
+    lacks: Vec<WorkerPlacement>,
 }
 
 impl Future {
-    pub(super) fn new(promises: Vec<Arc<Promise>>, departures: Departures) -> Self {
+    pub(super) fn new(promises: Vec<Arc<PendingStart>>, departures: Departures) -> Self {
         let mut events: Vec<(Timestamp, usize, Event)> = Vec::new();
         for (at, promise) in promises.iter().enumerate() {
             events.extend(promise.from.map(|from| (from, at, Event::Begin)));
             events.push((promise.until, at, Event::End));
         }
         events.sort_unstable_by(|one, other| other.cmp(one));
-        let pending = |promise: Arc<Promise>| {
+        let pending = |promise: Arc<PendingStart>| {
             let withheld = &promise.withheld.parts;
             let lacks = promise.placement.parts.iter().zip(withheld).map(|(all, has)| rest(all, has));
             let lacks =
@@ -138,7 +138,7 @@ impl Future {
 }
 
 pub(super) fn departures(fleet: &Fleet, now: Timestamp) -> Departures {
-    let departure = |(hold, part): (&ForeignHold, Part)| {
+    let departure = |(hold, part): (&ForeignHold, WorkerPlacement)| {
         Some((foreign_end(hold.until?, now), Placement { alternative: 0, kind: None, parts: vec![part] }))
     };
     let mut departures: Vec<_> = fleet.foreign().filter_map(departure).collect();
@@ -161,8 +161,8 @@ fn hand_out(promises: &mut [Pending], owed: &[(usize, usize)], fleet: &mut Fleet
 }
 
 /// What of a part is missing.
-fn rest(all: &Part, has: &Part) -> Part {
-    Part {
+fn rest(all: &WorkerPlacement, has: &WorkerPlacement) -> WorkerPlacement {
+    WorkerPlacement {
         devices: all.devices.iter().filter(|device| !has.devices.contains(device)).copied().collect(),
         milli_cpus: all.milli_cpus.saturating_sub(has.milli_cpus),
         bytes: all.bytes.saturating_sub(has.bytes),
@@ -170,6 +170,6 @@ fn rest(all: &Part, has: &Part) -> Part {
     }
 }
 
-fn has_anything(part: &Part) -> bool {
+fn has_anything(part: &WorkerPlacement) -> bool {
     !part.devices.is_empty() || part.milli_cpus > 0 || part.bytes > 0
 }

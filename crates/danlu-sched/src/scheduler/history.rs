@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use danlu_types::Span;
 
-use super::accounts::AccountId;
+use super::accounts::WorkspaceIndex;
 
 /// What a job's length was guessed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +44,8 @@ impl Estimate {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    Name(AccountId, String, String),
-    Size(AccountId, u64),
+    Name(WorkspaceIndex, String, String),
+    Size(WorkspaceIndex, u64),
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ const UNKNOWN: Span = Span::from_seconds(8 * 3600);
 impl History {
     pub(crate) fn record(
         &mut self,
-        account: AccountId,
+        account: WorkspaceIndex,
         owner: &str,
         name: &str,
         milli_devices: u64,
@@ -96,7 +96,7 @@ impl History {
     }
 
     /// Drops what is known of workspaces.
-    pub(crate) fn forget(&mut self, accounts: &BTreeSet<AccountId>) {
+    pub(crate) fn forget(&mut self, accounts: &BTreeSet<WorkspaceIndex>) {
         self.lengths.retain(|key, _| match key {
             Key::Name(account, ..) | Key::Size(account, _) => !accounts.contains(account),
         });
@@ -117,7 +117,7 @@ impl History {
 
     pub(crate) fn estimate(
         &self,
-        account: AccountId,
+        account: WorkspaceIndex,
         owner: &str,
         name: &str,
         milli_devices: u64,

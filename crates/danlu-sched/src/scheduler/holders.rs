@@ -11,11 +11,11 @@ use danlu_types::{Bytes, Cpus, ForeignKind, JobId};
 use jiff::Timestamp;
 
 use super::history::Witness;
-use super::queue::Waiting;
+use super::queue::QueuedJob;
 use super::running::Running;
-use super::usage::Resource;
+use super::usage::QuotaResource;
 use super::{Circumstances, Scheduler, WaitReason};
-use crate::fleet::{NodeId, Part};
+use crate::fleet::{NodeId, WorkerPlacement};
 use crate::shape::Shape;
 
 /// Lists of holders stop here: past a dozen names, a list explains no more than its length.
@@ -33,7 +33,7 @@ impl Scheduler {
     /// Who holds what the job waits for, the largest first.
     pub(super) fn holders_of(
         &self,
-        waiting: &Waiting,
+        waiting: &QueuedJob,
         reason: &WaitReason,
         now: Timestamp,
         known: &Circumstances,
@@ -86,7 +86,7 @@ impl Scheduler {
     }
 
     /// How much of what is wanted a part of a placement holds.
-    fn amount(&self, shape: &Shape, part: &Part, wanted: Wanted) -> u64 {
+    fn amount(&self, shape: &Shape, part: &WorkerPlacement, wanted: Wanted) -> u64 {
         let node = &self.fleet.nodes()[part.node.ordinal()];
         match wanted {
             Wanted::Devices => self.accepted(shape, part) as u64 * u64::from(part.share),
@@ -97,7 +97,7 @@ impl Scheduler {
     }
 
     /// How many devices of a part the gang would take.
-    fn accepted(&self, shape: &Shape, part: &Part) -> usize {
+    fn accepted(&self, shape: &Shape, part: &WorkerPlacement) -> usize {
         let devices = &self.fleet.nodes()[part.node.ordinal()].devices;
         let devices = part.devices.iter().map(|position| &devices[usize::from(*position)]);
         let would_do = |device: &&danlu_types::Device| {
@@ -141,7 +141,7 @@ impl Scheduler {
     }
 
     /// Jobs of the cluster's own that hold what the job would take, the largest first.
-    pub(super) fn foreign_holders_of(&self, waiting: &Waiting, reason: &WaitReason) -> Vec<ForeignHolder> {
+    pub(super) fn foreign_holders_of(&self, waiting: &QueuedJob, reason: &WaitReason) -> Vec<ForeignHolder> {
         let shape = self.fleet.shape_of(waiting.class.shape);
         let is_quota = matches!(reason, WaitReason::WorkspaceLimit { .. } | WaitReason::UserLimit { .. });
         let Some(wanted) = wanted(shape, reason).filter(|_| !is_quota) else { return Vec::new() };
@@ -208,9 +208,9 @@ fn wanted(shape: &Shape, reason: &WaitReason) -> Option<Wanted> {
         WaitReason::MemoryBusy { .. } => Some(Wanted::Memory),
         WaitReason::WorkspaceLimit { resource, .. } | WaitReason::UserLimit { resource, .. } => {
             Some(match resource {
-                Resource::Nvidia | Resource::Ascend => Wanted::Devices,
-                Resource::Cpus => Wanted::Cpus,
-                Resource::Memory => Wanted::Memory,
+                QuotaResource::Nvidia | QuotaResource::Ascend => Wanted::Devices,
+                QuotaResource::Cpus => Wanted::Cpus,
+                QuotaResource::Memory => Wanted::Memory,
             })
         }
         WaitReason::GuaranteedToOthers { .. }

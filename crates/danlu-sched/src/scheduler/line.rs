@@ -6,18 +6,18 @@ use std::sync::Arc;
 use danlu_types::{DeviceKind, HeadOfLine, JobId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::accounts::AccountId;
+use super::accounts::WorkspaceIndex;
 use super::pass::Pass;
-use super::queue::{CPU_ONLY, Class, First, Place, Pools};
-use super::wait::Verdict;
-use crate::fleet::{Fleet, KindSet, ShapeId, Wish};
+use super::queue::{CPU_ONLY, First, JobClass, Pools, QueueKey};
+use super::wait::Blocker;
+use crate::fleet::{Fleet, KindSet, PlacementConstraints, ShapeId};
 
 /// Under `balance`, one more of those behind the head may be tried for each such time that the head has waited.
 const BALANCE_STEP: SignedDuration = SignedDuration::from_mins(5);
 
 /// A workspace's jobs that may be tried, and the first that could not start.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct WorkspaceQueue {
     pub(super) open: BTreeSet<Candidate>,
     /// Of those without room, while nobody could be made to give them any, the first that was not looked at: all that may
     /// become of one is a head, so they are looked at only until there is one.
@@ -30,8 +30,8 @@ pub(super) struct Line {
 /// The first of a class that was not looked at yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
-    pub(super) place: Place,
-    pub(super) class: Arc<Class>,
+    pub(super) place: QueueKey,
+    pub(super) class: Arc<JobClass>,
     /// Whether there was room for it when the sweep began.
     pub(super) had_room: bool,
 }
@@ -45,7 +45,7 @@ impl Rooms {
         if self.0.len() <= shape.ordinal() {
             self.0.resize(shape.ordinal() + 1, None);
         }
-        *self.0[shape.ordinal()].get_or_insert_with(|| fleet.fits(shape, &Wish::NONE))
+        *self.0[shape.ordinal()].get_or_insert_with(|| fleet.fits(shape, &PlacementConstraints::NONE))
     }
 
     fn has_room(&self, shape: ShapeId) -> bool {
@@ -60,7 +60,7 @@ struct Head {
     since: Timestamp,
 }
 
-impl Line {
+impl WorkspaceQueue {
     /// Forgets who was to be tried; heads stay.
     pub(super) fn clear(&mut self) {
         self.open.clear();
@@ -68,7 +68,7 @@ impl Line {
     }
 
     /// They are added in their order.
-    pub(super) fn add_hopeless(&mut self, place: Place, first: &First) {
+    pub(super) fn add_hopeless(&mut self, place: QueueKey, first: &First) {
         self.hopeless.entry(first.pools).or_insert_with(|| Candidate {
             place,
             class: first.class.clone(),
@@ -79,7 +79,7 @@ impl Line {
 
 impl Pass<'_> {
     /// Lets the first of the hopeless be looked at where there is no head.
-    pub(super) fn open_hopeless(&mut self, account: AccountId) {
+    pub(super) fn open_hopeless(&mut self, account: WorkspaceIndex) {
         let Some(line) = self.lines.get_mut(&account) else { return };
         let headed = line.heads.iter().fold(0, |headed, head| headed | head.pools);
         let free: Vec<Pools> = line.hopeless.keys().copied().filter(|pools| pools & !headed != 0).collect();
@@ -99,10 +99,10 @@ impl Pass<'_> {
     /// The device kinds on which a job may be tried; its verdict if the head of its line keeps it from being tried.
     pub(super) fn open_kinds(
         &mut self,
-        account: AccountId,
+        account: WorkspaceIndex,
         pools: Pools,
         policy: HeadOfLine,
-    ) -> Result<KindSet, Verdict> {
+    ) -> Result<KindSet, Blocker> {
         let Some(line) = self.lines.get_mut(&account) else { return Ok(KindSet::ALL) };
         let Some(head) = line.heads.iter().find(|head| head.pools & pools != 0) else {
             return Ok(KindSet::ALL);
@@ -124,15 +124,15 @@ impl Pass<'_> {
             let next = head.since.saturating_add(wider).unwrap_or(Timestamp::MAX);
             self.plan.next_wake = self.plan.next_wake.into_iter().chain([next]).min();
         }
-        Err(Verdict::Behind { head: head.job })
+        Err(Blocker::Behind { head: head.job })
     }
 
     /// The job could not start: it becomes the head of its line, as far as there is none.
     pub(super) fn head(
         &mut self,
-        account: AccountId,
-        class: &Arc<Class>,
-        place: Place,
+        account: WorkspaceIndex,
+        class: &Arc<JobClass>,
+        place: QueueKey,
         pools: Pools,
         policy: HeadOfLine,
     ) {

@@ -30,29 +30,29 @@ mod why;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use danlu_core::{Grant, Job, Life};
+use danlu_core::{Grant, Job, JobLifecycle};
 use danlu_types::{JobId, Node, Sharing};
 use jiff::Timestamp;
 
 pub use explain::Circumstances;
 pub(crate) use filing::blamed;
 pub use history::{Estimate, Witness};
-pub use usage::Resource;
+pub use usage::QuotaResource;
 pub use wait::{ReasonCode, WaitReason};
 
-use self::accounts::Accounts;
+use self::accounts::WorkspaceTable;
 use self::filing::{avoided, due};
 use self::history::History;
-use self::queue::{Class, Place, Queue, Waiting};
-use self::reserve::Kept;
+use self::queue::{JobClass, Queue, QueueKey, QueuedJob};
+use self::reserve::CachedReservation;
 use self::running::{Running, Runnings};
-use self::usage::Usage;
+use self::usage::ResourceVector;
 use crate::fleet::{Fleet, Placement, ShapeId, Totals};
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    pub starts: Vec<Start>,
+    pub starts: Vec<JobStart>,
     pub preemptions: Vec<Preemption>,
     pub reservations: Vec<Reservation>,
     /// When a plan may come out differently although nothing has happened.
@@ -61,7 +61,7 @@ pub struct Plan {
 
 /// Start this job with one grant for each of its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
+pub struct JobStart {
     pub job: JobId,
     pub grants: Vec<Grant>,
     /// The generation of the job that was planned: a plan for an older one says nothing about the job as it is now.
@@ -88,12 +88,12 @@ pub struct Reservation {
 pub struct Scheduler {
     fleet: Fleet,
     sharing: Sharing,
-    accounts: Accounts,
+    accounts: WorkspaceTable,
     queue: Queue,
     running: Runnings,
     history: History,
     /// Reservations of the last pass: computing one takes a look at many running jobs, and it changes seldom.
-    kept: BTreeMap<reserve::LineKey, Kept>,
+    kept: BTreeMap<reserve::QueueSlot, CachedReservation>,
     reserves_anew: bool,
     searches_anew: bool,
     findings: Findings,
@@ -108,7 +108,7 @@ pub struct Scheduler {
 #[derive(Debug, Default)]
 struct Findings {
     /// Why classes did not start; those without an entry found no room.
-    verdicts: BTreeMap<Arc<Class>, wait::Verdict>,
+    verdicts: BTreeMap<Arc<JobClass>, wait::Blocker>,
     /// What was taken out of the fleet for whom, the claims of preemption first.
     withheld: Vec<(JobId, Placement)>,
 }
@@ -116,7 +116,7 @@ struct Findings {
 impl Scheduler {
     pub fn new(nodes: &[Node], sharing: Sharing) -> Self {
         let fleet = Fleet::new(nodes);
-        let accounts = Accounts::new(&sharing, usage(&fleet.capacity()), usage(&fleet.in_service()));
+        let accounts = WorkspaceTable::new(&sharing, usage(&fleet.capacity()), usage(&fleet.in_service()));
         Scheduler {
             fleet,
             sharing,
@@ -153,7 +153,7 @@ impl Scheduler {
     /// Takes note of the state a job is in now.
     pub fn file(&mut self, job: &Job) {
         match &job.life {
-            Life::Queued { .. } => {
+            JobLifecycle::Queued { .. } => {
                 let handicap = self.handicap_of(job.id);
                 self.release(job.id);
                 let handicap = self.handicap_after_change(job, handicap);
@@ -163,13 +163,13 @@ impl Scheduler {
                     self.tidy();
                 }
             }
-            Life::Active(attempt) => {
+            JobLifecycle::Active(attempt) => {
                 let handicap = self.handicap_of(job.id);
                 self.queue.remove(job.id);
                 self.activate(job, attempt, handicap);
             }
-            Life::Held { .. } => self.forget(job.id),
-            Life::Ended { at, .. } => {
+            JobLifecycle::Held { .. } => self.forget(job.id),
+            JobLifecycle::Ended { at, .. } => {
                 self.forget(job.id);
                 self.remember(job, *at);
                 self.tidy();
@@ -224,7 +224,7 @@ impl Scheduler {
         let (mut queue, mut running) = (Queue::default(), Runnings::default());
         for (job, old) in self.running.iter() {
             let placement = fleet.placement(&old.grants);
-            let usage = Usage::of_placement(&placement);
+            let usage = ResourceVector::of_placement(&placement);
             fleet.take(&placement);
             accounts.add(old.account, &old.owner, &usage, old.preemptible);
             running.insert(job, Running { placement, usage, ..old.clone() });
@@ -233,10 +233,10 @@ impl Scheduler {
             let shape = fleet.shape(self.fleet.shape_of(old.class.shape));
             let user = (!accounts.get(old.class.account).per_user.is_empty()).then(|| old.owner.clone());
             let avoid = avoided(&mut fleet, old.blamed.as_ref(), shape);
-            let class = Arc::new(Class { shape, user, avoid, ..Class::clone(&old.class) });
+            let class = Arc::new(JobClass { shape, user, avoid, ..JobClass::clone(&old.class) });
             let policy = accounts.get(old.class.account).head_of_line;
-            let place = Place { due: due(old.submitted_at, policy, old.handicap), ..old.place };
-            queue.insert(job, Waiting { place, class, ..old.clone() });
+            let place = QueueKey { due: due(old.submitted_at, policy, old.handicap), ..old.place };
+            queue.insert(job, QueuedJob { place, class, ..old.clone() });
         }
         self.kept.clear();
         self.possible.clear();
@@ -251,12 +251,12 @@ impl Scheduler {
 
     /// The same, as far as its workspace's limit and others' guarantees will ever allow it. Rules may have become stricter
     /// after it was accepted.
-    fn could_ever_start(&mut self, class: &Class) -> bool {
+    fn could_ever_start(&mut self, class: &JobClass) -> bool {
         let shape = self.within_bounds(class.account, class.shape, class.preemptible);
         shape.is_some_and(|shape| self.is_possible(shape))
     }
 }
 
-fn usage(totals: &Totals) -> Usage {
-    Usage::new(totals.devices_milli, totals.milli_cpus, totals.bytes)
+fn usage(totals: &Totals) -> ResourceVector {
+    ResourceVector::new(totals.devices_milli, totals.milli_cpus, totals.bytes)
 }

@@ -11,9 +11,9 @@ use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, JobId, JobSpec, Span}
 use jiff::Timestamp;
 
 use super::Scheduler;
-use super::queue::Waiting;
+use super::queue::QueuedJob;
 use super::running::milliseconds;
-use crate::fleet::Wish;
+use crate::fleet::PlacementConstraints;
 use crate::shape::Shape;
 
 /// Of each sort of change the best is enough, and nobody reads more than a handful.
@@ -28,7 +28,7 @@ impl Scheduler {
     pub(super) fn offers(
         &mut self,
         job: &Job,
-        waiting: &Waiting,
+        waiting: &QueuedJob,
         now: Timestamp,
         workspaces: &[String],
     ) -> Vec<Offer> {
@@ -119,8 +119,9 @@ impl Scheduler {
     }
 
     /// What is kept for a job ahead may be used until that starts.
-    fn shorter(&mut self, job: &Job, waiting: &Waiting, now: Timestamp) -> Option<Offer> {
-        let at = self.kept.values().map(super::reserve::Kept::at).filter(|at| *at > now).max()?;
+    fn shorter(&mut self, job: &Job, waiting: &QueuedJob, now: Timestamp) -> Option<Offer> {
+        let at =
+            self.kept.values().map(super::reserve::CachedReservation::at).filter(|at| *at > now).max()?;
         let lead = milliseconds(now, at) / 1000;
         // Lengths are compared as powers of two.
         let seconds = 1u64 << lead.checked_ilog2()?;
@@ -146,7 +147,7 @@ impl Scheduler {
     fn starts_as(&mut self, job: &Job, spec: &JobSpec, now: Timestamp) -> bool {
         let shape = self.fleet.shape(&Shape::of(spec));
         // Most changes fall at this first hurdle, which costs a thousandth of a plan.
-        if !self.fleet.fits(shape, &Wish::NONE) {
+        if !self.fleet.fits(shape, &PlacementConstraints::NONE) {
             return false;
         }
         let Some(waiting) = self.queue.get(job.id).cloned() else { return false };

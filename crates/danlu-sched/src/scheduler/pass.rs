@@ -12,18 +12,18 @@ use std::sync::Arc;
 use danlu_types::{HeadOfLine, JobId};
 use jiff::Timestamp;
 
-use super::accounts::{AccountId, OverQuota, Right, Share};
-use super::allow::Refusal;
+use super::accounts::{OverQuota, PreemptionRight, Share, WorkspaceIndex};
+use super::allow::QuotaBlocker;
 use super::future::Departures;
-use super::line::{Candidate, Line, Rooms};
+use super::line::{Candidate, Rooms, WorkspaceQueue};
 use super::preempt::Searches;
-use super::queue::{Class, Place, Pools};
-use super::reserve::{Promise, Reserved};
+use super::queue::{JobClass, Pools, QueueKey};
+use super::reserve::{PendingStart, Reserved};
 use super::running::after;
-use super::usage::Usage;
-use super::wait::Verdict;
-use super::{Plan, Scheduler, Start};
-use crate::fleet::{KindSet, Placement, ShapeId, Wish};
+use super::usage::ResourceVector;
+use super::wait::Blocker;
+use super::{JobStart, Plan, Scheduler};
+use crate::fleet::{KindSet, Placement, PlacementConstraints, ShapeId};
 
 #[derive(Debug)]
 pub(super) struct Pass<'s> {
@@ -31,17 +31,17 @@ pub(super) struct Pass<'s> {
     pub(super) now: Timestamp,
     pub(super) plan: Plan,
     /// What the pass added to accounts, to be taken out again.
-    entries: Vec<Entry>,
-    pub(super) lines: BTreeMap<AccountId, Line>,
+    entries: Vec<UsageEntry>,
+    pub(super) lines: BTreeMap<WorkspaceIndex, WorkspaceQueue>,
     /// Jobs that this pass is done with.
     pub(super) settled: BTreeSet<JobId>,
     pub(super) reserved: Vec<Reserved>,
     /// What starts in this pass, or will when others have ended: nobody runs there yet.
-    pub(super) promises: Vec<Arc<Promise>>,
+    pub(super) promises: Vec<Arc<PendingStart>>,
     /// Victims chosen in this pass.
     pub(super) victims: BTreeSet<JobId>,
     /// By workspace, what those hold that have been told to end.
-    pub(super) leaving: BTreeMap<AccountId, Usage>,
+    pub(super) leaving: BTreeMap<WorkspaceIndex, ResourceVector>,
     /// Jobs count as victims that may be stopped by then: now, unless it is only asked what will be.
     pub(super) takes_until: Timestamp,
     /// How many more running jobs this pass may look at in search of victims.
@@ -50,7 +50,7 @@ pub(super) struct Pass<'s> {
     /// What was found out about jobs alike to a class but for their lengths. Room only shrinks in the course of the first
     /// sweep, so that it holds for the rest of it; but where somebody could be made to give way, only for others as
     /// important and until something else is decided.
-    blocked: BTreeMap<Alike, (Verdict, u64)>,
+    blocked: BTreeMap<Alike, (Blocker, u64)>,
     /// Where there was room when the sweep began.
     pub(super) rooms: Rooms,
     /// Once somebody has asked.
@@ -59,14 +59,14 @@ pub(super) struct Pass<'s> {
 
 /// What those have in common who differ in length only: their workspace, as what they may start, which lines they may head,
 /// whether they are preemptible, and, if anybody is, what they wish for, whose they are and how important.
-type Alike = (AccountId, ShapeId, Pools, bool, Option<(ShapeId, u8, Option<Arc<str>>)>);
+type Alike = (WorkspaceIndex, ShapeId, Pools, bool, Option<(ShapeId, u8, Option<Arc<str>>)>);
 
 /// A job's use of its workspace's quota.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) account: AccountId,
+pub(super) struct UsageEntry {
+    pub(super) account: WorkspaceIndex,
     pub(super) owner: Arc<str>,
-    pub(super) usage: Usage,
+    pub(super) usage: ResourceVector,
     pub(super) preemptible: bool,
 }
 
@@ -78,10 +78,10 @@ enum Sweep {
     EndingBy(Timestamp),
 }
 
-enum Outcome {
+enum PassDecision {
     /// It starts, or will when others have ended.
     Settled,
-    Blocked(Verdict),
+    Blocked(Blocker),
 }
 
 impl Scheduler {
@@ -106,7 +106,7 @@ impl Scheduler {
 
 impl<'s> Pass<'s> {
     pub(super) fn new(scheduler: &'s mut Scheduler, now: Timestamp) -> Self {
-        let mut leaving: BTreeMap<AccountId, Usage> = BTreeMap::new();
+        let mut leaving: BTreeMap<WorkspaceIndex, ResourceVector> = BTreeMap::new();
         for (_, running) in scheduler.running.stopping() {
             leaving.entry(running.account).or_default().add(&running.usage);
         }
@@ -132,17 +132,17 @@ impl<'s> Pass<'s> {
 
     fn sweep(&mut self, sweep: Sweep) {
         self.open_lines(sweep);
-        let accounts: Vec<AccountId> = self.lines.keys().copied().collect();
-        let mut turns: BinaryHeap<Reverse<(Share, Place, AccountId)>> =
+        let accounts: Vec<WorkspaceIndex> = self.lines.keys().copied().collect();
+        let mut turns: BinaryHeap<Reverse<(Share, QueueKey, WorkspaceIndex)>> =
             accounts.into_iter().filter_map(|account| self.turn(account)).map(Reverse).collect();
         while let Some(Reverse((_, _, account))) = turns.pop() {
             let Some(line) = self.lines.get_mut(&account) else { continue };
             let Some(candidate) = line.open.pop_first() else { continue };
             let Candidate { place, class, had_room } = &candidate;
             let is_settled = self.settled.contains(&place.job);
-            let outcome = if is_settled { Outcome::Settled } else { self.consider(&candidate, sweep) };
+            let outcome = if is_settled { PassDecision::Settled } else { self.consider(&candidate, sweep) };
             match outcome {
-                Outcome::Settled => {
+                PassDecision::Settled => {
                     let next = self.scheduler.queue.after(class, *place);
                     let next =
                         next.map(|place| Candidate { place, class: class.clone(), had_room: *had_room });
@@ -150,7 +150,7 @@ impl<'s> Pass<'s> {
                         line.open.extend(next);
                     }
                 }
-                Outcome::Blocked(verdict) => {
+                PassDecision::Blocked(verdict) => {
                     if let Sweep::Everybody = sweep {
                         self.scheduler.findings.verdicts.insert(class.clone(), verdict);
                     }
@@ -163,7 +163,7 @@ impl<'s> Pass<'s> {
         }
     }
 
-    fn turn(&self, account: AccountId) -> Option<(Share, Place, AccountId)> {
+    fn turn(&self, account: WorkspaceIndex) -> Option<(Share, QueueKey, WorkspaceIndex)> {
         let Candidate { place, .. } = self.lines.get(&account)?.open.first()?;
         Some((self.scheduler.accounts.share(account), *place, account))
     }
@@ -186,7 +186,10 @@ impl<'s> Pass<'s> {
                     continue;
                 }
                 let had_room = if first.is_wary {
-                    fleet.fits(first.shape, &Wish { avoid: &first.class.avoid, kinds: KindSet::ALL })
+                    fleet.fits(
+                        first.shape,
+                        &PlacementConstraints { avoid: &first.class.avoid, kinds: KindSet::ALL },
+                    )
                 } else {
                     self.rooms.look(fleet, first.shape)
                 };
@@ -200,20 +203,20 @@ impl<'s> Pass<'s> {
                 }
             }
         }
-        let accounts: Vec<AccountId> = self.lines.keys().copied().collect();
+        let accounts: Vec<WorkspaceIndex> = self.lines.keys().copied().collect();
         for account in accounts {
             self.open_hopeless(account);
         }
     }
 
-    fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> Outcome {
+    fn consider(&mut self, candidate: &Candidate, sweep: Sweep) -> PassDecision {
         let Candidate { place, class, .. } = candidate;
         let (account, job) = (class.account, place.job);
         let pools = class.pools;
         let policy = self.scheduler.accounts.get(account).head_of_line;
         let kinds = match self.open_kinds(account, pools, policy) {
             Ok(kinds) => kinds,
-            Err(verdict) => return Outcome::Blocked(verdict),
+            Err(verdict) => return PassDecision::Blocked(verdict),
         };
         let allowed = self.allowed(class, kinds);
         let is_ordinary =
@@ -228,53 +231,53 @@ impl<'s> Pass<'s> {
         if let Some(&(verdict, at)) = alike.as_ref().and_then(|alike| self.blocked.get(alike))
             && at == moment
         {
-            return Outcome::Blocked(verdict);
+            return PassDecision::Blocked(verdict);
         }
         if let Ok(shape) = allowed
             && let Some(placement) = self.place(class, shape)
         {
             self.start(class, job, &placement);
-            return Outcome::Settled;
+            return PassDecision::Settled;
         }
         if matches!(sweep, Sweep::EndingBy(_)) {
-            return Outcome::Blocked(Verdict::NoRoom { shape: class.shape });
+            return PassDecision::Blocked(Blocker::NoRoom { shape: class.shape });
         }
         if let Ok(shape) = allowed
             && let Some(placement) = self.place_before_borrowers(class, shape)
         {
             self.start(class, job, &placement);
-            return Outcome::Settled;
+            return PassDecision::Settled;
         }
-        let is_reserved = matches!(allowed, Err(Refusal::Reserved { .. }));
-        let is_firmly_reserved = matches!(allowed, Err(Refusal::FirmlyReserved { .. }));
+        let is_reserved = matches!(allowed, Err(QuotaBlocker::Reserved { .. }));
+        let is_firmly_reserved = matches!(allowed, Err(QuotaBlocker::FirmlyReserved { .. }));
         if !is_reserved && !is_firmly_reserved && self.preempt_for(class, *place, kinds) {
-            return Outcome::Settled;
+            return PassDecision::Settled;
         }
         let verdict = match allowed {
             Err(refusal) => refusal.verdict(),
-            Ok(shape) => Verdict::NoRoom { shape },
+            Ok(shape) => Blocker::NoRoom { shape },
         };
         // One whose owner has enough keeps nobody else waiting, and neither does one that is held up by its head.
-        if !is_reserved && !matches!(allowed, Err(Refusal::Quota(OverQuota::User(_)))) {
+        if !is_reserved && !matches!(allowed, Err(QuotaBlocker::Quota(OverQuota::User(_)))) {
             self.head(account, class, *place, pools, policy);
         }
         if let Some(alike) = alike {
             self.blocked.insert(alike, (verdict, moment));
         }
-        Outcome::Blocked(verdict)
+        PassDecision::Blocked(verdict)
     }
 
-    pub(super) fn place(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
-        self.scheduler.fleet.place(shape, &Wish { avoid: &class.avoid, kinds: KindSet::ALL })
+    pub(super) fn place(&mut self, class: &JobClass, shape: ShapeId) -> Option<Placement> {
+        self.scheduler.fleet.place(shape, &PlacementConstraints { avoid: &class.avoid, kinds: KindSet::ALL })
     }
 
     /// A job within its workspace's guarantee need not wait for what is kept for others that are not.
-    fn place_before_borrowers(&mut self, class: &Class, shape: ShapeId) -> Option<Placement> {
+    fn place_before_borrowers(&mut self, class: &JobClass, shape: ShapeId) -> Option<Placement> {
         let is_in_the_way = |reserved: &Reserved| !reserved.is_entitled && !reserved.is_of(class.account);
         if !self.reserved.iter().any(is_in_the_way) {
             return None;
         }
-        let rights = [Right::TakeBack, Right::TakeBackAndPushOutOwn];
+        let rights = [PreemptionRight::TakeBack, PreemptionRight::TakeBackAndPushOutOwn];
         let shape = self.with_right(class, shape, &rights)?;
         for reserved in self.reserved.iter().filter(|reserved| is_in_the_way(reserved)) {
             self.scheduler.fleet.give_back(&reserved.withheld);
@@ -286,10 +289,10 @@ impl<'s> Pass<'s> {
         placement
     }
 
-    pub(super) fn start(&mut self, class: &Arc<Class>, job: JobId, placement: &Placement) {
-        let usage = Usage::of_placement(placement);
+    pub(super) fn start(&mut self, class: &Arc<JobClass>, job: JobId, placement: &Placement) {
+        let usage = ResourceVector::of_placement(placement);
         let Some(entry) = self.entry_of(class, job, &usage) else { return };
-        self.promises.push(Arc::new(Promise {
+        self.promises.push(Arc::new(PendingStart {
             job,
             from: None,
             until: self.end_expected_of(job, self.now),
@@ -303,21 +306,26 @@ impl<'s> Pass<'s> {
         self.drop_reservation(job);
         self.settled.insert(job);
         let seen = self.scheduler.queue.get(job).map_or(0, |waiting| waiting.generation);
-        self.plan.starts.push(Start { job, grants: self.scheduler.fleet.grants(placement), seen });
+        self.plan.starts.push(JobStart { job, grants: self.scheduler.fleet.grants(placement), seen });
     }
 
-    pub(super) fn entry_of(&self, class: &Class, job: JobId, usage: &Usage) -> Option<Entry> {
+    pub(super) fn entry_of(
+        &self,
+        class: &JobClass,
+        job: JobId,
+        usage: &ResourceVector,
+    ) -> Option<UsageEntry> {
         let owner = self.scheduler.queue.get(job)?.owner.clone();
-        Some(Entry { account: class.account, owner, usage: *usage, preemptible: class.preemptible })
+        Some(UsageEntry { account: class.account, owner, usage: *usage, preemptible: class.preemptible })
     }
 
     /// What the pass has added to accounts.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[UsageEntry] {
         &self.entries
     }
 
     /// Adds a job's use to its account for the rest of the pass.
-    pub(super) fn enter(&mut self, entry: Entry) {
+    pub(super) fn enter(&mut self, entry: UsageEntry) {
         self.scheduler.enter(&entry);
         self.searches.forget();
         self.entries.push(entry);
@@ -332,7 +340,7 @@ impl<'s> Pass<'s> {
             if !withheld.has_anything() {
                 continue;
             }
-            self.lines.values_mut().for_each(Line::clear);
+            self.lines.values_mut().for_each(WorkspaceQueue::clear);
             self.scheduler.fleet.give_back(&withheld);
             self.sweep(Sweep::EndingBy(at));
             if !self.settled.contains(&self.reserved[position].job) {
@@ -354,7 +362,7 @@ impl<'s> Pass<'s> {
 
 /// The longest class whose jobs should end by a time if they started now.
 fn longest_until(now: Timestamp, at: Timestamp) -> Option<u8> {
-    (0..=Class::LONGEST).rev().find(|length| after(now, Class::span_of(*length)) <= at)
+    (0..=JobClass::LONGEST).rev().find(|length| after(now, JobClass::span_of(*length)) <= at)
 }
 
 impl Scheduler {
@@ -368,11 +376,11 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn enter(&mut self, entry: &Entry) {
+    pub(super) fn enter(&mut self, entry: &UsageEntry) {
         self.accounts.add(entry.account, &entry.owner, &entry.usage, entry.preemptible);
     }
 
-    pub(super) fn strike(&mut self, entry: &Entry) {
+    pub(super) fn strike(&mut self, entry: &UsageEntry) {
         self.accounts.remove(entry.account, &entry.owner, &entry.usage, entry.preemptible);
     }
 }

@@ -16,13 +16,13 @@ use danlu_types::{JobId, Span};
 use jiff::Timestamp;
 
 use super::Preemption;
-use super::accounts::{AccountId, OverQuota, Right};
+use super::accounts::{OverQuota, PreemptionRight, WorkspaceIndex};
 use super::pass::Pass;
-use super::price::Prices;
-use super::queue::{Class, Place};
+use super::price::EvictionPrices;
+use super::queue::{JobClass, QueueKey};
 use super::running::{Running, after};
-use super::usage::{Resource, Usage};
-use crate::fleet::{KindSet, NodeId, Placement, ShapeId, Wish};
+use super::usage::{QuotaResource, ResourceVector};
+use crate::fleet::{KindSet, NodeId, Placement, PlacementConstraints, ShapeId};
 
 /// A search looks at every preemptible job; all searches of a pass together look at so many. Who is left out has a turn
 /// in a later pass.
@@ -33,11 +33,11 @@ const LEAST_RUN_TIME: Span = Span::from_seconds(1);
 /// What a job may take, and on whose account.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
-    pub(super) class: &'a Arc<Class>,
-    place: Place,
+    pub(super) class: &'a Arc<JobClass>,
+    place: QueueKey,
     /// The part of its wishes it may take others' room for.
     pub(super) shape: ShapeId,
-    right: Option<Right>,
+    right: Option<PreemptionRight>,
 }
 
 /// What searches of this pass found, as long as nothing has been decided since.
@@ -46,13 +46,13 @@ pub(super) struct Searches {
     /// Counts decisions.
     moment: u64,
     /// Who may be taken, by whom, of which priority, with which right.
-    candidates: BTreeMap<(AccountId, u8, Option<Right>), Arc<[JobId]>>,
+    candidates: BTreeMap<(WorkspaceIndex, u8, Option<PreemptionRight>), Arc<[JobId]>>,
     /// Who found nobody to take.
-    failed: BTreeSet<Asker>,
+    failed: BTreeSet<SearchKey>,
 }
 
 /// What tells one search from another.
-type Asker = (AccountId, u8, Option<Right>, ShapeId, bool, Option<Arc<str>>, Vec<NodeId>);
+type SearchKey = (WorkspaceIndex, u8, Option<PreemptionRight>, ShapeId, bool, Option<Arc<str>>, Vec<NodeId>);
 
 impl Searches {
     /// Something was started, or is kept for somebody: nothing that was found need hold any more.
@@ -68,16 +68,16 @@ impl Searches {
 
 impl Search<'_> {
     /// Whether anybody of a workspace and priority could be one who may be taken.
-    fn may_take_of(&self, (account, priority): (AccountId, u8)) -> bool {
+    fn may_take_of(&self, (account, priority): (WorkspaceIndex, u8)) -> bool {
         if account == self.class.account {
-            priority < self.place.priority.0 || self.right.is_some_and(Right::pushes_out_own)
+            priority < self.place.priority.0 || self.right.is_some_and(PreemptionRight::pushes_out_own)
         } else {
-            self.right.is_some_and(Right::takes_back)
+            self.right.is_some_and(PreemptionRight::takes_back)
         }
     }
 
-    fn asker(&self) -> Asker {
-        let Class { account, preemptible, user, avoid, .. } = &**self.class;
+    fn asker(&self) -> SearchKey {
+        let JobClass { account, preemptible, user, avoid, .. } = &**self.class;
         let priority = self.place.priority.0;
         (*account, priority, self.right, self.shape, *preemptible, user.clone(), avoid.clone())
     }
@@ -85,13 +85,17 @@ impl Search<'_> {
 
 impl Pass<'_> {
     /// Finds victims for a job that could not start, if it may take from others.
-    pub(super) fn preempt_for(&mut self, class: &Arc<Class>, place: Place, kinds: KindSet) -> bool {
+    pub(super) fn preempt_for(&mut self, class: &Arc<JobClass>, place: QueueKey, kinds: KindSet) -> bool {
         if self.looks_left == 0 || self.scheduler.running.preemptible().next().is_none() {
             return false;
         }
         let wished = self.wished(class, kinds);
-        let taking_back = self.with_right(class, wished, &[Right::TakeBack, Right::TakeBackAndPushOutOwn]);
-        let pushing_out = self.with_right(class, wished, &[Right::PushOutOwn]);
+        let taking_back = self.with_right(
+            class,
+            wished,
+            &[PreemptionRight::TakeBack, PreemptionRight::TakeBackAndPushOutOwn],
+        );
+        let pushing_out = self.with_right(class, wished, &[PreemptionRight::PushOutOwn]);
         let mut tried: Vec<ShapeId> = Vec::new();
         for shape in taking_back.into_iter().chain(pushing_out).chain([wished]) {
             if !tried.contains(&shape) {
@@ -194,17 +198,17 @@ impl Pass<'_> {
             self.scheduler.accounts.borrows(running.account, running.usage.main_resource(), &leaving)
         };
         if running.account == search.class.account {
-            let pushes = search.right.is_some_and(Right::pushes_out_own);
+            let pushes = search.right.is_some_and(PreemptionRight::pushes_out_own);
             // Its own borrower gives way to a job that cannot borrow.
             return running.priority < priority || (pushes && running.priority == priority && borrowed());
         }
-        search.right.is_some_and(Right::takes_back) && borrowed()
+        search.right.is_some_and(PreemptionRight::takes_back) && borrowed()
     }
 
     /// Whether everybody still gives back no more than is borrowed, with `more` beside those that were let go: without the
     /// largest of its victims, a workspace would still borrow.
     pub(super) fn is_fair(&self, search: &Search<'_>, gone: &BTreeSet<JobId>, more: &[JobId]) -> bool {
-        let mut given: BTreeMap<(AccountId, Resource), (Usage, u64)> = BTreeMap::new();
+        let mut given: BTreeMap<(WorkspaceIndex, QuotaResource), (ResourceVector, u64)> = BTreeMap::new();
         let additional = more.iter().map(|job| (job, true));
         for (job, is_more) in gone.iter().map(|job| (job, false)).chain(additional) {
             let Some(running) = self.scheduler.running.get(*job) else { continue };
@@ -268,7 +272,7 @@ impl Pass<'_> {
         search: &Search<'_>,
         gone: &BTreeSet<JobId>,
         victims: &BTreeSet<JobId>,
-        prices: &mut Prices,
+        prices: &mut EvictionPrices,
         wanted: usize,
     ) -> Vec<Vec<JobId>> {
         victims.difference(gone).for_each(|victim| self.take_again(*victim));
@@ -279,7 +283,7 @@ impl Pass<'_> {
     }
 
     fn workers_without_room(&mut self, search: &Search<'_>) -> usize {
-        let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
+        let wish = PlacementConstraints { avoid: &search.class.avoid, kinds: KindSet::ALL };
         let fleet = &mut self.scheduler.fleet;
         let (workers, room) = (fleet.shape_of(search.shape).workers, fleet.room(search.shape, &wish));
         workers.saturating_sub(room).max(1) as usize
@@ -336,17 +340,17 @@ impl Pass<'_> {
     /// What the job could start as, were those gone that have been let go.
     fn room_for(&mut self, search: &Search<'_>) -> Option<ShapeId> {
         let shape = self.within_quota(search.class, search.shape).ok()?;
-        let wish = Wish { avoid: &search.class.avoid, kinds: KindSet::ALL };
+        let wish = PlacementConstraints { avoid: &search.class.avoid, kinds: KindSet::ALL };
         self.scheduler.fleet.fits(shape, &wish).then_some(shape)
     }
 }
 
-impl Right {
+impl PreemptionRight {
     fn takes_back(self) -> bool {
-        matches!(self, Right::TakeBack | Right::TakeBackAndPushOutOwn)
+        matches!(self, PreemptionRight::TakeBack | PreemptionRight::TakeBackAndPushOutOwn)
     }
 
     fn pushes_out_own(self) -> bool {
-        matches!(self, Right::PushOutOwn | Right::TakeBackAndPushOutOwn)
+        matches!(self, PreemptionRight::PushOutOwn | PreemptionRight::TakeBackAndPushOutOwn)
     }
 }

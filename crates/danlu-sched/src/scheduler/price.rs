@@ -38,7 +38,7 @@ enum Known {
 
 /// All nodes where somebody could be let go.
 #[derive(Debug)]
-pub(super) struct Prices(BinaryHeap<Reverse<Price>>);
+pub(super) struct EvictionPrices(BinaryHeap<Reverse<Price>>);
 
 impl Pass<'_> {
     /// Where room might be had without these candidates.
@@ -47,7 +47,7 @@ impl Pass<'_> {
         search: &Search<'_>,
         candidates: &[JobId],
         gone: &BTreeSet<JobId>,
-    ) -> Prices {
+    ) -> EvictionPrices {
         let mut by_node: Vec<(NodeId, JobId)> = Vec::new();
         for job in candidates.iter().filter(|job| !gone.contains(job)) {
             let Some(running) = self.scheduler.running.get(*job) else { continue };
@@ -61,7 +61,7 @@ impl Pass<'_> {
             let (count, work) = self.least_price(search, node, &jobs)?;
             Some(Reverse(Price { count, work, node, known: Known::AtLeast(jobs) }))
         });
-        Prices(prices.collect())
+        EvictionPrices(prices.collect())
     }
 
     /// The next cheapest, with those let go again that were gone before: whose end each takes.
@@ -69,7 +69,7 @@ impl Pass<'_> {
         &mut self,
         search: &Search<'_>,
         gone: &BTreeSet<JobId>,
-        prices: &mut Prices,
+        prices: &mut EvictionPrices,
     ) -> Option<Vec<JobId>> {
         loop {
             let Reverse(Price { node, known, .. }) = prices.0.pop()?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use danlu_types::{DeviceKind, JobId, JobSpec, NodeName, Span};
 use jiff::Timestamp;
 
-use super::accounts::AccountId;
+use super::accounts::WorkspaceIndex;
 use super::history::Estimate;
 use crate::fleet::{NodeId, ShapeId};
 use crate::shape::Shape;
@@ -22,7 +22,7 @@ pub(crate) const CPU_ONLY: Pools = 1 << DeviceKind::ALL.len();
 /// Where a job stands in its workspace's line: larger priority first, then who is due first, then earlier submission.
 /// Nothing that happens to a job while it is here changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct QueueKey {
     pub(crate) priority: Reverse<u8>,
     /// Its submission, put off by as long as it is expected to run: who asks for a minute passes who asks for a day, but
     /// only those that have not waited that long.
@@ -31,9 +31,9 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting {
-    pub(crate) place: Place,
-    pub(crate) class: Arc<Class>,
+pub(crate) struct QueuedJob {
+    pub(crate) place: QueueKey,
+    pub(crate) class: Arc<JobClass>,
     /// What it asks for, and the generation in which it did.
     pub(crate) spec: Arc<JobSpec>,
     pub(crate) generation: u64,
@@ -56,8 +56,8 @@ pub(crate) struct Waiting {
 
 /// What decides whether a job may start now, apart from its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Class {
-    pub(crate) account: AccountId,
+pub(crate) struct JobClass {
+    pub(crate) account: WorkspaceIndex,
     pub(crate) shape: ShapeId,
     /// The kinds of devices it may run on: those who have none in common do not stand in each other's way.
     pub(crate) pools: Pools,
@@ -73,7 +73,7 @@ pub(crate) struct Class {
 /// The first of a class, with what a pass asks of everybody.
 #[derive(Debug, Clone)]
 pub(crate) struct First {
-    pub(crate) class: Arc<Class>,
+    pub(crate) class: Arc<JobClass>,
     pub(crate) shape: ShapeId,
     pub(crate) pools: Pools,
     pub(crate) length: u8,
@@ -83,10 +83,10 @@ pub(crate) struct First {
 
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    jobs: BTreeMap<JobId, Waiting>,
-    classes: BTreeMap<Arc<Class>, BTreeSet<Place>>,
+    jobs: BTreeMap<JobId, QueuedJob>,
+    classes: BTreeMap<Arc<JobClass>, BTreeSet<QueueKey>>,
     /// By workspace, the first of each class.
-    firsts: BTreeMap<AccountId, BTreeMap<Place, First>>,
+    firsts: BTreeMap<WorkspaceIndex, BTreeMap<QueueKey, First>>,
     /// Jobs whose back-off may not be over yet; they are in no class.
     asleep: BTreeSet<(Timestamp, JobId)>,
     /// Jobs that keep away from some node, by the end of that.
@@ -107,26 +107,26 @@ pub(crate) fn pools_of(shape: &Shape) -> Pools {
     if pools == 0 { CPU_ONLY } else { pools }
 }
 
-impl Class {
+impl JobClass {
     /// How long a job of this class is taken to run if it started now.
     pub(crate) fn expected(&self) -> Span {
-        Class::span_of(self.length)
+        JobClass::span_of(self.length)
     }
 
     pub(crate) const LONGEST: u8 = 40;
 
     pub(crate) fn span_of(length: u8) -> Span {
-        Span::from_seconds(1u64 << length.min(Class::LONGEST))
+        Span::from_seconds(1u64 << length.min(JobClass::LONGEST))
     }
 
     pub(crate) fn length_of(span: Span) -> u8 {
         let seconds = span.milliseconds.div_ceil(1000).max(1).next_power_of_two();
-        u8::try_from(seconds.trailing_zeros()).unwrap_or(Class::LONGEST)
+        u8::try_from(seconds.trailing_zeros()).unwrap_or(JobClass::LONGEST)
     }
 }
 
 impl Queue {
-    pub(crate) fn get(&self, job: JobId) -> Option<&Waiting> {
+    pub(crate) fn get(&self, job: JobId) -> Option<&QueuedJob> {
         self.jobs.get(&job)
     }
 
@@ -134,7 +134,7 @@ impl Queue {
         self.jobs.len()
     }
 
-    pub(crate) fn insert(&mut self, job: JobId, waiting: Waiting) {
+    pub(crate) fn insert(&mut self, job: JobId, waiting: QueuedJob) {
         self.remove(job);
         match waiting.not_before {
             Some(not_before) => {
@@ -198,7 +198,7 @@ impl Queue {
             let Some(mut waiting) = self.jobs.get(&job).cloned() else { continue };
             self.remove(job);
             (waiting.blamed, waiting.avoid_until) = (None, None);
-            waiting.class = Arc::new(Class { avoid: Vec::new(), ..Class::clone(&waiting.class) });
+            waiting.class = Arc::new(JobClass { avoid: Vec::new(), ..JobClass::clone(&waiting.class) });
             self.insert(job, waiting);
         }
     }
@@ -219,16 +219,16 @@ impl Queue {
     }
 
     /// By workspace, the first of each class, in their order.
-    pub(crate) fn firsts(&self) -> impl Iterator<Item = (AccountId, &BTreeMap<Place, First>)> {
+    pub(crate) fn firsts(&self) -> impl Iterator<Item = (WorkspaceIndex, &BTreeMap<QueueKey, First>)> {
         self.firsts.iter().map(|(account, firsts)| (*account, firsts))
     }
 
     /// Those of one workspace from a place on.
     pub(crate) fn firsts_from(
         &self,
-        account: AccountId,
-        place: Place,
-    ) -> impl Iterator<Item = (Place, &First)> {
+        account: WorkspaceIndex,
+        place: QueueKey,
+    ) -> impl Iterator<Item = (QueueKey, &First)> {
         let firsts = self.firsts.get(&account).into_iter();
         firsts.flat_map(move |firsts| firsts.range(place..)).map(|(place, first)| (*place, first))
     }
@@ -236,10 +236,10 @@ impl Queue {
     /// How many jobs of each class of a workspace are before a place and wait for some of the same devices.
     pub(crate) fn ahead_of(
         &self,
-        account: AccountId,
+        account: WorkspaceIndex,
         pools: Pools,
-        place: Place,
-    ) -> impl Iterator<Item = (&Class, usize)> {
+        place: QueueKey,
+    ) -> impl Iterator<Item = (&JobClass, usize)> {
         let classes = self.classes.iter();
         let same = classes.filter(move |(class, _)| class.account == account && class.pools & pools != 0);
         same.map(move |(class, places)| (&**class, places.range(..place).count()))
@@ -251,16 +251,16 @@ impl Queue {
     }
 
     /// Who comes after a place in its class.
-    pub(crate) fn after(&self, class: &Class, place: Place) -> Option<Place> {
+    pub(crate) fn after(&self, class: &JobClass, place: QueueKey) -> Option<QueueKey> {
         let later = (std::ops::Bound::Excluded(place), std::ops::Bound::Unbounded);
         self.classes.get(class)?.range(later).next().copied()
     }
 
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = (JobId, &Waiting)> {
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (JobId, &QueuedJob)> {
         self.jobs.iter().map(|(id, waiting)| (*id, waiting))
     }
 
-    fn join(&mut self, waiting: &Waiting) {
+    fn join(&mut self, waiting: &QueuedJob) {
         let places = self.classes.entry(waiting.class.clone()).or_default();
         let was = places.first().copied();
         places.insert(waiting.place);
@@ -268,7 +268,7 @@ impl Queue {
         self.move_first(&waiting.class, was, is);
     }
 
-    fn move_first(&mut self, class: &Arc<Class>, was: Option<Place>, is: Option<Place>) {
+    fn move_first(&mut self, class: &Arc<JobClass>, was: Option<QueueKey>, is: Option<QueueKey>) {
         if was == is {
             return;
         }
@@ -277,7 +277,7 @@ impl Queue {
             firsts.remove(&was);
         }
         if let Some(is) = is {
-            let Class { shape, pools, length, .. } = **class;
+            let JobClass { shape, pools, length, .. } = **class;
             let is_wary = !class.avoid.is_empty();
             firsts.insert(is, First { class: class.clone(), shape, pools, length, is_wary });
         }

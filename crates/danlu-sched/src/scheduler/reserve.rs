@@ -10,33 +10,33 @@ use std::sync::Arc;
 use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
-use super::accounts::AccountId;
-use super::allow::{Refusal, exceeds, narrowed};
-use super::firm::FirmThen;
+use super::accounts::WorkspaceIndex;
+use super::allow::{QuotaBlocker, exceeds, narrowed};
+use super::firm::NonReclaimableAt;
 use super::future::{Future, departures};
-use super::pass::{Entry, Pass};
-use super::queue::{Class, Place, Pools, Waiting};
+use super::pass::{Pass, UsageEntry};
+use super::queue::{JobClass, Pools, QueueKey, QueuedJob};
 use super::running::SHORTEST;
 use super::running::{Ends, after};
-use super::usage::{Resource, Usage};
+use super::usage::{QuotaResource, ResourceVector};
 use super::{Reservation, Scheduler};
-use crate::fleet::{KindSet, Part, Placement, ShapeId, Wish};
+use crate::fleet::{KindSet, Placement, PlacementConstraints, ShapeId, WorkerPlacement};
 
 /// A workspace and the kinds of devices its head waits for.
-pub(super) type LineKey = (AccountId, Pools);
+pub(super) type QueueSlot = (WorkspaceIndex, Pools);
 
 /// A reservation as it is kept from pass to pass.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct CachedReservation {
     job: JobId,
     at: Timestamp,
     computed_at: Timestamp,
     placement: Placement,
     spare: Spare,
     /// Who of those that run now uses what firmly then.
-    pub(super) firm: Option<Arc<FirmThen>>,
+    pub(super) firm: Option<Arc<NonReclaimableAt>>,
     /// What its workspace used when it was computed.
-    used: Usage,
+    used: ResourceVector,
 }
 
 /// A reservation in a pass.
@@ -48,16 +48,16 @@ pub(super) struct Reserved {
     pub(super) withheld: Placement,
     /// Whether its workspace's guarantee covers it.
     pub(super) is_entitled: bool,
-    key: LineKey,
-    kept: Kept,
+    key: QueueSlot,
+    kept: CachedReservation,
     spare: Spare,
-    firm: Option<Arc<FirmThen>>,
-    pub(super) entry: Entry,
+    firm: Option<Arc<NonReclaimableAt>>,
+    pub(super) entry: UsageEntry,
 }
 
 /// Something that will be held although nobody runs there yet.
 #[derive(Debug, Clone)]
-pub(super) struct Promise {
+pub(super) struct PendingStart {
     pub(super) job: JobId,
     /// When it begins; it counts against quotas already if it has begun.
     pub(super) from: Option<Timestamp>,
@@ -65,7 +65,7 @@ pub(super) struct Promise {
     pub(super) placement: Placement,
     /// What of the placement is taken out of the fleet, part for part.
     pub(super) withheld: Placement,
-    pub(super) entry: Entry,
+    pub(super) entry: UsageEntry,
 }
 
 /// When a job fits, where, and who has to end for it.
@@ -78,14 +78,14 @@ pub(super) struct Opening {
 }
 
 /// What its workspace's limit will leave beside the head when it starts; `None` where there is no limit.
-type Spare = [Option<u64>; Resource::ALL.len()];
+type Spare = [Option<u64>; QuotaResource::ALL.len()];
 
 /// Heads that get a reservation in one pass; further back there is nothing left to reserve.
 const MOST_RESERVATIONS: usize = 32;
 /// A reservation is computed anew after this time, or an eighth of the time to its start, if that is longer.
 const FRESH_FOR: SignedDuration = SignedDuration::from_secs(30);
 
-impl Kept {
+impl CachedReservation {
     pub(super) fn job(&self) -> JobId {
         self.job
     }
@@ -99,7 +99,7 @@ impl Kept {
     }
 }
 
-impl Promise {
+impl PendingStart {
     /// Whether everything is taken out of the fleet for it.
     pub(super) fn is_whole(&self) -> bool {
         self.withheld == self.placement
@@ -107,25 +107,25 @@ impl Promise {
 }
 
 impl Reserved {
-    pub(super) fn is_of(&self, account: AccountId) -> bool {
+    pub(super) fn is_of(&self, account: WorkspaceIndex) -> bool {
         self.key.0 == account
     }
 
     /// Whether so much use would leave its workspace's limit too little for it.
-    pub(super) fn is_delayed_by(&self, usage: &Usage) -> bool {
+    pub(super) fn is_delayed_by(&self, usage: &ResourceVector) -> bool {
         exceeds(usage, &self.spare)
     }
 }
 
 impl Scheduler {
     /// For whom is kept what a job would need, if that is what it lacks.
-    pub(super) fn kept_from(&mut self, waiting: &Waiting, shape: ShapeId) -> Option<JobId> {
+    pub(super) fn kept_from(&mut self, waiting: &QueuedJob, shape: ShapeId) -> Option<JobId> {
         let job = waiting.place.job;
         let still_waits =
             |(for_job, _): &&(JobId, Placement)| *for_job != job && self.queue.get(*for_job).is_some();
         let kept: Vec<(JobId, Placement)> =
             self.findings.withheld.iter().filter(still_waits).cloned().collect();
-        let wish = Wish { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
+        let wish = PlacementConstraints { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
         let mark = self.fleet.mark();
         let withheld: Vec<(JobId, Placement)> =
             kept.iter().map(|(for_job, placement)| (*for_job, self.fleet.withhold(placement))).collect();
@@ -144,7 +144,13 @@ impl Scheduler {
 
 impl Pass<'_> {
     /// Finds out when the head can start, and keeps what it needs.
-    pub(super) fn reserve(&mut self, account: AccountId, class: &Arc<Class>, place: Place, pools: Pools) {
+    pub(super) fn reserve(
+        &mut self,
+        account: WorkspaceIndex,
+        class: &Arc<JobClass>,
+        place: QueueKey,
+        pools: Pools,
+    ) {
         if self.reserved.len() >= MOST_RESERVATIONS {
             return;
         }
@@ -161,7 +167,9 @@ impl Pass<'_> {
         let known = known.map(|kept| (kept.clone(), self.firm_in_pass(kept)));
         let known = known.filter(|(_, firm)| self.leaves_room_for_head(firm.as_deref()));
         let Some((kept, firm)) = known.or_else(|| self.keep(class, job)) else { return };
-        let Some(entry) = self.entry_of(class, job, &Usage::of_placement(&kept.placement)) else { return };
+        let Some(entry) = self.entry_of(class, job, &ResourceVector::of_placement(&kept.placement)) else {
+            return;
+        };
         let is_entitled = self.widest_right(class, class.shape).is_some();
         let withheld = self.scheduler.fleet.withhold(&kept.placement);
         self.searches.forget();
@@ -169,16 +177,17 @@ impl Pass<'_> {
         self.reserved.push(Reserved { job, at, withheld, is_entitled, key, kept, spare, firm, entry });
     }
 
-    fn is_fresh(&self, kept: &Kept) -> bool {
+    fn is_fresh(&self, kept: &CachedReservation) -> bool {
         let lead = kept.at.duration_since(kept.computed_at) / 8;
         self.now.duration_since(kept.computed_at) < lead.max(FRESH_FOR)
     }
 
     /// Whether nobody who comes before it will be on any of its nodes then: as far as this pass knows, the others were
     /// there when it was computed.
-    fn is_undisturbed(&self, kept: &Kept) -> bool {
+    fn is_undisturbed(&self, kept: &CachedReservation) -> bool {
         let takes = |placement: &Placement, until: Timestamp| {
-            let is_there = |part: &Part| kept.placement.parts.iter().any(|own| own.node == part.node);
+            let is_there =
+                |part: &WorkerPlacement| kept.placement.parts.iter().any(|own| own.node == part.node);
             until > kept.at && placement.parts.iter().any(is_there)
         };
         let promises = self.promises.iter().map(|promise| (&promise.placement, promise.until));
@@ -189,17 +198,21 @@ impl Pass<'_> {
         !promises.chain(reserved).any(|(placement, until)| takes(placement, until))
     }
 
-    fn keep(&mut self, class: &Class, job: JobId) -> Option<(Kept, Option<Arc<FirmThen>>)> {
+    fn keep(
+        &mut self,
+        class: &JobClass,
+        job: JobId,
+    ) -> Option<(CachedReservation, Option<Arc<NonReclaimableAt>>)> {
         let Opening { at, placement, spare, .. } = self.opening(class, Ends::as_expected())?;
         let used = self.scheduler.accounts.get(class.account).used;
-        let firm = self.firm_at(class, &Usage::of_placement(&placement), at).map(Arc::new);
-        let kept = Kept { job, at, computed_at: self.now, placement, spare, firm, used };
+        let firm = self.firm_at(class, &ResourceVector::of_placement(&placement), at).map(Arc::new);
+        let kept = CachedReservation { job, at, computed_at: self.now, placement, spare, firm, used };
         let firm = self.firm_in_pass(&kept);
         Some((kept, firm))
     }
 
     /// Lets running jobs end, in the order and at the times given, until the job fits beside those who come before it.
-    pub(super) fn opening(&mut self, class: &Class, mut ends: Ends) -> Option<Opening> {
+    pub(super) fn opening(&mut self, class: &JobClass, mut ends: Ends) -> Option<Opening> {
         let mark = self.scheduler.fleet.mark();
         let departures = self.departures.get_or_init(|| departures(&self.scheduler.fleet, self.now));
         let mut future = Future::new(self.promises(), Arc::clone(departures));
@@ -234,8 +247,9 @@ impl Pass<'_> {
                 }
             }
         };
-        let found =
-            found.map(|placement| (self.spare_beside(class, &Usage::of_placement(&placement)), placement));
+        let found = found.map(|placement| {
+            (self.spare_beside(class, &ResourceVector::of_placement(&placement)), placement)
+        });
         self.scheduler.fleet.undo(mark);
         future.undo(self.scheduler);
         for job in self.victims.clone().into_iter().chain(ended.iter().copied()) {
@@ -247,8 +261,8 @@ impl Pass<'_> {
 
     /// What comes before a job that is looked at now: what starts in this pass, what others are stopped for, and heads
     /// that were reserved for before.
-    fn promises(&self) -> Vec<Arc<Promise>> {
-        let promise = |reserved: &Reserved| Promise {
+    fn promises(&self) -> Vec<Arc<PendingStart>> {
+        let promise = |reserved: &Reserved| PendingStart {
             job: reserved.job,
             from: Some(reserved.at),
             until: self.end_expected_of(reserved.job, reserved.at),
@@ -266,19 +280,19 @@ impl Pass<'_> {
         waiting.map_or(start, |waiting| after(start, waiting.estimate.most.max(SHORTEST)))
     }
 
-    fn spare_beside(&self, class: &Class, usage: &Usage) -> Spare {
+    fn spare_beside(&self, class: &JobClass, usage: &ResourceVector) -> Spare {
         let account = self.scheduler.accounts.get(class.account);
         let after = account.used.plus(usage);
-        Resource::ALL
+        QuotaResource::ALL
             .map(|resource| account.limit.get(resource).map(|most| most.saturating_sub(after.get(resource))))
     }
 
     /// A job that starts and will still run when a head of its workspace should, uses up what that leaves.
-    pub(super) fn use_spare(&mut self, class: &Class, usage: &Usage) {
+    pub(super) fn use_spare(&mut self, class: &JobClass, usage: &ResourceVector) {
         let end = after(self.now, class.expected());
         let own = self.reserved.iter_mut();
         for reserved in own.filter(|reserved| reserved.key.0 == class.account && end > reserved.at) {
-            for resource in Resource::ALL {
+            for resource in QuotaResource::ALL {
                 if let Some(spare) = &mut reserved.spare[resource as usize] {
                     *spare = spare.saturating_sub(usage.get(resource));
                 }
@@ -289,10 +303,10 @@ impl Pass<'_> {
     /// The part of a shape that, started at a time, leaves earlier heads what they need of what is guaranteed to nobody.
     pub(super) fn beside_firm_heads(
         &mut self,
-        class: &Class,
+        class: &JobClass,
         shape: ShapeId,
         at: Timestamp,
-    ) -> Result<ShapeId, Refusal> {
+    ) -> Result<ShapeId, QuotaBlocker> {
         let end = after(at, class.expected());
         let Scheduler { fleet, accounts, .. } = &mut *self.scheduler;
         let later = self.reserved.iter().filter(|reserved| at <= reserved.at && reserved.at < end);
@@ -300,14 +314,14 @@ impl Pass<'_> {
         narrowed(fleet, shape, KindSet::ALL, |usage| {
             let mut firm = firm.clone();
             match firm.find(|(_, then)| accounts.delays(then, class.account, usage, class.preemptible)) {
-                Some((for_job, _)) => Err(Refusal::FirmlyReserved { for_job }),
+                Some((for_job, _)) => Err(QuotaBlocker::FirmlyReserved { for_job }),
                 None => Ok(()),
             }
         })
     }
 
     /// The same for what others than heads use firmly, from now on.
-    pub(super) fn use_firm(&mut self, class: &Class, usage: &Usage) {
+    pub(super) fn use_firm(&mut self, class: &JobClass, usage: &ResourceVector) {
         let end = after(self.now, class.expected());
         for reserved in self.reserved.iter_mut().filter(|reserved| end > reserved.at) {
             if let Some(then) = &mut reserved.firm {

@@ -8,14 +8,14 @@ use danlu_core::Grant;
 use danlu_types::{JobId, Span};
 use jiff::{SignedDuration, Timestamp};
 
-use super::accounts::AccountId;
+use super::accounts::WorkspaceIndex;
 use super::history::{Estimate, Witness};
-use super::usage::Usage;
+use super::usage::ResourceVector;
 use crate::fleet::Placement;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Running {
-    pub(crate) account: AccountId,
+    pub(crate) account: WorkspaceIndex,
     pub(crate) owner: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) priority: u8,
@@ -27,7 +27,7 @@ pub(crate) struct Running {
     pub(crate) grants: Arc<[Grant]>,
     /// The same on the nodes that are here.
     pub(crate) placement: Placement,
-    pub(crate) usage: Usage,
+    pub(crate) usage: ResourceVector,
     pub(crate) estimate: Estimate,
     /// When it should end; moved back when it does not.
     pub(crate) expected_end: Timestamp,
@@ -57,7 +57,7 @@ pub(crate) struct Runnings {
     claims: BTreeMap<JobId, BTreeSet<JobId>>,
     stopping: BTreeSet<JobId>,
     /// Who may be preempted, by workspace and priority: without any, nobody need look for victims.
-    preemptible: BTreeMap<(AccountId, u8), BTreeSet<JobId>>,
+    preemptible: BTreeMap<(WorkspaceIndex, u8), BTreeSet<JobId>>,
 }
 
 /// What a start costs: to come up, to read data, to compile.
@@ -174,12 +174,15 @@ impl Runnings {
     }
 
     /// Workspaces and priorities of those that may be preempted.
-    pub(crate) fn preemptible(&self) -> impl Iterator<Item = (AccountId, u8)> {
+    pub(crate) fn preemptible(&self) -> impl Iterator<Item = (WorkspaceIndex, u8)> {
         self.preemptible.keys().copied()
     }
 
     /// Those of one workspace and priority.
-    pub(crate) fn preemptible_of(&self, group: (AccountId, u8)) -> impl Iterator<Item = (JobId, &Running)> {
+    pub(crate) fn preemptible_of(
+        &self,
+        group: (WorkspaceIndex, u8),
+    ) -> impl Iterator<Item = (JobId, &Running)> {
         self.preemptible.get(&group).into_iter().flatten().map(|job| (*job, &self.jobs[job]))
     }
 

@@ -7,7 +7,7 @@ use crate::shape::{DeviceAsk, Shape};
 
 /// What quotas speak of, in the order in which reasons name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Resource {
+pub enum QuotaResource {
     Nvidia,
     Ascend,
     Cpus,
@@ -16,102 +16,104 @@ pub enum Resource {
 
 /// Devices and CPUs in thousandths, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Usage([u64; Resource::ALL.len()]);
+pub(crate) struct ResourceVector([u64; QuotaResource::ALL.len()]);
 
 /// The same with gaps: what a limit does not speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Ceiling([Option<u64>; Resource::ALL.len()]);
+pub(crate) struct Ceiling([Option<u64>; QuotaResource::ALL.len()]);
 
-impl Resource {
-    pub const ALL: [Resource; 4] = [Resource::Nvidia, Resource::Ascend, Resource::Cpus, Resource::Memory];
+impl QuotaResource {
+    pub const ALL: [QuotaResource; 4] =
+        [QuotaResource::Nvidia, QuotaResource::Ascend, QuotaResource::Cpus, QuotaResource::Memory];
 
     pub fn of(kind: DeviceKind) -> Self {
         match kind {
-            DeviceKind::Nvidia => Resource::Nvidia,
-            DeviceKind::Ascend => Resource::Ascend,
+            DeviceKind::Nvidia => QuotaResource::Nvidia,
+            DeviceKind::Ascend => QuotaResource::Ascend,
         }
     }
 
     pub(crate) fn is_device(self) -> bool {
-        matches!(self, Resource::Nvidia | Resource::Ascend)
+        matches!(self, QuotaResource::Nvidia | QuotaResource::Ascend)
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Resource::Nvidia => "nvidia",
-            Resource::Ascend => "ascend",
-            Resource::Cpus => "cpus",
-            Resource::Memory => "memory",
+            QuotaResource::Nvidia => "nvidia",
+            QuotaResource::Ascend => "ascend",
+            QuotaResource::Cpus => "cpus",
+            QuotaResource::Memory => "memory",
         }
     }
 }
 
-impl Usage {
+impl ResourceVector {
     /// What a whole gang takes on devices of `kind`, of as many as its alternative asks for.
     pub(crate) fn of_gang(shape: &Shape, ask: &DeviceAsk, kind: Option<DeviceKind>) -> Self {
         let workers = u64::from(shape.workers);
-        let mut usage = Usage::default();
+        let mut usage = ResourceVector::default();
         if let Some(kind) = kind {
-            usage.0[Resource::of(kind) as usize] = workers.saturating_mul(u64::from(ask.count.milli()));
+            usage.0[QuotaResource::of(kind) as usize] = workers.saturating_mul(u64::from(ask.count.milli()));
         }
-        usage.0[Resource::Cpus as usize] = workers.saturating_mul(shape.cpus.milli);
-        usage.0[Resource::Memory as usize] = workers.saturating_mul(shape.memory.0);
+        usage.0[QuotaResource::Cpus as usize] = workers.saturating_mul(shape.cpus.milli);
+        usage.0[QuotaResource::Memory as usize] = workers.saturating_mul(shape.memory.0);
         usage
     }
 
     pub(crate) fn of_placement(placement: &Placement) -> Self {
-        let mut usage = Usage::default();
+        let mut usage = ResourceVector::default();
         for part in &placement.parts {
             if let Some(kind) = placement.kind {
-                usage.0[Resource::of(kind) as usize] += part.devices.len() as u64 * u64::from(part.share);
+                usage.0[QuotaResource::of(kind) as usize] +=
+                    part.devices.len() as u64 * u64::from(part.share);
             }
-            usage.0[Resource::Cpus as usize] += part.milli_cpus;
-            usage.0[Resource::Memory as usize] += part.bytes;
+            usage.0[QuotaResource::Cpus as usize] += part.milli_cpus;
+            usage.0[QuotaResource::Memory as usize] += part.bytes;
         }
         usage
     }
 
     pub(crate) fn of_amounts(amounts: &Amounts) -> Self {
-        Usage(Ceiling::of(amounts).0.map(|amount| amount.unwrap_or(0)))
+        ResourceVector(Ceiling::of(amounts).0.map(|amount| amount.unwrap_or(0)))
     }
 
     pub(crate) fn new(devices: [u64; DeviceKind::ALL.len()], milli_cpus: u64, bytes: u64) -> Self {
-        let mut usage = Usage::default();
+        let mut usage = ResourceVector::default();
         for (kind, milli) in DeviceKind::ALL.into_iter().zip(devices) {
-            usage.0[Resource::of(kind) as usize] = milli;
+            usage.0[QuotaResource::of(kind) as usize] = milli;
         }
-        usage.0[Resource::Cpus as usize] = milli_cpus;
-        usage.0[Resource::Memory as usize] = bytes;
+        usage.0[QuotaResource::Cpus as usize] = milli_cpus;
+        usage.0[QuotaResource::Memory as usize] = bytes;
         usage
     }
 
-    pub(crate) fn get(&self, resource: Resource) -> u64 {
+    pub(crate) fn get(&self, resource: QuotaResource) -> u64 {
         self.0[resource as usize]
     }
 
-    pub(crate) fn add(&mut self, other: &Usage) {
+    pub(crate) fn add(&mut self, other: &ResourceVector) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.saturating_add(theirs);
         }
     }
 
-    pub(crate) fn remove(&mut self, other: &Usage) {
+    pub(crate) fn remove(&mut self, other: &ResourceVector) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.saturating_sub(theirs);
         }
     }
 
-    pub(crate) fn plus(mut self, other: &Usage) -> Usage {
+    pub(crate) fn plus(mut self, other: &ResourceVector) -> ResourceVector {
         self.add(other);
         self
     }
 
-    pub(crate) fn minus(mut self, other: &Usage) -> Usage {
+    pub(crate) fn minus(mut self, other: &ResourceVector) -> ResourceVector {
         self.remove(other);
         self
     }
 
-    pub(crate) fn max(self, other: &Usage) -> Usage {
+    pub(crate) fn max(self, other: &ResourceVector) -> ResourceVector {
         let mut larger = self;
         for (mine, theirs) in larger.0.iter_mut().zip(other.0) {
             *mine = (*mine).max(theirs);
@@ -124,22 +126,22 @@ impl Usage {
     }
 
     /// The device kind it takes, or CPUs where it takes none: what the job is about.
-    pub(crate) fn main_resource(&self) -> Resource {
-        Resource::ALL.into_iter().find(|resource| self.get(*resource) > 0).unwrap_or(Resource::Cpus)
+    pub(crate) fn main_resource(&self) -> QuotaResource {
+        QuotaResource::ALL.into_iter().find(|resource| self.get(*resource) > 0).unwrap_or(QuotaResource::Cpus)
     }
 }
 
 impl Ceiling {
     pub(crate) fn of(amounts: &Amounts) -> Self {
         let mut ceiling = Ceiling::default();
-        ceiling.0[Resource::Nvidia as usize] = amounts.nvidia.map(|count| u64::from(count.milli()));
-        ceiling.0[Resource::Ascend as usize] = amounts.ascend.map(|count| u64::from(count.milli()));
-        ceiling.0[Resource::Cpus as usize] = amounts.cpus.map(|cpus| cpus.milli);
-        ceiling.0[Resource::Memory as usize] = amounts.memory.map(|memory| memory.0);
+        ceiling.0[QuotaResource::Nvidia as usize] = amounts.nvidia.map(|count| u64::from(count.milli()));
+        ceiling.0[QuotaResource::Ascend as usize] = amounts.ascend.map(|count| u64::from(count.milli()));
+        ceiling.0[QuotaResource::Cpus as usize] = amounts.cpus.map(|cpus| cpus.milli);
+        ceiling.0[QuotaResource::Memory as usize] = amounts.memory.map(|memory| memory.0);
         ceiling
     }
 
-    pub(crate) fn get(&self, resource: Resource) -> Option<u64> {
+    pub(crate) fn get(&self, resource: QuotaResource) -> Option<u64> {
         self.0[resource as usize]
     }
 
@@ -148,8 +150,12 @@ impl Ceiling {
     }
 
     /// The first resource of which `usage` is more than this allows; what is not asked for cannot be too much.
-    pub(crate) fn exceeded_by(&self, usage: &Usage, asked: &Usage) -> Option<Resource> {
-        Resource::ALL.into_iter().find(|resource| {
+    pub(crate) fn exceeded_by(
+        &self,
+        usage: &ResourceVector,
+        asked: &ResourceVector,
+    ) -> Option<QuotaResource> {
+        QuotaResource::ALL.into_iter().find(|resource| {
             asked.get(*resource) > 0 && self.get(*resource).is_some_and(|most| usage.get(*resource) > most)
         })
     }

@@ -7,7 +7,7 @@ use danlu_types::{Bytes, Cpus, JobId, JobSpec, NodeName};
 use jiff::Timestamp;
 
 use super::accounts::OverQuota;
-use super::usage::Resource;
+use super::usage::QuotaResource;
 use crate::fleet::ShapeId;
 use crate::words;
 
@@ -88,7 +88,7 @@ impl ReasonCode {
 
 /// What a pass found out about a class, cheaply; the numbers are drawn up when somebody asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Blocker {
     /// As what the job could have started, had there been room.
     NoRoom {
         shape: ShapeId,
@@ -124,19 +124,19 @@ pub enum WaitReason {
         for_job: JobId,
     },
     WorkspaceLimit {
-        resource: Resource,
+        resource: QuotaResource,
         asked: String,
         used: String,
         limit: String,
     },
     UserLimit {
-        resource: Resource,
+        resource: QuotaResource,
         asked: String,
         used: String,
         limit: String,
     },
     GuaranteedToOthers {
-        resource: Resource,
+        resource: QuotaResource,
         /// Whether preemptible jobs may borrow it.
         lends: bool,
     },

@@ -1,15 +1,15 @@
 //! The reason for which one job waits, with its numbers, drawn from what the last pass found.
 
-use danlu_core::{Job, Life};
+use danlu_core::{Job, JobLifecycle};
 use danlu_types::JobId;
 
 use super::accounts::OverQuota;
 use super::allow::kinds_of;
-use super::queue::{Class, Waiting};
-use super::usage::{Resource, Usage};
-use super::wait::Verdict;
+use super::queue::{JobClass, QueuedJob};
+use super::usage::{QuotaResource, ResourceVector};
+use super::wait::Blocker;
 use super::{Scheduler, WaitReason};
-use crate::fleet::{KindSet, ShapeId, Shortage, Wish};
+use crate::fleet::{KindSet, PlacementConstraints, ShapeId, Shortage};
 
 impl Scheduler {
     /// Why a queued job did not start in the last pass; `None` if it is not queued here.
@@ -20,10 +20,10 @@ impl Scheduler {
 
     /// Whether a job stands in the queue here.
     pub fn is_waiting(&self, job: &Job) -> bool {
-        matches!(job.life, Life::Queued { .. }) && self.queue.get(job.id).is_some()
+        matches!(job.life, JobLifecycle::Queued { .. }) && self.queue.get(job.id).is_some()
     }
 
-    pub(super) fn reason_of(&mut self, job: JobId, waiting: &Waiting) -> WaitReason {
+    pub(super) fn reason_of(&mut self, job: JobId, waiting: &QueuedJob) -> WaitReason {
         if let Some(not_before) = waiting.not_before {
             let given_back = waiting.given_back.clone();
             return WaitReason::BackOff { not_before, given_back };
@@ -42,16 +42,16 @@ impl Scheduler {
             };
         }
         match self.findings.verdicts.get(&waiting.class).copied() {
-            Some(Verdict::Behind { head }) if head != job => WaitReason::BehindOthers { head },
-            Some(Verdict::Reserved { for_job }) if for_job != job => WaitReason::Reserved { for_job },
-            Some(Verdict::OverQuota(over)) => self.over_quota(waiting, over),
-            Some(Verdict::NoRoom { shape }) => self.no_room(waiting, shape),
+            Some(Blocker::Behind { head }) if head != job => WaitReason::BehindOthers { head },
+            Some(Blocker::Reserved { for_job }) if for_job != job => WaitReason::Reserved { for_job },
+            Some(Blocker::OverQuota(over)) => self.over_quota(waiting, over),
+            Some(Blocker::NoRoom { shape }) => self.no_room(waiting, shape),
             Some(_) => self.shortage(waiting, waiting.class.shape),
             None => self.no_room(waiting, waiting.class.shape),
         }
     }
 
-    fn no_room(&mut self, waiting: &Waiting, shape: ShapeId) -> WaitReason {
+    fn no_room(&mut self, waiting: &QueuedJob, shape: ShapeId) -> WaitReason {
         let reason = self.shortage(waiting, shape);
         if reason != WaitReason::NotYetConsidered {
             return reason;
@@ -61,12 +61,12 @@ impl Scheduler {
         for_job.map_or(reason, |for_job| WaitReason::Reserved { for_job })
     }
 
-    fn shortage(&mut self, waiting: &Waiting, shape: ShapeId) -> WaitReason {
-        let wish = Wish { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
+    fn shortage(&mut self, waiting: &QueuedJob, shape: ShapeId) -> WaitReason {
+        let wish = PlacementConstraints { avoid: &waiting.class.avoid, kinds: KindSet::ALL };
         let shortage = self.fleet.shortage(shape, &wish);
         if let (Some(node), Some(until)) = (&waiting.blamed, waiting.avoid_until)
             && shortage != Shortage::Nothing
-            && self.fleet.fits(shape, &Wish::NONE)
+            && self.fleet.fits(shape, &PlacementConstraints::NONE)
         {
             return WaitReason::KeepsAway { node: node.clone(), until };
         }
@@ -80,7 +80,7 @@ impl Scheduler {
         }
     }
 
-    fn over_quota(&self, waiting: &Waiting, over: OverQuota) -> WaitReason {
+    fn over_quota(&self, waiting: &QueuedJob, over: OverQuota) -> WaitReason {
         let account = self.accounts.get(waiting.class.account);
         match over {
             OverQuota::Workspace(resource) => WaitReason::WorkspaceLimit {
@@ -105,32 +105,32 @@ impl Scheduler {
     }
 
     /// How much of a resource a job of a class asks for, by the first of its alternatives that asks for any.
-    fn asked_of(&self, class: &Class, resource: Resource) -> String {
+    fn asked_of(&self, class: &JobClass, resource: QuotaResource) -> String {
         let shape = self.fleet.shape_of(class.shape);
         let every = shape.alternatives.iter().flat_map(|ask| kinds_of(ask).map(move |kind| (ask, kind)));
-        let asked = every.map(|(ask, kind)| Usage::of_gang(shape, ask, kind).get(resource));
+        let asked = every.map(|(ask, kind)| ResourceVector::of_gang(shape, ask, kind).get(resource));
         amount(resource, asked.filter(|asked| *asked > 0).min().unwrap_or(0))
     }
 
     /// What a job of a class would take of what quotas speak of, on the first devices it names.
-    pub(super) fn usual_use(&self, class: &Class) -> Usage {
+    pub(super) fn usual_use(&self, class: &JobClass) -> ResourceVector {
         let shape = self.fleet.shape_of(class.shape);
-        shape.alternatives.first().map_or_else(Usage::default, |ask| {
+        shape.alternatives.first().map_or_else(ResourceVector::default, |ask| {
             let kind = if ask.count.is_none() {
                 None
             } else {
                 ask.kind.or_else(|| self.fleet.kinds().first().copied())
             };
-            Usage::of_gang(shape, ask, kind)
+            ResourceVector::of_gang(shape, ask, kind)
         })
     }
 }
 
 /// An amount as people write it: "8", "1.5", "64Gi".
-pub(super) fn amount(resource: Resource, amount: u64) -> String {
+pub(super) fn amount(resource: QuotaResource, amount: u64) -> String {
     match resource {
-        Resource::Memory => danlu_types::Bytes(amount).to_string(),
-        Resource::Nvidia | Resource::Ascend | Resource::Cpus => {
+        QuotaResource::Memory => danlu_types::Bytes(amount).to_string(),
+        QuotaResource::Nvidia | QuotaResource::Ascend | QuotaResource::Cpus => {
             danlu_types::Cpus { milli: amount }.to_string()
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use danlu_sched::{Fleet, Shape, Wish};
+use danlu_sched::{Fleet, PlacementConstraints, Shape};
 use danlu_types::{Bytes, Cpus};
 
 use crate::fixture::{node, shape, shown};
@@ -47,7 +47,7 @@ fn a_morning_on_a_small_cluster() {
     for arrival in arrivals() {
         let id = fleet.shape(&arrival);
         fleet.learn(id);
-        let placement = fleet.place(id, &Wish::NONE);
+        let placement = fleet.place(id, &PlacementConstraints::NONE);
         let ask = &arrival.alternatives[0];
         let models = if ask.models.is_empty() { String::new() } else { format!(" {}", ask.models.join("|")) };
         let kind = ask.kind.map_or("processors", |kind| kind.label());
@@ -67,7 +67,9 @@ fn the_order_of_shapes_does_not_matter_until_somebody_is_placed() {
             fleet.learn(id);
         }
         let id = fleet.shape(&shape(1, "nvidia:0.5"));
-        (0..20).map(|_| shown(&fleet, fleet.clone().place(id, &Wish::NONE).as_ref())).collect::<Vec<_>>()
+        (0..20)
+            .map(|_| shown(&fleet, fleet.clone().place(id, &PlacementConstraints::NONE).as_ref()))
+            .collect::<Vec<_>>()
     };
     let forwards: Vec<Shape> =
         arrivals().into_iter().filter(|shape| shape.alternatives[0].kind.is_some()).collect();

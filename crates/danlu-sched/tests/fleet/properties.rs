@@ -1,6 +1,6 @@
 //! What must hold whatever is asked, given back and undone.
 
-use danlu_sched::{Fleet, Placement, Shape, Wish};
+use danlu_sched::{Fleet, Placement, PlacementConstraints, Shape};
 use danlu_types::{Cpus, Health, Node};
 use proptest::prelude::*;
 
@@ -86,8 +86,8 @@ fn follow(
         match step {
             Move::Place(shape) => {
                 fleet.learn(ids[*shape]);
-                let fits = fleet.fits(ids[*shape], &Wish::NONE);
-                let placement = fleet.place(ids[*shape], &Wish::NONE);
+                let fits = fleet.fits(ids[*shape], &PlacementConstraints::NONE);
+                let placement = fleet.place(ids[*shape], &PlacementConstraints::NONE);
                 prop_assert_eq!(fits, placement.is_some(), "fits and place disagree");
                 held.extend(placement);
             }
@@ -100,7 +100,7 @@ fn follow(
                     fleet.give_back(first);
                 }
                 for shape in shapes {
-                    fleet.place(ids[*shape], &Wish::NONE);
+                    fleet.place(ids[*shape], &PlacementConstraints::NONE);
                 }
                 fleet.undo(mark);
                 prop_assert_eq!(before, (fleet.free(), rooms(&mut fleet)), "undone, but not as before");
@@ -113,7 +113,7 @@ fn follow(
 
 fn rooms(fleet: &mut Fleet) -> Vec<u32> {
     let ids: Vec<_> = shapes().iter().map(|shape| fleet.shape(shape)).collect();
-    ids.into_iter().map(|id| fleet.room(id, &Wish::NONE)).collect()
+    ids.into_iter().map(|id| fleet.room(id, &PlacementConstraints::NONE)).collect()
 }
 
 proptest! {
@@ -125,7 +125,7 @@ proptest! {
             prop_assert!(Recount::new(&nodes, held).is_within_capacity());
             for placement in held {
                 prop_assert!(placement.parts.len() == 1 || placement.parts.len() == 3 || placement.parts.len() == 5);
-                let model = |part: &danlu_sched::Part| {
+                let model = |part: &danlu_sched::WorkerPlacement| {
                     let node = &nodes[part.node.ordinal()];
                     part.devices.first().map(|device| node.devices[usize::from(*device)].model.clone())
                 };
@@ -142,7 +142,7 @@ proptest! {
             let recount = Recount::new(&nodes, held);
             for shape in shapes() {
                 let id = fleet.shape(&shape);
-                prop_assert_eq!(fleet.room(id, &Wish::NONE), recount.room(&shape), "{:?}", shape);
+                prop_assert_eq!(fleet.room(id, &PlacementConstraints::NONE), recount.room(&shape), "{:?}", shape);
             }
             Ok(())
         })?;

@@ -1,13 +1,13 @@
 //! Each rule of placement by an example.
 
-use danlu_sched::{DeviceAsk, Fleet, KindSet, NodeId, Shape, Wish};
+use danlu_sched::{DeviceAsk, Fleet, KindSet, NodeId, PlacementConstraints, Shape};
 use danlu_types::{Bytes, Cpus, DeviceKind, Health};
 
 use crate::fixture::{labelled, node, shape, shown};
 
 fn place(fleet: &mut Fleet, shape: &Shape) -> String {
     let id = fleet.shape(shape);
-    let placement = fleet.place(id, &Wish::NONE);
+    let placement = fleet.place(id, &PlacementConstraints::NONE);
     shown(fleet, placement.as_ref())
 }
 
@@ -33,11 +33,11 @@ fn alternatives_are_tried_in_order_and_within_the_kinds_allowed() {
     let nodes = [node("a", "nvidia:A100:4"), node("b", "ascend:910B3:8")];
     let mut fleet = Fleet::new(&nodes);
     let either = fleet.shape(&shape(1, "ascend:4 or nvidia:4"));
-    let no_ascend = Wish { avoid: &[], kinds: KindSet::ALL.without(DeviceKind::Ascend) };
+    let no_ascend = PlacementConstraints { avoid: &[], kinds: KindSet::ALL.without(DeviceKind::Ascend) };
     assert_eq!(fleet.room(either, &no_ascend), 1);
     let placement = fleet.place(either, &no_ascend).unwrap();
     assert_eq!((placement.alternative, placement.kind), (1, Some(DeviceKind::Nvidia)));
-    let placement = fleet.place(either, &Wish::NONE).unwrap();
+    let placement = fleet.place(either, &PlacementConstraints::NONE).unwrap();
     assert_eq!((placement.alternative, placement.kind), (0, Some(DeviceKind::Ascend)));
 }
 
@@ -59,10 +59,10 @@ fn cordoned_nodes_failed_devices_and_avoided_nodes_take_nothing_new() {
     nodes[1].devices[0].health = Health::Failed;
     let mut fleet = Fleet::new(&nodes);
     let two = fleet.shape(&shape(1, "2"));
-    assert_eq!(fleet.room(two, &Wish::NONE), 1);
-    assert_eq!(fleet.room(two, &Wish { avoid: &[NodeId(2)], kinds: KindSet::ALL }), 0);
+    assert_eq!(fleet.room(two, &PlacementConstraints::NONE), 1);
+    assert_eq!(fleet.room(two, &PlacementConstraints { avoid: &[NodeId(2)], kinds: KindSet::ALL }), 0);
     let all = fleet.shape(&shape(3, "2"));
-    assert!(fleet.could_ever_fit(all) && !fleet.fits(all, &Wish::NONE));
+    assert!(fleet.could_ever_fit(all) && !fleet.fits(all, &PlacementConstraints::NONE));
     let supply = fleet.supply(&DeviceAsk::of(&"2".parse().unwrap()));
     assert_eq!((supply[0].total, supply[0].usable, supply[0].free, supply[0].most_on_one_node), (6, 3, 3, 2));
 }
@@ -121,11 +121,11 @@ fn ascend_boards_give_what_their_rules_allow() {
 fn what_is_found_to_be_held_is_taken_even_where_there_is_less() {
     let mut fleet = Fleet::new(&[node("a", "nvidia:1")]);
     let one = fleet.shape(&shape(1, "1"));
-    let placement = fleet.place(one, &Wish::NONE).unwrap();
+    let placement = fleet.place(one, &PlacementConstraints::NONE).unwrap();
     assert_eq!(fleet.placement(&fleet.grants(&placement)), placement);
     fleet.take(&placement);
     fleet.give_back(&placement);
-    assert_eq!(fleet.room(one, &Wish::NONE), 0);
+    assert_eq!(fleet.room(one, &PlacementConstraints::NONE), 0);
     fleet.give_back(&placement);
-    assert_eq!(fleet.room(one, &Wish::NONE), 1);
+    assert_eq!(fleet.room(one, &PlacementConstraints::NONE), 1);
 }

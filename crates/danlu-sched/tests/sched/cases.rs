@@ -1,7 +1,7 @@
 //! Random small clusters, rules, queues and histories.
 
 use danlu_core::Job;
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_types::{
     Amounts, Cpus, DeviceCount, DeviceKind, DeviceRequest, ForeignHold, HeadOfLine, Health, JobId, JobSpec,
     Node, Sharing, Span, Workspace,
@@ -57,7 +57,7 @@ impl Step {
         let running: Vec<JobId> = active.iter().filter(|job| !is_stopping(job)).map(|job| job.id).collect();
         if matches!(self.happening, Happening::Stops | Happening::Ends(_)) {
             for job in active.iter().filter(|job| is_stopping(job)) {
-                world.end(job.id, &WorkerExit::Stopped);
+                world.end(job.id, &WorkerEnd::Stopped);
             }
         }
         match &self.happening {

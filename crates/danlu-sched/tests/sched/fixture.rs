@@ -17,8 +17,8 @@
 
 use std::fmt::Write;
 
-use danlu_core::job::{FailureCause, WorkerExit};
-use danlu_core::{Event, Grant};
+use danlu_core::job::{FailureCause, WorkerEnd};
+use danlu_core::{Grant, Trigger};
 use danlu_types::{
     Amounts, AttemptNumber, Cpus, DeviceRequest, HeadOfLine, Health, JobId, JobSpec, Node, RetryCause,
     Sharing, Span, Workspace,
@@ -114,14 +114,14 @@ impl Run {
                 self.world.submit(id.parse().unwrap(), &owner, spec);
             }
             ["change", id, ref rest @ ..] => self.change(job(id), rest),
-            ["hold", id] => self.world.apply(job(id), Event::Hold { by: "ada".to_owned() }),
-            ["release", id] => self.world.apply(job(id), Event::Release { by: "ada".to_owned() }),
+            ["hold", id] => self.world.apply(job(id), Trigger::Hold { by: "ada".to_owned() }),
+            ["release", id] => self.world.apply(job(id), Trigger::Release { by: "ada".to_owned() }),
             ["saved", id] => {
                 let attempt = self.world.jobs[&job(id)].next_attempt().0 - 1;
-                self.world.apply(job(id), Event::Saved { attempt: AttemptNumber(attempt) });
+                self.world.apply(job(id), Trigger::Saved { attempt: AttemptNumber(attempt) });
             }
-            ["end", id] => self.world.end(job(id), &WorkerExit::Succeeded),
-            ["stopped", id] => self.world.end(job(id), &WorkerExit::Stopped),
+            ["end", id] => self.world.end(job(id), &WorkerEnd::Succeeded),
+            ["stopped", id] => self.world.end(job(id), &WorkerEnd::Stopped),
             ["fail", id, cause] => self.world.fail(job(id), 0, cause_of(cause)),
             ["plan"] => self.plan(),
             ["why", id] => self.why(job(id)),
@@ -141,7 +141,7 @@ impl Run {
         let job = &self.world.jobs[&id];
         let (_, spec) = read_spec_onto(JobSpec::clone(&job.spec), words);
         let (spec, seen) = (std::sync::Arc::new(spec), job.generation);
-        self.world.apply(id, Event::Change { by: "ada".to_owned(), spec, approval: None, seen });
+        self.world.apply(id, Trigger::Change { by: "ada".to_owned(), spec, approval: None, seen });
     }
 
     fn when(&mut self, job: JobId) {

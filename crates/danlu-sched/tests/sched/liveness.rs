@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use danlu_core::Job;
-use danlu_core::job::WorkerExit;
+use danlu_core::job::WorkerEnd;
 use danlu_types::{
     Amounts, Cpus, DeviceCount, DeviceKind, HeadOfLine, Health, JobId, JobSpec, Node, Sharing, Span,
     Workspace,
@@ -30,7 +30,7 @@ fn stop_all(world: &mut World) {
         .map(|(job, _)| job.id)
         .collect();
     for job in stopping {
-        world.end(job, &WorkerExit::Stopped);
+        world.end(job, &WorkerEnd::Stopped);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use danlu_core::{Event, Job};
+use danlu_core::{Job, Trigger};
 use danlu_sched::Circumstances;
 use danlu_types::api::{EstimateBound, Offer};
 use danlu_types::{JobId, JobSpec, Span};
@@ -43,7 +43,7 @@ fn take_an_offer(world: &mut World, choice: usize) -> Result<bool, TestCaseError
     }
     let (job, offer) = &offers[choice % offers.len()];
     let (spec, seen) = (Arc::new(with(offer, &job.spec)), job.generation);
-    world.apply(job.id, Event::Change { by: "ada".to_owned(), spec, approval: None, seen });
+    world.apply(job.id, Trigger::Change { by: "ada".to_owned(), spec, approval: None, seen });
     let plan = world.plan();
     prop_assert!(plan.starts.iter().any(|start| start.job == job.id), "job {} with {offer:?}", job.id);
     Ok(true)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_core::job::{Stop, StopReason};
+use danlu_core::job::{Stop, StopCause};
 use danlu_core::{Grant, Job};
 use danlu_sched::{Cluster, Plan, Scheduler};
 use danlu_types::device::WHOLE_DEVICE;
@@ -220,7 +220,7 @@ proptest! {
                     victims.into_iter().any(|one| for_others(other, one.for_job))
                 };
                 let is_leaving = |other: &Job| match &other.active().unwrap().stop {
-                    Some(Stop { why: StopReason::Preempted { for_job }, .. }) => for_others(other, *for_job),
+                    Some(Stop { why: StopCause::Preempted { for_job }, .. }) => for_others(other, *for_job),
                     Some(_) => true,
                     None => false,
                 };
@@ -230,7 +230,7 @@ proptest! {
                 // Those for whom others make room hold nothing yet, and count.
                 let is_claimant = |job: &Job| plan.preemptions.iter().any(|one| one.for_job == job.id)
                     || before.jobs.values().filter_map(Job::active).filter_map(|attempt| attempt.stop.as_ref())
-                        .any(|stop| stop.why == StopReason::Preempted { for_job: job.id });
+                        .any(|stop| stop.why == StopCause::Preempted { for_job: job.id });
                 let most = |job: &Job| {
                     let counts = job.spec.alternatives().iter().map(|request| u64::from(request.count.milli()));
                     counts.max().unwrap_or(0) * u64::from(job.spec.workers)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit, WorkerState};
-use danlu_core::{Event, Grant, Job, Life, Step, apply};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure, WorkerLifecycle};
+use danlu_core::{Grant, Job, JobLifecycle, Transition, Trigger, apply};
 use danlu_sched::{Plan, Scheduler, WaitReason};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, ForeignHold, ForeignKind, Health, JobId, JobSpec, Node, NodeCapacity,
@@ -102,26 +102,26 @@ impl World {
 
     pub(crate) fn carry_out(&mut self, plan: &Plan) {
         for start in &plan.starts {
-            self.apply(start.job, Event::Place { grants: start.grants.clone() });
-            self.each_worker(start.job, |attempt, worker| Event::WorkerRunning { attempt, worker });
+            self.apply(start.job, Trigger::Place { grants: start.grants.clone() });
+            self.each_worker(start.job, |attempt, worker| Trigger::WorkerRunning { attempt, worker });
         }
         for preemption in &plan.preemptions {
-            self.apply(preemption.victim, Event::Preempt { for_job: preemption.for_job });
+            self.apply(preemption.victim, Trigger::Preempt { for_job: preemption.for_job });
         }
     }
 
     /// All workers of a job end; by success it is over, by a stop it is queued again if it was preempted.
-    pub(crate) fn end(&mut self, job: JobId, exit: &WorkerExit) {
-        self.each_worker(job, |attempt, worker| Event::WorkerEnded { attempt, worker, exit: exit.clone() });
+    pub(crate) fn end(&mut self, job: JobId, exit: &WorkerEnd) {
+        self.each_worker(job, |attempt, worker| Trigger::WorkerEnded { attempt, worker, exit: exit.clone() });
     }
 
     /// One worker fails and takes the others with it.
     pub(crate) fn fail(&mut self, job: JobId, worker: u32, cause: FailureCause) {
         let attempt = self.jobs[&job].active().unwrap().number;
-        let failure = Failure { cause, rank: None, exit: None, detail: String::new() };
-        let exit = WorkerExit::Failed(failure);
-        self.apply(job, Event::WorkerEnded { attempt, worker: WorkerIndex(worker), exit });
-        self.end(job, &WorkerExit::Stopped);
+        let failure = WorkerFailure { cause, rank: None, exit: None, detail: String::new() };
+        let exit = WorkerEnd::Failed(failure);
+        self.apply(job, Trigger::WorkerEnded { attempt, worker: WorkerIndex(worker), exit });
+        self.end(job, &WorkerEnd::Stopped);
     }
 
     /// It has written a checkpoint, unless it did so at this very moment already.
@@ -129,7 +129,7 @@ impl World {
         let attempt = self.jobs[&job].active().unwrap();
         if attempt.saved_at < Some(self.now) {
             let attempt = attempt.number;
-            self.apply(job, Event::Saved { attempt });
+            self.apply(job, Trigger::Saved { attempt });
         }
     }
 
@@ -144,17 +144,21 @@ impl World {
         self.submitted
     }
 
-    pub(crate) fn apply(&mut self, job: JobId, event: Event) {
+    pub(crate) fn apply(&mut self, job: JobId, event: Trigger) {
         match apply(&self.jobs[&job], event.clone(), self.now) {
-            Step::Next { job, .. } => self.file(*job),
+            Transition::Next { job, .. } => self.file(*job),
             refused => panic!("job {job} did not take {event:?}: {refused:?}"),
         }
     }
 
-    fn each_worker(&mut self, job: JobId, event: impl Fn(danlu_types::AttemptNumber, WorkerIndex) -> Event) {
+    fn each_worker(
+        &mut self,
+        job: JobId,
+        event: impl Fn(danlu_types::AttemptNumber, WorkerIndex) -> Trigger,
+    ) {
         let Some(attempt) = self.jobs[&job].active().cloned() else { return };
         for (index, worker) in (0..).zip(&attempt.workers) {
-            if !matches!(worker.state, WorkerState::Ended { .. }) {
+            if !matches!(worker.state, WorkerLifecycle::Ended { .. }) {
                 self.apply(job, event(attempt.number, WorkerIndex(index)));
             }
         }
@@ -180,7 +184,7 @@ impl World {
 
     /// Jobs that wait, in the order in which they were submitted.
     pub(crate) fn queued(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.values().filter(|job| matches!(job.life, Life::Queued { .. }))
+        self.jobs.values().filter(|job| matches!(job.life, JobLifecycle::Queued { .. }))
     }
 
     /// Jobs that hold something, with what they hold.

@@ -5,20 +5,20 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use danlu_core::courier::{Carriage, WORD_FILE, carriage, gang_word};
+use danlu_core::courier::{SyncMode, WORD_FILE, carriage, gang_word};
 use danlu_core::launch::{LAUNCH_FILE, SECRETS_FILE, STATUS_FILE};
 use danlu_core::report::REPORT_FILE;
 use danlu_types::{Problem, ProblemCode};
 use nix::fcntl::OFlag;
 
-use super::{Carried, read, unwritable};
+use super::{SidecarWorker, read, unwritable};
 use crate::app::App;
 
 const LARGEST_WHOLE_FILE: usize = 4 << 20;
 
 impl App {
     /// What the launcher is to find on its node.
-    pub(crate) fn courier_read(&self, carried: &Carried, name: &str) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn courier_read(&self, carried: &SidecarWorker, name: &str) -> Result<Vec<u8>, Problem> {
         match name {
             LAUNCH_FILE | SECRETS_FILE => read(&self.layout.run_folder(carried.worker).join(name)),
             _ => Err(Problem::new(ProblemCode::NotFound, "couriers read no such file")),
@@ -28,7 +28,7 @@ impl App {
     /// Takes a file, or what is new of it, and says how much of it is here.
     pub(crate) fn courier_write(
         &self,
-        carried: &Carried,
+        carried: &SidecarWorker,
         name: &str,
         offset: Option<u64>,
         bytes: &[u8],
@@ -42,26 +42,26 @@ impl App {
         let run = self.layout.run_folder(worker);
         let turn = couriers.turn(worker);
         let written = match (carriage, offset) {
-            (Carriage::Grows, Some(offset)) => {
+            (SyncMode::Grows, Some(offset)) => {
                 add(&run.join(name), offset, bytes).map_err(|error| match error.kind() {
                     ErrorKind::InvalidData => refused("the file has something else there already"),
                     ErrorKind::NotFound => Problem::new(ProblemCode::NotFound, "the worker's folder is gone"),
                     _ => unwritable(&error),
                 })?
             }
-            (Carriage::Whole, None) if bytes.len() > LARGEST_WHOLE_FILE => {
+            (SyncMode::Whole, None) if bytes.len() > LARGEST_WHOLE_FILE => {
                 return Err(Problem::new(
                     ProblemCode::TooLarge,
                     "files that are sent whole have at most 4 MiB",
                 ));
             }
-            (Carriage::Whole, None) => {
+            (SyncMode::Whole, None) => {
                 let path = self.whole_path(carried, name);
                 put(&path, bytes).map_err(|error| unwritable(&error))?;
                 bytes.len() as u64
             }
-            (Carriage::Grows, None) => return Err(refused("this file is sent in pieces: name an `offset`")),
-            (Carriage::Whole, Some(_)) => return Err(refused("this file is sent whole: name no `offset`")),
+            (SyncMode::Grows, None) => return Err(refused("this file is sent in pieces: name an `offset`")),
+            (SyncMode::Whole, Some(_)) => return Err(refused("this file is sent whole: name no `offset`")),
         };
         if name == STATUS_FILE {
             // Its launcher has them by now.
@@ -77,7 +77,7 @@ impl App {
         Ok(written)
     }
 
-    fn whole_path(&self, carried: &Carried, name: &str) -> PathBuf {
+    fn whole_path(&self, carried: &SidecarWorker, name: &str) -> PathBuf {
         let worker = carried.worker;
         if name == WORD_FILE {
             return self.layout.gang_folder(worker.job, worker.attempt).join(gang_word(worker.worker));

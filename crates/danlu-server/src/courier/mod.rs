@@ -23,7 +23,7 @@ use danlu_core::courier::{CONTACT_FILE, gang_word};
 use danlu_core::job::Attempt;
 use danlu_core::launch::{STOP_FILE, StopOrder};
 use danlu_core::slurm::{CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE, ORDER_FILE, parse_allocation_name};
-use danlu_core::{Job, WorkerState};
+use danlu_core::{Job, WorkerLifecycle};
 use danlu_types::api::{ClaimRequest, CourierNews};
 use danlu_types::{AttemptNumber, JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 use data_encoding::HEXLOWER;
@@ -44,7 +44,7 @@ const LONGEST_GRANTED: usize = 256 << 10;
 
 /// What is kept for couriers while the server lives; only where nodes share no disk with it.
 #[derive(Debug)]
-pub(crate) struct Couriers {
+pub(crate) struct Sidecars {
     /// Programs that nodes fetch, each under its digest.
     pub(crate) programs: PathBuf,
     /// One writer at a time for workers that fall together.
@@ -53,9 +53,9 @@ pub(crate) struct Couriers {
     news: [Notify; 64],
 }
 
-impl Couriers {
+impl Sidecars {
     pub(crate) fn new(programs: PathBuf) -> Self {
-        Couriers {
+        Sidecars {
             programs,
             writing: std::array::from_fn(|_| Mutex::default()),
             news: std::array::from_fn(|_| Notify::new()),
@@ -79,14 +79,14 @@ fn place(number: u64) -> usize {
 
 /// Whom a request with a courier's token speaks for.
 #[derive(Debug, Clone)]
-pub(crate) struct Courier {
+pub(crate) struct SidecarCaller {
     pub(crate) job: Arc<Job>,
     pub(crate) attempt: AttemptNumber,
 }
 
 /// A worker of a courier's.
 #[derive(Debug, Clone)]
-pub(crate) struct Carried {
+pub(crate) struct SidecarWorker {
     pub(crate) worker: WorkerId,
     pub(crate) job: Arc<Job>,
     /// Its own.
@@ -99,22 +99,22 @@ fn over() -> Problem {
     Problem::new(ProblemCode::WrongState, "this attempt of the job, or the worker, has ended already")
 }
 
-impl Courier {
+impl SidecarCaller {
     fn live(&self) -> Option<&Attempt> {
         self.job.active().filter(|attempt| attempt.number == self.attempt)
     }
 
-    pub(crate) fn worker(&self, index: WorkerIndex) -> Result<Carried, Problem> {
+    pub(crate) fn worker(&self, index: WorkerIndex) -> Result<SidecarWorker, Problem> {
         let attempt = self.live().ok_or_else(over)?;
         let Some(worker) = attempt.workers.get(index.0 as usize) else {
             return Err(Problem::new(ProblemCode::NotFound, format!("the attempt has no worker {index}")));
         };
-        if matches!(worker.state, WorkerState::Ended { .. }) {
+        if matches!(worker.state, WorkerLifecycle::Ended { .. }) {
             return Err(over());
         }
         let each = self.job.spec.ranks_per_worker(attempt.devices_per_worker());
         let first = index.0.saturating_mul(each);
-        Ok(Carried {
+        Ok(SidecarWorker {
             worker: self.job.worker_id(self.attempt, index),
             job: Arc::clone(&self.job),
             ranks: first..first.saturating_add(each),
@@ -125,7 +125,7 @@ impl Courier {
 
 impl App {
     /// Whom a courier's token speaks for. One that was ours and whose attempt is over is told so, for its holder to go.
-    pub(crate) fn courier(&self, secret: &str) -> Result<Courier, Problem> {
+    pub(crate) fn courier(&self, secret: &str) -> Result<SidecarCaller, Problem> {
         let unknown = || Problem::new(ProblemCode::Unauthenticated, "this token is of no courier");
         if self.couriers.is_none() {
             return Err(unknown()
@@ -133,20 +133,20 @@ impl App {
         }
         let (job, attempt) = self.attempts.read_courier(secret).ok_or_else(unknown)?;
         let job = self.book.job(job).ok_or_else(over)?;
-        let courier = Courier { job, attempt };
+        let courier = SidecarCaller { job, attempt };
         if courier.live().is_none() {
             return Err(over());
         }
         Ok(courier)
     }
 
-    pub(crate) fn couriers(&self) -> Result<&Couriers, Problem> {
+    pub(crate) fn couriers(&self) -> Result<&Sidecars, Problem> {
         self.couriers
             .as_ref()
             .ok_or_else(|| Problem::new(ProblemCode::NotFound, "there are no couriers here"))
     }
 
-    fn allocation_folder(&self, courier: &Courier, name: &str) -> Result<PathBuf, Problem> {
+    fn allocation_folder(&self, courier: &SidecarCaller, name: &str) -> Result<PathBuf, Problem> {
         let unknown = || Problem::new(ProblemCode::NotFound, "the attempt has no such allocation");
         parse_allocation_name(name, courier.attempt).ok_or_else(unknown)?;
         let folder = self.layout.job_folder(courier.job.id).join(name);
@@ -154,7 +154,7 @@ impl App {
     }
 
     /// Whether this process of the cluster's job is the one that runs the allocation.
-    pub(crate) fn claim(&self, courier: &Courier, request: &ClaimRequest) -> Result<bool, Problem> {
+    pub(crate) fn claim(&self, courier: &SidecarCaller, request: &ClaimRequest) -> Result<bool, Problem> {
         let folder = self.allocation_folder(courier, &request.allocation)?;
         let is_nonce = (16..=64).contains(&request.nonce.len())
             && request.nonce.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -170,7 +170,7 @@ impl App {
     /// A file of an allocation's.
     pub(crate) fn allocation_file(
         &self,
-        courier: &Courier,
+        courier: &SidecarCaller,
         allocation: &str,
         name: &str,
     ) -> Result<Vec<u8>, Problem> {
@@ -184,7 +184,7 @@ impl App {
     /// What a worker has to hear: at once where that is something else than it knows, or else as soon as it is.
     pub(crate) async fn courier_news(
         &self,
-        carried: &Carried,
+        carried: &SidecarWorker,
         since: &str,
         stop: &CancellationToken,
     ) -> Result<CourierNews, Problem> {
@@ -209,7 +209,7 @@ impl App {
                 () = stop.cancelled() => {}
             }
             // Nobody waits for a worker that has ended meanwhile.
-            let courier = Courier {
+            let courier = SidecarCaller {
                 job: self.book.job(carried.worker.job).ok_or_else(over)?,
                 attempt: carried.worker.attempt,
             };
@@ -218,7 +218,7 @@ impl App {
     }
 
     /// Words of a gang that is not complete are told to those only who have waited long: to name who is missing.
-    fn look_for_news(&self, carried: &Carried, is_late: bool) -> io::Result<CourierNews> {
+    fn look_for_news(&self, carried: &SidecarWorker, is_late: bool) -> io::Result<CourierNews> {
         let WorkerId { job, attempt, worker } = carried.worker;
         let order = fs::read(self.layout.run_folder(carried.worker).join(STOP_FILE));
         let stop = match order {

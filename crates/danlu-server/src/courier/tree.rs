@@ -20,7 +20,7 @@ use nix::sys::stat::{Mode, SFlag, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use sha2::{Digest as _, Sha256};
 
-use super::{Carried, unwritable};
+use super::{SidecarWorker, unwritable};
 use crate::app::App;
 
 /// In the worker's run folder: files that have not arrived whole.
@@ -32,7 +32,7 @@ const MOST_ENTRIES: usize = 500_000;
 const MOST_PATH_BYTES: usize = 64 << 20;
 
 impl App {
-    fn tree(&self, carried: &Carried, area: TreeArea) -> PathBuf {
+    fn tree(&self, carried: &SidecarWorker, area: TreeArea) -> PathBuf {
         match area {
             TreeArea::Output => self.layout.output_folder(carried.worker.job),
             TreeArea::Checkpoint => self.layout.checkpoint_folder(carried.worker.job),
@@ -40,14 +40,18 @@ impl App {
     }
 
     /// All that is in a folder, and below: folders before what is in them.
-    pub(crate) fn tree_list(&self, carried: &Carried, area: TreeArea) -> Result<Vec<TreeEntry>, Problem> {
+    pub(crate) fn tree_list(
+        &self,
+        carried: &SidecarWorker,
+        area: TreeArea,
+    ) -> Result<Vec<TreeEntry>, Problem> {
         list(&self.tree(carried, area)).map_err(|error| unwritable(&error))
     }
 
     /// A file, from a place on, and how much there is of it from there.
     pub(crate) fn tree_read(
         &self,
-        carried: &Carried,
+        carried: &SidecarWorker,
         area: TreeArea,
         query: &TreeQuery,
     ) -> Result<(File, u64), Problem> {
@@ -69,7 +73,7 @@ impl App {
     /// Takes a piece, and says how much of the file is here.
     pub(crate) fn tree_write(
         &self,
-        carried: &Carried,
+        carried: &SidecarWorker,
         area: TreeArea,
         put: &TreePut,
         bytes: &[u8],
@@ -94,7 +98,7 @@ impl App {
     /// Removes what the worker removed; a folder only where nothing else is in it.
     pub(crate) fn tree_remove(
         &self,
-        carried: &Carried,
+        carried: &SidecarWorker,
         area: TreeArea,
         query: &TreeQuery,
     ) -> Result<(), Problem> {

@@ -15,19 +15,19 @@ use rustls::{ClientConfig, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
-use super::{Entrance, Tls};
+use super::{ListenConfig, Tls};
 
 const CERTIFICATE_FILE: &str = "tls.crt";
 const KEY_FILE: &str = "tls.key";
 
 /// What the server shows, and how clients know it.
-pub(crate) struct Identity {
+pub(crate) struct ServerCertificate {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) fingerprint: Fingerprint,
 }
 
 /// Nothing where TLS is off.
-pub(crate) fn open(folder: &Path, entrance: &Entrance) -> anyhow::Result<Option<Identity>> {
+pub(crate) fn open(folder: &Path, entrance: &ListenConfig) -> anyhow::Result<Option<ServerCertificate>> {
     let (certificate, key) = match &entrance.tls {
         Tls::Off => return Ok(None),
         Tls::Files { certificate, key } => (certificate.clone(), key.clone()),
@@ -56,7 +56,7 @@ pub(crate) fn open(folder: &Path, entrance: &Entrance) -> anyhow::Result<Option<
             format!("the key `{}` is not the one of `{}`", key.display(), certificate.display())
         })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Some(Identity { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint }))
+    Ok(Some(ServerCertificate { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint }))
 }
 
 /// For requests of ours to others, whom this machine's authorities vouch for.
@@ -73,7 +73,7 @@ pub(crate) fn client_tls() -> anyhow::Result<ClientConfig> {
 }
 
 /// A certificate that nobody vouches for: people compare its fingerprint instead.
-fn make(certificate: &Path, key: &Path, entrance: &Entrance) -> anyhow::Result<()> {
+fn make(certificate: &Path, key: &Path, entrance: &ListenConfig) -> anyhow::Result<()> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     let listen = entrance.listen.ip();
     if !listen.is_unspecified() && !listen.is_loopback() {

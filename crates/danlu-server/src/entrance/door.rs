@@ -24,11 +24,11 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
 use super::peer::{FromJob, Peer, may_be_a_jobs};
-use super::places::{Full, Place, Places};
+use super::places::{ConnectionLimits, ConnectionPermit, Full};
 
 /// How long a body that is read whole may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience(pub(crate) Duration);
+pub(crate) struct RequestTimeouts(pub(crate) Duration);
 
 /// After an error that is not one connection's, such as too many open files.
 const REST: Duration = Duration::from_secs(1);
@@ -40,11 +40,11 @@ const LONGEST_REFUSAL: Duration = Duration::from_secs(5);
 
 /// What every connection gets.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct Listener {
     pub(crate) router: Router,
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) patience: Duration,
-    pub(crate) places: Arc<Places>,
+    pub(crate) places: Arc<ConnectionLimits>,
     /// Proxies, each of which stands for many.
     pub(crate) proxies: Vec<IpAddr>,
     /// How to answer those for whom there is no place.
@@ -53,7 +53,7 @@ pub(crate) struct Door {
     pub(crate) knows_jobs: bool,
 }
 
-impl Door {
+impl Listener {
     /// Serves until `shutdown`, then lets requests come to their end.
     pub(crate) async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let (closing, connections) = (CancellationToken::new(), TaskTracker::new());
@@ -94,7 +94,13 @@ impl Door {
         connections.wait().await;
     }
 
-    async fn admit(self, stream: TcpStream, peer: SocketAddr, place: Place, closing: CancellationToken) {
+    async fn admit(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: ConnectionPermit,
+        closing: CancellationToken,
+    ) {
         // Log lines and hints are small and should not wait for each other.
         let _ = stream.set_nodelay(true);
         let lost = place.lost();
@@ -132,7 +138,7 @@ impl Door {
     async fn look_at(&self, stream: &TcpStream, remote: SocketAddr) -> Extensions {
         let mut known = Extensions::new();
         known.insert(ConnectInfo(remote));
-        known.insert(Patience(self.patience));
+        known.insert(RequestTimeouts(self.patience));
         let Ok(local) = stream.local_addr() else { return known };
         let peer = Peer { remote, local };
         known.insert(peer);
@@ -149,7 +155,7 @@ impl Door {
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         known: Extensions,
-        place: Place,
+        place: ConnectionPermit,
         closing: CancellationToken,
     ) {
         let patience = self.patience;
@@ -207,7 +213,7 @@ async fn refuse(
 /// A body during which its connection does not rest.
 struct Answering {
     body: Body,
-    place: Option<Arc<Place>>,
+    place: Option<Arc<ConnectionPermit>>,
 }
 
 impl HttpBody for Answering {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) use proxy::origin;
 
 #[derive(Debug, Clone)]
-pub struct Entrance {
+pub struct ListenConfig {
     /// Port 0 lets the system choose.
     pub listen: SocketAddr,
     pub tls: Tls,
@@ -39,7 +39,7 @@ pub enum Tls {
     },
 }
 
-impl Entrance {
+impl ListenConfig {
     /// Whether browsers reach it through TLS, so that cookies may insist on it.
     pub(crate) fn is_private(&self) -> bool {
         self.tls != Tls::Off || self.proxies.is_some()
@@ -88,9 +88,9 @@ mod tests {
         let entrance = |listen: &str, tls: Tls, proxies: Option<Vec<IpAddr>>| {
             let patience = Duration::from_secs(30);
             let listen = listen.parse().expect("an address");
-            Entrance { listen, tls, proxies, public_address: None, patience }
+            ListenConfig { listen, tls, proxies, public_address: None, patience }
         };
-        let refused = |entrance: Entrance| entrance.objection().is_some();
+        let refused = |entrance: ListenConfig| entrance.objection().is_some();
         assert!(refused(entrance("0.0.0.0:80", Tls::Off, None)));
         assert!(!refused(entrance("127.0.0.1:80", Tls::Off, None)));
         assert!(!refused(entrance("[::]:443", Tls::SelfSigned, None)));

@@ -66,7 +66,7 @@ pub(crate) enum Full {
 
 /// Who is here.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimits {
     bounds: Bounds,
     state: Mutex<State>,
 }
@@ -101,8 +101,8 @@ struct Guest {
 
 /// A connection's place; dropped, it is free again.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct ConnectionPermit {
+    places: Arc<ConnectionLimits>,
     number: u64,
     leave: CancellationToken,
 }
@@ -110,13 +110,13 @@ pub(crate) struct Place {
 /// One stream of an account; dropped, it is over.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    places: Arc<Places>,
+    places: Arc<ConnectionLimits>,
     account: AccountName,
 }
 
-impl Places {
+impl ConnectionLimits {
     pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Places { bounds, state: Mutex::default() })
+        Arc::new(ConnectionLimits { bounds, state: Mutex::default() })
     }
 
     /// How many connections and streams there are.
@@ -127,7 +127,7 @@ impl Places {
 
     /// A place for a connection from there. Where none is left, the one that has been idle for longest makes room.
     /// `shared`: the address is a proxy's, which stands for many.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, shared: bool) -> Result<Place, Full> {
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, shared: bool) -> Result<ConnectionPermit, Full> {
         let mut state = self.state();
         let of_address = state.addresses.get(&address);
         if !shared && of_address.is_some_and(|here| here.connections >= self.bounds.per_address) {
@@ -144,7 +144,7 @@ impl Places {
         state.guests.insert(number, Guest { address, account: None, idle: None, leave: leave.clone() });
         // Nothing was asked yet.
         state.rest(number);
-        Ok(Place { places: Arc::clone(self), number, leave })
+        Ok(ConnectionPermit { places: Arc::clone(self), number, leave })
     }
 
     /// Begins something of an account's that has no end of its own.
@@ -225,7 +225,7 @@ fn give_back(counts: &mut HashMap<AccountName, usize>, account: &AccountName) {
     }
 }
 
-impl Place {
+impl ConnectionPermit {
     /// A request has come. False where the place was given to somebody else meanwhile.
     pub(crate) fn wake(&self) -> bool {
         let mut state = self.places.state();
@@ -262,7 +262,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         drop(self.places.state().remove(self.number));
     }

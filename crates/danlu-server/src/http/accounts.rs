@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use danlu_core::Event;
+use danlu_core::Trigger;
 use danlu_core::policy::Action;
 use danlu_store::AuditFilter;
 use danlu_types::account::AccountName;
@@ -16,13 +16,13 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Context;
-use super::extract::{Body, Failure, Path, Query};
+use super::extract::{ApiError, Body, PathParams, Query};
 use crate::app::store_problem;
-use crate::people::{Asker, require_of_platform};
+use crate::people::{Caller, require_of_platform};
 
 /// Who asks
 #[utoipa::path(get, path = "/whoami", tag = "accounts", responses((status = 200, body = Whoami)))]
-pub(crate) async fn whoami(State(context): State<Context>, asker: Asker) -> Result<Json<Whoami>, Failure> {
+pub(crate) async fn whoami(State(context): State<Context>, asker: Caller) -> Result<Json<Whoami>, ApiError> {
     Ok(Json(context.app.directory.whoami(&asker)?))
 }
 
@@ -30,8 +30,8 @@ pub(crate) async fn whoami(State(context): State<Context>, asker: Asker) -> Resu
 #[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = Page<AccountView>)))]
 pub(crate) async fn list_accounts(
     State(context): State<Context>,
-    asker: Asker,
-) -> Result<Json<Page<AccountView>>, Failure> {
+    asker: Caller,
+) -> Result<Json<Page<AccountView>>, ApiError> {
     require_of_platform(&asker, Action::RunAccounts)?;
     Ok(Json(Page { items: context.app.directory.accounts(), next: None }))
 }
@@ -43,9 +43,9 @@ pub(crate) async fn list_accounts(
     (status = 201, body = Invitation), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn create_account(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Body(new): Body<NewAccount>,
-) -> Result<(StatusCode, Json<Invitation>), Failure> {
+) -> Result<(StatusCode, Json<Invitation>), ApiError> {
     require_of_platform(&asker, Action::RunAccounts)?;
     Ok((StatusCode::CREATED, Json(context.app.directory.create_account(&asker, new).await?)))
 }
@@ -55,9 +55,9 @@ pub(crate) async fn create_account(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show_account(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
-) -> Result<Json<AccountView>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
+) -> Result<Json<AccountView>, ApiError> {
     Ok(Json(context.app.directory.account(&asker, &name)?))
 }
 
@@ -67,10 +67,10 @@ pub(crate) async fn show_account(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn change_account(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
     Body(change): Body<AccountChange>,
-) -> Result<Json<AccountView>, Failure> {
+) -> Result<Json<AccountView>, ApiError> {
     let stop_jobs = change.jobs == Some(JobsOfAccount::Stop);
     let view = context.app.directory.change_account(&asker, &name, change).await?;
     if stop_jobs {
@@ -93,10 +93,10 @@ pub(crate) struct DeleteQuery {
     responses((status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete_account(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
     Query(query): Query<DeleteQuery>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     require_of_platform(&asker, Action::RunAccounts)?;
     context.app.directory.delete_account(&asker, &name).await?;
     context.app.secrets_forget(&asker, name.as_str()).await?;
@@ -108,14 +108,14 @@ pub(crate) async fn delete_account(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn stop_jobs_of(context: &Context, asker: &Asker, name: &AccountName) {
+async fn stop_jobs_of(context: &Context, asker: &Caller, name: &AccountName) {
     let own: Vec<_> = {
         let book = context.app.book.read();
         book.jobs().filter(|job| job.owner == name.as_str()).map(|job| job.id).collect()
     };
     for id in own {
         // One that has just ended needs no stopping.
-        let _ = context.app.change(id, Event::Stop { by: asker.name(), grace: None }).await;
+        let _ = context.app.change(id, Trigger::Stop { by: asker.name(), grace: None }).await;
     }
 }
 
@@ -124,9 +124,9 @@ async fn stop_jobs_of(context: &Context, asker: &Asker, name: &AccountName) {
     (status = 200, body = Page<TokenView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn tokens(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
-) -> Result<Json<Page<TokenView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
+) -> Result<Json<Page<TokenView>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.tokens(&asker, &name)?, next: None }))
 }
 
@@ -135,9 +135,9 @@ pub(crate) async fn tokens(
     (status = 201, body = MadeToken), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn make_token(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Body(new): Body<NewToken>,
-) -> Result<(StatusCode, Json<MadeToken>), Failure> {
+) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.make_token(&asker, new).await?)))
 }
 
@@ -147,9 +147,9 @@ pub(crate) async fn make_token(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn revoke_token(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, id)): Path<(AccountName, String)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, id)): PathParams<(AccountName, String)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.revoke(&asker, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -162,9 +162,9 @@ pub(crate) async fn revoke_token(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn rotate_token(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, id)): Path<(AccountName, String)>,
-) -> Result<Json<MadeToken>, Failure> {
+    asker: Caller,
+    PathParams((name, id)): PathParams<(AccountName, String)>,
+) -> Result<Json<MadeToken>, ApiError> {
     Ok(Json(context.app.directory.rotate(&asker, &name, &id).await?))
 }
 
@@ -173,9 +173,9 @@ pub(crate) async fn rotate_token(
     (status = 200, body = Page<MemberView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn members(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Json<Page<MemberView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<String>,
+) -> Result<Json<Page<MemberView>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.members(&asker, &name)?, next: None }))
 }
 
@@ -185,10 +185,10 @@ pub(crate) async fn members(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_role(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, account)): Path<(String, AccountName)>,
+    asker: Caller,
+    PathParams((name, account)): PathParams<(String, AccountName)>,
     Body(NewRole { role }): Body<NewRole>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     context.app.directory.set_role(&asker, &name, &account, Some(role)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -199,9 +199,9 @@ pub(crate) async fn set_role(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_member(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, account)): Path<(String, AccountName)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, account)): PathParams<(String, AccountName)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.set_role(&asker, &name, &account, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -214,9 +214,9 @@ pub(crate) async fn remove_member(
     responses((status = 200, body = AuditVerification)))]
 pub(crate) async fn verify_audit(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<VerificationQuery>,
-) -> Result<Json<AuditVerification>, Failure> {
+) -> Result<Json<AuditVerification>, ApiError> {
     require_of_platform(&asker, Action::SeeAudit)?;
     let known = query.known.unwrap_or_default();
     Ok(Json(context.app.trail.verify(&*context.app.store, known).await.map_err(store_problem)?))
@@ -227,12 +227,12 @@ pub(crate) async fn verify_audit(
     responses((status = 200, body = Page<AuditEntry>)))]
 pub(crate) async fn audit(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<AuditQuery>,
-) -> Result<Json<Page<AuditEntry>>, Failure> {
+) -> Result<Json<Page<AuditEntry>>, ApiError> {
     require_of_platform(&asker, Action::SeeAudit)?;
     let after = query.cursor.as_deref().map_or(Ok(0), str::parse).map_err(|_| {
-        Failure(Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave"))
+        ApiError(Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave"))
     })?;
     let limit = query.limit.unwrap_or(100).clamp(1, 1000);
     let filter = AuditFilter { by: query.by, subject: query.subject, after, limit: limit + 1 };

@@ -9,16 +9,16 @@ use danlu_types::api::{NewReports, OwnAttempt};
 use danlu_types::{FieldError, Problem, ProblemCode};
 
 use super::Context;
-use super::extract::{Body, Failure};
+use super::extract::{ApiError, Body};
 use crate::attempts::{ReportError, Speaker};
 
 impl<S: Sync> FromRequestParts<S> for Speaker {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         parts.extensions.get::<Speaker>().cloned().ok_or_else(|| {
             let detail = "this address is for the programs of a running job";
-            Failure(
+            ApiError(
                 Problem::new(ProblemCode::Forbidden, detail)
                     .with_hint("they find their token in `DANLU_TOKEN`"),
             )
@@ -49,7 +49,7 @@ pub(crate) async fn report_attempt(
     State(context): State<Context>,
     speaker: Speaker,
     Body(reports): Body<NewReports>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let wrong = reports.lines.iter().position(|line| read_line(line.as_bytes()).is_none());
     if let Some(number) = wrong {
         let message = "is no report; write `::danlu progress 0.42`, `::danlu checkpoint step=300` or \

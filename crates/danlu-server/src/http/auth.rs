@@ -18,13 +18,13 @@ use futures::StreamExt as _;
 
 use super::Context;
 use super::crowding::no_place;
-use super::extract::Failure;
+use super::extract::ApiError;
 use crate::attempts::{self, Speaker};
-use crate::courier::{self, Courier};
+use crate::courier::{self, SidecarCaller};
 use crate::entrance::origin;
 use crate::entrance::peer::{FromJob, Peer};
-use crate::entrance::places::Place;
-use crate::people::{Asker, Visitor};
+use crate::entrance::places::ConnectionPermit;
+use crate::people::{Caller, Visitor};
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
 /// Shown by browsers in which somebody has signed in before.
@@ -62,19 +62,19 @@ impl FromRequestParts<Context> for Visitor {
     }
 }
 
-impl<S: Sync> OptionalFromRequestParts<S> for Asker {
+impl<S: Sync> OptionalFromRequestParts<S> for Caller {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Self::Rejection> {
-        Ok(parts.extensions.get::<Asker>().cloned())
+        Ok(parts.extensions.get::<Caller>().cloned())
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Asker {
-    type Rejection = Failure;
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        parts.extensions.get::<Asker>().cloned().ok_or_else(|| Failure(unknown()))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Caller>().cloned().ok_or_else(|| ApiError(unknown()))
     }
 }
 
@@ -107,9 +107,10 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
             if asker.is_some() && !is_from_console(&request) {
                 let detail = "a request with a cookie must come from the console";
                 let hint = format!("send `{CONSOLE_HEADER}: 1` from a page of this server, or use a token");
-                return Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response();
+                return ApiError(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint))
+                    .into_response();
             }
-            asker.map(Asker::in_browser)
+            asker.map(Caller::in_browser)
         }
         (None, None) => None,
     };
@@ -117,7 +118,7 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
     match asker {
         Some(asker) => {
-            let place = request.extensions().get::<Arc<Place>>();
+            let place = request.extensions().get::<Arc<ConnectionPermit>>();
             if let Some(Err(full)) = place.map(|place| place.belongs_to(&asker.person.name)) {
                 return closing(no_place(full, context.places.bounds()).into_response());
             }
@@ -126,7 +127,7 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
         }
         None if is_public => next.run(request).await,
         None => {
-            let mut response = Failure(unknown()).into_response();
+            let mut response = ApiError(unknown()).into_response();
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             response
         }
@@ -135,7 +136,7 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
 
 /// What is sent piece by piece is one of so many of its account's, and ends with the token that it was opened with. Here,
 /// so that no handler can forget it. (Terminals are not sent: [`super::session`] does the same.)
-fn until_lapse(context: Context, asker: Asker, response: Response) -> Response {
+fn until_lapse(context: Context, asker: Caller, response: Response) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }
@@ -171,17 +172,17 @@ async fn speak(speaker: Option<Speaker>, mut request: Request, next: Next) -> Re
             let detail = "this token speaks for an attempt of a job, and may do nothing else";
             let hint =
                 "for other requests from inside a job, unset `DANLU_SERVER` and `DANLU_TOKEN` and sign in";
-            Failure(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response()
+            ApiError(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint)).into_response()
         }
         None => {
             let detail = "this token is of no attempt that runs";
-            Failure(Problem::new(ProblemCode::Unauthenticated, detail)).into_response()
+            ApiError(Problem::new(ProblemCode::Unauthenticated, detail)).into_response()
         }
     }
 }
 
 /// A courier's token opens what couriers ask for, and nothing else.
-async fn carry(courier: Result<Courier, Problem>, mut request: Request, next: Next) -> Response {
+async fn carry(courier: Result<SidecarCaller, Problem>, mut request: Request, next: Next) -> Response {
     match courier {
         Ok(courier) if request.uri().path().starts_with("/courier/") => {
             request.extensions_mut().insert(courier);
@@ -189,9 +190,9 @@ async fn carry(courier: Result<Courier, Problem>, mut request: Request, next: Ne
         }
         Ok(_) => {
             let detail = "this token is of a courier, and may do nothing else";
-            Failure(Problem::new(ProblemCode::Forbidden, detail)).into_response()
+            ApiError(Problem::new(ProblemCode::Forbidden, detail)).into_response()
         }
-        Err(problem) => Failure(problem).into_response(),
+        Err(problem) => ApiError(problem).into_response(),
     }
 }
 

@@ -18,24 +18,24 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
-use super::extract::{Body, Failure, Path, Query};
+use super::extract::{ApiError, Body, PathParams, Query};
 use crate::app::store_problem;
-use crate::people::{Asker, require_of_platform};
+use crate::people::{Caller, require_of_platform};
 
 /// List what has happened, oldest first
 #[utoipa::path(get, path = "/events", tag = "cluster", params(EventQuery),
     responses((status = 200, body = Page<EventView>)))]
 pub(crate) async fn events(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<EventQuery>,
-) -> Result<Json<Page<EventView>>, Failure> {
+) -> Result<Json<Page<EventView>>, ApiError> {
     let after = match query.cursor.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(after)) => after,
         Some(Err(_)) => {
             let problem = Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave");
-            return Err(Failure(problem));
+            return Err(ApiError(problem));
         }
     };
     let limit = query.limit.unwrap_or(100).clamp(1, 1000);
@@ -54,21 +54,21 @@ pub(crate) async fn events(
     responses((status = 200, body = Page<NodeView>)))]
 pub(crate) async fn nodes(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<ClusterQuery>,
-) -> Result<Json<Page<NodeView>>, Failure> {
+) -> Result<Json<Page<NodeView>>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(Json(page_of(context.app.sight_of(&asker).nodes(context.app.node_views()), &query)?))
 }
 
 /// The part of a list that was asked for: all of it where no limit is given. A cursor is how many come before.
-fn page_of<T>(items: Vec<T>, query: &ClusterQuery) -> Result<Page<T>, Failure> {
+fn page_of<T>(items: Vec<T>, query: &ClusterQuery) -> Result<Page<T>, ApiError> {
     let start: usize = match query.cursor.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(start)) => start,
         Some(Err(_)) => {
             let problem = Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave");
-            return Err(Failure(problem));
+            return Err(ApiError(problem));
         }
     };
     let limit = query.limit.map_or(usize::MAX, |limit| limit.max(1) as usize);
@@ -85,10 +85,10 @@ fn page_of<T>(items: Vec<T>, query: &ClusterQuery) -> Result<Page<T>, Failure> {
     (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cordon(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<NodeName>,
+    asker: Caller,
+    PathParams(name): PathParams<NodeName>,
     Body(request): Body<CordonRequest>,
-) -> Result<Json<NodeView>, Failure> {
+) -> Result<Json<NodeView>, ApiError> {
     require_of_platform(&asker, Action::RunCluster)?;
     Ok(Json(context.app.cordon(&asker.name(), &name, &request.why).await?))
 }
@@ -98,9 +98,9 @@ pub(crate) async fn cordon(
     (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn uncordon(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<NodeName>,
-) -> Result<Json<NodeView>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<NodeName>,
+) -> Result<Json<NodeView>, ApiError> {
     require_of_platform(&asker, Action::RunCluster)?;
     Ok(Json(context.app.uncordon(&asker.name(), &name).await?))
 }
@@ -113,10 +113,10 @@ pub(crate) async fn uncordon(
     (status = 200, body = DrainView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn drain(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<NodeName>,
+    asker: Caller,
+    PathParams(name): PathParams<NodeName>,
     Body(request): Body<CordonRequest>,
-) -> Result<Json<DrainView>, Failure> {
+) -> Result<Json<DrainView>, ApiError> {
     require_of_platform(&asker, Action::RunCluster)?;
     Ok(Json(context.app.drain(&asker.name(), &name, &request.why).await?))
 }
@@ -127,9 +127,9 @@ pub(crate) async fn drain(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn restore_device(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, index)): Path<(NodeName, u32)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, index)): PathParams<(NodeName, u32)>,
+) -> Result<StatusCode, ApiError> {
     require_of_platform(&asker, Action::RunCluster)?;
     context.app.restore_device(&asker.name(), &name, index).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -140,9 +140,9 @@ pub(crate) async fn restore_device(
     responses((status = 200, body = Page<DeviceView>)))]
 pub(crate) async fn devices(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<ClusterQuery>,
-) -> Result<Json<Page<DeviceView>>, Failure> {
+) -> Result<Json<Page<DeviceView>>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     let devices = context.app.devices_read().await;
     let devices = context.app.sight_of(&asker).devices(devices);
@@ -155,9 +155,9 @@ pub(crate) async fn devices(
 #[utoipa::path(get, path = "/usage", tag = "cluster", params(UsageQuery), responses((status = 200, body = Page<UsagePoint>)))]
 pub(crate) async fn usage(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<UsageQuery>,
-) -> Result<Json<Page<UsagePoint>>, Failure> {
+) -> Result<Json<Page<UsagePoint>>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     let since = query.since.unwrap_or_else(|| Timestamp::now() - SignedDuration::from_hours(24));
     let limit = query.limit.unwrap_or(500).clamp(1, 20_000);
@@ -172,8 +172,8 @@ pub(crate) async fn usage(
     responses((status = 200, content_type = "text/event-stream", body = danlu_types::api::Hint)))]
 pub(crate) async fn hints(
     State(context): State<Context>,
-    asker: Asker,
-) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, Failure> {
+    asker: Caller,
+) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     let mut hints = context.app.wake.subscribe();
     let stop = context.stop.clone();
@@ -194,7 +194,7 @@ pub(crate) async fn hints(
 }
 
 /// That a job changes says that it exists.
-async fn may_know(context: &Context, asker: &Asker, hint: &Hint) -> bool {
+async fn may_know(context: &Context, asker: &Caller, hint: &Hint) -> bool {
     let Some(asker) = context.app.directory.asker_now(asker) else { return false };
     if asker.person.admin || hint.kind != "job" {
         return true;

@@ -11,17 +11,17 @@ use futures::{StreamExt as _, stream};
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use super::Context;
-use super::extract::{Failure, Path};
-use crate::people::{Asker, require_of_platform};
+use super::extract::{ApiError, PathParams};
+use crate::people::{Caller, require_of_platform};
 
 /// Ask whether a snapshot is here
 #[utoipa::path(head, path = "/code/{digest}", tag = "code", params(("digest" = String, Path, pattern = "^sha256:[0-9a-f]{64}$")),
     responses((status = 200), (status = 404)))]
 pub(crate) async fn look(
     State(context): State<Context>,
-    asker: Asker,
-    Path(digest): Path<String>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams(digest): PathParams<String>,
+) -> Result<StatusCode, ApiError> {
     require_of_platform(&asker, Action::BringCode)?;
     Ok(if context.app.code.has(&digest) { StatusCode::OK } else { StatusCode::NOT_FOUND })
 }
@@ -34,10 +34,10 @@ pub(crate) async fn look(
     (status = 201, body = CodeView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn upload(
     State(context): State<Context>,
-    asker: Asker,
-    Path(digest): Path<String>,
+    asker: Caller,
+    PathParams(digest): PathParams<String>,
     body: Body,
-) -> Result<(StatusCode, Json<CodeView>), Failure> {
+) -> Result<(StatusCode, Json<CodeView>), ApiError> {
     require_of_platform(&asker, Action::BringCode)?;
     let patience = context.entrance.patience;
     // Large ones take their time, but they move: each piece has to come before long.
@@ -58,9 +58,9 @@ pub(crate) async fn upload(
                 danlu_objects::ObjectsError::WrongDigest { .. } => ProblemCode::InvalidFields,
                 _ => ProblemCode::BadRequest,
             };
-            return Err(Failure(Problem::new(code, crate::error_chain(&error))));
+            return Err(ApiError(Problem::new(code, crate::error_chain(&error))));
         }
-        Err(_) => return Err(Failure(Problem::new(ProblemCode::Internal, "storing the snapshot failed"))),
+        Err(_) => return Err(ApiError(Problem::new(ProblemCode::Internal, "storing the snapshot failed"))),
     };
     Ok((StatusCode::CREATED, Json(CodeView { digest, size })))
 }

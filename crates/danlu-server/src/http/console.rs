@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use danlu_console::Question;
+use danlu_console::StaticRequest;
 
 /// Axum leaves a body away where only the head is asked for.
 pub(super) async fn answer(method: Method, uri: Uri, headers: HeaderMap) -> Response {
@@ -13,7 +13,7 @@ pub(super) async fn answer(method: Method, uri: Uri, headers: HeaderMap) -> Resp
     let is_api = uri.path() == "/api" || uri.path().starts_with("/api/");
     // Whoever asks for no page in so many words is a program, and is better served with an error than with HTML.
     let asks_for_page = uri.path() == "/" || text(ACCEPT).is_some_and(|accept| accept.contains("text/html"));
-    let question = Question {
+    let question = StaticRequest {
         path: uri.path(),
         wants_page: asks_for_page,
         accepts_gzip: text(ACCEPT_ENCODING).is_some_and(|encodings| encodings.contains("gzip")),

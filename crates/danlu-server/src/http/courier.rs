@@ -16,18 +16,18 @@ use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
 use super::Context;
-use super::extract::{Body as JsonBody, Failure, Path, Query, WholeBody};
+use super::extract::{ApiError, Body as JsonBody, PathParams, Query, WholeBody};
 use crate::app::App;
-use crate::courier::{Carried, Courier};
+use crate::courier::{SidecarCaller, SidecarWorker};
 
-impl<S: Sync> FromRequestParts<S> for Courier {
-    type Rejection = Failure;
+impl<S: Sync> FromRequestParts<S> for SidecarCaller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        parts.extensions.get::<Courier>().cloned().ok_or_else(|| {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<SidecarCaller>().cloned().ok_or_else(|| {
             let detail =
                 "this address is for couriers of workers on nodes that share no disk with the server";
-            Failure(Problem::new(ProblemCode::Forbidden, detail))
+            ApiError(Problem::new(ProblemCode::Forbidden, detail))
         })
     }
 }
@@ -39,9 +39,9 @@ impl<S: Sync> FromRequestParts<S> for Courier {
     responses((status = 200, body = ClaimView)))]
 pub(crate) async fn claim(
     State(context): State<Context>,
-    courier: Courier,
+    courier: SidecarCaller,
     JsonBody(request): JsonBody<ClaimRequest>,
-) -> Result<Json<ClaimView>, Failure> {
+) -> Result<Json<ClaimView>, ApiError> {
     let claimed = off_the_threads(context, move |app| app.claim(&courier, &request)).await?;
     Ok(Json(ClaimView { claimed }))
 }
@@ -54,9 +54,9 @@ pub(crate) async fn claim(
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn allocation_file(
     State(context): State<Context>,
-    courier: Courier,
-    Path((allocation, file)): Path<(String, String)>,
-) -> Result<Vec<u8>, Failure> {
+    courier: SidecarCaller,
+    PathParams((allocation, file)): PathParams<(String, String)>,
+) -> Result<Vec<u8>, ApiError> {
     Ok(off_the_threads(context, move |app| app.allocation_file(&courier, &allocation, &file)).await?)
 }
 
@@ -68,9 +68,9 @@ pub(crate) async fn allocation_file(
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn fetch_worker_file(
     State(context): State<Context>,
-    courier: Courier,
-    Path((worker, file)): Path<(WorkerIndex, String)>,
-) -> Result<Vec<u8>, Failure> {
+    courier: SidecarCaller,
+    PathParams((worker, file)): PathParams<(WorkerIndex, String)>,
+) -> Result<Vec<u8>, ApiError> {
     let carried = courier.worker(worker)?;
     Ok(off_the_threads(context, move |app| app.courier_read(&carried, &file)).await?)
 }
@@ -84,11 +84,11 @@ pub(crate) async fn fetch_worker_file(
     request_body(content = String, content_type = "application/octet-stream"), responses((status = 200, body = FileSize)))]
 pub(crate) async fn bring_worker_file(
     State(context): State<Context>,
-    courier: Courier,
-    Path((worker, file)): Path<(WorkerIndex, String)>,
+    courier: SidecarCaller,
+    PathParams((worker, file)): PathParams<(WorkerIndex, String)>,
     Query(query): Query<PutQuery>,
     WholeBody(body): WholeBody,
-) -> Result<Json<FileSize>, Failure> {
+) -> Result<Json<FileSize>, ApiError> {
     let carried = courier.worker(worker)?;
     let size =
         off_the_threads(context, move |app| app.courier_write(&carried, &file, query.offset, &body)).await?;
@@ -102,10 +102,10 @@ pub(crate) async fn bring_worker_file(
     responses((status = 200, body = CourierNews)))]
 pub(crate) async fn worker_news(
     State(context): State<Context>,
-    courier: Courier,
-    Path(worker): Path<WorkerIndex>,
+    courier: SidecarCaller,
+    PathParams(worker): PathParams<WorkerIndex>,
     Query(query): Query<NewsQuery>,
-) -> Result<Json<CourierNews>, Failure> {
+) -> Result<Json<CourierNews>, ApiError> {
     let carried = courier.worker(worker)?;
     Ok(Json(context.app.courier_news(&carried, &query.since, &context.stop).await?))
 }
@@ -115,13 +115,13 @@ pub(crate) async fn worker_news(
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn worker_code(
     State(context): State<Context>,
-    courier: Courier,
-    Path(worker): Path<WorkerIndex>,
-) -> Result<Response, Failure> {
+    courier: SidecarCaller,
+    PathParams(worker): PathParams<WorkerIndex>,
+) -> Result<Response, ApiError> {
     let none = || Problem::new(ProblemCode::NotFound, "the job has no code of its own");
     let digest = courier.worker(worker)?.job.spec.code.clone().ok_or_else(none)?;
     let path = context.app.layout.code_archive(&digest);
-    stream_file(&path).await.map_err(|_| Failure(none()))
+    stream_file(&path).await.map_err(|_| ApiError(none()))
 }
 
 /// Fetch the program that runs on nodes
@@ -129,16 +129,16 @@ pub(crate) async fn worker_code(
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn node_program(
     State(context): State<Context>,
-    _courier: Courier,
-    Path(digest): Path<String>,
-) -> Result<Response, Failure> {
+    _courier: SidecarCaller,
+    PathParams(digest): PathParams<String>,
+) -> Result<Response, ApiError> {
     let none = || Problem::new(ProblemCode::NotFound, "there is no such program here");
     let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_digest {
         return Err(none().into());
     }
     let path = context.app.couriers()?.programs.join(&digest);
-    stream_file(&path).await.map_err(|_| Failure(none()))
+    stream_file(&path).await.map_err(|_| ApiError(none()))
 }
 
 /// List a job's outputs or checkpoints
@@ -146,9 +146,9 @@ pub(crate) async fn node_program(
     params(("worker" = u32, Path), ("area" = TreeArea, Path)), responses((status = 200, body = Page<TreeEntry>)))]
 pub(crate) async fn list_tree(
     State(context): State<Context>,
-    courier: Courier,
-    Path((worker, area)): Path<(WorkerIndex, TreeArea)>,
-) -> Result<Json<Page<TreeEntry>>, Failure> {
+    courier: SidecarCaller,
+    PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
+) -> Result<Json<Page<TreeEntry>>, ApiError> {
     let carried = courier.worker(worker)?;
     let items = off_the_threads(context, move |app| app.tree_list(&carried, area)).await?;
     Ok(Json(Page { items, next: None }))
@@ -160,10 +160,10 @@ pub(crate) async fn list_tree(
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn fetch_from_tree(
     State(context): State<Context>,
-    courier: Courier,
-    Path((worker, area)): Path<(WorkerIndex, TreeArea)>,
+    courier: SidecarCaller,
+    PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
     Query(query): Query<TreeQuery>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let carried = courier.worker(worker)?;
     let (file, length) = off_the_threads(context, move |app| app.tree_read(&carried, area, &query)).await?;
     Ok(streamed(tokio::fs::File::from_std(file), length))
@@ -177,11 +177,11 @@ pub(crate) async fn fetch_from_tree(
     request_body(content = String, content_type = "application/octet-stream"), responses((status = 200, body = FileSize)))]
 pub(crate) async fn bring_to_tree(
     State(context): State<Context>,
-    courier: Courier,
-    Path((worker, area)): Path<(WorkerIndex, TreeArea)>,
+    courier: SidecarCaller,
+    PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
     Query(put): Query<TreePut>,
     WholeBody(body): WholeBody,
-) -> Result<Json<FileSize>, Failure> {
+) -> Result<Json<FileSize>, ApiError> {
     let carried = courier.worker(worker)?;
     let size = off_the_threads(context, move |app| app.tree_write(&carried, area, &put, &body)).await?;
     Ok(Json(FileSize { size }))
@@ -192,11 +192,11 @@ pub(crate) async fn bring_to_tree(
     params(("worker" = u32, Path), ("area" = TreeArea, Path), TreeQuery), responses((status = 204)))]
 pub(crate) async fn remove_from_tree(
     State(context): State<Context>,
-    courier: Courier,
-    Path((worker, area)): Path<(WorkerIndex, TreeArea)>,
+    courier: SidecarCaller,
+    PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
     Query(query): Query<TreeQuery>,
-) -> Result<StatusCode, Failure> {
-    let carried: Carried = courier.worker(worker)?;
+) -> Result<StatusCode, ApiError> {
+    let carried: SidecarWorker = courier.worker(worker)?;
     off_the_threads(context, move |app| app.tree_remove(&carried, area, &query)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,7 +5,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse as _, Response};
 use danlu_types::{Problem, ProblemCode};
 
-use super::extract::Failure;
+use super::extract::ApiError;
 use crate::entrance::places::{Bounds, Full};
 
 /// In seconds. Streams and connections end at any time; it is enough that not all come back at once.
@@ -62,7 +62,7 @@ fn crowded(full: Full) -> Problem {
 
 impl axum::response::IntoResponse for NoPlace {
     fn into_response(self) -> Response {
-        let mut response = Failure(self.0).into_response();
+        let mut response = ApiError(self.0).into_response();
         response.headers_mut().insert(RETRY_AFTER, ASK_AGAIN);
         response
     }

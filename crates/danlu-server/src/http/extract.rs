@@ -14,19 +14,19 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 use serde::de::DeserializeOwned;
 
 use super::strict::Strict;
-use crate::entrance::door::Patience;
+use crate::entrance::door::RequestTimeouts;
 
 /// A problem as a response.
 #[derive(Debug)]
-pub(crate) struct Failure(pub(crate) Problem);
+pub(crate) struct ApiError(pub(crate) Problem);
 
-impl From<Problem> for Failure {
+impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
-        Failure(problem)
+        ApiError(problem)
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = self.0.retry_after;
@@ -44,16 +44,16 @@ impl IntoResponse for Failure {
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !content_type.is_some_and(|value| value.trim_start().starts_with("application/json")) {
             let problem =
                 Problem::new(ProblemCode::UnsupportedMediaType, "the body must be `application/json`");
-            return Err(Failure(problem));
+            return Err(ApiError(problem));
         }
-        read_json(&whole_body(request, state).await?).map(Body).map_err(Failure)
+        read_json(&whole_body(request, state).await?).map(Body).map_err(ApiError)
     }
 }
 
@@ -62,15 +62,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let bytes = whole_body(request, state).await?;
         if bytes.is_empty() {
             return Ok(OptionalBody(T::default()));
         }
         // What may be left out may be nothing.
-        read_json::<Option<T>>(&bytes).map(|body| OptionalBody(body.unwrap_or_default())).map_err(Failure)
+        read_json::<Option<T>>(&bytes).map(|body| OptionalBody(body.unwrap_or_default())).map_err(ApiError)
     }
 }
 
@@ -79,19 +79,20 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
 pub(crate) struct WholeBody(pub(crate) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for WholeBody {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         whole_body(request, state).await.map(WholeBody)
     }
 }
 
 /// A body that trickles in byte by byte is given up, whatever its size.
-async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Failure> {
-    let patience = request.extensions().get::<Patience>().copied().unwrap_or(Patience(Duration::MAX));
+async fn whole_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    let patience =
+        request.extensions().get::<RequestTimeouts>().copied().unwrap_or(RequestTimeouts(Duration::MAX));
     let read = tokio::time::timeout(patience.0, Bytes::from_request(request, state)).await;
-    let bytes = read.map_err(|_| Failure(too_slow()))?;
-    bytes.map_err(|rejection| Failure(too_large(&rejection)))
+    let bytes = read.map_err(|_| ApiError(too_slow()))?;
+    bytes.map_err(|rejection| ApiError(too_large(&rejection)))
 }
 
 pub(crate) fn too_slow() -> Problem {
@@ -138,14 +139,14 @@ fn too_large(rejection: &BytesRejection) -> Problem {
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Query(value)),
             Err(rejection) => {
                 let detail = rejection.body_text().chars().take(500).collect::<String>();
-                Err(Failure(Problem::new(ProblemCode::BadRequest, detail)))
+                Err(ApiError(Problem::new(ProblemCode::BadRequest, detail)))
             }
         }
     }
@@ -153,18 +154,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
 /// Path parameters.
 #[derive(Debug)]
-pub(crate) struct Path<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = Failure;
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParams<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match axum::extract::Path::<T>::from_request_parts(parts, state).await {
-            Ok(axum::extract::Path(value)) => Ok(Path(value)),
+            Ok(axum::extract::Path(value)) => Ok(PathParams(value)),
             // What is not an id names nothing.
             Err(rejection) => {
                 let detail = rejection.body_text().chars().take(500).collect::<String>();
-                Err(Failure(Problem::new(ProblemCode::NotFound, detail)))
+                Err(ApiError(Problem::new(ProblemCode::NotFound, detail)))
             }
         }
     }

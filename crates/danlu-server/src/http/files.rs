@@ -15,8 +15,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio_util::io::ReaderStream;
 
 use super::Context;
-use super::extract::{Failure, Path, Query};
-use crate::people::Asker;
+use super::extract::{ApiError, PathParams, Query};
+use crate::people::Caller;
 
 /// List files of a job
 ///
@@ -25,10 +25,10 @@ use crate::people::Asker;
     (status = 200, body = Page<FileEntry>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Query(query): Query<FileQuery>,
-) -> Result<Json<Page<FileEntry>>, Failure> {
+) -> Result<Json<Page<FileEntry>>, ApiError> {
     let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
     Ok(Json(Page { items: context.app.files(&job, query).await?, next: None }))
 }
@@ -41,10 +41,10 @@ pub(crate) async fn list(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn content(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Query(query): Query<FileQuery>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
     let (file, length) = context.app.file(&job, query).await?;
     // A file that grows meanwhile is sent as long as it was announced.

@@ -10,8 +10,8 @@ use danlu_types::api::{
 };
 
 use super::Context;
-use super::extract::{Body, Failure, Path};
-use crate::people::{Asker, Visitor};
+use super::extract::{ApiError, Body, PathParams};
+use crate::people::{Caller, Visitor};
 
 /// Ask for an account
 ///
@@ -23,7 +23,7 @@ pub(crate) async fn register(
     State(context): State<Context>,
     visitor: Visitor,
     Body(new): Body<NewRegistration>,
-) -> Result<(StatusCode, Json<AccountView>), Failure> {
+) -> Result<(StatusCode, Json<AccountView>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.register_self(new, &visitor).await?)))
 }
 
@@ -33,9 +33,9 @@ pub(crate) async fn register(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list_invitations(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Json<Page<InvitationView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<String>,
+) -> Result<Json<Page<InvitationView>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.invitations(&asker, &name)?, next: None }))
 }
 
@@ -47,10 +47,10 @@ pub(crate) async fn list_invitations(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn invite(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
+    asker: Caller,
+    PathParams(name): PathParams<String>,
     Body(new): Body<NewInvitation>,
-) -> Result<(StatusCode, Json<MadeInvitation>), Failure> {
+) -> Result<(StatusCode, Json<MadeInvitation>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.invite(&asker, &name, new).await?)))
 }
 
@@ -60,9 +60,9 @@ pub(crate) async fn invite(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn disinvite(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, id)): Path<(String, String)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, id)): PathParams<(String, String)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.disinvite(&asker, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -73,9 +73,9 @@ pub(crate) async fn disinvite(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn applicants(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Json<Page<Applicant>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<String>,
+) -> Result<Json<Page<Applicant>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.applicants(&asker, &name)?, next: None }))
 }
 
@@ -85,9 +85,9 @@ pub(crate) async fn applicants(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn admit(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, account)): Path<(String, AccountName)>,
-) -> Result<Json<AccountView>, Failure> {
+    asker: Caller,
+    PathParams((name, account)): PathParams<(String, AccountName)>,
+) -> Result<Json<AccountView>, ApiError> {
     Ok(Json(context.app.directory.admit(&asker, &name, &account).await?))
 }
 
@@ -97,9 +97,9 @@ pub(crate) async fn admit(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn turn_away(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, account)): Path<(String, AccountName)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, account)): PathParams<(String, AccountName)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.turn_away(&asker, &name, &account).await?;
     Ok(StatusCode::NO_CONTENT)
 }

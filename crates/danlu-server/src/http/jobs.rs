@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use danlu_core::Event;
+use danlu_core::Trigger;
 use danlu_core::policy::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
 use super::Context;
-use super::extract::{Body, Failure, OptionalBody, Path, Query};
+use super::extract::{ApiError, Body, OptionalBody, PathParams, Query};
 use crate::app::store_problem;
 use crate::change::patched;
-use crate::people::{Asker, require_of_platform};
+use crate::people::{Caller, require_of_platform};
 
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1000;
@@ -45,11 +45,11 @@ pub(crate) struct SubmitQuery {
         (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn submit(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<SubmitQuery>,
     headers: HeaderMap,
     Body(spec): Body<JobSpec>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     if query.dry_run {
         return Ok(Json(context.app.dry_run(&asker, spec).await?).into_response());
     }
@@ -58,7 +58,7 @@ pub(crate) async fn submit(
         Some(Ok(key)) if !key.is_empty() && key.len() <= LONGEST_KEY => Some(key.to_owned()),
         Some(_) => {
             let detail = format!("`Idempotency-Key` must be 1 to {LONGEST_KEY} visible ASCII characters");
-            return Err(Failure(Problem::new(ProblemCode::BadRequest, detail)));
+            return Err(ApiError(Problem::new(ProblemCode::BadRequest, detail)));
         }
     };
     let job = context.app.submit(&asker, spec, key).await?;
@@ -69,9 +69,9 @@ pub(crate) async fn submit(
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobQuery), responses((status = 200, body = Page<JobView>)))]
 pub(crate) async fn list(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<JobQuery>,
-) -> Result<Json<Page<JobView>>, Failure> {
+) -> Result<Json<Page<JobView>>, ApiError> {
     let mut filter = read_filter(query)?;
     filter.visible = context.app.directory.visible_to(&asker.person);
     let limit = filter.limit;
@@ -91,9 +91,9 @@ pub(crate) async fn list(
     responses((status = 200, body = JobCounts)))]
 pub(crate) async fn counts(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<JobQuery>,
-) -> Result<Json<JobCounts>, Failure> {
+) -> Result<Json<JobCounts>, ApiError> {
     let mut filter = read_filter(query)?;
     filter.visible = context.app.directory.visible_to(&asker.person);
     filter.before = None;
@@ -151,9 +151,9 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
     (status = 200, body = JobView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
-) -> Result<Json<JobView>, Failure> {
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
+) -> Result<Json<JobView>, ApiError> {
     let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     Ok(Json(context.app.view(&job).await))
 }
@@ -163,9 +163,9 @@ pub(crate) async fn show(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
+) -> Result<StatusCode, ApiError> {
     context.app.delete(&asker, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -178,10 +178,10 @@ pub(crate) async fn delete(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stop(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     OptionalBody(request): OptionalBody<StopRequest>,
-) -> Result<Json<JobView>, Failure> {
+) -> Result<Json<JobView>, ApiError> {
     let job = context.app.stop(&asker, id, request.grace).await?;
     Ok(Json(context.app.view(&job).await))
 }
@@ -191,10 +191,10 @@ pub(crate) async fn stop(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn hold(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
-) -> Result<Json<JobView>, Failure> {
-    change(context, &asker, id, Event::Hold { by: asker.name() }).await
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
+) -> Result<Json<JobView>, ApiError> {
+    change(context, &asker, id, Trigger::Hold { by: asker.name() }).await
 }
 
 /// Let a held job start
@@ -202,10 +202,10 @@ pub(crate) async fn hold(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn release(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
-) -> Result<Json<JobView>, Failure> {
-    change(context, &asker, id, Event::Release { by: asker.name() }).await
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
+) -> Result<Json<JobView>, ApiError> {
+    change(context, &asker, id, Trigger::Release { by: asker.name() }).await
 }
 
 /// Let a job start that asks for more than its workspace gives without approval
@@ -213,19 +213,24 @@ pub(crate) async fn release(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn approve(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
-) -> Result<Json<JobView>, Failure> {
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
+) -> Result<Json<JobView>, ApiError> {
     let job = context.app.job_for(&asker, id, Action::ApproveJob).await?;
     if context.app.directory.is_personal(&job.spec.workspace) {
         // Everybody owns their own.
         require_of_platform(&asker, Action::RunWorkspaces)?;
     }
-    let job = context.app.change(id, Event::Approve { by: asker.name() }).await?;
+    let job = context.app.change(id, Trigger::Approve { by: asker.name() }).await?;
     Ok(Json(context.app.view(&job).await))
 }
 
-async fn change(context: Context, asker: &Asker, id: JobId, event: Event) -> Result<Json<JobView>, Failure> {
+async fn change(
+    context: Context,
+    asker: &Caller,
+    id: JobId,
+    event: Trigger,
+) -> Result<Json<JobView>, ApiError> {
     context.app.job_for(asker, id, Action::ChangeJob).await?;
     let job = context.app.change(id, event).await?;
     Ok(Json(context.app.view(&job).await))
@@ -241,10 +246,10 @@ async fn change(context: Context, asker: &Asker, id: JobId, event: Event) -> Res
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn change_spec(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Body(changes): Body<Map<String, Value>>,
-) -> Result<Json<JobView>, Failure> {
+) -> Result<Json<JobView>, ApiError> {
     let job = context.app.change_spec(&asker, id, &changes).await?;
     Ok(Json(context.app.view(&job).await))
 }
@@ -257,10 +262,10 @@ pub(crate) async fn change_spec(
     (status = 201, body = JobView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn clone(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     OptionalBody(changes): OptionalBody<Map<String, Value>>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     let copy = context.app.submit(&asker, patched(&job.spec, changes)?, None).await?;
     Ok((StatusCode::CREATED, Json(job_view(&copy, None))).into_response())
@@ -271,8 +276,8 @@ pub(crate) async fn clone(
     responses((status = 200, body = Explanation)))]
 pub(crate) async fn why(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
-) -> Result<Json<Explanation>, Failure> {
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
+) -> Result<Json<Explanation>, ApiError> {
     Ok(Json(context.app.explain(&asker, id).await?))
 }

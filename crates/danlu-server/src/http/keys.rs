@@ -8,17 +8,17 @@ use danlu_types::account::AccountName;
 use danlu_types::api::{MadeS3Key, NewS3Key, NewSshKey, Page, S3KeyView, SshKeyView};
 
 use super::Context;
-use super::extract::{Body, Failure, Path};
-use crate::people::Asker;
+use super::extract::{ApiError, Body, PathParams};
+use crate::people::Caller;
 
 /// List an account's SSH keys
 #[utoipa::path(get, path = "/accounts/{name}/ssh_keys", tag = "accounts", params(("name" = String, Path)), responses(
     (status = 200, body = Page<SshKeyView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn ssh_keys(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
-) -> Result<Json<Page<SshKeyView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
+) -> Result<Json<Page<SshKeyView>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.ssh_keys(&asker, &name)?, next: None }))
 }
 
@@ -30,10 +30,10 @@ pub(crate) async fn ssh_keys(
     (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn add_ssh_key(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
     Body(new): Body<NewSshKey>,
-) -> Result<(StatusCode, Json<SshKeyView>), Failure> {
+) -> Result<(StatusCode, Json<SshKeyView>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.add_ssh_key(&asker, &name, new).await?)))
 }
 
@@ -43,9 +43,9 @@ pub(crate) async fn add_ssh_key(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_ssh_key(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, id)): Path<(AccountName, String)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, id)): PathParams<(AccountName, String)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.remove_ssh_key(&asker, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -55,9 +55,9 @@ pub(crate) async fn remove_ssh_key(
     (status = 200, body = Page<S3KeyView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn s3_keys(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
-) -> Result<Json<Page<S3KeyView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
+) -> Result<Json<Page<S3KeyView>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.s3_keys(&asker, &name)?, next: None }))
 }
 
@@ -69,10 +69,10 @@ pub(crate) async fn s3_keys(
     (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn make_s3_key(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
     Body(new): Body<NewS3Key>,
-) -> Result<(StatusCode, Json<MadeS3Key>), Failure> {
+) -> Result<(StatusCode, Json<MadeS3Key>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.make_s3_key(&asker, &name, new).await?)))
 }
 
@@ -82,9 +82,9 @@ pub(crate) async fn make_s3_key(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_s3_key(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, access_key)): Path<(AccountName, String)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, access_key)): PathParams<(AccountName, String)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.remove_s3_key(&asker, &name, &access_key).await?;
     Ok(StatusCode::NO_CONTENT)
 }

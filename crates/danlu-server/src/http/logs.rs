@@ -11,15 +11,15 @@ use danlu_core::log::rank_log_name;
 use danlu_core::policy::Action;
 use danlu_core::view::{exit_code, reason};
 use danlu_core::{Attempt, Job};
-use danlu_store::logs::{self, Follower, LogError, LogPage, LogSource, Pattern};
+use danlu_store::logs::{self, LogError, LogFollower, LogPage, LogSource, Pattern};
 use danlu_types::api::{JobState, LogLine, LogLines, LogMessage, LogQuery};
 use danlu_types::{AttemptNumber, FieldError, JobId, Problem, ProblemCode, Rank, WorkerIndex};
 use futures::Stream;
 
 use super::Context;
-use super::extract::{Failure, Path, Query};
+use super::extract::{ApiError, PathParams, Query};
 use crate::app::App;
-use crate::people::Asker;
+use crate::people::Caller;
 
 const DEFAULT_LIMIT: u32 = 1000;
 const LARGEST_LIMIT: u32 = 10_000;
@@ -37,20 +37,20 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
     responses((status = 200, body = LogLines)))]
 pub(crate) async fn page(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Query(query): Query<LogQuery>,
-) -> Result<Json<LogLines>, Failure> {
+) -> Result<Json<LogLines>, ApiError> {
     let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
     let sources = sources(&context.app, &job, &query, None)?;
     let first = query.attempt.unwrap_or_else(|| last_attempt(&job));
     if query.line.is_some() && query.rank.is_none() {
         let error = FieldError::new("line", "needs a `rank`: each counts its own");
-        return Err(Failure(Problem::invalid_fields(vec![error])));
+        return Err(ApiError(Problem::invalid_fields(vec![error])));
     }
     if query.before.is_some() && query.tail.is_none() {
         let error = FieldError::new("before", "goes with `tail`: the last lines before a place");
-        return Err(Failure(Problem::invalid_fields(vec![error])));
+        return Err(ApiError(Problem::invalid_fields(vec![error])));
     }
     let app = context.app.clone();
     let read = tokio::task::spawn_blocking(move || read(&app, &sources, &query)).await;
@@ -90,10 +90,10 @@ fn pattern(search: &str, regex: Option<bool>) -> Result<Pattern, LogError> {
     responses((status = 200, content_type = "text/event-stream", body = LogMessage)))]
 pub(crate) async fn follow(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Query(query): Query<LogQuery>,
-) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, Failure> {
+) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, ApiError> {
     let following = Following::begin(context.app.clone(), asker, id, query).await?;
     let stop = context.stop.clone();
     let stream = async_stream::stream! {
@@ -118,11 +118,11 @@ pub(crate) async fn follow(
 /// One client's place in a job's logs.
 struct Following {
     app: Arc<App>,
-    asker: Asker,
+    asker: Caller,
     id: JobId,
     query: LogQuery,
     pattern: Option<Pattern>,
-    follower: Follower,
+    follower: LogFollower,
     /// Lines before the follower's place that were not given yet: the tail that was asked for.
     lines: Vec<LogLine>,
     /// Attempts before it are not followed; it is part of the cursor.
@@ -131,7 +131,7 @@ struct Following {
 }
 
 impl Following {
-    async fn begin(app: Arc<App>, asker: Asker, id: JobId, mut query: LogQuery) -> Result<Self, Problem> {
+    async fn begin(app: Arc<App>, asker: Caller, id: JobId, mut query: LogQuery) -> Result<Self, Problem> {
         let job = app.job_for(&asker, id, Action::SeeJob).await?;
         let (first, cursor) = match query.cursor.take() {
             Some(text) => {
@@ -152,9 +152,11 @@ impl Following {
             (None, Some(count)) => {
                 let page =
                     logs::tail(&sources, None, count.min(LARGEST_LIMIT) as usize, &counting.line_counts)?;
-                Follower::new(sources, Some(&page.next)).map(|follower| (follower, page.lines))
+                LogFollower::new(sources, Some(&page.next)).map(|follower| (follower, page.lines))
             }
-            (cursor, _) => Follower::new(sources, cursor.as_deref()).map(|follower| (follower, Vec::new())),
+            (cursor, _) => {
+                LogFollower::new(sources, cursor.as_deref()).map(|follower| (follower, Vec::new()))
+            }
         })
         .await
         .map_err(|_| Problem::new(ProblemCode::Internal, "reading the log failed"))?

@@ -14,8 +14,8 @@ use danlu_types::api::{DeviceView, JobState};
 use jiff::Timestamp;
 
 use super::Context;
-use super::extract::Failure;
-use crate::people::{Asker, require_of_platform};
+use super::extract::ApiError;
+use crate::people::{Caller, require_of_platform};
 
 const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -24,7 +24,10 @@ const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// In the text form of Prometheus. Also at `/metrics`, outside `/api/v1`; a scrape needs a token, of scope `read`.
 #[utoipa::path(get, path = "/metrics", tag = "cluster", operation_id = "server_metrics",
     responses((status = 200, body = String, content_type = "text/plain")))]
-pub(crate) async fn show(State(context): State<Context>, asker: Asker) -> Result<impl IntoResponse, Failure> {
+pub(crate) async fn show(
+    State(context): State<Context>,
+    asker: Caller,
+) -> Result<impl IntoResponse, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(([(CONTENT_TYPE, FORM)], page(&context)))
 }

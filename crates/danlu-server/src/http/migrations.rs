@@ -11,8 +11,8 @@ use danlu_types::Problem;
 use danlu_types::api::{MigrationRequest, MigrationView};
 
 use super::Context;
-use super::extract::{Body, Failure, Path};
-use crate::people::{Asker, require_of_platform};
+use super::extract::{ApiError, Body, PathParams};
+use crate::people::{Caller, require_of_platform};
 
 /// Migrate uploaded code from CUDA to Ascend NPU
 ///
@@ -23,9 +23,9 @@ use crate::people::{Asker, require_of_platform};
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn migrate(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Body(request): Body<MigrationRequest>,
-) -> Result<Json<MigrationView>, Failure> {
+) -> Result<Json<MigrationView>, ApiError> {
     require_of_platform(&asker, Action::MigrateCode)?;
     Ok(Json(context.app.migrate(request).await?))
 }
@@ -41,9 +41,9 @@ pub(crate) async fn migrate(
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn report(
     State(context): State<Context>,
-    asker: Asker,
-    Path((code, report)): Path<(String, String)>,
-) -> Result<Response, Failure> {
+    asker: Caller,
+    PathParams((code, report)): PathParams<(String, String)>,
+) -> Result<Response, ApiError> {
     require_of_platform(&asker, Action::MigrateCode)?;
     let mut reading = context.app.migration_report(&code, &report).await?;
     let size = reading.size;

@@ -51,11 +51,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::entrance::Entrance;
-use crate::entrance::places::Places;
+use crate::entrance::ListenConfig;
+use crate::entrance::places::ConnectionLimits;
 use crate::oidc::Oidc;
 pub(crate) use crowding::refuse;
-use extract::Failure;
+use extract::ApiError;
 pub(crate) use extract::json_problem;
 pub(crate) use logs::last_attempt;
 
@@ -72,9 +72,9 @@ const LARGEST_PIECE: usize = 8 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
-    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) entrance: Arc<ListenConfig>,
     pub(crate) oidc: Option<Arc<Oidc>>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) places: Arc<ConnectionLimits>,
     /// Cancelled when the server shuts down: streams end then.
     pub(crate) stop: CancellationToken,
 }
@@ -255,9 +255,9 @@ fn problem_response() -> DescribedResponse {
 
 pub(crate) fn router(
     app: Arc<App>,
-    entrance: Arc<Entrance>,
+    entrance: Arc<ListenConfig>,
     oidc: Option<Arc<Oidc>>,
-    places: Arc<Places>,
+    places: Arc<ConnectionLimits>,
     stop: CancellationToken,
 ) -> Router {
     let context = Context { app, entrance, oidc, places, stop };
@@ -302,13 +302,13 @@ async fn insist_on_tls(State(context): State<Context>, mut response: Response) -
     response
 }
 
-async fn no_such_address(uri: axum::http::Uri) -> Failure {
+async fn no_such_address(uri: axum::http::Uri) -> ApiError {
     let path: String = uri.path().chars().take(200).collect();
-    Failure(Problem::new(ProblemCode::NotFound, format!("there is nothing at `{path}`")))
+    ApiError(Problem::new(ProblemCode::NotFound, format!("there is nothing at `{path}`")))
 }
 
-async fn no_such_method() -> Failure {
-    Failure(Problem::new(ProblemCode::MethodNotAllowed, "this address does not take that method"))
+async fn no_such_method() -> ApiError {
+    ApiError(Problem::new(ProblemCode::MethodNotAllowed, "this address does not take that method"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that CatchPanicLayer wants")]
@@ -319,7 +319,7 @@ fn on_panic(panic: Box<dyn std::any::Any + Send>) -> Response {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default();
     tracing::error!("a request handler panicked: {text}");
-    axum::response::IntoResponse::into_response(Failure(Problem::new(
+    axum::response::IntoResponse::into_response(ApiError(Problem::new(
         ProblemCode::Internal,
         "the server failed at this request; its log says more",
     )))

@@ -13,10 +13,10 @@ use utoipa::IntoParams;
 
 use super::Context;
 use super::auth::cookie_named;
-use super::extract::{Body, Failure, Path, Query};
+use super::extract::{ApiError, Body, PathParams, Query};
 use super::signing_in::{SESSION_SECONDS, session_cookie};
 use crate::oidc::{LinkTo, Oidc};
-use crate::people::{Asker, Visitor};
+use crate::people::{Caller, Visitor};
 
 /// Holds the state, so that a sign-in ends in the browser in which it began.
 const STATE_COOKIE: &str = "danlu_oidc";
@@ -36,7 +36,7 @@ pub(crate) async fn ways_in(State(context): State<Context>) -> Json<WaysIn> {
 pub(crate) async fn oidc_start(
     State(context): State<Context>,
     visitor: Visitor,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let (cookie, address) = depart(&context, &visitor, None).await?;
     Ok(([(SET_COOKIE, cookie)], Redirect::to(&address)).into_response())
 }
@@ -50,10 +50,10 @@ pub(crate) async fn oidc_start(
     (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn oidc_link(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     visitor: Visitor,
     Body(new): Body<NewIdentity>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let link_to = context.app.directory.begin_link(&asker, new, &visitor).await?;
     let (cookie, address) = depart(&context, &visitor, Some(link_to)).await?;
     Ok(([(SET_COOKIE, cookie)], Json(IdentityDeparture { address })).into_response())
@@ -63,7 +63,7 @@ async fn depart(
     context: &Context,
     visitor: &Visitor,
     link_to: Option<LinkTo>,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String), ApiError> {
     let departure = provider(context)?.depart(visitor.from, link_to).await.map_err(|error| failed(&error))?;
     Ok((state_cookie(context, &departure.state, STATE_SECONDS), departure.address))
 }
@@ -73,9 +73,9 @@ async fn depart(
     (status = 200, body = Page<IdentityView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn identities(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
-) -> Result<Json<Page<IdentityView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
+) -> Result<Json<Page<IdentityView>>, ApiError> {
     Ok(Json(Page { items: context.app.directory.identities(&asker, &name)?, next: None }))
 }
 
@@ -85,9 +85,9 @@ pub(crate) async fn identities(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn unlink_identity(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, id)): Path<(AccountName, String)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, id)): PathParams<(AccountName, String)>,
+) -> Result<StatusCode, ApiError> {
     context.app.directory.unlink(&asker, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -107,21 +107,21 @@ pub(crate) struct Return {
     (status = 401, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn oidc_callback(
     State(context): State<Context>,
-    asker: Option<Asker>,
+    asker: Option<Caller>,
     visitor: Visitor,
     headers: HeaderMap,
     Query(query): Query<Return>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let oidc = provider(&context)?;
     if cookie_named(&headers, STATE_COOKIE) != Some(query.state.as_str()) {
         let detail = "this sign-in did not begin in this browser";
-        return Err(Failure(Problem::new(ProblemCode::Unauthenticated, detail).with_hint("begin again")));
+        return Err(ApiError(Problem::new(ProblemCode::Unauthenticated, detail).with_hint("begin again")));
     }
     let Some(code) = query.code else {
         let why: String =
             query.error.unwrap_or_default().chars().filter(|c| !c.is_control()).take(100).collect();
         let detail = format!("the provider did not sign you in: `{why}`");
-        return Err(Failure(Problem::new(ProblemCode::Unauthenticated, detail)));
+        return Err(ApiError(Problem::new(ProblemCode::Unauthenticated, detail)));
     };
     let (identity, link_to) = oidc.arrive(&query.state, &code).await.map_err(|error| failed(&error))?;
     let directory = &context.app.directory;
@@ -138,9 +138,9 @@ pub(crate) async fn oidc_callback(
     Ok((session, over, Redirect::to("/")).into_response())
 }
 
-fn provider(context: &Context) -> Result<&Oidc, Failure> {
+fn provider(context: &Context) -> Result<&Oidc, ApiError> {
     let none = || Problem::new(ProblemCode::NotFound, "nobody signs in through a provider here");
-    context.oidc.as_deref().ok_or_else(|| Failure(none()))
+    context.oidc.as_deref().ok_or_else(|| ApiError(none()))
 }
 
 fn state_cookie(context: &Context, state: &str, seconds: u32) -> String {
@@ -149,10 +149,10 @@ fn state_cookie(context: &Context, state: &str, seconds: u32) -> String {
 }
 
 /// What went wrong between us and the provider is for the log; a person can only try again.
-fn failed(error: &anyhow::Error) -> Failure {
+fn failed(error: &anyhow::Error) -> ApiError {
     tracing::warn!("a sign-in through the provider failed: {error:#}");
     let detail = "the sign-in through the provider failed; the server's log says why";
-    Failure(
+    ApiError(
         Problem::new(ProblemCode::Unauthenticated, detail).with_hint("try again, or sign in with a password"),
     )
 }

@@ -8,8 +8,8 @@ use danlu_types::account::AccountName;
 use danlu_types::api::{NewTotp, RecoveryCodes, TotpCode, TotpEnrolment, TotpRemoval};
 
 use super::Context;
-use super::extract::{Body, Failure, OptionalBody, Path};
-use crate::people::{Asker, Visitor};
+use super::extract::{ApiError, Body, OptionalBody, PathParams};
+use crate::people::{Caller, Visitor};
 
 /// Begin to use an authenticator
 ///
@@ -20,11 +20,11 @@ use crate::people::{Asker, Visitor};
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn enrol_totp(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     visitor: Visitor,
-    Path(name): Path<AccountName>,
+    PathParams(name): PathParams<AccountName>,
     OptionalBody(new): OptionalBody<NewTotp>,
-) -> Result<(StatusCode, Json<TotpEnrolment>), Failure> {
+) -> Result<(StatusCode, Json<TotpEnrolment>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.enrol(&asker, &name, new, &visitor).await?)))
 }
 
@@ -34,10 +34,10 @@ pub(crate) async fn enrol_totp(
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn confirm_totp(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
     Body(TotpCode { code }): Body<TotpCode>,
-) -> Result<Json<RecoveryCodes>, Failure> {
+) -> Result<Json<RecoveryCodes>, ApiError> {
     Ok(Json(context.app.directory.confirm(&asker, &name, &code).await?))
 }
 
@@ -49,10 +49,10 @@ pub(crate) async fn confirm_totp(
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_totp(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
     OptionalBody(TotpRemoval { code }): OptionalBody<TotpRemoval>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     context.app.directory.remove_second_factor(&asker, &name, code.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

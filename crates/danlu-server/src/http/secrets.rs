@@ -7,17 +7,17 @@ use danlu_types::Problem;
 use danlu_types::api::{NewSecret, Page, SecretView};
 
 use super::Context;
-use super::extract::{Body, Failure, Path};
-use crate::people::Asker;
+use super::extract::{ApiError, Body, PathParams};
+use crate::people::Caller;
 
 /// List the names of a workspace's secrets
 #[utoipa::path(get, path = "/workspaces/{name}/secrets", tag = "secrets", params(("name" = String, Path)),
     responses((status = 200, body = Page<SecretView>)))]
 pub(crate) async fn list_secrets(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Json<Page<SecretView>>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<String>,
+) -> Result<Json<Page<SecretView>>, ApiError> {
     Ok(Json(Page { items: context.app.secrets_list(&asker, &name)?, next: None }))
 }
 
@@ -29,10 +29,10 @@ pub(crate) async fn list_secrets(
     (status = 204), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_secret(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, secret)): Path<(String, String)>,
+    asker: Caller,
+    PathParams((name, secret)): PathParams<(String, String)>,
     Body(new): Body<NewSecret>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     context.app.secret_set(&asker, &name, &secret, new).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -45,9 +45,9 @@ pub(crate) async fn set_secret(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete_secret(
     State(context): State<Context>,
-    asker: Asker,
-    Path((name, secret)): Path<(String, String)>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams((name, secret)): PathParams<(String, String)>,
+) -> Result<StatusCode, ApiError> {
     context.app.secret_delete(&asker, &name, &secret).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -11,9 +11,9 @@ use danlu_types::{JobId, Problem, ProblemCode, WorkerIndex};
 use serde::de::DeserializeOwned;
 
 use super::Context;
-use super::extract::{Failure, Path, Query};
+use super::extract::{ApiError, PathParams, Query};
 use super::logs::{bad_cursor, last_attempt, log_problem};
-use crate::people::Asker;
+use crate::people::Caller;
 
 const DEFAULT_LIMIT: u32 = 1000;
 const LARGEST_LIMIT: u32 = 10_000;
@@ -25,10 +25,10 @@ const LARGEST_LIMIT: u32 = 10_000;
     responses((status = 200, body = Page<MetricPoint>)))]
 pub(crate) async fn metrics(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Query(query): Query<SeriesQuery>,
-) -> Result<Json<Page<MetricPoint>>, Failure> {
+) -> Result<Json<Page<MetricPoint>>, ApiError> {
     read(&context, &asker, id, query, METRICS_FILE).await
 }
 
@@ -40,20 +40,20 @@ pub(crate) async fn metrics(
     responses((status = 200, body = Page<Sample>)))]
 pub(crate) async fn samples(
     State(context): State<Context>,
-    asker: Asker,
-    Path(id): Path<JobId>,
+    asker: Caller,
+    PathParams(id): PathParams<JobId>,
     Query(query): Query<SeriesQuery>,
-) -> Result<Json<Page<Sample>>, Failure> {
+) -> Result<Json<Page<Sample>>, ApiError> {
     read(&context, &asker, id, query, SAMPLES_FILE).await
 }
 
 async fn read<T: DeserializeOwned>(
     context: &Context,
-    asker: &Asker,
+    asker: &Caller,
     id: JobId,
     query: SeriesQuery,
     file: &'static str,
-) -> Result<Json<Page<T>>, Failure> {
+) -> Result<Json<Page<T>>, ApiError> {
     let job = context.app.job_for(asker, id, Action::SeeJob).await?;
     let attempt = query.attempt.unwrap_or_else(|| last_attempt(&job));
     if attempt > last_attempt(&job) || attempt.0 == 0 {

@@ -6,15 +6,15 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use danlu_core::policy::Action;
-use danlu_engine::Connection;
+use danlu_engine::WorkerStream;
 use danlu_types::session::MOST_PAYLOAD_BYTES;
 use danlu_types::{JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 
 use super::Context;
 use super::crowding::no_place;
-use super::extract::{Failure, Path};
-use crate::entrance::places::Place;
-use crate::people::Asker;
+use super::extract::{ApiError, PathParams};
+use crate::entrance::places::ConnectionPermit;
+use crate::people::Caller;
 
 /// Open a session inside a worker
 ///
@@ -26,16 +26,16 @@ use crate::people::Asker;
     (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn open(
     State(context): State<Context>,
-    asker: Asker,
-    Path((id, worker)): Path<(JobId, WorkerIndex)>,
+    asker: Caller,
+    PathParams((id, worker)): PathParams<(JobId, WorkerIndex)>,
     request: Request,
 ) -> Result<Response, Response> {
     // Counted as a stream and a connection until its end, though it is no answer any more by then.
     let stream = context.places.stream(&asker.person.name);
     let stream = stream.map_err(|full| no_place(full, context.places.bounds()).into_response())?;
-    let place = request.extensions().get::<Arc<Place>>().cloned();
+    let place = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
     let prepared = prepare(&context, &asker, id, worker, request).await;
-    let Prepared { worker, launcher, upgrade } = prepared.map_err(Failure::into_response)?;
+    let Prepared { worker, launcher, upgrade } = prepared.map_err(ApiError::into_response)?;
     Ok(upgrade.max_message_size(MOST_PAYLOAD_BYTES + 1).on_upgrade(async move |socket| {
         let ended = tokio::select! {
             ended = danlu_gateway::bridge(socket, launcher) => ended,
@@ -52,19 +52,19 @@ pub(crate) async fn open(
 /// Both ends of a session, before they are joined.
 struct Prepared {
     worker: WorkerId,
-    launcher: Box<dyn Connection>,
+    launcher: Box<dyn WorkerStream>,
     upgrade: WebSocketUpgrade,
 }
 
 async fn prepare(
     context: &Context,
-    asker: &Asker,
+    asker: &Caller,
     id: JobId,
     worker: WorkerIndex,
     request: Request,
-) -> Result<Prepared, Failure> {
+) -> Result<Prepared, ApiError> {
     let job = context.app.job_for(asker, id, Action::EnterJob).await?;
-    let wrong_state = |detail: String| Failure(Problem::new(ProblemCode::WrongState, detail));
+    let wrong_state = |detail: String| ApiError(Problem::new(ProblemCode::WrongState, detail));
     let Some(attempt) = job.active() else {
         return Err(wrong_state(format!("job {id} is {}, so nothing runs in it", job.state().as_str())));
     };
@@ -73,7 +73,7 @@ async fn prepare(
             1 => format!("job {id} has one worker, which is 0"),
             workers => format!("job {id} has {workers} workers, counted from 0"),
         };
-        return Err(Failure(Problem::new(ProblemCode::NotFound, detail)));
+        return Err(ApiError(Problem::new(ProblemCode::NotFound, detail)));
     }
     let worker = WorkerId { job: id, attempt: attempt.number, worker };
     // Before the upgrade, so that a refusal is an ordinary answer.
@@ -81,7 +81,10 @@ async fn prepare(
         context.app.engine.connect(worker).await.map_err(|error| wrong_state(crate::error_chain(&error)))?;
     let (mut parts, _) = request.into_parts();
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, context).await.map_err(|rejection| {
-        Failure(Problem::new(ProblemCode::BadRequest, format!("this address wants a WebSocket: {rejection}")))
+        ApiError(Problem::new(
+            ProblemCode::BadRequest,
+            format!("this address wants a WebSocket: {rejection}"),
+        ))
     })?;
     Ok(Prepared { worker, launcher, upgrade })
 }

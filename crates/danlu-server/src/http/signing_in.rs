@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 
 use super::Context;
 use super::auth::{DEVICE_COOKIE, SESSION_COOKIE};
-use super::extract::{Body, Failure, Path};
-use crate::people::{Asker, Visitor, require_of_platform};
+use super::extract::{ApiError, Body, PathParams};
+use crate::people::{Caller, Visitor, require_of_platform};
 
 /// A session's life, as its token has it.
 pub(crate) const SESSION_SECONDS: u32 = 7 * 24 * 3600;
@@ -43,7 +43,7 @@ pub(crate) async fn sign_in(
     State(context): State<Context>,
     visitor: Visitor,
     Body(request): Body<SignIn>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let is_by_password = request.password.is_some();
     let (secret, asker) = context.app.directory.sign_in(request, &visitor).await?;
     let whoami = context.app.directory.whoami(&asker)?;
@@ -56,7 +56,7 @@ pub(crate) async fn sign_in(
 
 /// The sign by which a browser is known when others guess: for somebody who has just shown a password, and a code if there is an
 /// authenticator.
-fn device_cookie(context: &Context, asker: &Asker, visitor: &Visitor) -> Option<(HeaderName, String)> {
+fn device_cookie(context: &Context, asker: &Caller, visitor: &Visitor) -> Option<(HeaderName, String)> {
     let device = context.app.directory.device_cookie(&asker.person.name, visitor)?;
     let secure = if context.entrance.is_private() { "; Secure" } else { "" };
     let cookie = format!(
@@ -73,7 +73,7 @@ pub(crate) fn session_cookie(context: &Context, secret: &str, seconds: u32) -> S
 
 /// Sign out: end the session of this request
 #[utoipa::path(delete, path = "/session", tag = "accounts", responses((status = 204)))]
-pub(crate) async fn sign_out(State(context): State<Context>, asker: Asker) -> Result<Response, Failure> {
+pub(crate) async fn sign_out(State(context): State<Context>, asker: Caller) -> Result<Response, ApiError> {
     context.app.directory.sign_out(&asker).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session_cookie(&context, "", 0))]).into_response())
 }
@@ -102,7 +102,7 @@ pub(crate) async fn set_password(
     State(context): State<Context>,
     visitor: Visitor,
     Body(PasswordOf { account, password, current, link, code, keep_tokens }): Body<PasswordOf>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let new = NewPassword { password, current, link, code, keep_tokens };
     context.app.directory.set_password(&account, new, &visitor).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -113,9 +113,9 @@ pub(crate) async fn set_password(
     responses((status = 200, body = Invitation), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn password_link(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<AccountName>,
-) -> Result<Json<Invitation>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<AccountName>,
+) -> Result<Json<Invitation>, ApiError> {
     require_of_platform(&asker, Action::RunAccounts)?;
     Ok(Json(context.app.directory.password_link(&asker, &name).await?))
 }
@@ -125,7 +125,7 @@ pub(crate) async fn password_link(
     (status = 201, body = SignInLink), (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn sign_in_link(
     State(context): State<Context>,
-    asker: Asker,
-) -> Result<(StatusCode, Json<SignInLink>), Failure> {
+    asker: Caller,
+) -> Result<(StatusCode, Json<SignInLink>), ApiError> {
     Ok((StatusCode::CREATED, Json(context.app.directory.sign_in_link(&asker).await?)))
 }

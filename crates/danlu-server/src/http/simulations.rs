@@ -8,8 +8,8 @@ use danlu_types::Problem;
 use danlu_types::api::SimulationRequest;
 
 use super::Context;
-use super::extract::{Body, Failure};
-use crate::people::{Asker, require_of_platform};
+use super::extract::{ApiError, Body};
+use crate::people::{Caller, require_of_platform};
 
 /// Replay recorded jobs under other rules or on other machines
 ///
@@ -20,9 +20,9 @@ use crate::people::{Asker, require_of_platform};
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn simulate(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Body(request): Body<SimulationRequest>,
-) -> Result<Json<Comparison>, Failure> {
+) -> Result<Json<Comparison>, ApiError> {
     require_of_platform(&asker, Action::Simulate)?;
     Ok(Json(context.app.simulate(&asker, request).await?))
 }

@@ -8,15 +8,15 @@ use danlu_types::api::{Page, QuotaQuery, QuotaView, SharingRules, WorkspaceView}
 use danlu_types::{Problem, Workspace};
 
 use super::Context;
-use super::extract::{Body, Failure, Path, Query};
-use crate::people::{Asker, require_of_platform};
+use super::extract::{ApiError, Body, PathParams, Query};
+use crate::people::{Caller, require_of_platform};
 
 /// List workspaces with what they may use, use, borrow and lend
 #[utoipa::path(get, path = "/workspaces", tag = "workspaces", operation_id = "workspaces", responses((status = 200, body = Page<WorkspaceView>)))]
 pub(crate) async fn list(
     State(context): State<Context>,
-    asker: Asker,
-) -> Result<Json<Page<WorkspaceView>>, Failure> {
+    asker: Caller,
+) -> Result<Json<Page<WorkspaceView>>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(Json(Page { items: context.app.workspaces_seen_by(&asker), next: None }))
 }
@@ -26,9 +26,9 @@ pub(crate) async fn list(
     (status = 200, body = WorkspaceView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<Json<WorkspaceView>, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<String>,
+) -> Result<Json<WorkspaceView>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(Json(context.app.workspace(&asker, &name)?))
 }
@@ -42,10 +42,10 @@ pub(crate) async fn show(
     (status = 200, body = WorkspaceView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
+    asker: Caller,
+    PathParams(name): PathParams<String>,
     Body(rules): Body<Workspace>,
-) -> Result<Json<WorkspaceView>, Failure> {
+) -> Result<Json<WorkspaceView>, ApiError> {
     context.app.directory.set_workspace(&asker, &name, rules).await?;
     context.app.share_anew().await;
     Ok(Json(context.app.workspace(&asker, &name)?))
@@ -58,9 +58,9 @@ pub(crate) async fn set(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(context): State<Context>,
-    asker: Asker,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Failure> {
+    asker: Caller,
+    PathParams(name): PathParams<String>,
+) -> Result<StatusCode, ApiError> {
     context.app.delete_workspace(&asker, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -70,9 +70,9 @@ pub(crate) async fn delete(
     (status = 200, body = Page<QuotaView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn quota(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Query(query): Query<QuotaQuery>,
-) -> Result<Json<Page<QuotaView>>, Failure> {
+) -> Result<Json<Page<QuotaView>>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     let quotas = context.app.quota(&asker, query.workspace.as_deref()).await?;
     Ok(Json(Page { items: context.app.sight_of(&asker).quotas(quotas), next: None }))
@@ -82,8 +82,8 @@ pub(crate) async fn quota(
 #[utoipa::path(get, path = "/sharing", tag = "workspaces", responses((status = 200, body = SharingRules)))]
 pub(crate) async fn sharing(
     State(context): State<Context>,
-    asker: Asker,
-) -> Result<Json<SharingRules>, Failure> {
+    asker: Caller,
+) -> Result<Json<SharingRules>, ApiError> {
     require_of_platform(&asker, Action::SeeCluster)?;
     Ok(Json(SharingRules::from(&context.app.directory.sharing())))
 }
@@ -93,9 +93,9 @@ pub(crate) async fn sharing(
     (status = 204), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_sharing(
     State(context): State<Context>,
-    asker: Asker,
+    asker: Caller,
     Body(rules): Body<SharingRules>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     context.app.directory.set_sharing(&asker, rules).await?;
     context.app.share_anew().await;
     Ok(StatusCode::NO_CONTENT)

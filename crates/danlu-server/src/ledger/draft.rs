@@ -9,20 +9,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use danlu_core::{Event, Grant, Job, Record, Step, apply};
+use danlu_core::{Grant, HistoryEvent, Job, Transition, Trigger, apply};
 use danlu_store::{Batch, Committed, Insert, StoreError, Update};
 use danlu_types::JobId;
 use jiff::Timestamp;
 
-use super::{Answer, LedgerError};
+use super::{JobWriterError, WriteResult};
 
 #[derive(Debug)]
-pub(super) struct Draft<R> {
+pub(super) struct PendingBatch<R> {
     inserts: Vec<(Insert, R)>,
     updates: HashMap<JobId, Changed<R>>,
     /// Answers that follow from no job of this batch alone. They wait with the others: the devices that one was refused
     /// may be those that another of the batch has taken.
-    others: Vec<(R, Answer)>,
+    others: Vec<(R, WriteResult)>,
     /// Jobs whose devices were taken for this batch, to be given back if it fails.
     taken: Vec<JobId>,
 }
@@ -31,14 +31,14 @@ pub(super) struct Draft<R> {
 struct Changed<R> {
     /// The newest value, with every record on the way there.
     update: Update,
-    answers: Vec<(R, Answer)>,
+    answers: Vec<(R, WriteResult)>,
 }
 
 /// What somebody wants to happen to a job.
 #[derive(Debug)]
 pub(super) struct Wish {
     pub(super) id: JobId,
-    pub(super) event: Event,
+    pub(super) event: Trigger,
     pub(super) at: Timestamp,
     /// Only if this is still its generation.
     pub(super) seen: Option<u64>,
@@ -47,7 +47,7 @@ pub(super) struct Wish {
 /// What became of a batch.
 #[derive(Debug)]
 pub(super) struct Settled<R> {
-    pub(super) answers: Vec<(R, Result<Answer, LedgerError>)>,
+    pub(super) answers: Vec<(R, Result<WriteResult, JobWriterError>)>,
     /// The jobs as they are now.
     pub(super) changed: Vec<Arc<Job>>,
     /// Jobs that somebody else has changed: what is known of them is old.
@@ -59,13 +59,13 @@ pub(super) struct Settled<R> {
     pub(super) doubtful: Vec<JobId>,
 }
 
-impl<R> Default for Draft<R> {
+impl<R> Default for PendingBatch<R> {
     fn default() -> Self {
-        Draft { inserts: Vec::new(), updates: HashMap::new(), others: Vec::new(), taken: Vec::new() }
+        PendingBatch { inserts: Vec::new(), updates: HashMap::new(), others: Vec::new(), taken: Vec::new() }
     }
 }
 
-impl<R> Draft<R> {
+impl<R> PendingBatch<R> {
     /// How many jobs it changes.
     pub(super) fn len(&self) -> usize {
         self.inserts.len() + self.updates.len()
@@ -87,24 +87,24 @@ impl<R> Draft<R> {
         let Wish { id, event, at, seen } = wish;
         let drafted = self.updates.get(&id).map(|changed| Arc::new(changed.update.job.clone()));
         let Some(job) = drafted.or(durable) else {
-            self.others.push((reply, Answer::NoSuchJob));
+            self.others.push((reply, WriteResult::NoSuchJob));
             return;
         };
         if seen.is_some_and(|seen| seen != job.generation) {
-            self.answer(id, reply, Answer::Unchanged(job));
+            self.answer(id, reply, WriteResult::Unchanged(job));
             return;
         }
         let grants = match &event {
-            Event::Place { grants } => Some(grants.clone()),
+            Trigger::Place { grants } => Some(grants.clone()),
             _ => None,
         };
         match apply(&job, event, at) {
-            Step::Ignore => self.answer(id, reply, Answer::Unchanged(job)),
-            Step::Refuse(refusal) => self.answer(id, reply, Answer::Refused(refusal)),
-            Step::Next { job: next, records } => {
+            Transition::Ignore => self.answer(id, reply, WriteResult::Unchanged(job)),
+            Transition::Refuse(refusal) => self.answer(id, reply, WriteResult::Refused(refusal)),
+            Transition::Next { job: next, records } => {
                 if let Some(grants) = grants {
                     if !take(&grants) {
-                        self.answer(id, reply, Answer::Overbooked);
+                        self.answer(id, reply, WriteResult::Overbooked);
                         return;
                     }
                     self.taken.push(id);
@@ -114,8 +114,8 @@ impl<R> Draft<R> {
         }
     }
 
-    fn change(&mut self, before: &Job, next: Job, records: Vec<Record>, at: Timestamp, reply: R) {
-        let done = Answer::Done(Arc::new(next.clone()));
+    fn change(&mut self, before: &Job, next: Job, records: Vec<HistoryEvent>, at: Timestamp, reply: R) {
+        let done = WriteResult::Done(Arc::new(next.clone()));
         let changed = self.updates.entry(next.id).or_insert_with(|| Changed {
             update: Update {
                 job: before.clone(),
@@ -132,7 +132,7 @@ impl<R> Draft<R> {
     }
 
     /// Keeps an answer until what it follows from is durable.
-    fn answer(&mut self, id: JobId, reply: R, answer: Answer) {
+    fn answer(&mut self, id: JobId, reply: R, answer: WriteResult) {
         match self.updates.get_mut(&id) {
             Some(changed) => changed.answers.push((reply, answer)),
             None => self.others.push((reply, answer)),
@@ -147,16 +147,20 @@ impl<R> Draft<R> {
     }
 
     /// Each change by itself; what changes nothing comes last.
-    pub(super) fn split(self) -> Vec<Draft<R>> {
+    pub(super) fn split(self) -> Vec<PendingBatch<R>> {
         let mut drafts = Vec::new();
         for insert in self.inserts {
-            drafts.push(Draft { inserts: vec![insert], ..Draft::default() });
+            drafts.push(PendingBatch { inserts: vec![insert], ..PendingBatch::default() });
         }
         for (id, changed) in self.updates {
             let taken = self.taken.iter().copied().filter(|taken| *taken == id).collect();
-            drafts.push(Draft { updates: HashMap::from([(id, changed)]), taken, ..Draft::default() });
+            drafts.push(PendingBatch {
+                updates: HashMap::from([(id, changed)]),
+                taken,
+                ..PendingBatch::default()
+            });
         }
-        drafts.push(Draft { others: self.others, ..Draft::default() });
+        drafts.push(PendingBatch { others: self.others, ..PendingBatch::default() });
         drafts
     }
 
@@ -167,16 +171,17 @@ impl<R> Draft<R> {
         for (insert, reply) in self.inserts {
             let duplicate = committed.duplicates.iter().find(|(unused, _)| *unused == insert.job.id);
             if let Some((_, existing)) = duplicate {
-                answers.push((reply, Ok(Answer::SubmittedBefore(*existing))));
+                answers.push((reply, Ok(WriteResult::SubmittedBefore(*existing))));
             } else {
                 let job = Arc::new(insert.job);
-                answers.push((reply, Ok(Answer::Done(job.clone()))));
+                answers.push((reply, Ok(WriteResult::Done(job.clone()))));
                 changed.push(job);
             }
         }
         for (id, update) in self.updates {
             let is_stale = committed.stale.contains(&id);
-            let told = |(reply, answer)| (reply, if is_stale { Err(LedgerError::Stale) } else { Ok(answer) });
+            let told =
+                |(reply, answer)| (reply, if is_stale { Err(JobWriterError::Stale) } else { Ok(answer) });
             answers.extend(update.answers.into_iter().map(told));
             if !is_stale {
                 changed.push(Arc::new(update.update.job));
@@ -197,7 +202,7 @@ impl<R> Draft<R> {
         let updates = self.updates.into_values().flat_map(|changed| changed.answers);
         let replies = inserts.chain(updates.chain(self.others).map(|(reply, _)| reply));
         Settled {
-            answers: replies.map(|reply| (reply, Err(LedgerError::Store(error.clone())))).collect(),
+            answers: replies.map(|reply| (reply, Err(JobWriterError::Store(error.clone())))).collect(),
             changed: Vec::new(),
             stale: Vec::new(),
             give_back: self.taken,

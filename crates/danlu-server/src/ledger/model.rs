@@ -1,24 +1,24 @@
 //! The writer, two observers, a launcher and a store, in every order in which their steps can follow each other and with
 //! every way in which a commit can fail: nothing may be forgotten before it is durable.
 //!
-//! The decisions are those of the server ([`Draft`], `judge`, `is_durable`, the core's `apply`); what is modelled is who acts
+//! The decisions are those of the server ([`PendingBatch`], `judge`, `is_durable`, the core's `apply`); what is modelled is who acts
 //! when. All states that can be reached are looked at, not a sample of them.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use danlu_core::job::{Grant, Outcome, WorkerExit};
-use danlu_core::{Event, Job, Life, WorkerState, apply};
-use danlu_engine::{Observation, Seen};
+use danlu_core::job::{Grant, JobEnd, WorkerEnd};
+use danlu_core::{Job, JobLifecycle, Trigger, WorkerLifecycle, apply};
+use danlu_engine::{Observation, ObservedState};
 use danlu_store::{Committed, StoreError};
 use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 
-use super::draft::{Draft, Wish};
-use super::{Answer, LedgerError};
-use crate::reconcile::observe::{Verdict, is_durable, judge, without_old_news};
+use super::draft::{PendingBatch, Wish};
+use super::{JobWriterError, WriteResult};
+use crate::reconcile::observe::{ObserveAction, is_durable, judge, without_old_news};
 
 const OBSERVERS: usize = 2;
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -53,7 +53,7 @@ enum Observer {
 struct Told {
     observer: usize,
     is_last: bool,
-    event: Event,
+    event: Trigger,
 }
 
 /// How a commit ends.
@@ -105,7 +105,8 @@ impl World {
         let node = NodeName("n1".to_owned());
         let (cpus, memory) = (Cpus::default(), Bytes::default());
         let grant = Grant { node, devices: Vec::new(), share: WHOLE_DEVICE, cpus, memory };
-        let danlu_core::Step::Next { job, .. } = apply(&job, Event::Place { grants: vec![grant] }, NOW)
+        let danlu_core::Transition::Next { job, .. } =
+            apply(&job, Trigger::Place { grants: vec![grant] }, NOW)
         else {
             panic!("a queued job can be placed")
         };
@@ -156,7 +157,7 @@ impl World {
     /// As the pass that launches does: what is placed, and not known to the engine.
     fn is_to_be_launched(&self) -> bool {
         let attempt = self.book.as_ref().and_then(Job::active);
-        attempt.is_some_and(|attempt| matches!(attempt.workers[0].state, WorkerState::Placed))
+        attempt.is_some_and(|attempt| matches!(attempt.workers[0].state, WorkerLifecycle::Placed))
     }
 
     fn take(&mut self, action: Action) {
@@ -188,16 +189,16 @@ impl World {
     }
 
     fn look(&mut self, index: usize) {
-        let exit = WorkerExit::Succeeded;
+        let exit = WorkerEnd::Succeeded;
         let seen = match self.worker {
-            Worker::Unknown => Seen::Unknown,
-            Worker::Waiting => Seen::Preparing,
-            Worker::Running => Seen::Running { since: NOW, report: None },
-            Worker::Ended => Seen::Ended { running_since: Some(NOW), at: NOW, exit },
+            Worker::Unknown => ObservedState::Unknown,
+            Worker::Waiting => ObservedState::Preparing,
+            Worker::Running => ObservedState::Running { since: NOW, report: None },
+            Worker::Ended => ObservedState::Ended { running_since: Some(NOW), at: NOW, exit },
         };
         let attempt = self.book.as_ref().and_then(Job::active);
-        let runs =
-            attempt.is_some_and(|attempt| matches!(attempt.workers[0].state, WorkerState::Running { .. }));
+        let runs = attempt
+            .is_some_and(|attempt| matches!(attempt.workers[0].state, WorkerLifecycle::Running { .. }));
         let running_before = runs.then(worker_id).into_iter().collect();
         let observation = Observation::new(worker_id(), seen);
         self.observers[index] = Observer::Looked(without_old_news(vec![observation], &running_before));
@@ -209,14 +210,14 @@ impl World {
         };
         let Some(observation) = looked.first() else { return };
         match judge(self.book.as_ref(), observation, NOW) {
-            Verdict::Nothing => {}
-            Verdict::Release => self.release(),
+            ObserveAction::Nothing => {}
+            ObserveAction::Release => self.release(),
             // An old look, judged by a newer book. The engine then finds nothing to end.
-            Verdict::Kill => {
+            ObserveAction::Kill => {
                 assert_ne!(self.worker, Worker::Running, "a worker is ended that nobody gave up");
             }
-            Verdict::Tell(told) => {
-                let releases = matches!(observation.seen, Seen::Ended { .. });
+            ObserveAction::Tell(told) => {
+                let releases = matches!(observation.seen, ObservedState::Ended { .. });
                 self.observers[index] = Observer::Told { releases };
                 let last = told.len() - 1;
                 for (number, (event, _)) in told.into_iter().enumerate() {
@@ -233,7 +234,7 @@ impl World {
     }
 
     fn finish_commit(&mut self, commit: Commit) {
-        let mut draft = Draft::default();
+        let mut draft = PendingBatch::default();
         for told in std::mem::take(&mut self.batch) {
             let book = self.book.clone().map(Arc::new);
             let wish = Wish { id: JobId(1), event: told.event, at: NOW, seen: None };
@@ -271,7 +272,7 @@ impl World {
         }
     }
 
-    fn hear(&mut self, observer: usize, result: &Result<Answer, LedgerError>) {
+    fn hear(&mut self, observer: usize, result: &Result<WriteResult, JobWriterError>) {
         let was = std::mem::replace(&mut self.observers[observer], Observer::Idle);
         if was == (Observer::Told { releases: true }) && is_durable(result) {
             self.release();
@@ -296,8 +297,8 @@ impl World {
             return Err("it was forgotten before its end was durable".to_owned());
         }
         match &self.store.life {
-            Life::Ended { outcome: Outcome::Succeeded, .. } if self.starts == 1 => Ok(()),
-            Life::Ended { outcome, .. } => Err(format!("it ended well and is told as {outcome:?}")),
+            JobLifecycle::Ended { outcome: JobEnd::Succeeded, .. } if self.starts == 1 => Ok(()),
+            JobLifecycle::Ended { outcome, .. } => Err(format!("it ended well and is told as {outcome:?}")),
             _ => Ok(()),
         }
     }

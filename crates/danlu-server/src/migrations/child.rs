@@ -25,7 +25,7 @@ const COMMAND: &str = "migrate-snapshot";
 
 /// What a migration may use. Ten times what the largest public projects need.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Limits {
+pub(super) struct ChildLimits {
     pub(super) seconds: u64,
     /// Of the address space, the stacks of the migrator's threads included.
     memory_bytes: u64,
@@ -33,7 +33,8 @@ pub(super) struct Limits {
     file_bytes: u64,
 }
 
-pub(super) const LIMITS: Limits = Limits { seconds: 60, memory_bytes: 8 << 30, file_bytes: 512 << 20 };
+pub(super) const LIMITS: ChildLimits =
+    ChildLimits { seconds: 60, memory_bytes: 8 << 30, file_bytes: 512 << 20 };
 
 const LARGEST_ANSWER: u64 = 64 << 20;
 const LAST_WORDS: u64 = 4096;
@@ -55,7 +56,7 @@ pub(super) enum ChildError {
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     request: MigrationRequest,
-    limits: Limits,
+    limits: ChildLimits,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,7 +72,7 @@ enum Answer {
 pub(super) async fn migrate(
     folder: &Path,
     request: &MigrationRequest,
-    limits: Limits,
+    limits: ChildLimits,
 ) -> Result<MigrationView, ChildError> {
     let order = Order { request: request.clone(), limits };
     tokio::fs::write(folder.join(ORDER), serde_json::to_vec(&order).map_err(std::io::Error::other)?).await?;
@@ -143,7 +144,7 @@ pub fn migrate_snapshot(folder: &Path) -> ExitCode {
     answer(folder, &migrate_here(folder, &order.request))
 }
 
-fn set_limits(limits: Limits) -> nix::Result<()> {
+fn set_limits(limits: ChildLimits) -> nix::Result<()> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let processor_seconds = limits.seconds * cores;

@@ -1,7 +1,7 @@
 //! A migration as the API shows it: everything that was found, and as many texts as an answer should carry.
 
-use danlu_migrate::project::{Change, FileReport, Note, Report};
-use danlu_migrate::{Grade, Kind};
+use danlu_migrate::project::{Change, FileReport, MigrationReport, Note};
+use danlu_migrate::{FindingKind, Grade};
 use danlu_types::api::{
     EditCounts, FindingCounts, MigratedFile, MigrationChange, MigrationFinding, MigrationGrade,
     MigrationSeverity, MigrationStatus, MigrationSummary, MigrationView,
@@ -15,7 +15,7 @@ const MOST_ITEMS: usize = 20_000;
 /// `texts` gives a file's text before and after, by its path.
 pub(super) fn of(
     code: String,
-    report: &Report,
+    report: &MigrationReport,
     reports: Vec<String>,
     texts: impl Fn(&str) -> (String, String),
 ) -> MigrationView {
@@ -57,7 +57,7 @@ fn file_view(
     if !Budget::takes(&mut left.items, items, &mut left.is_exceeded) {
         return None;
     }
-    let is_broken = file.findings.iter().any(|note| note.kind == Kind::Broken);
+    let is_broken = file.findings.iter().any(|note| note.kind == FindingKind::Broken);
     let status = match (file.changes.is_empty(), is_broken) {
         (false, _) => MigrationStatus::Changed,
         (true, true) => MigrationStatus::Broken,
@@ -95,13 +95,13 @@ fn finding_view(note: &Note) -> MigrationFinding {
     MigrationFinding {
         rule: note.rule.to_owned(),
         severity: match note.kind {
-            Kind::Broken => MigrationSeverity::Broken,
-            Kind::Unsupported => MigrationSeverity::Unsupported,
-            Kind::NeedsPerson => MigrationSeverity::NeedsPerson,
-            Kind::Unknown => MigrationSeverity::Unknown,
-            Kind::Precision => MigrationSeverity::Precision,
-            Kind::Performance => MigrationSeverity::Performance,
-            Kind::Note => MigrationSeverity::Note,
+            FindingKind::Broken => MigrationSeverity::Broken,
+            FindingKind::Unsupported => MigrationSeverity::Unsupported,
+            FindingKind::NeedsPerson => MigrationSeverity::NeedsPerson,
+            FindingKind::Unknown => MigrationSeverity::Unknown,
+            FindingKind::Precision => MigrationSeverity::Precision,
+            FindingKind::Performance => MigrationSeverity::Performance,
+            FindingKind::Note => MigrationSeverity::Note,
         },
         line: note.start_line,
         end_line: note.end_line,
@@ -111,7 +111,7 @@ fn finding_view(note: &Note) -> MigrationFinding {
     }
 }
 
-fn summary(report: &Report) -> MigrationSummary {
+fn summary(report: &MigrationReport) -> MigrationSummary {
     let changes = || report.files.iter().flat_map(|file| &file.changes);
     let safe = changes().filter(|change| change.grade == Grade::Safe).count();
     MigrationSummary {
@@ -120,20 +120,20 @@ fn summary(report: &Report) -> MigrationSummary {
         changed_files: report.changed().count(),
         edits: EditCounts { safe, likely: changes().count() - safe },
         findings: FindingCounts {
-            broken: report.count(Kind::Broken),
-            unsupported: report.count(Kind::Unsupported),
-            needs_person: report.count(Kind::NeedsPerson),
-            unknown: report.count(Kind::Unknown),
-            precision: report.count(Kind::Precision),
-            performance: report.count(Kind::Performance),
-            note: report.count(Kind::Note),
+            broken: report.count(FindingKind::Broken),
+            unsupported: report.count(FindingKind::Unsupported),
+            needs_person: report.count(FindingKind::NeedsPerson),
+            unknown: report.count(FindingKind::Unknown),
+            precision: report.count(FindingKind::Precision),
+            performance: report.count(FindingKind::Performance),
+            note: report.count(FindingKind::Note),
         },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use danlu_migrate::project::{Change, FileKind, FileReport, Report};
+    use danlu_migrate::project::{Change, FileReport, MigrationReport, SourceFileKind};
     use danlu_migrate::{Grade, TorchVersion};
 
     use super::{MOST_TEXT_BYTES, of};
@@ -150,7 +150,7 @@ mod tests {
         };
         FileReport {
             path: path.to_owned(),
-            kind: FileKind::Python,
+            kind: SourceFileKind::Python,
             lines: 1,
             changes: vec![change; changes],
             findings: Vec::new(),
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn an_answer_says_when_it_does_not_have_all() {
-        let report = |files| Report { torch: TorchVersion::newest().name(), files };
-        let shown = |report: &Report, length: usize| {
+        let report = |files| MigrationReport { torch: TorchVersion::newest().name(), files };
+        let shown = |report: &MigrationReport, length: usize| {
             let view = of("sha256:1".to_owned(), report, Vec::new(), |_| ("a".repeat(length), String::new()));
             let texts = view.files.iter().filter(|file| file.before.is_some()).count();
             (view.files.len(), texts, view.truncated, view.summary.edits.likely)

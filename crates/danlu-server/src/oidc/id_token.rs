@@ -23,7 +23,7 @@ pub(crate) struct Expected<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum TokenError {
+pub(crate) enum IdTokenError {
     #[error("the provider's token is not one that can be read")]
     Form,
     #[error("the provider signs with `{0}`, which is not taken here: RS256 and ES256 are")]
@@ -85,9 +85,9 @@ impl Claims {
     }
 }
 
-pub(crate) fn verify(token: &str, keys: &Keys, expected: Expected<'_>) -> Result<Claims, TokenError> {
-    let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Form)?;
-    let (header, payload) = signed.split_once('.').ok_or(TokenError::Form)?;
+pub(crate) fn verify(token: &str, keys: &Keys, expected: Expected<'_>) -> Result<Claims, IdTokenError> {
+    let (signed, signature) = token.rsplit_once('.').ok_or(IdTokenError::Form)?;
+    let (header, payload) = signed.split_once('.').ok_or(IdTokenError::Form)?;
     let header: Header = read(header)?;
     let signature = decode(signature)?;
     let named = |key: &&Key| header.kid.is_none() || key.kid == header.kid;
@@ -95,10 +95,10 @@ pub(crate) fn verify(token: &str, keys: &Keys, expected: Expected<'_>) -> Result
     let is_signed = match header.alg.as_str() {
         "RS256" => candidates.any(|key| rsa(key, signed.as_bytes(), &signature).is_some()),
         "ES256" => candidates.any(|key| ecdsa(key, signed.as_bytes(), &signature).is_some()),
-        other => return Err(TokenError::Algorithm(other.chars().take(20).collect())),
+        other => return Err(IdTokenError::Algorithm(other.chars().take(20).collect())),
     };
     if !is_signed {
-        return Err(TokenError::Signature);
+        return Err(IdTokenError::Signature);
     }
     let claims: Claims = read(payload)?;
     let audience: Vec<&str> = match &claims.aud {
@@ -111,10 +111,10 @@ pub(crate) fn verify(token: &str, keys: &Keys, expected: Expected<'_>) -> Result
         && party.is_none_or(|party| party == expected.client_id)
         && (audience.len() == 1 || party.is_some());
     match () {
-        () if claims.iss != expected.issuer => Err(TokenError::NotOurs("issuer")),
-        () if !for_us => Err(TokenError::NotOurs("client")),
-        () if claims.nonce.as_deref() != Some(expected.nonce) => Err(TokenError::NotOurs("sign-in")),
-        () if claims.exp.saturating_add(LEEWAY_SECONDS) <= expected.now_seconds => Err(TokenError::Over),
+        () if claims.iss != expected.issuer => Err(IdTokenError::NotOurs("issuer")),
+        () if !for_us => Err(IdTokenError::NotOurs("client")),
+        () if claims.nonce.as_deref() != Some(expected.nonce) => Err(IdTokenError::NotOurs("sign-in")),
+        () if claims.exp.saturating_add(LEEWAY_SECONDS) <= expected.now_seconds => Err(IdTokenError::Over),
         () => Ok(claims),
     }
 }
@@ -137,12 +137,12 @@ fn ecdsa(key: &Key, message: &[u8], signature: &[u8]) -> Option<()> {
     UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).ok()
 }
 
-fn decode(text: &str) -> Result<Vec<u8>, TokenError> {
-    BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| TokenError::Form)
+fn decode(text: &str) -> Result<Vec<u8>, IdTokenError> {
+    BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| IdTokenError::Form)
 }
 
-fn read<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, TokenError> {
-    serde_json::from_slice(&decode(part)?).map_err(|_| TokenError::Form)
+fn read<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, IdTokenError> {
+    serde_json::from_slice(&decode(part)?).map_err(|_| IdTokenError::Form)
 }
 
 #[cfg(test)]
@@ -206,7 +206,7 @@ mod tests {
             verify(&signer.token(&json!({ "alg": "ES256", "kid": "k" }), &claims), &signer.keys(), EXPECTED)
         };
         assert!(verified(i64::MAX).is_ok());
-        assert_eq!(verified(i64::MIN).unwrap_err(), TokenError::Over);
+        assert_eq!(verified(i64::MIN).unwrap_err(), IdTokenError::Over);
     }
 
     proptest::proptest! {

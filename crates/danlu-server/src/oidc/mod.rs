@@ -68,7 +68,7 @@ pub(crate) struct Departure {
 
 /// Whom the provider says it is.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
+pub(crate) struct ExternalIdentity {
     pub(crate) issuer: String,
     pub(crate) subject: String,
     pub(crate) username: Option<String>,
@@ -77,7 +77,7 @@ pub(crate) struct Identity {
     pub(crate) groups: Vec<String>,
 }
 
-impl Identity {
+impl ExternalIdentity {
     /// By which it is known here. An issuer is an address and holds no space.
     pub(crate) fn key(&self) -> String {
         format!("{} {}", self.issuer, self.subject)
@@ -152,7 +152,11 @@ impl Oidc {
     }
 
     /// Each state is good for one return: who it is, and what they came for.
-    pub(crate) async fn arrive(&self, state: &str, code: &str) -> anyhow::Result<(Identity, Option<LinkTo>)> {
+    pub(crate) async fn arrive(
+        &self,
+        state: &str,
+        code: &str,
+    ) -> anyhow::Result<(ExternalIdentity, Option<LinkTo>)> {
         let pending = self.pending().remove(state);
         let Some(pending) = pending.filter(|one| one.since.elapsed() < LONGEST_SIGN_IN) else {
             bail!("this sign-in was not begun here, or took too long");
@@ -184,7 +188,7 @@ impl Oidc {
         };
         let claims = id_token::verify(&tokens.id_token, &keys, expected)?;
         let text = |name: &str| claims.text(name).map(str::to_owned);
-        let identity = Identity {
+        let identity = ExternalIdentity {
             username: text("preferred_username").or_else(|| text("email")),
             display_name: text("name"),
             email: text("email"),

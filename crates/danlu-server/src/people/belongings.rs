@@ -49,7 +49,7 @@ pub(crate) struct InvitationRecord {
 
 /// Whom a provider knows by another name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SubjectRecord {
+pub(crate) struct ExternalIdentityRecord {
     pub(crate) account: AccountName,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) linked_at: Option<Timestamp>,
@@ -62,7 +62,7 @@ pub(crate) struct FormerRecord {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Belongings {
+pub(crate) struct Credentials {
     /// By fingerprint: one key is one person's.
     pub(crate) ssh_keys: BTreeMap<String, SshKeyRecord>,
     /// By access key.
@@ -70,7 +70,7 @@ pub(crate) struct Belongings {
     /// By the hash of their secret.
     pub(crate) invitations: BTreeMap<String, InvitationRecord>,
     /// By issuer and subject.
-    pub(crate) subjects: BTreeMap<String, SubjectRecord>,
+    pub(crate) subjects: BTreeMap<String, ExternalIdentityRecord>,
     /// By name.
     pub(crate) former: BTreeMap<String, FormerRecord>,
     /// By name.
@@ -89,7 +89,7 @@ pub(crate) fn invitation_row(secret: &str, invitation: &InvitationRecord) -> Dir
     row(INVITATION, hash(secret), Some(invitation))
 }
 
-pub(crate) fn subject_row(key: &str, subject: Option<&SubjectRecord>) -> DirectoryRow {
+pub(crate) fn subject_row(key: &str, subject: Option<&ExternalIdentityRecord>) -> DirectoryRow {
     row(SUBJECT, key.to_owned(), subject)
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn no_invitation_row(key: &str) -> DirectoryRow {
     row::<InvitationRecord>(INVITATION, key.to_owned(), None)
 }
 
-impl Belongings {
+impl Credentials {
     /// Takes in a row, or takes out what it takes away; `None` if it is not understood.
     pub(crate) fn file(&mut self, row: &DirectoryRow) -> Option<()> {
         match row.kind.as_str() {

@@ -13,13 +13,13 @@ use super::belongings::{InvitationRecord, former_row, no_invitation_row};
 use super::hashing::For;
 use super::links::new_link;
 use super::register::{Account, account_row, member_row, no_account_row, token_row};
-use super::{Asker, Deed, Directory, LOCAL_ADMIN, json, password, require};
+use super::{Caller, Deed, Directory, LOCAL_ADMIN, json, password, require};
 use crate::app::store_problem;
 
 pub(super) const LONGEST_TEXT: usize = 200;
 
 impl Directory {
-    pub(crate) fn whoami(&self, asker: &Asker) -> Result<Whoami, Problem> {
+    pub(crate) fn whoami(&self, asker: &Caller) -> Result<Whoami, Problem> {
         Ok(Whoami { account: self.view(&asker.person.name)?, scope: asker.person.scope })
     }
 
@@ -32,21 +32,25 @@ impl Directory {
         self.register().account_views()
     }
 
-    pub(crate) fn account(&self, asker: &Asker, name: &AccountName) -> Result<AccountView, Problem> {
+    pub(crate) fn account(&self, asker: &Caller, name: &AccountName) -> Result<AccountView, Problem> {
         require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)
     }
 
-    pub(crate) async fn create_account(&self, asker: &Asker, new: NewAccount) -> Result<Invitation, Problem> {
+    pub(crate) async fn create_account(
+        &self,
+        asker: &Caller,
+        new: NewAccount,
+    ) -> Result<Invitation, Problem> {
         let whose = For { name: asker.name(), place: None, is_known: true };
-        self.create(new, Entry::Made { asker }, &asker.name(), asker.from, whose).await
+        self.create(new, AccountOrigin::Made { asker }, &asker.name(), asker.from, whose).await
     }
 
     /// `whose` is for whom its password is hashed.
     pub(super) async fn create(
         &self,
         new: NewAccount,
-        entry: Entry<'_>,
+        entry: AccountOrigin<'_>,
         by: &str,
         from: IpAddr,
         whose: For,
@@ -72,20 +76,20 @@ impl Directory {
             asks_for: None,
             second_factor: None,
             // Others chose their names themselves.
-            unix_user: matches!(entry, Entry::Made { .. }),
+            unix_user: matches!(entry, AccountOrigin::Made { .. }),
         };
         let mut rows = Vec::new();
-        let is_vouched_for = matches!(entry, Entry::VouchedFor { .. });
+        let is_vouched_for = matches!(entry, AccountOrigin::VouchedFor { .. });
         let needs_password = account.password.is_none() && !is_vouched_for;
         let mut link = needs_password.then(|| new_link(&account.name, TokenKind::PasswordLink));
         match entry {
-            Entry::Made { asker } => link.iter_mut().for_each(|(_, token)| asker.bound(token)),
-            Entry::VouchedFor { subject } => rows.push(subject),
-            Entry::Waiting { workspace } => {
+            AccountOrigin::Made { asker } => link.iter_mut().for_each(|(_, token)| asker.bound(token)),
+            AccountOrigin::VouchedFor { subject } => rows.push(subject),
+            AccountOrigin::Waiting { workspace } => {
                 account.standing = Standing::Waiting;
                 account.asks_for = workspace;
             }
-            Entry::Invited { key, invitation } => {
+            AccountOrigin::Invited { key, invitation } => {
                 // Somebody else may have used it while the password was hashed, or the workspace may be gone.
                 let is_good = {
                     let register = self.register();
@@ -112,7 +116,7 @@ impl Directory {
 
     pub(crate) async fn change_account(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         change: AccountChange,
     ) -> Result<AccountView, Problem> {
@@ -160,7 +164,7 @@ impl Directory {
         Ok(view)
     }
 
-    pub(crate) async fn delete_account(&self, asker: &Asker, name: &AccountName) -> Result<(), Problem> {
+    pub(crate) async fn delete_account(&self, asker: &Caller, name: &AccountName) -> Result<(), Problem> {
         if name.as_str() == LOCAL_ADMIN {
             let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and cannot be deleted");
             return Err(Problem::new(ProblemCode::WrongState, detail));
@@ -226,10 +230,10 @@ impl Directory {
 
 /// How an account comes to be.
 #[derive(Debug)]
-pub(super) enum Entry<'a> {
+pub(super) enum AccountOrigin<'a> {
     /// By an administrator.
     Made {
-        asker: &'a Asker,
+        asker: &'a Caller,
     },
     /// By a provider that we sign people in through, and whose word on them this row keeps.
     VouchedFor {
@@ -245,7 +249,7 @@ pub(super) enum Entry<'a> {
     },
 }
 
-pub(super) fn require_of_account(asker: &Asker, name: &AccountName, action: Action) -> Result<(), Problem> {
+pub(super) fn require_of_account(asker: &Caller, name: &AccountName, action: Action) -> Result<(), Problem> {
     let relation = policy::to_account(&asker.person, name);
     require(asker, relation, action, Action::SeeAccount, || no_account(name))
 }

@@ -8,15 +8,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cases::{LONGEST_TEXT, new_id, no_account, require_of_account};
 use super::keys::only_own;
-use super::register::{Register, Token, member_row, token_row};
-use super::{Asker, Deed, Directory, json, new_secret, require};
+use super::register::{AccountCache, Token, member_row, token_row};
+use super::{Caller, Deed, Directory, json, new_secret, require};
 use crate::app::store_problem;
 
 /// More would be a mistake in a script.
 const MOST_TOKENS: usize = 100;
 
 impl Directory {
-    pub(crate) fn tokens(&self, asker: &Asker, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
+    pub(crate) fn tokens(&self, asker: &Caller, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
         require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
@@ -27,7 +27,7 @@ impl Directory {
     }
 
     /// A token for the asker's programs, that may do no more than the one that asks.
-    pub(crate) async fn make_token(&self, asker: &Asker, new: NewToken) -> Result<MadeToken, Problem> {
+    pub(crate) async fn make_token(&self, asker: &Caller, new: NewToken) -> Result<MadeToken, Problem> {
         let name = asker.person.name.clone();
         require_of_account(asker, &name, Action::ChangeAccount)?;
         if new.name.is_empty()
@@ -75,7 +75,7 @@ impl Directory {
     /// The same token with another secret; the old one ends. Programs may do so with their own.
     pub(crate) async fn rotate(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         id: &str,
     ) -> Result<MadeToken, Problem> {
@@ -109,7 +109,7 @@ impl Directory {
         Ok(MadeToken { token: view, secret })
     }
 
-    pub(crate) async fn revoke(&self, asker: &Asker, name: &AccountName, id: &str) -> Result<(), Problem> {
+    pub(crate) async fn revoke(&self, asker: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
         // Whoever may look may also end the session that they look with.
         let own = asker.person.name == *name && asker.token == id;
         let action = if own { Action::SeeAccount } else { Action::ChangeAccount };
@@ -126,14 +126,14 @@ impl Directory {
         self.write(rows, deed).await.map_err(store_problem)
     }
 
-    pub(crate) fn members(&self, asker: &Asker, workspace: &str) -> Result<Vec<MemberView>, Problem> {
+    pub(crate) fn members(&self, asker: &Caller, workspace: &str) -> Result<Vec<MemberView>, Problem> {
         self.require_of_workspace(asker, workspace, Action::SeeMembers)?;
         Ok(self.register().members(workspace))
     }
 
     pub(crate) fn require_of_workspace(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         action: Action,
     ) -> Result<(), Problem> {
@@ -150,7 +150,7 @@ impl Directory {
     /// Gives somebody a role, or takes it away.
     pub(crate) async fn set_role(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &AccountName,
         role: Option<WorkspaceRole>,
@@ -187,13 +187,13 @@ impl Directory {
 }
 
 /// Whether somebody may learn that there is an account of this name.
-fn may_know(asker: &Asker, register: &Register, name: &AccountName) -> bool {
+fn may_know(asker: &Caller, register: &AccountCache, name: &AccountName) -> bool {
     let own = &asker.person.name;
     asker.person.admin || own == name || register.answers_for_others(own) || register.work_together(own, name)
 }
 
 /// When a token ends that is to last so long.
-fn ends(asker: &Asker, now: Timestamp, lasts: Option<SignedDuration>) -> Option<Timestamp> {
+fn ends(asker: &Caller, now: Timestamp, lasts: Option<SignedDuration>) -> Option<Timestamp> {
     let end = lasts.map_or(Timestamp::MAX, |lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX));
     Some(asker.bounded(end)).filter(|end| lasts.is_some() || *end < Timestamp::MAX)
 }

@@ -17,7 +17,7 @@ use rand::Rng as _;
 
 use super::Directory;
 use super::throttle::Throttle;
-use crate::sealing::Sealer;
+use crate::sealing::Encryptor;
 
 const FREE_TRIES: u32 = 5;
 /// Of one place, whatever names are tried there: several people may sit behind one address.
@@ -41,14 +41,14 @@ pub(crate) struct Visitor {
 
 /// Where guesses are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct GuessSource {
     address: IpAddr,
     user: Option<u32>,
 }
 
 impl Visitor {
-    pub(crate) fn place(&self) -> Place {
-        Place { address: network_of(self.from), user: self.user }
+    pub(crate) fn place(&self) -> GuessSource {
+        GuessSource { address: network_of(self.from), user: self.user }
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Guesser {
     /// By a browser that the account knows.
     Device(String),
     /// By anybody at this place.
-    Stranger(String, Place),
+    Stranger(String, GuessSource),
     /// Codes only, which nobody is asked for who does not know the password.
     OfAccount(AccountName),
     /// By whoever has a session of this account, in all of its sessions together.
@@ -79,14 +79,14 @@ pub(super) enum Guesser {
 #[derive(Debug)]
 pub(super) struct Guesses {
     passwords: Throttle<Guesser>,
-    places: Throttle<Place>,
+    places: Throttle<GuessSource>,
     codes: Throttle<Guesser>,
     /// Links that were none. They name no account that could be counted.
-    links: Throttle<Place>,
+    links: Throttle<GuessSource>,
     /// Wrong proofs, where one asks for more than the session alone, by the session from which all others came.
     sessions: Throttle<String>,
     /// Where accounts have come in from: a long line of strangers is not theirs to wait in.
-    came_in: HashSet<(String, Place)>,
+    came_in: HashSet<(String, GuessSource)>,
 }
 
 impl Default for Guesses {
@@ -107,7 +107,7 @@ impl Default for Guesses {
 #[must_use = "a try that was right is given back"]
 pub(super) struct Ticket {
     guesser: Guesser,
-    place: Option<Place>,
+    place: Option<GuessSource>,
     /// Whether the account has come in from there, or in this browser, or is in.
     pub(super) is_known: bool,
 }
@@ -200,13 +200,13 @@ impl Directory {
     }
 }
 
-fn cookie_of_device(sealer: &Sealer, name: &AccountName) -> String {
+fn cookie_of_device(sealer: &Encryptor, name: &AccountName) -> String {
     let id: [u8; 16] = rand::rng().random();
     format!("{name}.{}", sealer.seal(&context(name.as_str()), &id))
 }
 
 /// The browser's number, if this server gave it to it for this account.
-fn device_in(sealer: &Sealer, cookie: &str, name: &str) -> Option<String> {
+fn device_in(sealer: &Encryptor, cookie: &str, name: &str) -> Option<String> {
     let (own, sealed) = cookie.split_once('.')?;
     if own != name {
         return None;
@@ -233,9 +233,9 @@ mod tests {
 
     use super::*;
 
-    static SEALER: LazyLock<Sealer> = LazyLock::new(|| {
+    static SEALER: LazyLock<Encryptor> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
-        Sealer::open(folder.path()).unwrap()
+        Encryptor::open(folder.path()).unwrap()
     });
 
     proptest! {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_browser_is_known_to_its_account_only() {
         let folder = tempfile::tempdir().unwrap();
-        let sealer = Sealer::open(folder.path()).unwrap();
+        let sealer = Encryptor::open(folder.path()).unwrap();
         let cookie = cookie_of_device(&sealer, &"ada".parse().unwrap());
         let id = device_in(&sealer, &cookie, "ada").unwrap();
         assert_eq!(device_in(&sealer, &cookie, "ada"), Some(id));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use danlu_types::{Problem, ProblemCode};
 use tokio::sync::Semaphore;
 
-use super::guesses::Place;
+use super::guesses::GuessSource;
 
 const PLACES: usize = 2;
 const LONGEST_LINE: usize = 48;
@@ -41,7 +41,7 @@ struct Lane {
 struct Line {
     length: usize,
     by_name: HashMap<String, usize>,
-    by_place: HashMap<Place, usize>,
+    by_place: HashMap<GuessSource, usize>,
 }
 
 /// For whom a password is hashed.
@@ -49,7 +49,7 @@ struct Line {
 pub(super) struct For {
     pub(super) name: String,
     /// Where they are, if their request says so.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<GuessSource>,
     /// They have shown who they are, or come in a browser or from a place that is known.
     pub(super) is_known: bool,
 }

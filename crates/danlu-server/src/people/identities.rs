@@ -9,13 +9,13 @@ use danlu_types::api::{IdentityView, NewIdentity};
 use danlu_types::{Problem, ProblemCode};
 use jiff::Timestamp;
 
-use super::belongings::{SubjectRecord, subject_row};
+use super::belongings::{ExternalIdentityRecord, subject_row};
 use super::cases::{no_account, require_of_account};
 use super::proof::Shown;
 use super::register::{account_row, hash};
-use super::{Asker, Deed, Directory, Visitor, json};
+use super::{Caller, Deed, Directory, Visitor, json};
 use crate::app::store_problem;
-use crate::oidc::{Identity, LinkTo};
+use crate::oidc::{ExternalIdentity, LinkTo};
 
 /// More would be a mistake.
 const MOST_IDENTITIES: usize = 10;
@@ -24,7 +24,7 @@ impl Directory {
     /// Whether the asker may link an identity to their account: what to remember of them until they come back.
     pub(crate) async fn begin_link(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         new: NewIdentity,
         visitor: &Visitor,
     ) -> Result<LinkTo, Problem> {
@@ -66,11 +66,11 @@ impl Directory {
     /// Links what the provider says to whom this was begun by, if it is still them who come back.
     pub(crate) async fn end_link(
         &self,
-        identity: &Identity,
+        identity: &ExternalIdentity,
         link_to: &LinkTo,
-        asker: Option<&Asker>,
+        asker: Option<&Caller>,
     ) -> Result<(), Problem> {
-        let is_the_same = |asker: &&Asker| asker.in_browser && asker.key == link_to.session;
+        let is_the_same = |asker: &&Caller| asker.in_browser && asker.key == link_to.session;
         let Some(asker) = asker.filter(is_the_same) else {
             let detail = "this was begun by a session that is over, or is another one than yours";
             return Err(
@@ -101,7 +101,7 @@ impl Directory {
                 return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("unlink one first"));
             }
         }
-        let record = SubjectRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
+        let record = ExternalIdentityRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
         let deed = Deed {
             by: name.as_str(),
             from: asker.from,
@@ -113,7 +113,11 @@ impl Directory {
         self.write(vec![subject_row(&key, Some(&record))], deed).await.map_err(store_problem)
     }
 
-    pub(crate) fn identities(&self, asker: &Asker, name: &AccountName) -> Result<Vec<IdentityView>, Problem> {
+    pub(crate) fn identities(
+        &self,
+        asker: &Caller,
+        name: &AccountName,
+    ) -> Result<Vec<IdentityView>, Problem> {
         require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
@@ -122,7 +126,7 @@ impl Directory {
     }
 
     /// Takes a link back. Sessions go on: whoever is not their owner is ended by a new password.
-    pub(crate) async fn unlink(&self, asker: &Asker, name: &AccountName, id: &str) -> Result<(), Problem> {
+    pub(crate) async fn unlink(&self, asker: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
         require_of_account(asker, name, Action::ChangeAccount)?;
         let _one_at_a_time = self.changing.lock().await;
         let (key, before) = {
@@ -155,7 +159,7 @@ impl Directory {
     }
 }
 
-fn view(key: &str, subject: &SubjectRecord) -> IdentityView {
+fn view(key: &str, subject: &ExternalIdentityRecord) -> IdentityView {
     let (issuer, called) = key.split_once(' ').unwrap_or((key, ""));
     IdentityView {
         id: id_of(key),

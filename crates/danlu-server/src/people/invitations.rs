@@ -13,10 +13,10 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
 use super::belongings::{InvitationRecord, invitation_row, invitation_view, no_invitation_row};
-use super::cases::{Entry, new_id};
+use super::cases::{AccountOrigin, new_id};
 use super::hashing::For;
 use super::register::{Account, account_row, member_row};
-use super::{Asker, Deed, Directory, Visitor, json, new_secret};
+use super::{Caller, Deed, Directory, Visitor, json, new_secret};
 use crate::app::store_problem;
 
 const INVITATION_LASTS: SignedDuration = SignedDuration::from_hours(24 * 7);
@@ -49,14 +49,14 @@ impl Directory {
         Ok(self.create(account, entry, &by, visitor.from, whose).await?.account)
     }
 
-    fn invited(&self, secret: &str, visitor: &Visitor) -> Result<Entry<'static>, Problem> {
+    fn invited(&self, secret: &str, visitor: &Visitor) -> Result<AccountOrigin<'static>, Problem> {
         let found = {
             let register = self.register();
             let found = register.belongings.invitation(secret, Timestamp::now());
             found.filter(|(_, invitation)| register.lets_in(&invitation.by, &invitation.workspace))
         };
         if let Some((key, invitation)) = found.filter(|_| self.registration != Registration::Closed) {
-            Ok(Entry::Invited { key, invitation })
+            Ok(AccountOrigin::Invited { key, invitation })
         } else {
             let detail = "this invitation is not good, or not any more";
             let wrong = Problem::new(ProblemCode::Forbidden, detail).with_hint("ask for another one");
@@ -64,7 +64,7 @@ impl Directory {
         }
     }
 
-    fn uninvited(&self, workspace: Option<String>) -> Result<Entry<'static>, Problem> {
+    fn uninvited(&self, workspace: Option<String>) -> Result<AccountOrigin<'static>, Problem> {
         let (detail, hint) = match self.registration {
             Registration::Open => {
                 let waits = |account: &&Account| account.standing == Standing::Waiting;
@@ -72,7 +72,7 @@ impl Directory {
                     let detail = "too many accounts wait for approval";
                     return Err(Problem::new(ProblemCode::TooManyRequests, detail));
                 }
-                return Ok(Entry::Waiting { workspace });
+                return Ok(AccountOrigin::Waiting { workspace });
             }
             Registration::Invitation => (
                 "accounts are for those who are invited here",
@@ -83,7 +83,11 @@ impl Directory {
         Err(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint))
     }
 
-    pub(crate) fn invitations(&self, asker: &Asker, workspace: &str) -> Result<Vec<InvitationView>, Problem> {
+    pub(crate) fn invitations(
+        &self,
+        asker: &Caller,
+        workspace: &str,
+    ) -> Result<Vec<InvitationView>, Problem> {
         self.require_doorkeeper(asker, workspace)?;
         let now = Timestamp::now();
         let register = self.register();
@@ -97,7 +101,7 @@ impl Directory {
 
     pub(crate) async fn invite(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         new: NewInvitation,
     ) -> Result<MadeInvitation, Problem> {
@@ -152,7 +156,7 @@ impl Directory {
         over.map(|(key, _)| no_invitation_row(key)).collect()
     }
 
-    pub(crate) async fn disinvite(&self, asker: &Asker, workspace: &str, id: &str) -> Result<(), Problem> {
+    pub(crate) async fn disinvite(&self, asker: &Caller, workspace: &str, id: &str) -> Result<(), Problem> {
         self.require_doorkeeper(asker, workspace)?;
         let _one_at_a_time = self.changing.lock().await;
         let found = {
@@ -178,7 +182,7 @@ impl Directory {
     }
 
     /// Who asks to be let in.
-    pub(crate) fn applicants(&self, asker: &Asker, workspace: &str) -> Result<Vec<Applicant>, Problem> {
+    pub(crate) fn applicants(&self, asker: &Caller, workspace: &str) -> Result<Vec<Applicant>, Problem> {
         self.require_doorkeeper(asker, workspace)?;
         let register = self.register();
         let asking = register.accounts().filter(|account| asks_for(account, workspace));
@@ -188,7 +192,7 @@ impl Directory {
     /// Lets somebody in: the account works from now on, as a member's.
     pub(crate) async fn admit(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &AccountName,
     ) -> Result<AccountView, Problem> {
@@ -198,7 +202,7 @@ impl Directory {
     /// Leaves the account to others, or to administrators.
     pub(crate) async fn turn_away(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &AccountName,
     ) -> Result<(), Problem> {
@@ -207,7 +211,7 @@ impl Directory {
 
     async fn decide(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         workspace: &str,
         name: &AccountName,
         admitted: bool,
@@ -238,7 +242,7 @@ impl Directory {
         self.view(name)
     }
 
-    fn require_doorkeeper(&self, asker: &Asker, workspace: &str) -> Result<(), Problem> {
+    fn require_doorkeeper(&self, asker: &Caller, workspace: &str) -> Result<(), Problem> {
         self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
         if asker.person.admin || asker.person.name.as_str() != workspace {
             return Ok(());

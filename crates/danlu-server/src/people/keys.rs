@@ -10,7 +10,7 @@ use rand::Rng as _;
 
 use super::belongings::{S3KeyRecord, SshKeyRecord, s3_key_row, s3_key_view, ssh_key_row, ssh_key_view};
 use super::cases::{check_text, new_id, require_of_account};
-use super::{Asker, Deed, Directory, json};
+use super::{Caller, Deed, Directory, json};
 use crate::app::store_problem;
 
 /// More would be a mistake in a script.
@@ -20,7 +20,7 @@ const ACCESS_KEY_LENGTH: usize = 20;
 const SECRET_KEY_LENGTH: usize = 40;
 
 impl Directory {
-    pub(crate) fn ssh_keys(&self, asker: &Asker, name: &AccountName) -> Result<Vec<SshKeyView>, Problem> {
+    pub(crate) fn ssh_keys(&self, asker: &Caller, name: &AccountName) -> Result<Vec<SshKeyView>, Problem> {
         require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
@@ -32,7 +32,7 @@ impl Directory {
 
     pub(crate) async fn add_ssh_key(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         new: NewSshKey,
     ) -> Result<SshKeyView, Problem> {
@@ -70,7 +70,7 @@ impl Directory {
 
     pub(crate) async fn remove_ssh_key(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         id: &str,
     ) -> Result<(), Problem> {
@@ -87,7 +87,7 @@ impl Directory {
         self.note(asker, "ssh_key.remove", name, row, json(&view), None).await
     }
 
-    pub(crate) fn s3_keys(&self, asker: &Asker, name: &AccountName) -> Result<Vec<S3KeyView>, Problem> {
+    pub(crate) fn s3_keys(&self, asker: &Caller, name: &AccountName) -> Result<Vec<S3KeyView>, Problem> {
         require_of_account(asker, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
@@ -102,7 +102,7 @@ impl Directory {
     /// Only for oneself: whoever has the secret is its account to the object store.
     pub(crate) async fn make_s3_key(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         new: NewS3Key,
     ) -> Result<MadeS3Key, Problem> {
@@ -130,7 +130,7 @@ impl Directory {
 
     pub(crate) async fn remove_s3_key(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         access_key: &str,
     ) -> Result<(), Problem> {
@@ -158,7 +158,7 @@ impl Directory {
 
     async fn note(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         action: &'static str,
         name: &AccountName,
         row: danlu_store::DirectoryRow,
@@ -172,7 +172,7 @@ impl Directory {
 }
 
 /// For secrets that make their holder the account: nobody gets one for somebody else, administrators neither.
-pub(super) fn only_own(asker: &Asker, name: &AccountName) -> Result<(), Problem> {
+pub(super) fn only_own(asker: &Caller, name: &AccountName) -> Result<(), Problem> {
     if asker.person.name == *name {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use danlu_core::policy::Action;
 use danlu_types::{JobId, ProblemCode};
 use jiff::Timestamp;
 
-use super::{Asker, Directory};
+use super::{Caller, Directory};
 use crate::app::App;
 
 /// A clock that is set while a stream is open should not keep it open for days.
@@ -15,7 +15,7 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 impl Directory {
     /// Waits until the token that somebody asks with is revoked or over, or its account cannot be used any more.
-    pub(crate) async fn lapsed(&self, asker: &Asker) {
+    pub(crate) async fn lapsed(&self, asker: &Caller) {
         let mut changes = self.changes.subscribe();
         loop {
             let now = Timestamp::now();
@@ -37,15 +37,15 @@ impl Directory {
 
     /// The same asker with what they are by now: an administrator may have become somebody like all others. `None` once the
     /// token cannot be used.
-    pub(crate) fn asker_now(&self, asker: &Asker) -> Option<Asker> {
+    pub(crate) fn asker_now(&self, asker: &Caller) -> Option<Caller> {
         let person = self.register().person_of(&asker.key, Timestamp::now())?;
-        Some(Asker { person, ..asker.clone() })
+        Some(Caller { person, ..asker.clone() })
     }
 }
 
 impl App {
     /// Waits until somebody may not do this to a job any more: the token, the account, the role or the workspace is gone.
-    pub(crate) async fn forbidden(&self, asker: &Asker, id: JobId, action: Action) {
+    pub(crate) async fn forbidden(&self, asker: &Caller, id: JobId, action: Action) {
         let mut changes = self.directory.changes.subscribe();
         loop {
             let Some(asker) = self.directory.asker_now(asker) else { return };

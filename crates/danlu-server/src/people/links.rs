@@ -12,7 +12,7 @@ use super::cases::{new_id, require_of_account};
 use super::hashing::For;
 use super::register::{Account, Token, account_row, token_row};
 use super::second_factor::code_needed;
-use super::{Asker, Deed, Directory, LOCAL_ADMIN, LOCAL_TOKEN, Visitor, new_secret, password};
+use super::{Caller, Deed, Directory, LOCAL_ADMIN, LOCAL_TOKEN, Visitor, new_secret, password};
 use crate::app::store_problem;
 
 const PASSWORD_LINK_LASTS: SignedDuration = SignedDuration::from_hours(48);
@@ -25,7 +25,7 @@ impl Directory {
     /// A link by which the owner of an account sets a new password; earlier links end.
     pub(crate) async fn password_link(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
     ) -> Result<Invitation, Problem> {
         let _one_at_a_time = self.change_by(asker).await?;
@@ -40,7 +40,7 @@ impl Directory {
     }
 
     /// A link by which the asker signs in elsewhere: in a browser. Earlier ones end.
-    pub(crate) async fn sign_in_link(&self, asker: &Asker) -> Result<SignInLink, Problem> {
+    pub(crate) async fn sign_in_link(&self, asker: &Caller) -> Result<SignInLink, Problem> {
         let name = &asker.person.name;
         // A session may do everything its account may, so a token for less must not get one.
         require_of_account(asker, name, Action::ChangeAccount)?;

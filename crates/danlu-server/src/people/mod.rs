@@ -26,7 +26,7 @@ mod workspaces;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use danlu_core::policy::{self, Action, Permission, Person, Relation};
+use danlu_core::policy::{self, Action, AuthzDecision, Principal, Relation};
 use danlu_store::{DirectoryChange, DirectoryRow, Store, StoreError};
 use danlu_types::account::{AccountName, Registration, Scope, Standing};
 use danlu_types::api::{AuditEntry, TokenKind};
@@ -39,9 +39,9 @@ pub(crate) use grants::no_workspace;
 use guesses::Guesses;
 pub(crate) use guesses::{Visitor, network_of};
 use hashing::Hashing;
-use register::{Account, Register, Token};
+use register::{Account, AccountCache, Token};
 
-use crate::sealing::Sealer;
+use crate::sealing::Encryptor;
 
 /// Whoever can read the token file of the data folder is this one. The account cannot be lost: it belongs to the machine.
 pub(crate) const LOCAL_ADMIN: &str = "admin";
@@ -53,7 +53,7 @@ const SECRET_PREFIX: &str = "danlu_";
 #[derive(Debug)]
 pub(crate) struct Directory {
     store: Arc<dyn Store>,
-    register: Mutex<Register>,
+    register: Mutex<AccountCache>,
     /// The token of the data folder. Not stored: the file is where it is kept, and a new file is a new token.
     local: DirectoryRow,
     /// One change at a time: each looks, decides and writes.
@@ -63,13 +63,13 @@ pub(crate) struct Directory {
     /// Told after every change.
     changes: tokio::sync::watch::Sender<()>,
     registration: Registration,
-    sealer: Arc<Sealer>,
+    sealer: Arc<Encryptor>,
 }
 
 /// Who a request comes from.
 #[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    pub(crate) person: Person,
+pub(crate) struct Caller {
+    pub(crate) person: Principal,
     /// The id of the token it came with.
     pub(crate) token: String,
     /// The id of the session with which the first link was made that led to this one; its own, if it came of none.
@@ -83,13 +83,13 @@ pub(crate) struct Asker {
     pub(crate) from: IpAddr,
 }
 
-impl Asker {
+impl Caller {
     pub(crate) fn name(&self) -> String {
         self.person.name.to_string()
     }
 
     pub(crate) fn in_browser(self) -> Self {
-        Asker { in_browser: true, ..self }
+        Caller { in_browser: true, ..self }
     }
 
     /// Whether somebody has signed in, or runs this machine. A token for programs is neither, whatever it may be used for.
@@ -134,7 +134,7 @@ impl Directory {
         store: Arc<dyn Store>,
         local_token: &str,
         registration: Registration,
-        sealer: Arc<Sealer>,
+        sealer: Arc<Encryptor>,
     ) -> Result<Self, StoreError> {
         let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
         let local = Token {
@@ -149,7 +149,7 @@ impl Directory {
             root: None,
         };
         let local = register::token_row(local_token, &local);
-        let register = Register::of(store.directory().await?.iter().chain([&local]));
+        let register = AccountCache::of(store.directory().await?.iter().chain([&local]));
         let directory = Directory {
             store,
             register: Mutex::new(register),
@@ -192,7 +192,7 @@ impl Directory {
         self.registration
     }
 
-    fn register(&self) -> MutexGuard<'_, Register> {
+    fn register(&self) -> MutexGuard<'_, AccountCache> {
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,11 +200,11 @@ impl Directory {
         self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Asker> {
+    pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Caller> {
         let (person, token) = self.register().asker(secret, Timestamp::now())?;
         let root = token.root().to_owned();
         let Token { id, kind, expires_at, .. } = token;
-        Some(Asker {
+        Some(Caller {
             person,
             token: id,
             root,
@@ -218,7 +218,7 @@ impl Directory {
 
     /// The next change is this asker's, if their token is still good: while they waited for it, another may have ended it, and
     /// what they make would be what is left of it.
-    async fn change_by(&self, asker: &Asker) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
+    async fn change_by(&self, asker: &Caller) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
         let one_at_a_time = self.changing.lock().await;
         if self.register().expiry(&asker.key, Timestamp::now()).is_none() {
             let over = Problem::new(ProblemCode::Unauthenticated, "this session or token has ended");
@@ -228,12 +228,12 @@ impl Directory {
     }
 
     /// The workspaces whose jobs somebody sees; `None` for all.
-    pub(crate) fn visible_to(&self, person: &Person) -> Option<Vec<String>> {
+    pub(crate) fn visible_to(&self, person: &Principal) -> Option<Vec<String>> {
         (!person.admin).then(|| self.register().visible_to(&person.name))
     }
 
     /// Workspaces to which somebody may submit jobs.
-    pub(crate) fn submittable_by(&self, person: &Person) -> Vec<String> {
+    pub(crate) fn submittable_by(&self, person: &Principal) -> Vec<String> {
         let register = self.register();
         let mut names = register.visible_to(&person.name);
         if person.admin {
@@ -244,16 +244,16 @@ impl Directory {
         names.retain(|name| {
             let relation = policy::to_workspace(person, register.role(&person.name, name));
             let may = policy::permission(relation, person.scope, Action::SubmitJob, Action::SeeMembers);
-            may == Permission::Yes && register.has_workspace(name)
+            may == AuthzDecision::Yes && register.has_workspace(name)
         });
         names
     }
 
-    pub(crate) fn to_workspace(&self, person: &Person, workspace: &str) -> Relation {
+    pub(crate) fn to_workspace(&self, person: &Principal, workspace: &str) -> Relation {
         policy::to_workspace(person, self.register().role(&person.name, workspace))
     }
 
-    pub(crate) fn to_job(&self, person: &Person, job: &danlu_core::Job) -> Relation {
+    pub(crate) fn to_job(&self, person: &Principal, job: &danlu_core::Job) -> Relation {
         policy::to_job(person, self.register().role(&person.name, &job.spec.workspace), &job.owner)
     }
 
@@ -261,7 +261,7 @@ impl Directory {
     pub(crate) async fn read_again(&self) -> Result<(), StoreError> {
         let _changing = self.changing.lock().await;
         let rows = self.store.directory().await?;
-        let fresh = Register::of(rows.iter().chain([&self.local]));
+        let fresh = AccountCache::of(rows.iter().chain([&self.local]));
         self.register().replace_with(fresh);
         self.changes.send_replace(());
         Ok(())
@@ -306,21 +306,21 @@ impl Directory {
 /// Refuses what the policy does not allow. `what` names the thing for those who may know of it, `hidden` is the answer to
 /// those who may not.
 pub(crate) fn require(
-    asker: &Asker,
+    asker: &Caller,
     relation: Relation,
     action: Action,
     see: Action,
     hidden: impl FnOnce() -> Problem,
 ) -> Result<(), Problem> {
     match policy::permission(relation, asker.person.scope, action, see) {
-        Permission::Yes => Ok(()),
-        Permission::Hidden => Err(hidden()),
-        Permission::No => {
+        AuthzDecision::Yes => Ok(()),
+        AuthzDecision::Hidden => Err(hidden()),
+        AuthzDecision::No => {
             let detail = format!("`{}` may not do this", asker.person.name);
             Err(Problem::new(ProblemCode::Forbidden, detail)
                 .with_hint("ask an owner of the workspace, or an administrator"))
         }
-        Permission::ScopeTooSmall(needed) => {
+        AuthzDecision::ScopeTooSmall(needed) => {
             let detail = format!("this token is for `{}` only", asker.person.scope.as_str());
             Err(Problem::new(ProblemCode::Forbidden, detail)
                 .with_hint(format!("use one with the scope `{}`", needed.as_str())))
@@ -329,7 +329,7 @@ pub(crate) fn require(
 }
 
 /// For what belongs to the whole platform.
-pub(crate) fn require_of_platform(asker: &Asker, action: Action) -> Result<(), Problem> {
+pub(crate) fn require_of_platform(asker: &Caller, action: Action) -> Result<(), Problem> {
     let relation = policy::to_platform(&asker.person);
     require(asker, relation, action, Action::SeeCluster, || {
         Problem::new(ProblemCode::NotFound, "there is nothing at this address")

@@ -12,7 +12,7 @@ use tokio::sync::MutexGuard;
 use super::cases::no_account;
 use super::guesses::TRIES_OF_A_SESSION;
 use super::register::{Account, Token};
-use super::{Asker, Deed, Directory, LOCAL_TOKEN, Visitor};
+use super::{Caller, Deed, Directory, LOCAL_TOKEN, Visitor};
 use crate::app::store_problem;
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Directory {
     /// is now: whoever asks for a code writes it, because the code is spent in it, before they let go of the guard.
     pub(super) async fn prove(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         shown: Shown,
         visitor: &Visitor,
     ) -> Result<(MutexGuard<'_, ()>, Account), Problem> {
@@ -74,7 +74,7 @@ impl Directory {
     /// Asks for a code of the account, and spends it in memory. To be called by whoever holds `changing`.
     pub(super) async fn prove_by_code(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         account: &mut Account,
         code: Option<&str>,
     ) -> Result<(), Problem> {
@@ -95,7 +95,7 @@ impl Directory {
     /// Passes on whether a proof was right, and counts it if it was not. A session whose holder fails again and again ends: it was
     /// left open. Whatever session was made with it, or it was made with, was open to the same person. To be called by whoever
     /// holds `changing`.
-    async fn counted(&self, asker: &Asker, proof: Result<(), Problem>) -> Result<(), Problem> {
+    async fn counted(&self, asker: &Caller, proof: Result<(), Problem>) -> Result<(), Problem> {
         if proof.is_err() && asker.token != LOCAL_TOKEN && self.wrong_proof(&asker.root) >= TRIES_OF_A_SESSION
         {
             let name = &asker.person.name;

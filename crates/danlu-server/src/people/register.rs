@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use danlu_core::policy::Person;
+use danlu_core::policy::Principal;
 use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Scope, Standing, WorkspaceRole};
 use danlu_types::api::{AccountView, MemberView, Membership, SharingRules, TokenKind, TokenView};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::belongings::{Belongings, no_invitation_row};
+use super::belongings::{Credentials, no_invitation_row};
 use super::second_factor::SecondFactor;
 
 /// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
@@ -146,7 +146,7 @@ pub(crate) fn changes_rules(row: &DirectoryRow) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Register {
+pub(crate) struct AccountCache {
     accounts: BTreeMap<AccountName, Account>,
     /// By the hash of their secret.
     tokens: HashMap<String, Token>,
@@ -158,13 +158,13 @@ pub(crate) struct Register {
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
-    pub(crate) belongings: Belongings,
+    pub(crate) belongings: Credentials,
 }
 
-impl Register {
+impl AccountCache {
     /// Of all rows there are.
     pub(crate) fn of<'a>(rows: impl Iterator<Item = &'a DirectoryRow>) -> Self {
-        let mut register = Register::default();
+        let mut register = AccountCache::default();
         for row in rows {
             if let Err(trouble) = register.file(row) {
                 tracing::error!("{trouble}; it counts as missing");
@@ -175,9 +175,9 @@ impl Register {
     }
 
     /// Keeps what is not stored: when tokens were used.
-    pub(crate) fn replace_with(&mut self, fresh: Register) {
+    pub(crate) fn replace_with(&mut self, fresh: AccountCache) {
         let used = std::mem::take(&mut self.used);
-        *self = Register { used, ..fresh };
+        *self = AccountCache { used, ..fresh };
     }
 
     /// Takes in a row, or takes out what it takes away; the error is a row that this version does not understand.
@@ -365,7 +365,7 @@ impl Register {
     }
 
     /// Who asks with this secret, if it is one for asking and its account is in order.
-    pub(crate) fn asker(&mut self, secret: &str, now: Timestamp) -> Option<(Person, Token)> {
+    pub(crate) fn asker(&mut self, secret: &str, now: Timestamp) -> Option<(Principal, Token)> {
         let token = self.token(secret)?.clone();
         let is_over = token.expires_at.is_some_and(|end| end <= now);
         let account = self.account(&token.account)?;
@@ -373,7 +373,7 @@ impl Register {
         if is_over || !is_for_asking || account.standing != Standing::Active {
             return None;
         }
-        let person = Person { name: account.name.clone(), admin: account.admin, scope: token.scope };
+        let person = Principal { name: account.name.clone(), admin: account.admin, scope: token.scope };
         self.used.insert(token.id.clone(), now);
         Some((person, token))
     }
@@ -386,11 +386,11 @@ impl Register {
     }
 
     /// Who asks with the token of this key, as they are now; nobody where it cannot be used.
-    pub(crate) fn person_of(&self, key: &str, now: Timestamp) -> Option<Person> {
+    pub(crate) fn person_of(&self, key: &str, now: Timestamp) -> Option<Principal> {
         self.expiry(key, now)?;
         let token = self.tokens.get(key)?;
         let account = self.account(&token.account)?;
-        Some(Person { name: account.name.clone(), admin: account.admin, scope: token.scope })
+        Some(Principal { name: account.name.clone(), admin: account.admin, scope: token.scope })
     }
 
     pub(crate) fn role(&self, person: &AccountName, workspace: &str) -> Option<WorkspaceRole> {

@@ -14,7 +14,7 @@ use super::keys::only_own;
 use super::proof::Shown;
 use super::register::{Account, account_row, hash};
 use super::totp::{SECRET_BYTES, accept, step_at};
-use super::{Asker, Deed, Directory, Visitor, json};
+use super::{Caller, Deed, Directory, Visitor, json};
 use crate::app::store_problem;
 
 const RECOVERY_CODES: usize = 10;
@@ -44,7 +44,7 @@ impl Directory {
     /// Asks for the password, where there is one: with a session alone, whoever has it would keep its owner out for good.
     pub(crate) async fn enrol(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         new: NewTotp,
         visitor: &Visitor,
@@ -80,7 +80,7 @@ impl Directory {
     /// Ends the beginning: from now on a code is asked for at sign-in.
     pub(crate) async fn confirm(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         code: &str,
     ) -> Result<RecoveryCodes, Problem> {
@@ -107,7 +107,7 @@ impl Directory {
     /// Takes it away: with a code from its owner, without one from an administrator who was asked to.
     pub(crate) async fn remove_second_factor(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &AccountName,
         code: Option<&str>,
     ) -> Result<(), Problem> {
@@ -171,7 +171,7 @@ impl Directory {
 
     async fn note_second_factor(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         action: &'static str,
         account: &Account,
     ) -> Result<(), Problem> {

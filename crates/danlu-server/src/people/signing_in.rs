@@ -13,7 +13,7 @@ use super::guesses::Ticket;
 use super::hashing::For;
 use super::register::{Account, Token, account_row, admin_has_signed_in_row, token_row};
 use super::second_factor::code_needed;
-use super::{Asker, Deed, Directory, Visitor, new_secret, password};
+use super::{Caller, Deed, Directory, Visitor, new_secret, password};
 use crate::app::store_problem;
 
 const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(24 * 7);
@@ -24,7 +24,7 @@ impl Directory {
         &self,
         request: SignIn,
         visitor: &Visitor,
-    ) -> Result<(String, Asker), Problem> {
+    ) -> Result<(String, Caller), Problem> {
         match request {
             SignIn { name: Some(name), password: Some(password), link: None, code } => {
                 self.sign_in_by_password(&name, password, code, visitor).await
@@ -46,7 +46,7 @@ impl Directory {
         password: String,
         code: Option<String>,
         visitor: &Visitor,
-    ) -> Result<(String, Asker), Problem> {
+    ) -> Result<(String, Caller), Problem> {
         let name: String = name.chars().take(LONGEST_TEXT).collect();
         let ticket = self.try_password(&name, visitor)?;
         let account = name.parse().ok().and_then(|name| self.register().account(&name).cloned());
@@ -85,7 +85,7 @@ impl Directory {
         self.hashing.run(whose, move || password::matches(&password, stored.as_deref())).await
     }
 
-    async fn sign_in_by_link(&self, link: &str, visitor: &Visitor) -> Result<(String, Asker), Problem> {
+    async fn sign_in_by_link(&self, link: &str, visitor: &Visitor) -> Result<(String, Caller), Problem> {
         // From the look to the write, so that of two who come with the same link one gets in.
         let _one_at_a_time = self.changing.lock().await;
         let found = {
@@ -111,7 +111,7 @@ impl Directory {
         mut rows: Vec<DirectoryRow>,
         from: IpAddr,
         link: Option<&Token>,
-    ) -> Result<(String, Asker), Problem> {
+    ) -> Result<(String, Caller), Problem> {
         let secret = new_secret();
         let now = Timestamp::now();
         let at_the_latest = link.and_then(|link| link.session_ends);
@@ -149,7 +149,7 @@ impl Directory {
         Ok((secret, asker))
     }
 
-    pub(crate) async fn sign_out(&self, asker: &Asker) -> Result<(), Problem> {
+    pub(crate) async fn sign_out(&self, asker: &Caller) -> Result<(), Problem> {
         self.revoke(asker, &asker.person.name.clone(), &asker.token.clone()).await
     }
 }

@@ -13,12 +13,12 @@ use danlu_types::api::{Membership, NewAccount};
 use danlu_types::{Problem, ProblemCode};
 use jiff::Timestamp;
 
-use super::belongings::{SubjectRecord, subject_row};
-use super::cases::Entry;
+use super::belongings::{ExternalIdentityRecord, subject_row};
+use super::cases::AccountOrigin;
 use super::hashing::For;
 use super::register::{Account, member_of_group_row, member_row};
-use super::{Asker, Directory};
-use crate::oidc::Identity;
+use super::{Caller, Directory};
+use crate::oidc::ExternalIdentity;
 
 const LONGEST_NAME: usize = 32;
 
@@ -26,10 +26,10 @@ impl Directory {
     /// The secret of a new session of whom the provider vouches for, whoever was signed in here before.
     pub(crate) async fn sign_in_by_subject(
         &self,
-        identity: Identity,
+        identity: ExternalIdentity,
         groups: &BTreeMap<String, Vec<Membership>>,
         from: IpAddr,
-    ) -> Result<(String, Asker), Problem> {
+    ) -> Result<(String, Caller), Problem> {
         let key = identity.key();
         let known = self.register().belongings.subjects.get(&key).map(|subject| subject.account.clone());
         let name = match known {
@@ -42,7 +42,7 @@ impl Directory {
             return Err(Problem::new(ProblemCode::Unauthenticated, "this account cannot be used now"));
         };
         // Meanwhile its owner may have taken the link back.
-        let is_linked = |subject: &SubjectRecord| subject.account == name;
+        let is_linked = |subject: &ExternalIdentityRecord| subject.account == name;
         if !self.register().belongings.subjects.get(&key).is_some_and(is_linked) {
             return Err(Problem::new(
                 ProblemCode::Unauthenticated,
@@ -53,7 +53,12 @@ impl Directory {
         self.begin_session(&account, "provider", rows, from, None).await
     }
 
-    async fn create_for(&self, key: &str, identity: &Identity, from: IpAddr) -> Result<AccountName, Problem> {
+    async fn create_for(
+        &self,
+        key: &str,
+        identity: &ExternalIdentity,
+        from: IpAddr,
+    ) -> Result<AccountName, Problem> {
         let name = account_name(identity.username.as_deref().unwrap_or_default()).ok_or_else(|| {
             Problem::new(ProblemCode::WrongState, "the provider gives no name that an account could have")
                 .with_hint(
@@ -66,10 +71,11 @@ impl Directory {
             email: identity.email.clone(),
             password: None,
         };
-        let record = SubjectRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
+        let record = ExternalIdentityRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
         let subject = subject_row(key, Some(&record));
         let whose = For { name: name.to_string(), place: None, is_known: true };
-        let made = self.create(account, Entry::VouchedFor { subject }, name.as_str(), from, whose).await;
+        let made =
+            self.create(account, AccountOrigin::VouchedFor { subject }, name.as_str(), from, whose).await;
         made.map_err(|problem| match problem.code {
             ProblemCode::WrongState => problem.with_hint(
                 "if it is yours, sign in to it with its password and link the two on your account's page",

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::belongings::former_workspace_row;
 use super::grants::no_workspace;
 use super::register::{sharing_row, workspace_row};
-use super::{Asker, Deed, Directory, json, require_of_platform};
+use super::{Caller, Deed, Directory, json, require_of_platform};
 use crate::app::store_problem;
 
 /// Whose rules are changed, for the audit, when they hold for every workspace.
@@ -41,7 +41,7 @@ impl Directory {
     }
 
     /// Whether somebody may know that there is this workspace. That somebody has one of their own would tell their name.
-    pub(crate) fn may_see_workspace(&self, asker: &Asker, workspace: &str) -> bool {
+    pub(crate) fn may_see_workspace(&self, asker: &Caller, workspace: &str) -> bool {
         let register = self.register();
         let person = &asker.person;
         person.admin || !register.is_personal(workspace) || register.role(&person.name, workspace).is_some()
@@ -68,7 +68,7 @@ impl Directory {
     /// Makes a workspace, or gives it other rules. What it may take of the cluster is for administrators to say.
     pub(crate) async fn set_workspace(
         &self,
-        asker: &Asker,
+        asker: &Caller,
         name: &str,
         rules: Workspace,
     ) -> Result<Workspace, Problem> {
@@ -124,7 +124,7 @@ impl Directory {
     }
 
     /// Takes a workspace away with its roles.
-    pub(crate) async fn delete_workspace(&self, asker: &Asker, name: &str) -> Result<(), Problem> {
+    pub(crate) async fn delete_workspace(&self, asker: &Caller, name: &str) -> Result<(), Problem> {
         require_of_platform(asker, Action::RunWorkspaces)?;
         let _one_at_a_time = self.changing.lock().await;
         let Some(before) = self.register().sharing().workspaces.get(name).cloned() else {
@@ -152,7 +152,7 @@ impl Directory {
     }
 
     /// What holds for all workspaces.
-    pub(crate) async fn set_sharing(&self, asker: &Asker, rules: SharingRules) -> Result<(), Problem> {
+    pub(crate) async fn set_sharing(&self, asker: &Caller, rules: SharingRules) -> Result<(), Problem> {
         require_of_platform(asker, Action::RunWorkspaces)?;
         let SharingRules { lending, minimum_run_time, personal } = rules.clone();
         let errors = Sharing { lending, minimum_run_time, personal, ..Sharing::default() }.check();

@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::{StopOrder, launch_file};
-use danlu_core::{Attempt, Event, Job, WorkerState};
-use danlu_engine::{Seen, Which};
+use danlu_core::{Attempt, Job, Trigger, WorkerLifecycle};
+use danlu_engine::{ObservedState, Which};
 use danlu_types::{Span, WorkerId, WorkerIndex};
 use jiff::Timestamp;
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use crate::unix_users::UnixUserError;
 /// What this server has done already, so that a pass costs little when there is nothing to do. Forgetting it is harmless:
 /// the engine's calls are idempotent.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct DispatchMemory {
     /// When each worker that has not been seen to run was last launched.
     launched: HashMap<WorkerId, Instant>,
     signalled: HashMap<WorkerId, Signalled>,
@@ -55,13 +55,13 @@ const MOST_SLOW: usize = 16;
 /// it, one that has it does nothing.
 const LAUNCH_AGAIN: Duration = Duration::from_secs(1);
 
-pub(crate) async fn reconcile_launch(app: &Arc<App>, memory: &mut Memory) {
+pub(crate) async fn reconcile_launch(app: &Arc<App>, memory: &mut DispatchMemory) {
     let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
     let mut due = Vec::new();
     let mut live = HashSet::new();
     for job in &active {
         let Some(attempt) = job.active() else { continue };
-        for index in indices(attempt, |state| *state == WorkerState::Placed) {
+        for index in indices(attempt, |state| *state == WorkerLifecycle::Placed) {
             let worker = job.worker_id(attempt.number, index);
             live.insert(worker);
             let is_recent = |at: &Instant| at.elapsed() < LAUNCH_AGAIN;
@@ -99,7 +99,7 @@ pub(crate) async fn reconcile_launch(app: &Arc<App>, memory: &mut Memory) {
 /// Launches all that are due, and says what became of those that were answered soon.
 async fn launch_all(
     app: &Arc<App>,
-    memory: &mut Memory,
+    memory: &mut DispatchMemory,
     due: Vec<(Arc<Job>, WorkerId)>,
 ) -> Vec<(WorkerId, Launched)> {
     let mut due = due.into_iter();
@@ -134,7 +134,7 @@ async fn launch_all(
     }
 }
 
-fn newest_is_slow(memory: &Memory) -> bool {
+fn newest_is_slow(memory: &DispatchMemory) -> bool {
     memory.launching.values().all(|since| since.elapsed() > SLOW)
 }
 
@@ -143,7 +143,7 @@ enum Launched {
     Yes,
     /// The host lacks something now, a disk with room for instance; the next pass tries again. Why, for people.
     Later(Option<String>),
-    Never(Event),
+    Never(Trigger),
 }
 
 async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
@@ -153,7 +153,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         let attempt =
             job.active().filter(|attempt| attempt.number == worker.attempt && attempt.stop.is_none());
         let own = attempt.and_then(|attempt| attempt.workers.get(worker.worker.0 as usize));
-        own.is_some_and(|own| own.state == WorkerState::Placed)
+        own.is_some_and(|own| own.state == WorkerLifecycle::Placed)
     };
     if !app.book.job(worker.job).as_ref().is_some_and(is_placed) {
         return Launched::Later(None);
@@ -161,9 +161,9 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
     let Some(attempt) = job.active() else { return Launched::Later(None) };
     let name = &attempt.workers[worker.worker.0 as usize].grant.node;
     let failed = |cause, detail: String| {
-        let failure = Failure { cause, rank: None, exit: None, detail };
-        let exit = WorkerExit::Failed(failure);
-        Launched::Never(Event::WorkerEnded { attempt: worker.attempt, worker: worker.worker, exit })
+        let failure = WorkerFailure { cause, rank: None, exit: None, detail };
+        let exit = WorkerEnd::Failed(failure);
+        Launched::Never(Trigger::WorkerEnded { attempt: worker.attempt, worker: worker.worker, exit })
     };
     let Some(node) = nodes.iter().find(|node| node.name == *name) else {
         // An engine that has not answered yet has said nothing of its nodes.
@@ -209,27 +209,27 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
                 )));
             }
             if let Some(reason) = error.not_now() {
-                return Launched::Never(Event::Requeue { attempt: worker.attempt, reason });
+                return Launched::Never(Trigger::Requeue { attempt: worker.attempt, reason });
             }
             failed(FailureCause::StartFailed, detail)
         }
     }
 }
 
-pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
+pub(crate) async fn reconcile_stop(app: &App, memory: &mut DispatchMemory) {
     let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
     let mut live = HashSet::new();
     for job in &active {
         let Some(attempt) = job.active() else { continue };
         let Some(stop) = &attempt.stop else { continue };
-        for index in indices(attempt, |state| !matches!(state, WorkerState::Ended { .. })) {
+        for index in indices(attempt, |state| !matches!(state, WorkerLifecycle::Ended { .. })) {
             let worker = job.worker_id(attempt.number, index);
             live.insert(worker);
             let now = Instant::now();
             let before = memory.signalled.get(&worker).filter(|before| before.grace == stop.grace).copied();
             let mut signalled = before.unwrap_or(Signalled { grace: stop.grace, at: now, told: false });
             if is_late(signalled.at.elapsed(), stop.grace.to_duration()) {
-                kill_hanging(app, worker, &WorkerExit::Stopped).await;
+                kill_hanging(app, worker, &WorkerEnd::Stopped).await;
                 // Should that fail, it is tried again after the same time.
                 signalled.at = now;
             } else if memory.launching.contains_key(&worker) {
@@ -249,7 +249,7 @@ pub(crate) async fn reconcile_stop(app: &App, memory: &mut Memory) {
 }
 
 /// Ends workers that run on after their `max_time`. Their launchers do so; this is for those that hang.
-pub(crate) async fn reconcile_time_limits(app: &App, memory: &mut Memory) {
+pub(crate) async fn reconcile_time_limits(app: &App, memory: &mut DispatchMemory) {
     let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
     let mut live = HashSet::new();
     for job in &active {
@@ -257,7 +257,7 @@ pub(crate) async fn reconcile_time_limits(app: &App, memory: &mut Memory) {
         if attempt.stop.is_some() {
             continue;
         }
-        for index in indices(attempt, |state| matches!(state, WorkerState::Running { .. })) {
+        for index in indices(attempt, |state| matches!(state, WorkerLifecycle::Running { .. })) {
             let worker = job.worker_id(attempt.number, index);
             live.insert(worker);
             let since = memory.running.entry(worker).or_insert_with(Instant::now);
@@ -265,8 +265,9 @@ pub(crate) async fn reconcile_time_limits(app: &App, memory: &mut Memory) {
             if is_late(since.elapsed(), allowed) {
                 *since = Instant::now();
                 let detail = limit.to_string();
-                let failure = Failure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail };
-                kill_hanging(app, worker, &WorkerExit::Failed(failure)).await;
+                let failure =
+                    WorkerFailure { cause: FailureCause::TimeLimit, rank: None, exit: None, detail };
+                kill_hanging(app, worker, &WorkerEnd::Failed(failure)).await;
             }
         }
     }
@@ -277,7 +278,7 @@ fn is_late(elapsed: Duration, allowed: Duration) -> bool {
     elapsed > allowed.saturating_add(LAUNCHER_IS_LATE)
 }
 
-async fn kill_hanging(app: &App, worker: WorkerId, exit: &WorkerExit) {
+async fn kill_hanging(app: &App, worker: WorkerId, exit: &WorkerEnd) {
     // That it was killed is written down.
     app.health.make_room();
     match app.engine.kill(worker, exit).await {
@@ -296,7 +297,7 @@ async fn kill_hanging(app: &App, worker: WorkerId, exit: &WorkerExit) {
 async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
     let seen = match app.engine.observe(Which::These(&[worker])).await {
         Ok(observations) => {
-            observations.into_iter().next().map_or(Seen::Unknown, |observation| observation.seen)
+            observations.into_iter().next().map_or(ObservedState::Unknown, |observation| observation.seen)
         }
         Err(error) => {
             tracing::warn!("could not look at worker {worker}: {}", crate::error_chain(&error));
@@ -305,21 +306,21 @@ async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
     };
     match seen {
         // It was never launched, and this loop, which alone launches, will not do so any more.
-        Seen::Unknown => {
-            let event = Event::WorkerEnded {
+        ObservedState::Unknown => {
+            let event = Trigger::WorkerEnded {
                 attempt: worker.attempt,
                 worker: worker.worker,
-                exit: WorkerExit::Stopped,
+                exit: WorkerEnd::Stopped,
             };
             app.ledger.apply(worker.job, event).await.is_ok()
         }
-        Seen::Ended { .. } => true,
+        ObservedState::Ended { .. } => true,
         // Until it runs, or can be looked at, it may not hear us: say it again at the next pass.
-        Seen::Preparing | Seen::Unreadable { .. } => {
+        ObservedState::Preparing | ObservedState::Unreadable { .. } => {
             let _ = send(app, worker, grace).await;
             false
         }
-        Seen::Running { .. } => send(app, worker, grace).await,
+        ObservedState::Running { .. } => send(app, worker, grace).await,
     }
 }
 
@@ -344,7 +345,10 @@ async fn send(app: &App, worker: WorkerId, grace: Span) -> bool {
     }
 }
 
-fn indices(attempt: &Attempt, wanted: impl Fn(&WorkerState) -> bool) -> impl Iterator<Item = WorkerIndex> {
+fn indices(
+    attempt: &Attempt,
+    wanted: impl Fn(&WorkerLifecycle) -> bool,
+) -> impl Iterator<Item = WorkerIndex> {
     attempt
         .workers
         .iter()
@@ -355,33 +359,33 @@ fn indices(attempt: &Attempt, wanted: impl Fn(&WorkerState) -> bool) -> impl Ite
 
 #[cfg(test)]
 mod tests {
-    use super::super::faults::{Deed, Wish, World};
+    use super::super::faults::{FaultStep, FaultWorld, TestSubmission};
     use super::*;
 
     /// An engine that answers again has named its nodes only when the next inventory was taken.
     #[tokio::test]
     async fn what_was_placed_waits_for_the_first_inventory() {
-        let mut world = World::new(false).await;
-        let wish = Wish { workers: 1, devices: 1, seconds: 0, retries: 0, code: 0 };
-        world.act(Deed::Submit(wish)).await;
-        world.act(Deed::Schedule).await;
+        let mut world = FaultWorld::new(false).await;
+        let wish = TestSubmission { workers: 1, devices: 1, seconds: 0, retries: 0, code: 0 };
+        world.act(FaultStep::Submit(wish)).await;
+        world.act(FaultStep::Schedule).await;
         let nodes = world.app.book.nodes().to_vec();
         world.app.book.write().set_nodes(Vec::new());
-        world.act(Deed::Launch).await;
-        let states = |world: &World| -> Vec<WorkerState> {
+        world.act(FaultStep::Launch).await;
+        let states = |world: &FaultWorld| -> Vec<WorkerLifecycle> {
             let pages = world.app.book.read();
             let attempts: Vec<_> = pages.active().filter_map(|job| job.active()).collect();
             attempts.iter().flat_map(|it| it.workers.iter().map(|worker| worker.state.clone())).collect()
         };
         assert_eq!(
             states(&world),
-            [WorkerState::Placed],
+            [WorkerLifecycle::Placed],
             "it was given up for a node that nobody has named yet"
         );
         world.app.book.write().set_nodes(nodes);
-        world.act(Deed::Launch).await;
-        world.act(Deed::Observe).await;
-        assert!(!states(&world).contains(&WorkerState::Placed) || states(&world).is_empty());
+        world.act(FaultStep::Launch).await;
+        world.act(FaultStep::Observe).await;
+        assert!(!states(&world).contains(&WorkerLifecycle::Placed) || states(&world).is_empty());
     }
 
     #[test]

@@ -46,13 +46,13 @@ mod tests {
     use danlu_types::ProblemCode;
 
     use super::*;
-    use crate::reconcile::faults::World;
+    use crate::reconcile::faults::FaultWorld;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[tokio::test]
     async fn issue_16_what_was_written_and_not_heard_of_is_shown_once_the_database_answers() {
-        let world = World::new(false).await;
+        let world = FaultWorld::new(false).await;
         let app = &world.app;
         let admin = app.directory.asker(&world.folder_token(), HERE).unwrap();
         let made = app.directory.make_token(&admin, new_token()).await.unwrap();
@@ -74,7 +74,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_doubt_is_resolved_without_being_asked() {
-        let world = World::new(false).await;
+        let world = FaultWorld::new(false).await;
         let (app, stop) = (&world.app, CancellationToken::new());
         let loops = tokio::spawn(doubt_loop(app.clone(), stop.clone()));
         let mut changes = app.directory.watch();

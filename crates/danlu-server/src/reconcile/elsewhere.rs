@@ -3,33 +3,33 @@
 use danlu_types::api::JobState;
 use danlu_types::{JobId, WorkerId};
 
-use super::faults::{Deed, Wish, World};
+use super::faults::{FaultStep, FaultWorld, TestSubmission};
 use super::observe;
 
 /// Where the book has a job's only worker.
-fn node_of(world: &World, job: u64) -> String {
+fn node_of(world: &FaultWorld, job: u64) -> String {
     let job = world.app.book.job(JobId(job)).unwrap();
     job.active().unwrap().workers[0].grant.node.0.clone()
 }
 
 #[tokio::test]
 async fn a_worker_that_was_put_elsewhere_leaves_no_room_that_is_not_there() {
-    let mut world = World::new(true).await;
-    let all_of_a_node = Wish { workers: 1, devices: 4, seconds: 30, retries: 0, code: 0 };
+    let mut world = FaultWorld::new(true).await;
+    let all_of_a_node = TestSubmission { workers: 1, devices: 4, seconds: 30, retries: 0, code: 0 };
     for _ in 0..3 {
-        world.act(Deed::Submit(all_of_a_node.clone())).await;
+        world.act(FaultStep::Submit(all_of_a_node.clone())).await;
     }
-    world.act(Deed::Schedule).await;
+    world.act(FaultStep::Schedule).await;
     assert_eq!([1, 2, 3].map(|job| node_of(&world, job)), ["n0", "n1", "n2"], "as planned");
-    world.act(Deed::Launch).await;
+    world.act(FaultStep::Launch).await;
     // The last node came first, and so far only the first job is known to run.
     let first: WorkerId = "1.1.0".parse().unwrap();
     observe::reconcile_some(&world.app, &[first]).await;
     assert_eq!([1, 2, 3].map(|job| node_of(&world, job)), ["n2", "n1", "n2"], "two for one node");
-    world.act(Deed::Submit(Wish { devices: 1, ..all_of_a_node })).await;
-    world.act(Deed::Schedule).await;
+    world.act(FaultStep::Submit(TestSubmission { devices: 1, ..all_of_a_node })).await;
+    world.act(FaultStep::Schedule).await;
     assert_eq!([1, 2, 3].map(|job| node_of(&world, job)), ["n2", "n1", "n0"], "which made way");
     assert_eq!(world.app.book.job(JobId(4)).unwrap().state(), JobState::Queued, "nothing is free");
-    world.act(Deed::Observe).await;
+    world.act(FaultStep::Observe).await;
     assert_eq!(world.compare_places(), Ok(()));
 }

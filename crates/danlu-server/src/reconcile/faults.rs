@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use danlu_core::Event;
-use danlu_core::job::{Exit, FailureCause, Job, Life, Outcome};
+use danlu_core::Trigger;
+use danlu_core::job::{FailureCause, Job, JobEnd, JobLifecycle, ProcessExit};
 use danlu_engine::Engine;
-use danlu_engine::conformance::{Place, Program, Step};
-use danlu_engine::sim::{Call, Fault, SimCluster};
+use danlu_engine::conformance::{ProgramStep, TestFolder, TestProgram};
+use danlu_engine::sim::{Call, CallFault, SimCluster};
 use danlu_types::account::Registration;
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, Health, JobId, JobSpec, Node, NodeCapacity, NodeName, Retry, RetryCause,
@@ -25,9 +25,9 @@ use tempfile::TempDir;
 use super::{act, observe, schedule};
 use crate::app::App;
 use crate::attempts::AttemptTokens;
-use crate::entrance::{Entrance, Tls};
+use crate::entrance::{ListenConfig, Tls};
 use crate::folder::DataFolder;
-use crate::ledger::Answer;
+use crate::ledger::WriteResult;
 use crate::serve::{EngineChoice, ServeOptions, open};
 
 const NODES: u8 = 3;
@@ -38,7 +38,7 @@ const ENOUGH: usize = 400;
 
 /// A job that somebody submits.
 #[derive(Debug, Clone)]
-pub(super) struct Wish {
+pub(super) struct TestSubmission {
     pub(super) workers: u32,
     pub(super) devices: u32,
     pub(super) seconds: u64,
@@ -47,8 +47,8 @@ pub(super) struct Wish {
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Deed {
-    Submit(Wish),
+pub(super) enum FaultStep {
+    Submit(TestSubmission),
     /// Somebody stops one of the jobs.
     Stop(prop::sample::Index),
     Schedule,
@@ -66,15 +66,15 @@ pub(super) enum Deed {
     GiveAway(u8, bool),
     Hold(bool),
     Requeue(prop::sample::Index),
-    Fail(Call, Vec<Fault>),
+    Fail(Call, Vec<CallFault>),
     LoseHints,
     KillServer,
 }
 
-fn wish() -> impl Strategy<Value = Wish> {
+fn wish() -> impl Strategy<Value = TestSubmission> {
     let code = prop_oneof![9 => Just(0), 1 => Just(3)];
     let parts = (1..=2_u32, 0..=3_u32, 0..40_u64, 0..=2_u32, code);
-    parts.prop_map(|(workers, devices, seconds, retries, code)| Wish {
+    parts.prop_map(|(workers, devices, seconds, retries, code)| TestSubmission {
         workers,
         devices,
         seconds,
@@ -83,7 +83,7 @@ fn wish() -> impl Strategy<Value = Wish> {
     })
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn deed() -> impl Strategy<Value = FaultStep> {
     let call = prop_oneof![
         Just(Call::Inventory),
         Just(Call::Launch),
@@ -91,36 +91,36 @@ fn deed() -> impl Strategy<Value = Deed> {
         Just(Call::Signal),
         Just(Call::Release),
     ];
-    let fault = prop_oneof![Just(Fault::Refused), Just(Fault::Unanswered), Just(Fault::NotNow)];
+    let fault = prop_oneof![Just(CallFault::Refused), Just(CallFault::Unanswered), Just(CallFault::NotNow)];
     prop_oneof![
-        6 => wish().prop_map(Deed::Submit),
-        1 => any::<prop::sample::Index>().prop_map(Deed::Stop),
-        6 => Just(Deed::Schedule),
-        6 => Just(Deed::Launch),
-        3 => Just(Deed::SignalStops),
-        4 => Just(Deed::Hints),
-        3 => Just(Deed::Observe),
-        2 => Just(Deed::Inventory),
-        6 => (1..20_u64).prop_map(Deed::Wait),
-        1 => (0..NODES).prop_map(Deed::LoseNode),
-        1 => (0..NODES).prop_map(Deed::RestoreNode),
-        1 => any::<prop::sample::Index>().prop_map(Deed::LoseLauncher),
-        2 => (0..NODES, any::<bool>()).prop_map(|(node, is_given)| Deed::GiveAway(node, is_given)),
-        1 => any::<bool>().prop_map(Deed::Hold),
-        1 => any::<prop::sample::Index>().prop_map(Deed::Requeue),
-        2 => (call, prop::collection::vec(fault, 1..4)).prop_map(|(call, faults)| Deed::Fail(call, faults)),
-        1 => Just(Deed::LoseHints),
-        2 => Just(Deed::KillServer),
+        6 => wish().prop_map(FaultStep::Submit),
+        1 => any::<prop::sample::Index>().prop_map(FaultStep::Stop),
+        6 => Just(FaultStep::Schedule),
+        6 => Just(FaultStep::Launch),
+        3 => Just(FaultStep::SignalStops),
+        4 => Just(FaultStep::Hints),
+        3 => Just(FaultStep::Observe),
+        2 => Just(FaultStep::Inventory),
+        6 => (1..20_u64).prop_map(FaultStep::Wait),
+        1 => (0..NODES).prop_map(FaultStep::LoseNode),
+        1 => (0..NODES).prop_map(FaultStep::RestoreNode),
+        1 => any::<prop::sample::Index>().prop_map(FaultStep::LoseLauncher),
+        2 => (0..NODES, any::<bool>()).prop_map(|(node, is_given)| FaultStep::GiveAway(node, is_given)),
+        1 => any::<bool>().prop_map(FaultStep::Hold),
+        1 => any::<prop::sample::Index>().prop_map(FaultStep::Requeue),
+        2 => (call, prop::collection::vec(fault, 1..4)).prop_map(|(call, faults)| FaultStep::Fail(call, faults)),
+        1 => Just(FaultStep::LoseHints),
+        2 => Just(FaultStep::KillServer),
     ]
 }
 
-pub(super) struct World {
+pub(super) struct FaultWorld {
     cluster: Arc<SimCluster>,
     folder: DataFolder,
     options: ServeOptions,
     pub(super) app: Arc<App>,
-    memory: act::Memory,
-    jobs: BTreeMap<JobId, Wish>,
+    memory: act::DispatchMemory,
+    jobs: BTreeMap<JobId, TestSubmission>,
     stopped: BTreeSet<JobId>,
     lost: BTreeSet<FailureCause>,
     _kept: TempDir,
@@ -159,7 +159,7 @@ fn options(data: PathBuf) -> ServeOptions {
     let patience = Duration::from_secs(1);
     ServeOptions {
         data,
-        entrance: Entrance { listen, tls: Tls::Off, proxies: None, public_address: None, patience },
+        entrance: ListenConfig { listen, tls: Tls::Off, proxies: None, public_address: None, patience },
         database: None,
         engine: EngineChoice::Local,
         simulate: None,
@@ -176,7 +176,7 @@ fn options(data: PathBuf) -> ServeOptions {
     }
 }
 
-impl World {
+impl FaultWorld {
     /// The cluster may be one that `places` workers itself.
     pub(super) async fn new(places: bool) -> Self {
         Self::with(places, None).await
@@ -195,12 +195,12 @@ impl World {
         let options = ServeOptions { keep_ended, ..options(kept.path().join("data")) };
         let folder = DataFolder::open(&options.data, false).unwrap();
         let app = Arc::new(open(&options, &folder, |_| Ok(engine(&cluster)), tokens(&folder)).await.unwrap());
-        World {
+        FaultWorld {
             cluster,
             folder,
             options,
             app,
-            memory: act::Memory::default(),
+            memory: act::DispatchMemory::default(),
             jobs: BTreeMap::new(),
             stopped: BTreeSet::new(),
             lost: BTreeSet::new(),
@@ -213,66 +213,66 @@ impl World {
         self.folder.token().unwrap()
     }
 
-    pub(super) async fn act(&mut self, deed: Deed) {
+    pub(super) async fn act(&mut self, deed: FaultStep) {
         match deed {
-            Deed::Submit(wish) => self.submit(wish).await,
-            Deed::Stop(which) => {
+            FaultStep::Submit(wish) => self.submit(wish).await,
+            FaultStep::Stop(which) => {
                 if self.jobs.is_empty() {
                     return;
                 }
                 let id = *which.get(&self.jobs.keys().copied().collect::<Vec<_>>());
-                let stop = Event::Stop { by: TESTER.to_owned(), grace: Some(Span::from_seconds(5)) };
+                let stop = Trigger::Stop { by: TESTER.to_owned(), grace: Some(Span::from_seconds(5)) };
                 self.app.ledger.apply(id, stop).await.unwrap();
                 self.stopped.insert(id);
             }
-            Deed::Schedule => {
+            FaultStep::Schedule => {
                 schedule::reconcile_schedule(&self.app, || self.cluster.now()).await;
             }
-            Deed::Launch => act::reconcile_launch(&self.app, &mut self.memory).await,
-            Deed::SignalStops => act::reconcile_stop(&self.app, &mut self.memory).await,
-            Deed::Hints => {
+            FaultStep::Launch => act::reconcile_launch(&self.app, &mut self.memory).await,
+            FaultStep::SignalStops => act::reconcile_stop(&self.app, &mut self.memory).await,
+            FaultStep::Hints => {
                 let hinted = self.app.engine.changed().now_or_never();
                 observe::reconcile_some(&self.app, &hinted.unwrap_or_default()).await;
             }
-            Deed::Observe => observe::reconcile_all(&self.app).await,
-            Deed::Inventory => drop(self.app.take_inventory().await),
-            Deed::Wait(seconds) => self.cluster.advance(Span::from_seconds(seconds)),
-            Deed::LoseNode(number) => {
+            FaultStep::Observe => observe::reconcile_all(&self.app).await,
+            FaultStep::Inventory => drop(self.app.take_inventory().await),
+            FaultStep::Wait(seconds) => self.cluster.advance(Span::from_seconds(seconds)),
+            FaultStep::LoseNode(number) => {
                 self.lost.insert(FailureCause::NodeLost);
                 self.cluster.lose_node(&node_name(number));
             }
-            Deed::RestoreNode(number) => self.cluster.restore_node(&node_name(number)),
-            Deed::LoseLauncher(which) => {
+            FaultStep::RestoreNode(number) => self.cluster.restore_node(&node_name(number)),
+            FaultStep::LoseLauncher(which) => {
                 let live = self.cluster.live();
                 if !live.is_empty() {
                     self.lost.insert(FailureCause::LauncherLost);
                     self.cluster.lose_launcher(*which.get(&live));
                 }
             }
-            Deed::GiveAway(number, is_given) => self.cluster.give_away(&node_name(number), is_given),
-            Deed::Hold(is_held) => self.cluster.hold(is_held),
-            Deed::Requeue(which) => {
+            FaultStep::GiveAway(number, is_given) => self.cluster.give_away(&node_name(number), is_given),
+            FaultStep::Hold(is_held) => self.cluster.hold(is_held),
+            FaultStep::Requeue(which) => {
                 let live = self.cluster.live();
                 (!live.is_empty()).then(|| self.cluster.requeue(*which.get(&live)));
             }
-            Deed::Fail(call, faults) => {
+            FaultStep::Fail(call, faults) => {
                 // Half a gang that waits for the other half gives up at last.
                 if call == Call::Launch {
                     self.lost.insert(FailureCause::GangTimeout);
                 }
                 self.cluster.plan_faults(call, faults);
             }
-            Deed::LoseHints => self.cluster.lose_hints(),
-            Deed::KillServer => self.restart().await,
+            FaultStep::LoseHints => self.cluster.lose_hints(),
+            FaultStep::KillServer => self.restart().await,
         }
     }
 
-    async fn submit(&mut self, wish: Wish) {
-        let program = Program::new([
-            Step::append("marks", "$DANLU_ATTEMPT.$RANK begins"),
-            Step::Sleep(Span::from_seconds(wish.seconds)),
-            Step::append("marks", "$DANLU_ATTEMPT.$RANK ends"),
-            Step::Exit(wish.code),
+    async fn submit(&mut self, wish: TestSubmission) {
+        let program = TestProgram::new([
+            ProgramStep::append("marks", "$DANLU_ATTEMPT.$RANK begins"),
+            ProgramStep::Sleep(Span::from_seconds(wish.seconds)),
+            ProgramStep::append("marks", "$DANLU_ATTEMPT.$RANK ends"),
+            ProgramStep::Exit(wish.code),
         ]);
         let mut spec = JobSpec::of_command(program.text());
         spec.workers = wish.workers;
@@ -281,7 +281,7 @@ impl World {
             spec.devices = format!("nvidia:{}", wish.devices).parse().unwrap();
         }
         match self.app.ledger.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
-            Answer::Done(job) => drop(self.jobs.insert(job.id, wish)),
+            WriteResult::Done(job) => drop(self.jobs.insert(job.id, wish)),
             other => panic!("a submission was answered with {other:?}"),
         }
     }
@@ -289,7 +289,7 @@ impl World {
     /// As after `kill -9`: what was in memory is gone.
     async fn restart(&mut self) {
         self.app.store.close().await;
-        self.memory = act::Memory::default();
+        self.memory = act::DispatchMemory::default();
         self.cluster.clear_faults_of(Call::Inventory);
         self.app = Arc::new(
             open(&self.options, &self.folder, |_| Ok(engine(&self.cluster)), tokens(&self.folder))
@@ -307,7 +307,7 @@ impl World {
         }
         self.cluster.hold(false);
         for _ in 0..ENOUGH {
-            use Deed::{Hints, Inventory, Launch, Observe, Schedule, SignalStops};
+            use FaultStep::{Hints, Inventory, Launch, Observe, Schedule, SignalStops};
             for deed in [Inventory, Schedule, Launch, SignalStops, Hints, Observe] {
                 self.act(deed).await;
             }
@@ -345,7 +345,7 @@ impl World {
         }
         for (id, wish) in &self.jobs {
             let job = self.app.store.job_fetch(*id).await.unwrap().ok_or(format!("job {id} is gone"))?;
-            let marks = self.cluster.file(*id, Place::Output, "marks").unwrap_or_default();
+            let marks = self.cluster.file(*id, TestFolder::Output, "marks").unwrap_or_default();
             self.judge_job(&job, wish, &marks)
                 .map_err(|why| format!("job {id}: {why}: {job:#?}\n{marks}"))?;
         }
@@ -353,8 +353,8 @@ impl World {
     }
 
     /// Whether its end can be, by what it wished for, what was done to it and what it did.
-    fn judge_job(&self, job: &Job, wish: &Wish, marks: &str) -> Result<(), String> {
-        let Life::Ended { outcome, .. } = &job.life else { return Err("has not ended".to_owned()) };
+    fn judge_job(&self, job: &Job, wish: &TestSubmission, marks: &str) -> Result<(), String> {
+        let JobLifecycle::Ended { outcome, .. } = &job.life else { return Err("has not ended".to_owned()) };
         let lines: Vec<&str> = marks.lines().collect();
         let distinct: BTreeSet<&str> = lines.iter().copied().collect();
         if distinct.len() != lines.len() {
@@ -367,26 +367,26 @@ impl World {
             u32::try_from(own.count()).unwrap_or_default()
         };
         match outcome {
-            Outcome::Succeeded if wish.code != 0 => Err("a program that fails has succeeded".to_owned()),
-            Outcome::Succeeded if (count("begins"), count("ends")) != (wish.workers, wish.workers) => {
+            JobEnd::Succeeded if wish.code != 0 => Err("a program that fails has succeeded".to_owned()),
+            JobEnd::Succeeded if (count("begins"), count("ends")) != (wish.workers, wish.workers) => {
                 Err("its work is not done".to_owned())
             }
-            Outcome::Stopped { who } if who != TESTER || !self.stopped.contains(&job.id) => {
+            JobEnd::Stopped { who } if who != TESTER || !self.stopped.contains(&job.id) => {
                 Err("nobody stopped it".to_owned())
             }
-            Outcome::Failed { failure, .. } if failure.cause == FailureCause::Exit => {
-                let is_own = wish.code != 0 && failure.exit == Some(Exit::Code(wish.code));
+            JobEnd::Failed { failure, .. } if failure.cause == FailureCause::Exit => {
+                let is_own = wish.code != 0 && failure.exit == Some(ProcessExit::Code(wish.code));
                 is_own.then_some(()).ok_or("it did not fail so".to_owned())
             }
-            Outcome::Failed { failure, .. } if !self.lost.contains(&failure.cause) => {
+            JobEnd::Failed { failure, .. } if !self.lost.contains(&failure.cause) => {
                 Err("nothing of the kind happened".to_owned())
             }
-            Outcome::Failed { failure, .. }
+            JobEnd::Failed { failure, .. }
                 if failure.cause != FailureCause::GangTimeout && job.failures() <= wish.retries =>
             {
                 Err("it was not tried again".to_owned())
             }
-            Outcome::Succeeded | Outcome::Stopped { .. } | Outcome::Failed { .. } => Ok(()),
+            JobEnd::Succeeded | JobEnd::Stopped { .. } | JobEnd::Failed { .. } => Ok(()),
         }
     }
 }
@@ -409,7 +409,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let judged = runtime.block_on(async {
-            let mut world = World::new(places).await;
+            let mut world = FaultWorld::new(places).await;
             for deed in deeds {
                 world.act(deed).await;
             }

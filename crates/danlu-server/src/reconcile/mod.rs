@@ -80,7 +80,7 @@ async fn schedule_loop(app: Arc<App>, stop: CancellationToken) {
 }
 
 async fn act_loop(app: Arc<App>, stop: CancellationToken) {
-    let mut memory = act::Memory::default();
+    let mut memory = act::DispatchMemory::default();
     loop {
         act::reconcile_launch(&app, &mut memory).await;
         act::reconcile_stop(&app, &mut memory).await;

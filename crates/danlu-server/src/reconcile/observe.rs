@@ -4,25 +4,25 @@
 
 use std::collections::HashSet;
 
-use danlu_core::job::{Failure, FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::StopOrder;
-use danlu_core::{Event, Job, WorkerState};
-use danlu_engine::{Observation, Seen, Which};
+use danlu_core::{Job, Trigger, WorkerLifecycle};
+use danlu_engine::{Observation, ObservedState, Which};
 use danlu_types::{JobId, Span, WorkerId};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
-use crate::ledger::{Answer, LedgerError};
+use crate::ledger::{JobWriterError, WriteResult};
 use crate::troubles::Subject;
 
 const SAVED_ENOUGH: SignedDuration = SignedDuration::from_secs(5);
 
 /// What is to be done about one observation.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ObserveAction {
     Nothing,
-    Tell(Vec<(Event, Timestamp)>),
+    Tell(Vec<(Trigger, Timestamp)>),
     /// Its end is known: let go of what it held outside its folder.
     Release,
     /// Nobody wants it: end it.
@@ -49,14 +49,14 @@ pub(crate) async fn reconcile_all(app: &App) {
     app.troubles.note(Subject::Workers, trouble);
     let Ok(mut observations) = observed else { return };
     app.troubles.note_workers(observations.iter().filter_map(|observation| match &observation.seen {
-        Seen::Unreadable { error } => Some((observation.worker, error.as_str())),
+        ObservedState::Unreadable { error } => Some((observation.worker, error.as_str())),
         _ => None,
     }));
     let troubled = observations.iter().filter_map(|seen| Some((seen.worker, seen.trouble.as_deref()?)));
     app.troubles.note_launchers(troubled);
     let seen: HashSet<WorkerId> = observations.iter().map(|observation| observation.worker).collect();
     app.troubles.keep_releases(|worker| seen.contains(worker));
-    let missing = running.difference(&seen).map(|worker| Observation::new(*worker, Seen::Unknown));
+    let missing = running.difference(&seen).map(|worker| Observation::new(*worker, ObservedState::Unknown));
     observations.extend(missing);
     reconcile(app, without_old_news(observations, &running)).await;
     app.reports.keep(|job| app.book.job(job).is_some_and(|job| job.active().is_some()));
@@ -68,7 +68,7 @@ pub(crate) fn without_old_news(
     mut observations: Vec<Observation>,
     running_before: &HashSet<WorkerId>,
 ) -> Vec<Observation> {
-    observations.retain(|seen| seen.seen != Seen::Unknown || running_before.contains(&seen.worker));
+    observations.retain(|seen| seen.seen != ObservedState::Unknown || running_before.contains(&seen.worker));
     observations
 }
 
@@ -79,7 +79,7 @@ fn running(app: &App) -> HashSet<WorkerId> {
     for job in pages.active() {
         let Some(attempt) = job.active() else { continue };
         for (worker, index) in attempt.workers.iter().zip(0..) {
-            if matches!(worker.state, WorkerState::Running { .. }) {
+            if matches!(worker.state, WorkerLifecycle::Running { .. }) {
                 running.insert(job.worker_id(attempt.number, danlu_types::WorkerIndex(index)));
             }
         }
@@ -92,35 +92,35 @@ fn runs(app: &App, worker: WorkerId) -> bool {
     let attempt = job.as_ref().and_then(|job| job.active()).filter(|live| live.number == worker.attempt);
     let state =
         attempt.and_then(|live| live.workers.get(worker.worker.0 as usize)).map(|worker| &worker.state);
-    matches!(state, Some(WorkerState::Running { .. }))
+    matches!(state, Some(WorkerLifecycle::Running { .. }))
 }
 
 async fn reconcile(app: &App, observations: Vec<Observation>) {
-    let mut events: Vec<(JobId, Event, Timestamp)> = Vec::new();
+    let mut events: Vec<(JobId, Trigger, Timestamp)> = Vec::new();
     let mut release = Vec::new();
     for observation in observations {
         let worker = observation.worker;
-        if let Seen::Running { report: Some(report), .. } = &observation.seen {
+        if let ObservedState::Running { report: Some(report), .. } = &observation.seen {
             app.reports.take(worker, (**report).clone());
         }
         let trouble = observation.trouble.as_ref().map(|trouble| format!("is not looked after: {trouble}"));
         app.reports.remark(worker, observation.remark.clone().or(trouble), observation.wait);
         events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
         match judge(app.book.job(worker.job).as_deref(), &observation, Timestamp::now()) {
-            Verdict::Nothing => {}
-            Verdict::Tell(told) => {
-                if matches!(observation.seen, Seen::Ended { .. }) {
+            ObserveAction::Nothing => {}
+            ObserveAction::Tell(told) => {
+                if matches!(observation.seen, ObservedState::Ended { .. }) {
                     release.push((worker, events.len() + told.len() - 1));
                 }
                 events.extend(told.into_iter().map(|(event, at)| (worker.job, event, at)));
             }
-            Verdict::Release => release_worker(app, worker).await,
-            Verdict::Kill => kill_worker(app, worker).await,
+            ObserveAction::Release => release_worker(app, worker).await,
+            ObserveAction::Kill => kill_worker(app, worker).await,
         }
     }
     let results = app.ledger.apply_all(events).await;
     let changed = results.iter().filter_map(|result| match result {
-        Ok(Answer::Done(job)) => Some(job.as_ref()),
+        Ok(WriteResult::Done(job)) => Some(job.as_ref()),
         _ => None,
     });
     if app.nodes.learn(changed, Timestamp::now()) {
@@ -137,72 +137,76 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
 
 /// That an engine which places workers itself has put this one somewhere. Told before anything else of it: should it have
 /// failed there, that node is to be avoided.
-fn moved(app: &App, observation: &Observation) -> Option<Event> {
+fn moved(app: &App, observation: &Observation) -> Option<Trigger> {
     let WorkerId { job, attempt, worker } = observation.worker;
     let to = observation.place.as_ref()?;
     let job = app.book.job(job)?;
     let live = job.active().filter(|live| live.number == attempt)?;
     let is_known = live.workers.get(worker.0 as usize)?.settled;
-    (!is_known).then(|| Event::WorkerMoved { attempt, worker, to: to.clone(), settled: true })
+    (!is_known).then(|| Trigger::WorkerMoved { attempt, worker, to: to.clone(), settled: true })
 }
 
 /// Whether the job's end of this worker is written down. Where the ledger had anything else to say, the next look finds what
 /// is to be done about the worker.
-pub(crate) fn is_durable(told: &Result<Answer, LedgerError>) -> bool {
-    matches!(told, Ok(Answer::Done(_) | Answer::Unchanged(_)))
+pub(crate) fn is_durable(told: &Result<WriteResult, JobWriterError>) -> bool {
+    matches!(told, Ok(WriteResult::Done(_) | WriteResult::Unchanged(_)))
 }
 
 /// `job` as it is durable, if it has not ended.
-pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp) -> Verdict {
+pub(crate) fn judge(job: Option<&Job>, observation: &Observation, now: Timestamp) -> ObserveAction {
     let WorkerId { attempt, worker, .. } = observation.worker;
     let live = job.and_then(Job::active).filter(|live| live.number == attempt);
     let known = live.and_then(|live| live.workers.get(worker.0 as usize));
     let known_to_hang = known.is_some_and(|worker| worker.hangs);
     let Some(state) = known.map(|worker| &worker.state) else {
         return match observation.seen {
-            Seen::Unknown | Seen::Unreadable { .. } => Verdict::Nothing,
-            Seen::Ended { .. } => Verdict::Release,
-            Seen::Preparing | Seen::Running { .. } => Verdict::Kill,
+            ObservedState::Unknown | ObservedState::Unreadable { .. } => ObserveAction::Nothing,
+            ObservedState::Ended { .. } => ObserveAction::Release,
+            ObservedState::Preparing | ObservedState::Running { .. } => ObserveAction::Kill,
         };
     };
     let placed_at = live.map_or(now, |live| live.placed_at);
     let by_our_clock = |at: Timestamp| within(at, placed_at, now);
-    let running = |since: Timestamp| (Event::WorkerRunning { attempt, worker }, by_our_clock(since));
+    let running = |since: Timestamp| (Trigger::WorkerRunning { attempt, worker }, by_our_clock(since));
     match (&observation.seen, state) {
-        (Seen::Ended { .. }, WorkerState::Ended { .. }) => Verdict::Release,
-        (Seen::Ended { running_since, at, exit }, WorkerState::Placed) => {
+        (ObservedState::Ended { .. }, WorkerLifecycle::Ended { .. }) => ObserveAction::Release,
+        (ObservedState::Ended { running_since, at, exit }, WorkerLifecycle::Placed) => {
             let mut events: Vec<_> = running_since.map(running).into_iter().collect();
-            events.push((Event::WorkerEnded { attempt, worker, exit: exit.clone() }, by_our_clock(*at)));
-            Verdict::Tell(events)
+            events.push((Trigger::WorkerEnded { attempt, worker, exit: exit.clone() }, by_our_clock(*at)));
+            ObserveAction::Tell(events)
         }
-        (Seen::Ended { at, exit, .. }, WorkerState::Running { .. }) => {
+        (ObservedState::Ended { at, exit, .. }, WorkerLifecycle::Running { .. }) => {
             let exit = exit.clone();
-            Verdict::Tell(vec![(Event::WorkerEnded { attempt, worker, exit }, by_our_clock(*at))])
+            ObserveAction::Tell(vec![(Trigger::WorkerEnded { attempt, worker, exit }, by_our_clock(*at))])
         }
-        (Seen::Running { since, .. }, WorkerState::Placed) => Verdict::Tell(vec![running(*since)]),
-        (Seen::Running { report: Some(report), .. }, WorkerState::Running { .. }) => {
+        (ObservedState::Running { since, .. }, WorkerLifecycle::Placed) => {
+            ObserveAction::Tell(vec![running(*since)])
+        }
+        (ObservedState::Running { report: Some(report), .. }, WorkerLifecycle::Running { .. }) => {
             let mut events = Vec::new();
             if let Some(saved) = &report.checkpoint
                 && is_news(saved.at, live.and_then(|live| live.saved_at))
             {
-                events.push((Event::Saved { attempt }, saved.at));
+                events.push((Trigger::Saved { attempt }, saved.at));
             }
             let is_ending = live.is_some_and(|live| live.stop.is_some());
             if report.hang.is_some() != known_to_hang && !is_ending {
-                events.push((Event::WorkerHangs { attempt, worker, hang: report.hang.clone() }, now));
+                events.push((Trigger::WorkerHangs { attempt, worker, hang: report.hang.clone() }, now));
             }
-            if events.is_empty() { Verdict::Nothing } else { Verdict::Tell(events) }
+            if events.is_empty() { ObserveAction::Nothing } else { ObserveAction::Tell(events) }
         }
-        (Seen::Unknown, WorkerState::Running { .. }) => {
+        (ObservedState::Unknown, WorkerLifecycle::Running { .. }) => {
             let detail = "the engine has forgotten it".to_owned();
-            let failure = Failure { cause: FailureCause::NodeLost, rank: None, exit: None, detail };
-            Verdict::Tell(vec![(
-                Event::WorkerEnded { attempt, worker, exit: WorkerExit::Failed(failure) },
+            let failure = WorkerFailure { cause: FailureCause::NodeLost, rank: None, exit: None, detail };
+            ObserveAction::Tell(vec![(
+                Trigger::WorkerEnded { attempt, worker, exit: WorkerEnd::Failed(failure) },
                 now,
             )])
         }
-        (Seen::Running { .. } | Seen::Preparing | Seen::Unreadable { .. }, _)
-        | (Seen::Unknown, WorkerState::Placed | WorkerState::Ended { .. }) => Verdict::Nothing,
+        (ObservedState::Running { .. } | ObservedState::Preparing | ObservedState::Unreadable { .. }, _)
+        | (ObservedState::Unknown, WorkerLifecycle::Placed | WorkerLifecycle::Ended { .. }) => {
+            ObserveAction::Nothing
+        }
     }
 }
 
@@ -231,7 +235,8 @@ async fn release_worker(app: &App, worker: WorkerId) {
 async fn kill_worker(app: &App, worker: WorkerId) {
     // The look may be older than the book: what has ended since needs no killing.
     let seen = app.engine.observe(Which::These(&[worker])).await;
-    let lives = |seen: &Observation| matches!(seen.seen, Seen::Preparing | Seen::Running { .. });
+    let lives =
+        |seen: &Observation| matches!(seen.seen, ObservedState::Preparing | ObservedState::Running { .. });
     if seen.is_ok_and(|seen| !seen.iter().any(lives)) {
         return;
     }

@@ -143,26 +143,26 @@ fn plan_code_removal(
 
 #[cfg(test)]
 mod tests {
-    use danlu_core::job::{Life, Outcome};
-    use danlu_core::{Job, Record, transition::RecordKind};
+    use danlu_core::job::{JobEnd, JobLifecycle};
+    use danlu_core::{HistoryEvent, Job, transition::EventKind};
     use danlu_store::{Batch, EventFilter, Insert};
     use danlu_types::{JobId, JobSpec};
 
-    use super::super::faults::World;
+    use super::super::faults::FaultWorld;
     use super::*;
 
     fn ended(id: u64) -> Insert {
         let at = Timestamp::now() - SignedDuration::from_hours(1);
         let job = Job::submitted(JobId(id), "ada".to_owned(), JobSpec::of_command("true").into(), at);
-        let job = Job { life: Life::Ended { at, outcome: Outcome::Succeeded }, ..job };
-        let (kind, actor) = (RecordKind::JobSubmitted, "ada".to_owned());
-        let record = Record { kind, attempt: None, actor, message: "submitted".to_owned() };
+        let job = Job { life: JobLifecycle::Ended { at, outcome: JobEnd::Succeeded }, ..job };
+        let (kind, actor) = (EventKind::JobSubmitted, "ada".to_owned());
+        let record = HistoryEvent { kind, attempt: None, actor, message: "submitted".to_owned() };
         Insert { job, submission_key: None, at, records: vec![record] }
     }
 
     #[tokio::test]
     async fn one_pass_forgets_everything_that_is_due() {
-        let world = World::keeping_ended("10m").await;
+        let world = FaultWorld::keeping_ended("10m").await;
         let app = &world.app;
         let inserts: Vec<Insert> = (1..=1201).map(ended).collect();
         app.store.commit(Batch { inserts, updates: Vec::new() }).await.unwrap();
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_put_aside_by_a_killed_server_is_cleared_away() {
-        let world = World::keeping_ended("10m").await;
+        let world = FaultWorld::keeping_ended("10m").await;
         let app = &world.app;
         app.store.commit(Batch { inserts: vec![ended(1)], updates: Vec::new() }).await.unwrap();
         std::fs::create_dir_all(app.layout.data.join("runs")).unwrap();
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_folder_without_a_bottom_stops_neither_a_deletion_nor_a_start() {
         const DEPTH: usize = 16_000;
-        let world = World::keeping_ended("10m").await;
+        let world = FaultWorld::keeping_ended("10m").await;
         let app = &world.app;
         app.store.commit(Batch { inserts: vec![ended(1)], updates: Vec::new() }).await.unwrap();
         deep(&app.layout.job_folder(JobId(1)).join("output"), DEPTH);

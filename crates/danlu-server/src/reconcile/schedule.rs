@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use danlu_core::job::Whereabouts;
-use danlu_core::{Attempt, Event, Job};
+use danlu_core::job::WorkerLocation;
+use danlu_core::{Attempt, Job, Trigger};
 use danlu_types::WorkerId;
 use danlu_types::api::JobState;
 use jiff::Timestamp;
 
 use crate::app::App;
-use crate::ledger::Answer;
+use crate::ledger::WriteResult;
 
 /// What a pass cost, and when the next may come out differently although nothing happens.
 #[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct PassStats {
     pub(crate) planning: Duration,
     pub(crate) until_next: Option<Duration>,
 }
 
 /// Starts what can be started, and preempts whom that takes.
-pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp) -> Pass {
+pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp) -> PassStats {
     make_way(app, clock()).await;
     let (now, begin) = (clock(), Instant::now());
     let plan = app.planner.plan(now).await;
@@ -28,23 +28,24 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
     // it was given back.
     let decided = clock();
     let planning = begin.elapsed();
-    let preemptions = plan
-        .preemptions
-        .into_iter()
-        .map(|preemption| (preemption.victim, Event::Preempt { for_job: preemption.for_job }, decided, None));
+    let preemptions = plan.preemptions.into_iter().map(|preemption| {
+        (preemption.victim, Trigger::Preempt { for_job: preemption.for_job }, decided, None)
+    });
     // A job that was changed while the plan was made asks for something else.
     let starts = plan
         .starts
         .into_iter()
-        .map(|start| (start.job, Event::Place { grants: start.grants }, decided, Some(start.seen)));
+        .map(|start| (start.job, Trigger::Place { grants: start.grants }, decided, Some(start.seen)));
     let events: Vec<_> = preemptions.chain(starts).collect();
     let ids: Vec<_> = events.iter().map(|(id, _, _, _)| *id).collect();
     let answers = app.ledger.apply_planned(events).await;
     for (id, answer) in ids.into_iter().zip(answers) {
         match answer {
-            Ok(Answer::Done(job)) => tracing::debug!(job.id = %id, "job {id} is {}", job.state().as_str()),
+            Ok(WriteResult::Done(job)) => {
+                tracing::debug!(job.id = %id, "job {id} is {}", job.state().as_str())
+            }
             // Not at once: if the scheduler were wrong about what is free, asking again would not mend it.
-            Ok(Answer::Overbooked) => {
+            Ok(WriteResult::Overbooked) => {
                 tracing::warn!(job.id = %id, "job {id} was to start on what another holds; planning again");
                 app.book.write().mention(id);
             }
@@ -59,7 +60,7 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
     }
     app.health.measures.passes.add(begin.elapsed());
     let until_next = plan.next_wake.map(|wake| wake.duration_since(now).unsigned_abs());
-    Pass { planning, until_next }
+    PassStats { planning, until_next }
 }
 
 /// Plans for other places those workers that are only planned, and whose places others were put on.
@@ -76,8 +77,8 @@ async fn make_way(app: &App, now: Timestamp) {
         (pages.active().cloned().collect::<Vec<_>>(), pages.nodes.clone())
     };
     let moves = danlu_sched::make_way(&nodes, jobs.iter().map(AsRef::<Job>::as_ref), may_move);
-    let event = |(id, to): (WorkerId, Whereabouts)| {
-        let event = Event::WorkerMoved { attempt: id.attempt, worker: id.worker, to, settled: false };
+    let event = |(id, to): (WorkerId, WorkerLocation)| {
+        let event = Trigger::WorkerMoved { attempt: id.attempt, worker: id.worker, to, settled: false };
         (id.job, event, now)
     };
     // What could not be written is found again by the next pass.
@@ -88,10 +89,10 @@ async fn make_way(app: &App, now: Timestamp) {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use danlu_core::{Life, Refusal};
+    use danlu_core::{JobLifecycle, TransitionError};
     use danlu_types::{JobId, JobSpec};
 
-    use super::super::faults::World;
+    use super::super::faults::FaultWorld;
     use super::*;
 
     const TESTER: &str = "tester";
@@ -99,14 +100,14 @@ mod tests {
     async fn submitted(app: &App, devices: &str) -> Arc<Job> {
         let spec = JobSpec { devices: devices.parse().unwrap(), ..JobSpec::of_command("true") };
         match app.ledger.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
-            Answer::Done(job) => job,
+            WriteResult::Done(job) => job,
             other => panic!("a submission was answered with {other:?}"),
         }
     }
 
     /// A pass during which something happens after the plan was made and before it is committed: where the pass asks for
     /// the time of its decisions.
-    async fn pass_with(app: &Arc<App>, between: impl Fn() -> Event) -> Option<Answer> {
+    async fn pass_with(app: &Arc<App>, between: impl Fn() -> Trigger) -> Option<WriteResult> {
         const OF_DECISION: u32 = 2;
         let (asked, answer) = (AtomicU32::new(0), std::sync::Mutex::new(None));
         let clock = || {
@@ -123,20 +124,20 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_job_that_is_changed_between_plan_and_placement_is_planned_anew() {
-        let app = World::new(false).await.app;
+        let app = FaultWorld::new(false).await.app;
         let job = submitted(&app, "nvidia:4").await;
         let smaller = JobSpec { devices: "nvidia:1".parse().unwrap(), ..JobSpec::clone(&job.spec) };
-        let change = || Event::Change {
+        let change = || Trigger::Change {
             by: TESTER.to_owned(),
             spec: Arc::new(smaller.clone()),
             approval: None,
             seen: job.generation,
         };
         let answer = pass_with(&app, change).await;
-        assert!(matches!(answer, Some(Answer::Done(_))), "{answer:?}");
+        assert!(matches!(answer, Some(WriteResult::Done(_))), "{answer:?}");
         let waits = app.book.job(job.id).unwrap();
         assert!(
-            matches!(waits.life, Life::Queued { .. }),
+            matches!(waits.life, JobLifecycle::Queued { .. }),
             "placed for what it no longer asks for: {waits:?}"
         );
         assert_eq!(waits.spec.devices.count.devices(), 1);
@@ -153,24 +154,24 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_job_that_is_held_between_plan_and_placement_stays_held() {
-        let app = World::new(false).await.app;
+        let app = FaultWorld::new(false).await.app;
         submitted(&app, "nvidia:4").await;
-        pass_with(&app, || Event::Hold { by: TESTER.to_owned() }).await;
-        assert!(matches!(app.book.job(JobId(1)).unwrap().life, Life::Held { .. }));
+        pass_with(&app, || Trigger::Hold { by: TESTER.to_owned() }).await;
+        assert!(matches!(app.book.job(JobId(1)).unwrap().life, JobLifecycle::Held { .. }));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_change_that_comes_after_the_placement_is_refused() {
-        let app = World::new(false).await.app;
+        let app = FaultWorld::new(false).await.app;
         let job = submitted(&app, "nvidia:4").await;
         reconcile_schedule(&app, Timestamp::now).await;
-        let change = Event::Change {
+        let change = Trigger::Change {
             by: TESTER.to_owned(),
             spec: job.spec.clone(),
             approval: None,
             seen: job.generation,
         };
         let answer = app.ledger.apply(job.id, change).await.unwrap();
-        assert!(matches!(answer, Answer::Refused(Refusal::NotWaiting { .. })), "{answer:?}");
+        assert!(matches!(answer, WriteResult::Refused(TransitionError::NotWaiting { .. })), "{answer:?}");
     }
 }

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_core::job::{Life, Waiting};
+use danlu_core::job::{JobLifecycle, QueueCause};
 use danlu_core::slurm::QueueWait;
 use danlu_core::transition::DANLU;
-use danlu_core::{Attempt, Event, Job, WorkerState};
+use danlu_core::{Attempt, Job, Trigger, WorkerLifecycle};
 use danlu_types::{DeviceKind, JobId, Node, NodeName};
 use jiff::Timestamp;
 
@@ -27,7 +27,8 @@ impl App {
         let mut free: BTreeMap<&NodeName, Free> =
             inventory.iter().map(|it| (&it.name, Free::of(it))).collect();
         for (_, attempt) in attempts() {
-            for worker in attempt.workers.iter().filter(|it| matches!(it.state, WorkerState::Running { .. }))
+            for worker in
+                attempt.workers.iter().filter(|it| matches!(it.state, WorkerLifecycle::Running { .. }))
             {
                 if let Some(free) = free.get_mut(&worker.grant.node) {
                     free.take(&worker.grant.devices);
@@ -56,18 +57,18 @@ impl App {
                 return None;
             }
             self.reports.remark_on(job.id, attempt.number)?;
-            let waiting = attempt.workers.iter().filter(|worker| worker.state == WorkerState::Placed);
+            let waiting = attempt.workers.iter().filter(|worker| worker.state == WorkerLifecycle::Placed);
             waiting.map(|worker| &worker.grant.node).find(|node| closed.contains(node)).cloned()
         };
         let events: Vec<_> = {
             let pages = self.book.read();
             let leaving = pages.active().filter_map(|job| Some((job.id, waits_for(job)?)));
-            let event = |node| Event::Drain { node, by: DANLU.to_owned() };
+            let event = |node| Trigger::Drain { node, by: DANLU.to_owned() };
             leaving.map(|(id, node)| (id, event(node), Timestamp::now())).collect()
         };
         for (result, (id, event, _)) in self.ledger.apply_all(events.clone()).await.iter().zip(&events) {
             // The next inventory finds it again.
-            if let (Err(error), Event::Drain { node, .. }) = (result, event) {
+            if let (Err(error), Trigger::Drain { node, .. }) = (result, event) {
                 tracing::warn!(job.id = %id, "could not take job {id} back from {node}: {}", crate::error_chain(error));
             }
         }
@@ -79,13 +80,13 @@ impl App {
         let events: Vec<_> = {
             let pages = self.book.read();
             let contended = pages.jobs().any(|job| wants_to_start(job, now));
-            let wanted = |job: &Job| -> Option<Event> {
+            let wanted = |job: &Job| -> Option<Trigger> {
                 let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
                 let queued = self.reports.queued(job.id, attempt.number)?;
                 let places = self.engine.places(&attempt.grants());
                 is_vain(&queued, displaced.contains(&job.id), places, contended).then(|| {
                     let text = queued.text.strip_prefix("waits").unwrap_or(&queued.text);
-                    Event::Requeue { attempt: attempt.number, reason: format!("it waited{text}") }
+                    Trigger::Requeue { attempt: attempt.number, reason: format!("it waited{text}") }
                 })
             };
             pages.active().filter_map(|job| Some((job.id, wanted(job)?, now))).collect()
@@ -113,12 +114,12 @@ fn is_vain(queued: &Queued, is_displaced: bool, engine_places: bool, contended: 
 
 fn wants_to_start(job: &Job, now: Timestamp) -> bool {
     match &job.life {
-        Life::Queued {
-            why: Waiting::Requeued { not_before, .. } | Waiting::Retry { not_before, .. },
+        JobLifecycle::Queued {
+            why: QueueCause::Requeued { not_before, .. } | QueueCause::Retry { not_before, .. },
             ..
         } => *not_before <= now,
-        Life::Queued { .. } => true,
-        Life::Held { .. } | Life::Active(_) | Life::Ended { .. } => false,
+        JobLifecycle::Queued { .. } => true,
+        JobLifecycle::Held { .. } | JobLifecycle::Active(_) | JobLifecycle::Ended { .. } => false,
     }
 }
 

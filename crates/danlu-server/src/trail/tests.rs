@@ -40,7 +40,7 @@ impl Bench {
 }
 
 fn trail_of(folder: &Path) -> Trail {
-    Trail::new(folder, &Sealer::open(folder).unwrap())
+    Trail::new(folder, &Encryptor::open(folder).unwrap())
 }
 
 fn change(key: &str, value: &str) -> DirectoryChange {

@@ -220,7 +220,7 @@ impl Counts {
     }
 }
 
-fn add(group: &mut Collected, entry: &crate::simulation::Entry) {
+fn add(group: &mut Collected, entry: &crate::simulation::SimulatedJob) {
     group.jobs += 1;
     group.preemptions += u64::from(entry.preemptions);
     group.failures += u64::from(entry.failures);

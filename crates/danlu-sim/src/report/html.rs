@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::escape;
-use super::plot::{BarGroup, COLORS, Hover, Line, bars, lines};
+use super::plot::{BarGroup, COLORS, Hover, PlotLine, bars, lines};
 use super::rows::Row;
 use super::words::{duration, percent, thousands, whole};
 use crate::measure::{Comparison, Group, Run};
@@ -102,7 +102,7 @@ fn plots(page: &mut String, comparison: &Comparison) {
     let times = || runs.iter().flat_map(|run| run.completion_quantiles_seconds.iter().copied());
     let shortest = times().filter(|time| *time > 0.0).fold(f64::INFINITY, f64::min);
     let longest = times().fold(0.0, f64::max);
-    let completion: Vec<Line> =
+    let completion: Vec<PlotLine> =
         runs.iter().map(|run| cumulative(&run.completion_quantiles_seconds)).collect();
     figure(
         page,
@@ -153,11 +153,11 @@ fn group_bars(
 }
 
 /// Means stand in the middle of the stretch they are of.
-fn over_time(runs: &[Run], read: fn(&Run) -> &Vec<f64>) -> Vec<Line> {
+fn over_time(runs: &[Run], read: fn(&Run) -> &Vec<f64>) -> Vec<PlotLine> {
     let line = |run: &Run| {
         let middle = |position: usize| (position as f64 + 0.5) * run.series.step_seconds;
         let points = read(run).iter().enumerate().map(|(position, value)| (middle(position), *value));
-        Line { points: points.collect() }
+        PlotLine { points: points.collect() }
     };
     runs.iter().map(line).collect()
 }
@@ -183,10 +183,10 @@ fn hovers(runs: &[Run], read: fn(&Run) -> &Vec<f64>, word: impl Fn(f64) -> Strin
     (0..read(longest).len()).map(hover).collect()
 }
 
-fn cumulative(quantiles: &[f64]) -> Line {
+fn cumulative(quantiles: &[f64]) -> PlotLine {
     let last = quantiles.len().saturating_sub(1).max(1) as f64;
     let points = quantiles.iter().enumerate().map(|(position, time)| (*time, position as f64 / last * 100.0));
-    Line { points: points.collect() }
+    PlotLine { points: points.collect() }
 }
 
 fn table(page: &mut String, title: &str, first: &str, comparison: &Comparison, rows: &[Row]) {

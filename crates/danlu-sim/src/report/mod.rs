@@ -9,7 +9,7 @@ mod words;
 
 pub use html::html;
 pub use rows::Row;
-pub use transcript::{JobReport, Report};
+pub use transcript::{JobReport, SimulationReport};
 
 /// Names come from traces: nothing in them may become markup.
 fn escape(text: &str) -> String {

@@ -19,7 +19,7 @@ const BOTTOM: f64 = 44.0;
 pub(super) const COLORS: usize = 6;
 
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct PlotLine {
     pub(super) points: Vec<(f64, f64)>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Hover {
 }
 
 /// Lines in the order of their colours. Writing to a string cannot fail, so results of `write!` are dropped here.
-pub(super) fn lines(title: &str, x: &Axis, y: &Axis, lines: &[Line], hovers: &[Hover]) -> String {
+pub(super) fn lines(title: &str, x: &Axis, y: &Axis, lines: &[PlotLine], hovers: &[Hover]) -> String {
     let mut svg = open(title, HEIGHT);
     let across = |amount: f64| LEFT + x.place(amount) * (WIDTH - LEFT - RIGHT);
     let up = |amount: f64| HEIGHT - BOTTOM - y.place(amount) * (HEIGHT - TOP - BOTTOM);

@@ -12,7 +12,7 @@ use crate::simulation::{Simulation, between};
 use crate::story::SimJob;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct SimulationReport {
     /// In the order in which they were given.
     pub jobs: Vec<JobReport>,
     /// From the start to the end of the last job.
@@ -42,10 +42,10 @@ pub struct JobReport {
 }
 
 impl Simulation {
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> SimulationReport {
         let jobs: Vec<JobReport> = (0..self.stories().len()).map(|story| job_report(self, story)).collect();
         let makespan = measure::makespan(self);
-        Report { jobs, makespan, device_utilisation: used(self.points(), makespan).utilisation }
+        SimulationReport { jobs, makespan, device_utilisation: used(self.points(), makespan).utilisation }
     }
 }
 
@@ -83,7 +83,7 @@ fn job_report(simulation: &Simulation, story: usize) -> JobReport {
 }
 
 /// A table for people.
-impl fmt::Display for Report {
+impl fmt::Display for SimulationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["job", "submitted", "waited", "ran", "lost", "attempts", "ended", "outcome"];
         row(f, head.map(str::to_owned))?;

@@ -28,14 +28,14 @@ pub(super) enum Item {
     /// A plan may come out differently although nothing has happened.
     Wake,
     /// Something fails by chance.
-    Breaks(Fault),
+    Breaks(PlannedFault),
     /// Something that failed by chance is there again.
-    Mended(Fault),
+    Mended(PlannedFault),
 }
 
 /// A node, or one device of it, by their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fault {
+pub(super) struct PlannedFault {
     pub(super) node: usize,
     pub(super) device: Option<usize>,
 }

@@ -2,19 +2,21 @@
 //!
 //! [`Simulation::apply`] is the one place where a job changes; ledger, meter, agenda and the scheduler's news follow.
 
-use danlu_core::job::{Failure, Verdict};
-use danlu_core::{Event, FailureCause, Grant, Job, Life, Step, WorkerExit, WorkerState, apply};
+use danlu_core::job::{AttemptEnd, WorkerFailure};
+use danlu_core::{
+    FailureCause, Grant, Job, JobLifecycle, Transition, Trigger, WorkerEnd, WorkerLifecycle, apply,
+};
 use danlu_types::api::JobState;
 use danlu_types::{AttemptNumber, JobId, NodeName, Span, WorkerIndex};
 use jiff::Timestamp;
 
 use super::agenda::Item;
 use super::{Simulation, after, between, is_queued, position};
-use crate::story::{Script, SimJob};
+use crate::story::{SimJob, WorkerScript};
 
 /// A job with what a real system would not know of it.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SimulatedJob {
     pub(crate) story: usize,
     pub(crate) job: Job,
     /// The part of its story that it is at.
@@ -36,9 +38,9 @@ pub(crate) struct Entry {
     lost_time: Span,
 }
 
-impl Entry {
+impl SimulatedJob {
     pub(super) fn new(story: usize, job: Job) -> Self {
-        Entry {
+        SimulatedJob {
             story,
             job,
             part: 0,
@@ -68,7 +70,7 @@ impl Entry {
     }
 
     /// How long the live attempt takes, and how it ends, which `max_time` may cut short.
-    fn course(&self, story: &SimJob) -> (Span, WorkerExit) {
+    fn course(&self, story: &SimJob) -> (Span, WorkerEnd) {
         let script = self.script(story);
         let left = script.runs.milliseconds.saturating_sub(self.saved.milliseconds);
         let runs = Span { milliseconds: self.overhead(story).milliseconds.saturating_add(left) };
@@ -78,9 +80,9 @@ impl Entry {
         }
     }
 
-    fn script(&self, story: &SimJob) -> Script {
+    fn script(&self, story: &SimJob) -> WorkerScript {
         let part = self.part.min(story.parts.len().saturating_sub(1));
-        let nothing = || Script { runs: Span::default(), exit: WorkerExit::Succeeded };
+        let nothing = || WorkerScript { runs: Span::default(), exit: WorkerEnd::Succeeded };
         story.parts.get(part).cloned().unwrap_or_else(nothing)
     }
 
@@ -105,16 +107,16 @@ impl Simulation {
         let entry = &mut self.jobs[position(id)];
         let (_, exit) = entry.course(&self.stories[entry.story]);
         entry.ended_by_itself = true;
-        if exit == WorkerExit::Succeeded {
+        if exit == WorkerEnd::Succeeded {
             self.end_workers(id, attempt, &exit, |_| true);
         } else {
-            self.apply(id, Event::WorkerEnded { attempt, worker: WorkerIndex(0), exit });
+            self.apply(id, Trigger::WorkerEnded { attempt, worker: WorkerIndex(0), exit });
         }
     }
 
     /// What is left of the attempt has ended, as it was told to.
     pub(super) fn stopped(&mut self, id: JobId, attempt: AttemptNumber) {
-        self.end_workers(id, attempt, &WorkerExit::Stopped, |_| true);
+        self.end_workers(id, attempt, &WorkerEnd::Stopped, |_| true);
     }
 
     /// Ends the workers of an attempt whose grants are chosen and that have not ended yet.
@@ -122,23 +124,23 @@ impl Simulation {
         &mut self,
         id: JobId,
         attempt: AttemptNumber,
-        exit: &WorkerExit,
+        exit: &WorkerEnd,
         choose: impl Fn(&Grant) -> bool,
     ) {
         let job = &self.jobs[position(id)].job;
         let Some(live) = job.active().filter(|live| live.number == attempt) else { return };
         let chosen = live.workers.iter().zip(0..).filter(|(worker, _)| {
-            choose(&worker.grant) && !matches!(worker.state, WorkerState::Ended { .. })
+            choose(&worker.grant) && !matches!(worker.state, WorkerLifecycle::Ended { .. })
         });
         for worker in chosen.map(|(_, index)| WorkerIndex(index)).collect::<Vec<_>>() {
-            self.apply(id, Event::WorkerEnded { attempt, worker, exit: exit.clone() });
+            self.apply(id, Trigger::WorkerEnded { attempt, worker, exit: exit.clone() });
         }
     }
 
     /// The one place where a job changes.
-    pub(super) fn apply(&mut self, id: JobId, event: Event) {
+    pub(super) fn apply(&mut self, id: JobId, event: Trigger) {
         let entry = &mut self.jobs[position(id)];
-        let Step::Next { job: next, .. } = apply(&entry.job, event, self.now) else { return };
+        let Transition::Next { job: next, .. } = apply(&entry.job, event, self.now) else { return };
         let before = std::mem::replace(&mut entry.job, *next);
         let after_it = &entry.job;
         self.touched.insert(id);
@@ -148,7 +150,7 @@ impl Simulation {
             _ => {}
         }
         let begins_to_stop = after_it.state() == JobState::Stopping && before.state() != JobState::Stopping;
-        let ends = matches!(after_it.life, Life::Ended { .. });
+        let ends = matches!(after_it.life, JobLifecycle::Ended { .. });
         match (before.active().is_some(), after_it.active()) {
             (false, Some(_)) => self.on_start(id),
             (true, None) => self.on_attempt_end(id),
@@ -195,12 +197,12 @@ impl Simulation {
         let verdict = past.verdict.clone();
         entry.ran.milliseconds += held_for.milliseconds;
         entry.held += units * u128::from(held_for.milliseconds);
-        entry.preemptions += u32::from(matches!(verdict, Verdict::Preempted { .. }));
-        entry.failures += u32::from(matches!(verdict, Verdict::Failed { .. }));
+        entry.preemptions += u32::from(matches!(verdict, AttemptEnd::Preempted { .. }));
+        entry.failures += u32::from(matches!(verdict, AttemptEnd::Failed { .. }));
         if entry.ended_by_itself {
             entry.part += 1;
             entry.saved = Span::default();
-        } else if !matches!(verdict, Verdict::Succeeded | Verdict::Stopped { .. }) {
+        } else if !matches!(verdict, AttemptEnd::Succeeded | AttemptEnd::Stopped { .. }) {
             let lost = entry.interrupt(&self.stories[entry.story], placed_at, until);
             entry.lost += units * u128::from(lost.milliseconds);
             entry.lost_time.milliseconds += lost.milliseconds;
@@ -220,6 +222,6 @@ impl Simulation {
     }
 }
 
-fn failed(cause: FailureCause) -> WorkerExit {
-    WorkerExit::Failed(Failure { cause, rank: None, exit: None, detail: String::new() })
+fn failed(cause: FailureCause) -> WorkerEnd {
+    WorkerEnd::Failed(WorkerFailure { cause, rank: None, exit: None, detail: String::new() })
 }

@@ -12,16 +12,16 @@ mod trouble;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use danlu_core::{Event, Job, Life};
+use danlu_core::{Job, JobLifecycle, Trigger};
 use danlu_sched::{Cluster, Plan, Scheduler};
 use danlu_types::{FieldError, JobId, Node, NodeName, Span, WorkerIndex};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::dice::Dice;
 use crate::faults::Faults;
-use crate::story::{Happening, Intervention, SimJob, World};
+use crate::story::{Happening, Intervention, Scenario, SimJob};
 use agenda::{Agenda, Item};
-pub(crate) use life::Entry;
+pub(crate) use life::SimulatedJob;
 use meter::{Meter, Point, Unit};
 
 /// A cluster under way.
@@ -45,7 +45,7 @@ pub struct Simulation {
     /// By position in `stories`: what became of the submission.
     submitted: Vec<Option<Result<JobId, FieldError>>>,
     /// By number, which counts from 1.
-    jobs: Vec<Entry>,
+    jobs: Vec<SimulatedJob>,
     /// Those that changed since the scheduler last heard of them.
     touched: BTreeSet<JobId>,
     /// Jobs on each node, by the node's position.
@@ -66,8 +66,8 @@ pub struct Simulation {
 const MOST_PASSES_AT_ONCE: u32 = 1000;
 
 impl Simulation {
-    pub fn new(world: World) -> Self {
-        let World { nodes, sharing, jobs, interventions, faults } = world;
+    pub fn new(world: Scenario) -> Self {
+        let Scenario { nodes, sharing, jobs, interventions, faults } = world;
         let mut simulation = Simulation {
             now: Timestamp::UNIX_EPOCH,
             agenda: Agenda::default(),
@@ -166,7 +166,7 @@ impl Simulation {
         self.submitted[story].as_ref()
     }
 
-    pub(crate) fn entry(&self, job: JobId) -> &Entry {
+    pub(crate) fn entry(&self, job: JobId) -> &SimulatedJob {
         &self.jobs[position(job)]
     }
 
@@ -212,7 +212,7 @@ impl Simulation {
             let job = Job::submitted(id, owner.clone(), Arc::new(spec.clone()), self.now);
             self.meter.queued(&job.spec);
             self.touched.insert(id);
-            self.jobs.push(Entry::new(story, job));
+            self.jobs.push(SimulatedJob::new(story, job));
             id
         });
         if answer.is_err() {
@@ -229,18 +229,18 @@ impl Simulation {
             Happening::DeviceFailed { node, device } => self.fail_device(&node, device, false),
             Happening::DeviceBroke { node, device } => self.fail_device(&node, device, true),
             Happening::DeviceMended { node, device } => self.mend_device(&node, device),
-            Happening::Stop { job } => self.tell(job, Event::Stop { by: by(), grace: None }),
-            Happening::Hold { job } => self.tell(job, Event::Hold { by: by() }),
-            Happening::Release { job } => self.tell(job, Event::Release { by: by() }),
+            Happening::Stop { job } => self.tell(job, Trigger::Stop { by: by(), grace: None }),
+            Happening::Hold { job } => self.tell(job, Trigger::Hold { by: by() }),
+            Happening::Release { job } => self.tell(job, Trigger::Release { by: by() }),
             Happening::Preempt { job, for_job } => {
                 if let Some(Some(Ok(for_job))) = self.submitted.get(for_job).cloned() {
-                    self.tell(job, Event::Preempt { for_job });
+                    self.tell(job, Trigger::Preempt { for_job });
                 }
             }
         }
     }
 
-    fn tell(&mut self, story: usize, event: Event) {
+    fn tell(&mut self, story: usize, event: Trigger) {
         if let Some(Some(Ok(id))) = self.submitted.get(story) {
             self.apply(*id, event);
         }
@@ -260,18 +260,18 @@ impl Simulation {
         self.passes_at_once += 1;
         for start in starts {
             self.ledger.take(start.job, &start.grants).expect("a plan fits the cluster it was made for");
-            self.apply(start.job, Event::Place { grants: start.grants });
+            self.apply(start.job, Trigger::Place { grants: start.grants });
             let Some(attempt) = self.entry(start.job).job.active().map(|attempt| attempt.number) else {
                 continue;
             };
             for worker in 0..self.entry(start.job).job.spec.workers {
-                self.apply(start.job, Event::WorkerRunning { attempt, worker: WorkerIndex(worker) });
+                self.apply(start.job, Trigger::WorkerRunning { attempt, worker: WorkerIndex(worker) });
             }
             let until = self.entry(start.job).runs_until(&self.stories);
             self.agenda.put(until, Item::Finished(start.job, attempt));
         }
         for preemption in preemptions {
-            self.apply(preemption.victim, Event::Preempt { for_job: preemption.for_job });
+            self.apply(preemption.victim, Trigger::Preempt { for_job: preemption.for_job });
         }
         self.file_touched();
         let wake = next_wake.filter(|at| *at > self.now);
@@ -293,7 +293,7 @@ fn position(job: JobId) -> usize {
 }
 
 fn is_queued(job: &Job) -> bool {
-    matches!(job.life, Life::Queued { .. })
+    matches!(job.life, JobLifecycle::Queued { .. })
 }
 
 pub(crate) fn time(since_start: Span) -> Timestamp {

@@ -3,7 +3,7 @@
 use danlu_core::FailureCause;
 use danlu_types::{Health, Node, NodeName};
 
-use super::agenda::{Fault, Item};
+use super::agenda::{Item, PlannedFault};
 use super::{Simulation, after};
 use crate::dice::Dice;
 use crate::faults::Faults;
@@ -18,21 +18,21 @@ impl Simulation {
             for position in 0..=self.nodes[node].devices.len() {
                 dice.push(Dice::new(faults.seed, stream));
                 stream += 1;
-                let fault = Fault { node, device: position.checked_sub(1) };
+                let fault = PlannedFault { node, device: position.checked_sub(1) };
                 self.draw(faults, fault, &mut dice[position]);
             }
             self.dice.push(dice);
         }
     }
 
-    fn draw(&mut self, faults: Faults, fault: Fault, dice: &mut Dice) {
+    fn draw(&mut self, faults: Faults, fault: PlannedFault, dice: &mut Dice) {
         let mean = if fault.device.is_some() { faults.device_every } else { faults.node_every };
         if let Some(mean) = mean {
             self.agenda.put(after(self.now, dice.time_to_next(mean)), Item::Breaks(fault));
         }
     }
 
-    pub(super) fn breaks(&mut self, fault: Fault) {
+    pub(super) fn breaks(&mut self, fault: PlannedFault) {
         let Some(faults) = self.faults else { return };
         let (node, device) = self.named(fault);
         match device {
@@ -43,7 +43,7 @@ impl Simulation {
         self.agenda.put(after(self.now, faults.repair), Item::Mended(fault));
     }
 
-    pub(super) fn mended(&mut self, fault: Fault) {
+    pub(super) fn mended(&mut self, fault: PlannedFault) {
         let Some(faults) = self.faults else { return };
         let (node, device) = self.named(fault);
         match device {
@@ -57,7 +57,7 @@ impl Simulation {
         self.dice[fault.node][position] = dice;
     }
 
-    fn named(&self, fault: Fault) -> (NodeName, Option<u32>) {
+    fn named(&self, fault: PlannedFault) -> (NodeName, Option<u32>) {
         let node = &self.nodes[fault.node];
         (node.name.clone(), fault.device.map(|device| node.devices[device].index))
     }

@@ -6,8 +6,8 @@
 
 use std::io::BufRead;
 
-use danlu_core::job::Failure;
-use danlu_core::{FailureCause, WorkerExit};
+use danlu_core::job::WorkerFailure;
+use danlu_core::{FailureCause, WorkerEnd};
 use danlu_types::Span;
 use danlu_types::api::JobOutcome;
 use danlu_types::history::{AttemptRecord, FORMAT, Header, JobRecord};
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use super::{Assumptions, Trace, TraceError};
 use crate::simulation::between;
-use crate::story::{Happening, Intervention, Script, SimJob};
+use crate::story::{Happening, Intervention, SimJob, WorkerScript};
 
 const CAUSES: [FailureCause; 11] = [
     FailureCause::Exit,
@@ -81,7 +81,7 @@ fn job(record: JobRecord, start: Timestamp, assumptions: &Assumptions) -> SimJob
     job
 }
 
-fn parts(record: &JobRecord) -> Vec<Script> {
+fn parts(record: &JobRecord) -> Vec<WorkerScript> {
     let mut parts = Vec::new();
     let mut carried = 0;
     for (position, attempt) in record.attempts.iter().enumerate() {
@@ -89,7 +89,7 @@ fn parts(record: &JobRecord) -> Vec<Script> {
         let runs = runs(attempt).milliseconds;
         match exit(attempt, record.outcome, last) {
             Some(exit) => {
-                parts.push(Script { runs: Span { milliseconds: carried + runs }, exit });
+                parts.push(WorkerScript { runs: Span { milliseconds: carried + runs }, exit });
                 carried = 0;
             }
             None if record.spec.checkpoint.is_some() => carried += runs,
@@ -100,19 +100,19 @@ fn parts(record: &JobRecord) -> Vec<Script> {
 }
 
 /// How the attempt ended by itself; `None` if it was interrupted.
-fn exit(attempt: &AttemptRecord, outcome: Option<JobOutcome>, last: bool) -> Option<WorkerExit> {
+fn exit(attempt: &AttemptRecord, outcome: Option<JobOutcome>, last: bool) -> Option<WorkerEnd> {
     let cause = CAUSES.into_iter().find(|cause| cause.as_str() == attempt.reason);
     let by_the_cluster = matches!(
         cause,
         Some(FailureCause::NodeLost | FailureCause::LauncherLost | FailureCause::DeviceError)
     );
     match (attempt.reason.as_str(), cause) {
-        ("succeeded", _) => Some(WorkerExit::Succeeded),
-        ("stopped", _) => Some(WorkerExit::Stopped),
+        ("succeeded", _) => Some(WorkerEnd::Succeeded),
+        ("stopped", _) => Some(WorkerEnd::Stopped),
         (_, Some(cause)) if last || !by_the_cluster => {
-            Some(WorkerExit::Failed(Failure { cause, rank: None, exit: None, detail: String::new() }))
+            Some(WorkerEnd::Failed(WorkerFailure { cause, rank: None, exit: None, detail: String::new() }))
         }
-        _ if last && outcome == Some(JobOutcome::Stopped) => Some(WorkerExit::Stopped),
+        _ if last && outcome == Some(JobOutcome::Stopped) => Some(WorkerEnd::Stopped),
         _ => None,
     }
 }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((job.submit_at, job.owner.as_str()), (Span::from_seconds(120), "ann"));
         let runs: Vec<Span> = job.parts.iter().map(|part| part.runs).collect();
         assert_eq!(runs, [Span::from_seconds(470), Span::from_seconds(29 * 60 - 10)]);
-        assert_eq!(job.parts[1].exit, WorkerExit::Succeeded);
+        assert_eq!(job.parts[1].exit, WorkerEnd::Succeeded);
         assert_eq!(job.checkpoint_every, None, "it names no checkpoint folder");
     }
 

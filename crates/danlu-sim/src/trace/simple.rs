@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use danlu_core::WorkerExit;
+use danlu_core::WorkerEnd;
 use danlu_types::{DeviceRequest, JobSpec, Span};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 use super::csv::{Row, Table, shown};
 use super::{Assumptions, Trace, TraceError, from_first_submission};
-use crate::story::{Script, SimJob};
+use crate::story::{SimJob, WorkerScript};
 
 const REQUIRED: [&str; 2] = ["submit", "duration"];
 const KNOWN: [&str; 12] = [
@@ -115,7 +115,7 @@ fn job(row: &Row<'_>, submit_at: Span, assumptions: &Assumptions) -> Result<SimJ
         return Err(row.wrong(column, error.message));
     }
     let mut job = SimJob::succeeding(submit_at, spec, runs);
-    job.parts = vec![Script { runs, exit: WorkerExit::Succeeded }];
+    job.parts = vec![WorkerScript { runs, exit: WorkerEnd::Succeeded }];
     if let Some(user) = row.text("user") {
         user.clone_into(&mut job.owner);
     }

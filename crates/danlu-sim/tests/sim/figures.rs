@@ -1,7 +1,7 @@
 //! The figures of a run and the reports made of them.
 
 use danlu_sim::trace::{Assumptions, kueue, philly, simple};
-use danlu_sim::{Comparison, Run, Simulation, World, html};
+use danlu_sim::{Comparison, Run, Scenario, Simulation, html};
 use danlu_types::{DeviceKind, HeadOfLine, Node, Sharing, Workspace};
 
 use crate::story::node;
@@ -27,7 +27,7 @@ fn run(policy: HeadOfLine, name: &str) -> Run {
     let workspaces = ["vision", "speech"].map(|name| (name.to_owned(), workspace()));
     let sharing = Sharing { workspaces: workspaces.into_iter().collect(), ..Sharing::default() };
     let mut simulation =
-        Simulation::new(World { nodes: two_nodes(), sharing, jobs: trace.jobs, ..World::default() });
+        Simulation::new(Scenario { nodes: two_nodes(), sharing, jobs: trace.jobs, ..Scenario::default() });
     while simulation.step() {}
     Run::of(&simulation, name)
 }
@@ -77,7 +77,7 @@ fn the_page_stands_alone_and_shows_every_run() {
 
 #[test]
 fn a_page_of_nothing_is_still_a_page() {
-    let nothing = Simulation::new(World { nodes: two_nodes(), ..World::default() });
+    let nothing = Simulation::new(Scenario { nodes: two_nodes(), ..Scenario::default() });
     let page = html(&Comparison::new("empty", Vec::new(), vec![Run::of(&nothing, "nothing")]));
     assert!(page.ends_with("</html>\n") && !page.contains("NaN") && !page.contains("inf"));
     assert!(html(&Comparison::new("empty", Vec::new(), Vec::new())).contains("</html>"));
@@ -90,7 +90,7 @@ fn every_job_of_the_kueue_scenario_ends() {
     let few = |position: &usize| position.is_multiple_of(10);
     let jobs = trace.jobs.into_iter().enumerate().filter(|(position, _)| few(position)).map(|(_, job)| job);
     let world =
-        World { nodes: trace.nodes, sharing: trace.sharing, jobs: jobs.collect(), ..World::default() };
+        Scenario { nodes: trace.nodes, sharing: trace.sharing, jobs: jobs.collect(), ..Scenario::default() };
     let mut simulation = Simulation::new(world);
     while simulation.step() {}
     let run = Run::of(&simulation, "kueue");
@@ -115,7 +115,8 @@ fn philly_in_strict_order_waits_as_an_independent_replay_found() {
     for workspace in trace.sharing.workspaces.values_mut() {
         workspace.head_of_line = HeadOfLine::Strict;
     }
-    let world = World { nodes: trace.nodes, sharing: trace.sharing, jobs: trace.jobs, ..World::default() };
+    let world =
+        Scenario { nodes: trace.nodes, sharing: trace.sharing, jobs: trace.jobs, ..Scenario::default() };
     let mut simulation = Simulation::new(world);
     while simulation.step() {}
     let run = Run::of(&simulation, "strict");

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use danlu_core::job::Verdict;
-use danlu_core::{Life, WorkerExit};
+use danlu_core::job::AttemptEnd;
+use danlu_core::{JobLifecycle, WorkerEnd};
 use danlu_sched::Cluster;
-use danlu_sim::{Faults, Happening, Intervention, Script, SimJob, Simulation, World};
+use danlu_sim::{Faults, Happening, Intervention, Scenario, SimJob, Simulation, WorkerScript};
 use danlu_types::{Cpus, DeviceCount, DeviceKind, DeviceRequest, JobSpec, Node, Retry, RetryCause, Span};
 use proptest::prelude::*;
 
@@ -25,8 +25,8 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
     })
 }
 
-fn an_exit() -> impl Strategy<Value = WorkerExit> {
-    prop_oneof![3 => Just(WorkerExit::Succeeded), 2 => Just(lost()), 1 => Just(WorkerExit::Stopped)]
+fn an_exit() -> impl Strategy<Value = WorkerEnd> {
+    prop_oneof![3 => Just(WorkerEnd::Succeeded), 2 => Just(lost()), 1 => Just(WorkerEnd::Stopped)]
 }
 
 fn a_job() -> impl Strategy<Value = SimJob> {
@@ -49,7 +49,7 @@ fn a_job() -> impl Strategy<Value = SimJob> {
             owner: "ann".to_owned(),
             parts: attempts
                 .into_iter()
-                .map(|(runs, exit)| Script { runs: Span::from_seconds(runs), exit })
+                .map(|(runs, exit)| WorkerScript { runs: Span::from_seconds(runs), exit })
                 .collect(),
             takes_to_stop: Span::from_seconds(stopping.0),
             checkpoint_every: stopping.1.map(Span::from_seconds),
@@ -88,7 +88,7 @@ fn trouble() -> impl Strategy<Value = Vec<Intervention>> {
     })
 }
 
-fn simulations() -> impl Strategy<Value = World> {
+fn simulations() -> impl Strategy<Value = Scenario> {
     let faults =
         prop::option::weighted(0.3, (50..500u64, 50..500u64, 1..100u64, 0..1000u64)).prop_map(|faults| {
             let (node, device, repair, seed) = faults?;
@@ -100,12 +100,12 @@ fn simulations() -> impl Strategy<Value = World> {
             })
         });
     (nodes(), prop::collection::vec(a_job(), 1..9), trouble(), faults).prop_map(
-        |(nodes, jobs, interventions, faults)| World {
+        |(nodes, jobs, interventions, faults)| Scenario {
             nodes,
             jobs,
             interventions,
             faults,
-            ..World::default()
+            ..Scenario::default()
         },
     )
 }
@@ -176,9 +176,9 @@ proptest! {
         let mut simulation = Simulation::new(world);
         while simulation.step() {}
         for job in simulation.jobs() {
-            prop_assert!(matches!(job.life, Life::Ended { .. }), "job {} never ended", job.id);
+            prop_assert!(matches!(job.life, JobLifecycle::Ended { .. }), "job {} never ended", job.id);
             prop_assert!(job.past.iter().all(|past| past.attempt.has_ended()));
-            let failures = job.past.iter().filter(|past| matches!(past.verdict, Verdict::Failed { .. }));
+            let failures = job.past.iter().filter(|past| matches!(past.verdict, AttemptEnd::Failed { .. }));
             prop_assert!(failures.count() <= job.spec.retry.limit as usize + 1);
         }
         prop_assert_eq!(simulation.cluster().holders().count(), 0);
@@ -190,7 +190,7 @@ proptest! {
             .into_iter()
             .map(|job| SimJob::succeeding(job.submit_at, JobSpec { max_time: None, ..job.spec }, job.takes_to_stop))
             .collect();
-        let report = danlu_sim::simulate(World { nodes, jobs: jobs.clone(), ..World::default() });
+        let report = danlu_sim::simulate(Scenario { nodes, jobs: jobs.clone(), ..Scenario::default() });
         for (job, told) in jobs.iter().zip(&report.jobs) {
             if told.refused.is_none() {
                 prop_assert_eq!((told.attempts, told.ran), (1, job.parts[0].runs));

@@ -1,6 +1,6 @@
 //! One story for each rule of the simulated world, readable as its documentation.
 
-use danlu_sim::{Faults, Happening, Intervention, SimJob, World, simulate};
+use danlu_sim::{Faults, Happening, Intervention, Scenario, SimJob, simulate};
 use danlu_types::{
     Amounts, DeviceCount, DeviceKind, JobSpec, Node, Retry, RetryCause, Sharing, Span, Workspace,
 };
@@ -30,11 +30,11 @@ fn preemption_loses_the_work_since_the_last_checkpoint() {
     let urgent = SimJob::succeeding(minutes(50), spec("urgent", 2, "ascend:8"), minutes(5));
     let preempt = |job| Intervention { at: minutes(50), what: Happening::Preempt { job, for_job: 2 } };
     let urgent = SimJob { spec: JobSpec { priority: Some(9), ..urgent.spec.clone() }, ..urgent };
-    let report = simulate(World {
+    let report = simulate(Scenario {
         nodes: two_nodes(),
         jobs: vec![careful, careless, urgent],
         interventions: vec![preempt(0), preempt(1)],
-        ..World::default()
+        ..Scenario::default()
     });
     insta::assert_snapshot!(report);
 }
@@ -47,11 +47,11 @@ fn a_job_that_is_slow_to_stop_is_killed_after_its_grace() {
         ..SimJob::succeeding(minutes(0), spec("slow", 1, "ascend:8"), minutes(60))
     };
     let stop = Intervention { at: minutes(5), what: Happening::Stop { job: 0 } };
-    let report = simulate(World {
+    let report = simulate(Scenario {
         nodes: two_nodes(),
         jobs: vec![slow],
         interventions: vec![stop],
-        ..World::default()
+        ..Scenario::default()
     });
     insta::assert_snapshot!(report);
 }
@@ -61,14 +61,14 @@ fn a_device_that_breaks_takes_its_holder_along_and_is_not_given_out_until_it_is_
     let job =
         |name, at, runs| SimJob::succeeding(minutes(at), patient(spec(name, 1, "ascend:8")), minutes(runs));
     let a = || node("a", 8, DeviceKind::Ascend, "910B3", 64).name;
-    let report = simulate(World {
+    let report = simulate(Scenario {
         nodes: two_nodes(),
         jobs: vec![job("first", 0, 60), job("second", 1, 30), job("third", 2, 10)],
         interventions: vec![
             Intervention { at: minutes(10), what: Happening::DeviceBroke { node: a(), device: 3 } },
             Intervention { at: minutes(90), what: Happening::DeviceMended { node: a(), device: 3 } },
         ],
-        ..World::default()
+        ..Scenario::default()
     });
     insta::assert_snapshot!(report);
 }
@@ -82,8 +82,9 @@ fn nodes_and_devices_fail_by_chance_and_come_back() {
         ..SimJob::succeeding(minutes(0), patient(spec(&format!("job-{number}"), 1, "ascend:4")), minutes(300))
     });
     let faults: Faults = "mtbf=12h,device-mtbf=6d,repair=1h,seed=7".parse().unwrap();
-    let world = World { nodes: two_nodes(), jobs: jobs.collect(), faults: Some(faults), ..World::default() };
-    let other_seed = World { faults: Some(Faults { seed: 8, ..faults }), ..world.clone() };
+    let world =
+        Scenario { nodes: two_nodes(), jobs: jobs.collect(), faults: Some(faults), ..Scenario::default() };
+    let other_seed = Scenario { faults: Some(Faults { seed: 8, ..faults }), ..world.clone() };
     assert_ne!(simulate(world.clone()), simulate(other_seed));
     insta::assert_snapshot!(simulate(world));
 }
@@ -92,12 +93,12 @@ fn nodes_and_devices_fail_by_chance_and_come_back() {
 #[test]
 fn a_job_that_is_held_for_ever_does_not_keep_the_faults_going() {
     let hold = Intervention { at: minutes(0), what: Happening::Hold { job: 0 } };
-    let report = simulate(World {
+    let report = simulate(Scenario {
         nodes: two_nodes(),
         jobs: vec![SimJob::succeeding(minutes(0), spec("held", 2, "ascend:8"), minutes(1)); 2],
         interventions: vec![hold],
         faults: Some("mtbf=1h".parse().unwrap()),
-        ..World::default()
+        ..Scenario::default()
     });
     assert_eq!((report.jobs[0].outcome, report.jobs[1].outcome.is_some()), (None, true));
 }
@@ -127,11 +128,11 @@ fn idle_guarantees_are_lent_and_taken_back() {
     let jobs =
         vec![job("first", "vision", 0, 90), job("borrower", "vision", 1, 60), job("owner", "speech", 31, 30)];
     let report = |lending| {
-        simulate(World {
+        simulate(Scenario {
             nodes: two_nodes(),
             sharing: sharing(lending),
             jobs: jobs.clone(),
-            ..World::default()
+            ..Scenario::default()
         })
     };
     insta::assert_snapshot!(format!("with lending\n{}\nwithout\n{}", report(true), report(false)));
@@ -146,14 +147,14 @@ fn a_gang_loses_its_work_as_one() {
         ..SimJob::succeeding(minutes(0), patient(spec("gang", 2, "ascend:8")), minutes(60))
     };
     let b = || node("b", 8, DeviceKind::Ascend, "910B3", 64).name;
-    let report = simulate(World {
+    let report = simulate(Scenario {
         nodes: two_nodes(),
         jobs: vec![gang],
         interventions: vec![
             Intervention { at: minutes(40), what: Happening::NodeLost { node: b() } },
             Intervention { at: minutes(60), what: Happening::NodeBack { node: b() } },
         ],
-        ..World::default()
+        ..Scenario::default()
     });
     insta::assert_snapshot!(report);
 }

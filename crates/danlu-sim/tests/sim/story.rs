@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use danlu_core::job::Failure;
-use danlu_core::{FailureCause, WorkerExit};
-use danlu_sim::{Happening, Intervention, Script, SimJob, World, simulate};
+use danlu_core::job::WorkerFailure;
+use danlu_core::{FailureCause, WorkerEnd};
+use danlu_sim::{Happening, Intervention, Scenario, SimJob, WorkerScript, simulate};
 use danlu_types::{
     Bytes, Cpus, Device, DeviceKind, HeadOfLine, Health, JobSpec, Node, NodeCapacity, NodeName, Retry,
     RetryCause, Sharing, Span, Topology, Wiring, Workspace,
@@ -34,9 +34,10 @@ pub(crate) fn node(name: &str, devices: u32, kind: DeviceKind, model: &str, cpus
     }
 }
 
-pub(crate) fn lost() -> WorkerExit {
-    let failure = Failure { cause: FailureCause::NodeLost, rank: None, exit: None, detail: String::new() };
-    WorkerExit::Failed(failure)
+pub(crate) fn lost() -> WorkerEnd {
+    let failure =
+        WorkerFailure { cause: FailureCause::NodeLost, rank: None, exit: None, detail: String::new() };
+    WorkerEnd::Failed(failure)
 }
 
 pub(crate) fn minutes(count: u64) -> Span {
@@ -61,8 +62,8 @@ fn an_afternoon_on_two_machines() {
         SimJob::succeeding(minutes(0), spec("first", 1, "ascend:8"), minutes(60)),
         SimJob {
             parts: vec![
-                Script { runs: minutes(10), exit: lost() },
-                Script { runs: minutes(30), exit: WorkerExit::Succeeded },
+                WorkerScript { runs: minutes(10), exit: lost() },
+                WorkerScript { runs: minutes(30), exit: WorkerEnd::Succeeded },
             ],
             ..SimJob::succeeding(minutes(1), patient, minutes(0))
         },
@@ -82,7 +83,8 @@ fn an_afternoon_on_two_machines() {
     let strict = Workspace { head_of_line: HeadOfLine::Strict, ..Workspace::default() };
     let workspaces = [("default".to_owned(), strict)].into_iter().collect();
     let sharing = Sharing { workspaces, ..Sharing::default() };
-    let report = simulate(World { nodes, sharing, jobs, interventions: vec![stop], ..World::default() });
+    let report =
+        simulate(Scenario { nodes, sharing, jobs, interventions: vec![stop], ..Scenario::default() });
     insta::assert_snapshot!(report);
 }
 
@@ -100,6 +102,6 @@ fn a_lost_node_takes_its_gang_along_and_comes_back() {
         Intervention { at: minutes(10), what: Happening::NodeLost { node: node.clone() } },
         Intervention { at: minutes(40), what: Happening::NodeBack { node } },
     ];
-    let report = simulate(World { nodes, jobs, interventions, ..World::default() });
+    let report = simulate(Scenario { nodes, jobs, interventions, ..Scenario::default() });
     insta::assert_snapshot!(report);
 }

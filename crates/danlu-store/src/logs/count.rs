@@ -14,11 +14,11 @@ use super::file::{self, Facts};
 /// Shared by all readers of a process; what it forgets is counted again.
 #[derive(Debug, Default)]
 pub struct LineCounts {
-    known: Mutex<HashMap<PathBuf, Known>>,
+    known: Mutex<HashMap<PathBuf, LineCountCache>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct LineCountCache {
     /// Of the file that was counted; another may have taken its path.
     identity: (u64, u64),
     position: Position,
@@ -59,11 +59,11 @@ impl LineCounts {
             known.clear();
         }
         let position = Position { offset, number };
-        known.insert(path.to_owned(), Known { identity: facts.identity, position });
+        known.insert(path.to_owned(), LineCountCache { identity: facts.identity, position });
         Ok(number)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Known>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, LineCountCache>> {
         // What is inside is a cache: good whatever happened to who held it.
         self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -7,16 +7,16 @@ use super::{LogError, LogSource, merge};
 
 /// A place in each of some logs, which moves with what it gives. Nothing is open between polls.
 #[derive(Debug, Clone)]
-pub struct Follower {
+pub struct LogFollower {
     sources: Vec<LogSource>,
     positions: Vec<Position>,
 }
 
-impl Follower {
+impl LogFollower {
     /// From a page's `next`, or from the beginning.
     pub fn new(sources: Vec<LogSource>, cursor: Option<&str>) -> Result<Self, LogError> {
         let positions = cursor::read(&sources, cursor)?;
-        Ok(Follower { sources, positions })
+        Ok(LogFollower { sources, positions })
     }
 
     /// Follows one more log from its beginning; one that is followed already is left where it is.

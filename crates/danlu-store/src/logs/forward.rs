@@ -8,7 +8,7 @@ use super::cursor::Position;
 use super::file::{LONGEST_RECORD, Reopened};
 
 #[derive(Debug)]
-pub(super) struct Lines<'a> {
+pub(super) struct LineReader<'a> {
     path: &'a Path,
     reader: BufReader<Reopened<'a>>,
     /// Where the next line begins.
@@ -18,15 +18,15 @@ pub(super) struct Lines<'a> {
 
 /// A complete line that is not too long, without its line feed, and where it begins.
 #[derive(Debug)]
-pub(super) struct Record<'l> {
+pub(super) struct LogRecord<'l> {
     pub(super) begins: Position,
     pub(super) bytes: &'l [u8],
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineReader<'a> {
     pub(super) fn new(path: &'a Path, position: Position, buffer: usize) -> Self {
         let reader = BufReader::with_capacity(buffer, Reopened { path, offset: position.offset });
-        Lines { path, reader, position, record: Vec::new() }
+        LineReader { path, reader, position, record: Vec::new() }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -34,7 +34,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line; `None` where the next is not complete yet.
-    pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, LogError> {
+    pub(super) fn next(&mut self) -> Result<Option<LogRecord<'_>>, LogError> {
         loop {
             let begins = self.position;
             let read = self.read_line().map_err(LogError::reading(self.path))?;
@@ -42,7 +42,7 @@ impl<'a> Lines<'a> {
             self.position = Position { offset: begins.offset + length, number: begins.number + 1 };
             if length <= LONGEST_RECORD as u64 {
                 // `self.record` ends with the line feed.
-                return Ok(Some(Record { begins, bytes: &self.record[..self.record.len() - 1] }));
+                return Ok(Some(LogRecord { begins, bytes: &self.record[..self.record.len() - 1] }));
             }
         }
     }

@@ -9,7 +9,7 @@ use danlu_types::{AttemptNumber, Rank};
 use jiff::Timestamp;
 
 use super::cursor::Position;
-use super::forward::Lines;
+use super::forward::LineReader;
 use super::{LARGEST_PAGE_BYTES, LogError, LogSource};
 
 #[derive(Debug)]
@@ -39,10 +39,10 @@ pub(super) fn merge(
     accept: impl Fn(&[u8]) -> bool,
 ) -> Result<Merged, LogError> {
     let buffer = buffer_size(sources.len());
-    let mut readers: Vec<Lines> = sources
+    let mut readers: Vec<LineReader> = sources
         .iter()
         .zip(&*positions)
-        .map(|(source, position)| Lines::new(&source.path, *position, buffer))
+        .map(|(source, position)| LineReader::new(&source.path, *position, buffer))
         .collect();
     let mut heads = Heads { sources, accept, left: budget, by_order: BinaryHeap::new(), exhausted: false };
     for (index, reader) in readers.iter_mut().enumerate() {
@@ -81,7 +81,7 @@ struct Heads<'a, Accept> {
 
 impl<Accept: Fn(&[u8]) -> bool> Heads<'_, Accept> {
     /// Finds the source's next accepted line.
-    fn advance(&mut self, index: usize, reader: &mut Lines) -> Result<(), LogError> {
+    fn advance(&mut self, index: usize, reader: &mut LineReader) -> Result<(), LogError> {
         let source = &self.sources[index];
         while self.left > 0 {
             let Some(record) = reader.next()? else { return Ok(()) };

@@ -218,7 +218,7 @@ proptest! {
         for source in &logs.sources {
             std::fs::remove_file(&source.path).unwrap();
         }
-        let mut follower = Follower::new(Vec::new(), None).unwrap();
+        let mut follower = LogFollower::new(Vec::new(), None).unwrap();
         for source in &logs.sources {
             follower.add(source.clone());
         }
@@ -236,7 +236,7 @@ proptest! {
                 }
                 lines.extend(new);
             }
-            follower = Follower::new(logs.sources.clone(), Some(&follower.cursor())).unwrap();
+            follower = LogFollower::new(logs.sources.clone(), Some(&follower.cursor())).unwrap();
         }
         for (rank, expected) in logs.of_rank.iter().enumerate() {
             prop_assert_eq!(&of_rank(&lines, rank), expected);

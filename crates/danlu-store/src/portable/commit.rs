@@ -22,7 +22,7 @@ type Statement = Query<'static, Db, <Db as Database>::Arguments>;
 struct EventRow<'a> {
     job: Option<i64>,
     at: i64,
-    record: &'a danlu_core::Record,
+    record: &'a danlu_core::HistoryEvent,
 }
 
 /// Writes the batch; the caller's transaction makes it whole.

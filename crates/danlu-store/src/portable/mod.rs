@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
-use danlu_core::{Job, NodeNote};
+use danlu_core::{Job, NodeOverride};
 use danlu_types::api::{AuditEntry, EventView, JobCounts};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
@@ -170,7 +170,7 @@ impl Store for SqlStore {
         read::codes_named(&self.readers).await
     }
 
-    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeNote>, StoreError> {
+    async fn node_notes(&self) -> Result<BTreeMap<NodeName, NodeOverride>, StoreError> {
         read::node_notes(&self.readers).await
     }
 

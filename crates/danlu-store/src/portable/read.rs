@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use danlu_core::{Job, NodeNote};
+use danlu_core::{Job, NodeOverride};
 use danlu_types::api::EventView;
 use danlu_types::{AttemptNumber, JobId, NodeName};
 use jiff::Timestamp;
@@ -90,7 +90,7 @@ pub(super) async fn codes_named(pool: &Pool<Db>) -> Result<HashSet<String>, Stor
     Ok(digests.into_iter().collect())
 }
 
-pub(super) async fn node_notes(pool: &Pool<Db>) -> Result<BTreeMap<NodeName, NodeNote>, StoreError> {
+pub(super) async fn node_notes(pool: &Pool<Db>) -> Result<BTreeMap<NodeName, NodeOverride>, StoreError> {
     let read = |error| StoreError::of("read what is known of nodes", error);
     let rows: Vec<(String, String)> =
         query_as("SELECT node, note FROM node_notes").fetch_all(pool).await.map_err(read)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use danlu_core::{Event, Job, NodeNote, WorkerExit};
+use danlu_core::{Job, NodeOverride, Trigger, WorkerEnd};
 use danlu_store::{Batch, Committed, EventFilter, JobFilter, NodeChange};
 use danlu_types::api::{JobOutcome, JobState};
 use danlu_types::{JobId, NodeName};
@@ -31,7 +31,7 @@ pub(crate) async fn inserted_jobs_are_fetched_equal(database: &Database) {
 
 pub(crate) async fn unknown_and_absurd_ids_are_found_nowhere(database: &Database) {
     let store = database.open().await;
-    store.commit(inserts([&ended_job(1, WorkerExit::Succeeded, 1)])).await.unwrap();
+    store.commit(inserts([&ended_job(1, WorkerEnd::Succeeded, 1)])).await.unwrap();
     for id in [JobId(0), JobId(2), JobId(u64::MAX)] {
         assert_eq!(store.job_fetch(id).await.unwrap(), None);
         assert_eq!(store.jobs_delete(&[id]).await.unwrap(), 0);
@@ -55,7 +55,7 @@ pub(crate) async fn a_changed_job_is_found_by_what_it_asks_for_now(database: &Da
     (spec.name, spec.workspace, spec.priority) = ("bert".into(), "vision".to_owned(), Some(2));
     (spec.labels, spec.code) = (label("nlp"), code("2"));
     let event =
-        Event::Change { by: "ada".to_owned(), spec: std::sync::Arc::new(spec), approval: None, seen: 1 };
+        Trigger::Change { by: "ada".to_owned(), spec: std::sync::Arc::new(spec), approval: None, seen: 1 };
     let update = step(&first, event, 10);
     let changed = update.job.clone();
     store.commit(Batch { inserts: vec![], updates: vec![update] }).await.unwrap();
@@ -88,11 +88,11 @@ pub(crate) async fn every_state_of_a_life_round_trips(database: &Database) {
     store.commit(inserts([&first])).await.unwrap();
     let events = [
         hold("grace"),
-        Event::Release { by: "grace".to_owned() },
+        Trigger::Release { by: "grace".to_owned() },
         place(),
         running(1),
-        Event::Preempt { for_job: JobId(99) },
-        ended(1, WorkerExit::Stopped),
+        Trigger::Preempt { for_job: JobId(99) },
+        ended(1, WorkerEnd::Stopped),
         place(),
         running(2),
         stop(),
@@ -110,7 +110,7 @@ pub(crate) async fn every_state_of_a_life_round_trips(database: &Database) {
     for state in JobState::ALL {
         assert!(seen.contains(&state), "no event led to {state:?}");
     }
-    for (id, exit) in [(2, WorkerExit::Succeeded), (3, failed("")), (4, WorkerExit::Stopped)] {
+    for (id, exit) in [(2, WorkerEnd::Succeeded), (3, failed("")), (4, WorkerEnd::Stopped)] {
         let ended = ended_job(id, exit, 50);
         store.commit(inserts([&ended])).await.unwrap();
         assert_eq!(store.job_fetch(JobId(id)).await.unwrap(), Some(ended));
@@ -121,7 +121,7 @@ pub(crate) async fn live_jobs_are_those_that_have_not_ended(database: &Database)
     let store = database.open().await;
     let placed = step(&job(5), place(), 9).job;
     let held = step(&job(2), hold("ada"), 9).job;
-    let over = ended_job(3, WorkerExit::Succeeded, 9);
+    let over = ended_job(3, WorkerEnd::Succeeded, 9);
     store.commit(inserts([&placed, &held, &over, &job(4)])).await.unwrap();
     assert_eq!(store.jobs_live().await.unwrap(), [held, job(4), placed]);
 }
@@ -203,7 +203,7 @@ pub(crate) async fn a_submission_key_is_taken_once_across_batches(database: &Dat
 pub(crate) async fn the_last_id_survives_deletes_and_reopening(database: &Database) {
     let store = database.open().await;
     assert_eq!(store.job_last_id().await.unwrap(), JobId(0));
-    store.commit(inserts([&job(1), &ended_job(41, WorkerExit::Succeeded, 2), &job(3)])).await.unwrap();
+    store.commit(inserts([&job(1), &ended_job(41, WorkerEnd::Succeeded, 2), &job(3)])).await.unwrap();
     assert_eq!(store.job_last_id().await.unwrap(), JobId(41));
     store.commit(inserts([&job(7)])).await.unwrap();
     assert_eq!(store.jobs_delete(&[JobId(41)]).await.unwrap(), 1);
@@ -232,7 +232,7 @@ pub(crate) async fn only_ended_jobs_are_deleted(database: &Database) {
 pub(crate) async fn old_ends_are_found_oldest_first(database: &Database) {
     let store = database.open().await;
     let ends = [(1, 50), (2, 10), (3, 30), (4, 70)];
-    let jobs: Vec<Job> = ends.iter().map(|(id, at)| ended_job(*id, WorkerExit::Succeeded, *at)).collect();
+    let jobs: Vec<Job> = ends.iter().map(|(id, at)| ended_job(*id, WorkerEnd::Succeeded, *at)).collect();
     store.commit(inserts(&jobs)).await.unwrap();
     store.commit(inserts([&job(5)])).await.unwrap();
     let before = async |second, limit| store.jobs_ended_before(time(second), limit).await.unwrap();
@@ -244,7 +244,7 @@ pub(crate) async fn old_ends_are_found_oldest_first(database: &Database) {
 pub(crate) async fn the_last_ends_are_found_latest_first(database: &Database) {
     let store = database.open().await;
     let ends = [(1, 50), (2, 10), (3, 30), (4, 70)];
-    let jobs: Vec<Job> = ends.iter().map(|(id, at)| ended_job(*id, WorkerExit::Succeeded, *at)).collect();
+    let jobs: Vec<Job> = ends.iter().map(|(id, at)| ended_job(*id, WorkerEnd::Succeeded, *at)).collect();
     store.commit(inserts(&jobs)).await.unwrap();
     store.commit(inserts([&job(5)])).await.unwrap();
     let last = store.jobs_ended_last(3).await.unwrap();
@@ -258,7 +258,7 @@ pub(crate) async fn code_is_named_until_its_last_job_is_deleted(database: &Datab
         let spec = danlu_types::JobSpec { code: Some(digest.to_owned()), ..(*job.spec).clone() };
         Job { spec: spec.into(), ..job.clone() }
     };
-    let ended = |id| ended_job(id, WorkerExit::Succeeded, 50);
+    let ended = |id| ended_job(id, WorkerEnd::Succeeded, 50);
     let jobs = [coded(&ended(1), "a"), coded(&ended(2), "a"), coded(&job(3), "b"), ended(4)];
     store.commit(inserts(&jobs)).await.unwrap();
     let named = async || {
@@ -276,19 +276,20 @@ pub(crate) async fn code_is_named_until_its_last_job_is_deleted(database: &Datab
 pub(crate) async fn notes_of_nodes_are_kept_and_told_in_history(database: &Database) {
     let store = database.open().await;
     assert_eq!(store.node_notes().await.unwrap(), BTreeMap::new());
-    let change = |node: &str, note: NodeNote, second| NodeChange {
+    let change = |node: &str, note: NodeOverride, second| NodeChange {
         node: NodeName(node.to_owned()),
         note,
         at: time(second),
         records: vec![record("cordoned: \"new fans\" \u{0}")],
     };
-    let cordoned = NodeNote { cordoned: Some("new \"fans\" 丹炉".to_owned()), ..NodeNote::default() };
-    let worn = NodeNote { out_of_service: [(3, "why".to_owned())].into(), ..cordoned.clone() };
+    let cordoned =
+        NodeOverride { cordoned: Some("new \"fans\" 丹炉".to_owned()), ..NodeOverride::default() };
+    let worn = NodeOverride { out_of_service: [(3, "why".to_owned())].into(), ..cordoned.clone() };
     store.commit(inserts([&job(1)])).await.unwrap();
     store.node_note_set(&change("a", cordoned.clone(), 1)).await.unwrap();
     store.node_note_set(&change("b", cordoned.clone(), 2)).await.unwrap();
     store.node_note_set(&change("a", worn.clone(), 3)).await.unwrap();
-    store.node_note_set(&change("b", NodeNote::default(), 4)).await.unwrap();
+    store.node_note_set(&change("b", NodeOverride::default(), 4)).await.unwrap();
     drop(store);
     let store = database.open().await;
     assert_eq!(store.node_notes().await.unwrap(), BTreeMap::from([(NodeName("a".to_owned()), worn)]));

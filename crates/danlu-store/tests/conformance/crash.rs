@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use danlu_core::WorkerExit;
+use danlu_core::WorkerEnd;
 use danlu_store::{Batch, Committed, EventFilter, JobFilter, StoreError};
 use danlu_types::JobId;
 
@@ -56,7 +56,7 @@ pub(crate) async fn a_refused_key_leaves_nothing_of_its_batch(database: &Databas
 
 pub(crate) async fn reopening_finds_everything(database: &Database) {
     let store = database.open().await;
-    let jobs = [ended_job(1, WorkerExit::Succeeded, 4), job(2), step(&job(3), hold("ada"), 5).job];
+    let jobs = [ended_job(1, WorkerEnd::Succeeded, 4), job(2), step(&job(3), hold("ada"), 5).job];
     store.commit(inserts(&jobs)).await.unwrap();
     store.commit(Batch { inserts: vec![insert_keyed(&job(4), "k")], updates: vec![] }).await.unwrap();
     let history = store.events_list(&HISTORY).await.unwrap();

@@ -1,6 +1,6 @@
 //! Lists: what each filter finds, and that pages have no holes.
 
-use danlu_core::{Job, WorkerExit};
+use danlu_core::{Job, WorkerEnd};
 use danlu_store::{Batch, JobFilter, Store};
 use danlu_types::JobId;
 use danlu_types::api::{JobOutcome, JobState};
@@ -33,7 +33,7 @@ fn zoo() -> Vec<Job> {
         step(&named(2, "resnet", "vision"), hold("ada"), 5).job,
         step(&named(3, "bert", "text"), place(), 5).job,
         step(&step(&named(4, "bert", "vision"), place(), 5).job, running(1), 6).job,
-        ended_job(5, WorkerExit::Succeeded, 7),
+        ended_job(5, WorkerEnd::Succeeded, 7),
         ended_job(6, failed("x"), 8),
     ]
 }
@@ -125,7 +125,7 @@ pub(crate) async fn counts_follow_every_change(database: &Database) {
     // In one batch: a job that is inserted and placed, one that ends, and one whose update is stale.
     let new = job_with(7, |spec| spec.workspace = "vision".into());
     let placed = step(&new, place(), 9);
-    let ends = step(&zoo()[3], crate::jobs::ended(1, WorkerExit::Succeeded), 9);
+    let ends = step(&zoo()[3], crate::jobs::ended(1, WorkerEnd::Succeeded), 9);
     let stale = danlu_store::Update { seen_generation: 99, ..step(&zoo()[0], hold("ada"), 9) };
     let batch = Batch { updates: vec![placed, ends, stale], ..inserts([&new]) };
     assert_eq!(store.commit(batch).await.unwrap().stale, [JobId(1)]);
@@ -148,7 +148,7 @@ pub(crate) async fn lists_of_people_and_workspaces_have_no_holes(database: &Data
     let jobs: Vec<Job> = (1..=60_usize)
         .map(|id| {
             let mut job = match id % 4 {
-                0 => ended_job(id as u64, WorkerExit::Succeeded, 9),
+                0 => ended_job(id as u64, WorkerEnd::Succeeded, 9),
                 1 => ended_job(id as u64, failed("x"), 9),
                 _ => job(id as u64),
             };

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use danlu_core::job::Failure;
-use danlu_core::transition::RecordKind;
-use danlu_core::{Event, Exit, FailureCause, Grant, Job, Record, Step, WorkerExit, apply};
+use danlu_core::job::WorkerFailure;
+use danlu_core::transition::EventKind;
+use danlu_core::{
+    FailureCause, Grant, HistoryEvent, Job, ProcessExit, Transition, Trigger, WorkerEnd, apply,
+};
 use danlu_store::{Batch, Insert, SubmissionKey, Update};
 use danlu_types::{AttemptNumber, Bytes, Cpus, JobId, JobSpec, NodeName, Rank, WorkerIndex};
 use jiff::Timestamp;
@@ -24,9 +26,9 @@ pub(crate) fn job_with(id: u64, change: impl FnOnce(&mut JobSpec)) -> Job {
     Job::submitted(JobId(id), "ada".to_owned(), Arc::new(spec), time(i64::try_from(id).unwrap()))
 }
 
-pub(crate) fn record(message: &str) -> Record {
-    Record {
-        kind: RecordKind::JobSubmitted,
+pub(crate) fn record(message: &str) -> HistoryEvent {
+    HistoryEvent {
+        kind: EventKind::JobSubmitted,
         attempt: None,
         actor: "ada".to_owned(),
         message: message.to_owned(),
@@ -48,24 +50,24 @@ pub(crate) fn inserts<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Batch {
 }
 
 /// What happens to a job, and the update that says so.
-pub(crate) fn step(job: &Job, event: Event, second: i64) -> Update {
+pub(crate) fn step(job: &Job, event: Trigger, second: i64) -> Update {
     match apply(job, event, time(second)) {
-        Step::Next { job: next, records } => {
+        Transition::Next { job: next, records } => {
             Update { job: *next, seen_generation: job.generation, at: time(second), records }
         }
         other => panic!("the event had no effect: {other:?}"),
     }
 }
 
-pub(crate) fn hold(by: &str) -> Event {
-    Event::Hold { by: by.to_owned() }
+pub(crate) fn hold(by: &str) -> Trigger {
+    Trigger::Hold { by: by.to_owned() }
 }
 
-pub(crate) fn stop() -> Event {
-    Event::Stop { by: "ada".to_owned(), grace: None }
+pub(crate) fn stop() -> Trigger {
+    Trigger::Stop { by: "ada".to_owned(), grace: None }
 }
 
-pub(crate) fn place() -> Event {
+pub(crate) fn place() -> Trigger {
     let grant = Grant {
         node: NodeName("n1".to_owned()),
         devices: vec![0, 3],
@@ -73,28 +75,28 @@ pub(crate) fn place() -> Event {
         cpus: Cpus::whole(1),
         memory: Bytes(1),
     };
-    Event::Place { grants: vec![grant] }
+    Trigger::Place { grants: vec![grant] }
 }
 
-pub(crate) fn running(attempt: u32) -> Event {
-    Event::WorkerRunning { attempt: AttemptNumber(attempt), worker: WorkerIndex(0) }
+pub(crate) fn running(attempt: u32) -> Trigger {
+    Trigger::WorkerRunning { attempt: AttemptNumber(attempt), worker: WorkerIndex(0) }
 }
 
-pub(crate) fn ended(attempt: u32, exit: WorkerExit) -> Event {
-    Event::WorkerEnded { attempt: AttemptNumber(attempt), worker: WorkerIndex(0), exit }
+pub(crate) fn ended(attempt: u32, exit: WorkerEnd) -> Trigger {
+    Trigger::WorkerEnded { attempt: AttemptNumber(attempt), worker: WorkerIndex(0), exit }
 }
 
-pub(crate) fn failed(detail: &str) -> WorkerExit {
-    WorkerExit::Failed(Failure {
+pub(crate) fn failed(detail: &str) -> WorkerEnd {
+    WorkerEnd::Failed(WorkerFailure {
         cause: FailureCause::Exit,
         rank: Some(Rank(3)),
-        exit: Some(Exit::Signal(9)),
+        exit: Some(ProcessExit::Signal(9)),
         detail: detail.to_owned(),
     })
 }
 
 /// A job that ended `second` seconds into the test.
-pub(crate) fn ended_job(id: u64, exit: WorkerExit, second: i64) -> Job {
+pub(crate) fn ended_job(id: u64, exit: WorkerEnd, second: i64) -> Job {
     let placed = step(&job(id), place(), second).job;
     let begun = step(&placed, running(1), second).job;
     step(&begun, ended(1, exit), second).job

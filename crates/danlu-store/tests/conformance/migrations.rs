@@ -3,8 +3,8 @@
 //! `fixtures/v1.sql` holds rows as version 1 wrote them, and is never edited. A new version adds its own fixture, and
 //! this file a test for it.
 
-use danlu_core::job::{Outcome, Verdict, Waiting};
-use danlu_core::{Exit, Life, StopReason};
+use danlu_core::job::{AttemptEnd, JobEnd, QueueCause};
+use danlu_core::{JobLifecycle, ProcessExit, StopCause};
 use danlu_store::{EventFilter, JobFilter, StoreError};
 use danlu_types::JobId;
 use danlu_types::api::JobState;
@@ -33,19 +33,25 @@ pub(crate) async fn data_of_version_1_is_read_by_the_newest(database: &Database)
     assert_eq!(states[..5], expected);
     assert_eq!(states[5..], [JobState::Ended; 3]);
 
-    let Life::Queued { why: Waiting::Preempted { for_job, .. }, .. } = &jobs[1].life else {
+    let JobLifecycle::Queued { why: QueueCause::Preempted { for_job, .. }, .. } = &jobs[1].life else {
         panic!("job 2 was preempted: {:?}", jobs[1].life)
     };
     assert_eq!(*for_job, JobId(3));
-    assert!(matches!(jobs[1].past[0].verdict, Verdict::Preempted { .. }));
+    assert!(matches!(jobs[1].past[0].verdict, AttemptEnd::Preempted { .. }));
     assert_eq!(jobs[1].spec.labels["project"], "ocr");
     let stop = jobs[4].active().unwrap().stop.as_ref().unwrap();
-    assert_eq!(stop.why, StopReason::ByUser { who: "grace".to_owned() });
-    assert_eq!(jobs[5].life, Life::Ended { at: jobs[5].ended_at().unwrap(), outcome: Outcome::Succeeded });
-    let Life::Ended { outcome: Outcome::Failed { failure, .. }, .. } = &jobs[6].life else {
+    assert_eq!(stop.why, StopCause::ByUser { who: "grace".to_owned() });
+    assert_eq!(
+        jobs[5].life,
+        JobLifecycle::Ended { at: jobs[5].ended_at().unwrap(), outcome: JobEnd::Succeeded }
+    );
+    let JobLifecycle::Ended { outcome: JobEnd::Failed { failure, .. }, .. } = &jobs[6].life else {
         panic!("job 7 failed: {:?}", jobs[6].life)
     };
-    assert_eq!((failure.exit, failure.detail.as_str()), (Some(Exit::Signal(9)), "killed by \"the\" kernel"));
+    assert_eq!(
+        (failure.exit, failure.detail.as_str()),
+        (Some(ProcessExit::Signal(9)), "killed by \"the\" kernel")
+    );
 
     assert_eq!(store.job_last_id().await.unwrap(), JobId(12));
     assert_eq!(store.submission_find("8f14e45f").await.unwrap(), Some(JobId(2)));

@@ -1,6 +1,6 @@
 //! Search by a part of the name: what the index finds is what a look at every name would.
 
-use danlu_core::{Event, Job};
+use danlu_core::{Job, Trigger};
 use danlu_store::{Batch, JobFilter, Store};
 use danlu_types::JobId;
 
@@ -79,7 +79,7 @@ pub(crate) async fn search_follows_changes_and_deletions(database: &Database) {
     let store = database.open().await;
     let first = named(1, "resnet", "ada", "vision");
     let ended = |id| {
-        let job = ended_job(id, danlu_core::WorkerExit::Succeeded, 9);
+        let job = ended_job(id, danlu_core::WorkerEnd::Succeeded, 9);
         let spec = danlu_types::JobSpec { name: "resnet".into(), ..(*job.spec).clone() };
         Job { spec: spec.into(), ..job }
     };
@@ -89,7 +89,7 @@ pub(crate) async fn search_follows_changes_and_deletions(database: &Database) {
 
     let mut spec = danlu_types::JobSpec::clone(&first.spec);
     (spec.name, spec.workspace) = ("bert".into(), "text".to_owned());
-    let event = Event::Change { by: "ada".to_owned(), spec: spec.into(), approval: None, seen: 1 };
+    let event = Trigger::Change { by: "ada".to_owned(), spec: spec.into(), approval: None, seen: 1 };
     store.commit(Batch { inserts: vec![], updates: vec![step(&first, event, 10)] }).await.unwrap();
     assert_eq!(found(&*store, &search("esne")).await, [3, 2]);
     let in_workspace = |name: &str| JobFilter { visible: Some(vec![name.to_owned()]), ..search("ert") };

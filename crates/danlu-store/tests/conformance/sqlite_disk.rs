@@ -138,7 +138,7 @@ async fn what_is_no_database_is_left_alone() {
 }
 
 fn large_and_ended(id: u64) -> danlu_core::Job {
-    let job = ended_job(id, danlu_core::WorkerExit::Succeeded, 9);
+    let job = ended_job(id, danlu_core::WorkerEnd::Succeeded, 9);
     let spec = danlu_types::JobSpec { command: "x".repeat(20_000), ..(*job.spec).clone() };
     danlu_core::Job { spec: spec.into(), ..job }
 }

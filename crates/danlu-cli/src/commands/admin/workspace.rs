@@ -9,7 +9,7 @@ use danlu_types::{Span, Workspace};
 
 use crate::commands::workspace::rules::RuleFlags;
 use crate::commands::workspace::rules_table;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table, workspaces_file};
 
 #[derive(Debug, Subcommand)]
@@ -40,11 +40,11 @@ pub(crate) enum Action {
     },
 }
 
-pub(crate) async fn run(client: &Client, action: Action) -> Result<(), Failure> {
+pub(crate) async fn run(client: &Client, action: Action) -> Result<(), CliError> {
     match action {
         Action::Create { name, rules } => {
             if client.workspace_show(&name).await.is_ok() {
-                return Err(Failure::new(format!("there is a workspace `{name}` already"))
+                return Err(CliError::new(format!("there is a workspace `{name}` already"))
                     .hint(format!("change it with `danlu admin workspace set {name} …`")));
             }
             let made = client.workspace_set(&name, &rules.change(Workspace::default())).await?;
@@ -97,7 +97,7 @@ pub(crate) enum Quota {
     },
 }
 
-pub(crate) async fn quota(client: &Client, action: Quota) -> Result<(), Failure> {
+pub(crate) async fn quota(client: &Client, action: Quota) -> Result<(), CliError> {
     match action {
         Quota::Set { workspace, rules } => run(client, Action::Set { name: workspace, rules }).await,
         Quota::Lending { lending, minimum_run_time } => {

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use danlu_core::ranktable::{self, RankTable, RankedDevice, Reading, Server, Version, Weight};
+use danlu_core::ranktable::{self, ParsedTable, RankTable, RankedDevice, Server, Version, Weight};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_device::npu_smi::configured_addresses;
 use danlu_types::{DeviceKind, Family, Node};
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     server_id: Option<String>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     if !arguments.from.is_empty() {
         return joined(&arguments);
     }
@@ -54,41 +54,41 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         (None, Some(family)) => Version::suited(family, &servers),
         (None, None) => Version::ServerList,
     };
-    let table = ranktable::generate(servers, version).map_err(|error| Failure::new(error.to_string()))?;
+    let table = ranktable::generate(servers, version).map_err(|error| CliError::new(error.to_string()))?;
     print(&table.on_architecture(std::env::consts::ARCH), family)
 }
 
-fn joined(arguments: &Arguments) -> Result<ExitCode, Failure> {
+fn joined(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let mut tables = Vec::new();
     for file in &arguments.from {
-        let Reading { table, findings } = super::read(file)?;
+        let ParsedTable { table, findings } = super::read(file)?;
         for finding in findings {
             output::say(format!("{}: {finding}", file.display()));
         }
         tables.push(table);
     }
-    let table = ranktable::join(tables).map_err(|error| Failure::new(error.to_string()))?;
+    let table = ranktable::join(tables).map_err(|error| CliError::new(error.to_string()))?;
     let table = match arguments.version {
         Some(version) => {
-            ranktable::convert(table, version).map_err(|error| Failure::new(error.to_string()))?
+            ranktable::convert(table, version).map_err(|error| CliError::new(error.to_string()))?
         }
         None => table,
     };
     print(&table, arguments.family)
 }
 
-fn print(table: &RankTable, family: Option<Family>) -> Result<ExitCode, Failure> {
+fn print(table: &RankTable, family: Option<Family>) -> Result<ExitCode, CliError> {
     let findings = ranktable::validate(table, family);
     for finding in &findings {
         output::say(finding.to_string());
     }
     if findings.iter().any(|finding| finding.weight == Weight::Wrong) {
-        return Err(Failure::new("HCCL could not use this rank table, so it is not printed"));
+        return Err(CliError::new("HCCL could not use this rank table, so it is not printed"));
     }
     super::write(&ranktable::render(table))
 }
 
-fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), Failure> {
+fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), CliError> {
     let found = inventory::look(Machine::this());
     for remark in &found.remarks {
         output::say(remark);
@@ -96,7 +96,7 @@ fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), 
     let Node { name, devices, topology, .. } = found.node;
     let ascend: Vec<_> = devices.into_iter().filter(|device| device.kind == DeviceKind::Ascend).collect();
     let Some(first) = ascend.first() else {
-        return Err(Failure::new("this machine has no Ascend devices that `npu-smi` knows of")
+        return Err(CliError::new("this machine has no Ascend devices that `npu-smi` knows of")
             .hint("name the machines instead: `danlu ranktable generate --nodes 10.0.0.1,10.0.0.2 --devices 8 --device-ips a.conf,b.conf --family 910B3`"));
     };
     let family = arguments.family.or_else(|| Family::of(&first.model));
@@ -108,7 +108,7 @@ fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), 
     for number in wanted {
         let device = ascend.iter().find(|device| device.index == number).ok_or_else(|| {
             let known: Vec<String> = ascend.iter().map(|device| device.index.to_string()).collect();
-            Failure::new(format!("this machine has no device {number}; it has {}", known.join(", ")))
+            CliError::new(format!("this machine has no device {number}; it has {}", known.join(", ")))
                 .with_code(USAGE)
         })?;
         let super_device = device.wiring.super_device;
@@ -123,7 +123,7 @@ fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), 
     if let Some(sentence) = ill_sentence(&ill) {
         // Whoever names them knows what they do.
         if arguments.devices.is_none() {
-            return Err(Failure::new(sentence)
+            return Err(CliError::new(sentence)
                 .hint("choose the others with `--devices`, such as `--devices 0-3`; `danlu devices --local` lists them"));
         }
         output::say(sentence);
@@ -142,8 +142,8 @@ fn ill_sentence(ill: &[u32]) -> Option<String> {
     }
 }
 
-fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), Failure> {
-    let usage = |message: String| Failure::new(message).with_code(USAGE);
+fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), CliError> {
+    let usage = |message: String| CliError::new(message).with_code(USAGE);
     let devices = arguments.devices.as_deref().ok_or_else(|| {
         usage("`--nodes` needs `--devices`: how many each machine has, such as `--devices 8`".to_owned())
     })?;
@@ -162,7 +162,7 @@ fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>)
             None => BTreeMap::new(),
             Some(file) => {
                 let text = fs::read_to_string(file).map_err(|error| {
-                    Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error)
+                    CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error)
                 })?;
                 let addresses = configured_addresses(&text);
                 require_addresses(file, &addresses, &devices)?;
@@ -177,7 +177,11 @@ fn named_machines(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>)
 }
 
 /// A device without an address would pass for one that needs none, and HCCL would wait for it.
-fn require_addresses(file: &Path, addresses: &BTreeMap<u32, IpAddr>, devices: &[u32]) -> Result<(), Failure> {
+fn require_addresses(
+    file: &Path,
+    addresses: &BTreeMap<u32, IpAddr>,
+    devices: &[u32],
+) -> Result<(), CliError> {
     let numbers = |devices: &mut dyn Iterator<Item = &u32>| {
         devices.map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
@@ -185,7 +189,7 @@ fn require_addresses(file: &Path, addresses: &BTreeMap<u32, IpAddr>, devices: &[
     if without.is_empty() {
         return Ok(());
     }
-    let failure = Failure::new(format!("`{}` has no address of device {without}", file.display()));
+    let failure = CliError::new(format!("`{}` has no address of device {without}", file.display()));
     Err(if addresses.is_empty() {
         failure.hint("a line of /etc/hccn.conf with an address is `address_0=192.168.1.10`")
     } else {
@@ -205,10 +209,10 @@ fn name_and_address(node: &str) -> (String, Option<String>) {
 }
 
 /// `8` is the first eight; `4-7` and `0,2` are those.
-fn device_numbers(text: &str) -> Result<Vec<u32>, Failure> {
+fn device_numbers(text: &str) -> Result<Vec<u32>, CliError> {
     const MOST: u32 = 64;
     let wrong = || {
-        Failure::new(format!("`{text}` names no devices"))
+        CliError::new(format!("`{text}` names no devices"))
             .with_code(USAGE)
             .hint("write how many, such as `8`, or which, such as `4-7` or `0,2`")
     };

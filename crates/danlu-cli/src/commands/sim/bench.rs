@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use danlu_sim::{BenchReport, BenchSize, bench};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let size = BenchSize {
         nodes: arguments.nodes,
         queued: arguments.queued,

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
 #[cfg(test)]
 pub(crate) use replay::tables;
@@ -30,7 +30,7 @@ enum Command {
     Place(place::Arguments),
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.command {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

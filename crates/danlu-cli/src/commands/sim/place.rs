@@ -11,7 +11,7 @@ use danlu_sim::trace::{TraceError, openb};
 use serde::Serialize;
 
 use super::replay::open;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, progress, table};
 
 #[derive(Debug, Args)]
@@ -60,8 +60,8 @@ struct Answer {
     mean: PlaceReport,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let failed = |error: TraceError| Failure::new(error.to_string()).caused_by(&error);
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
+    let failed = |error: TraceError| CliError::new(error.to_string()).caused_by(&error);
     let name = |path: &PathBuf| path.display().to_string();
     let nodes = openb::read_nodes(&name(&arguments.nodes), open(&arguments.nodes)?).map_err(failed)?;
     let pods = openb::read_pods(&name(&arguments.pods), open(&arguments.pods)?).map_err(failed)?;

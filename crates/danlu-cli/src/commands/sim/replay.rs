@@ -9,12 +9,12 @@ use std::sync::Mutex;
 use clap::{Args, ValueEnum};
 use comfy_table::{Attribute, Cell, CellAlignment, Table};
 use danlu_sim::trace::{Assumptions, Trace, TraceError, history, kueue, openb, philly, simple};
-use danlu_sim::{Comparison, Faults, Row, Run, Simulation, World, html};
+use danlu_sim::{Comparison, Faults, Row, Run, Scenario, Simulation, html};
 use danlu_types::{HeadOfLine, Span};
 use indicatif::ProgressBar;
 
 use super::variants::{self, Variant};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 use crate::{output, progress, table};
 
 /// The bar is told of ended jobs after so many steps of a simulation.
@@ -96,7 +96,7 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "write a number from 0.001 to 1000, such as 0.35".to_owned())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, CliError> {
     let mut trace = read(arguments)?;
     let faults =
         arguments.faults.map(|faults| Faults { seed: arguments.seed.unwrap_or(faults.seed), ..faults });
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let comparison = Comparison::new(&trace.name, std::mem::take(&mut trace.notes), runs);
     if let Some(path) = &arguments.html {
         std::fs::write(path, html(&comparison))
-            .map_err(|error| Failure::new(format!("cannot write `{}`", path.display())).caused_by(&error))?;
+            .map_err(|error| CliError::new(format!("cannot write `{}`", path.display())).caused_by(&error))?;
     }
     if arguments.json {
         output::json(&comparison)?;
@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(arguments: &Arguments) -> Result<Trace, Failure> {
+fn read(arguments: &Arguments) -> Result<Trace, CliError> {
     let assumptions = Assumptions {
         checkpoint_every: Some(arguments.checkpoint_every).filter(|every| every.milliseconds > 0),
         restart_cost: arguments.restart_cost,
@@ -148,7 +148,7 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
         if arguments.trace.is_some() || arguments.scale.is_some() {
             let message =
                 "the preset `kueue` makes its own jobs and cluster: it takes no trace and no `--scale`";
-            return Err(Failure::new(message).with_code(USAGE));
+            return Err(CliError::new(message).with_code(USAGE));
         }
         return Ok(kueue::generate());
     }
@@ -158,14 +158,14 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
         } else {
             "name the trace's CSV file with the columns timestamp, duration, num_gpus, gpu_time and cluster"
         };
-        return Err(Failure::new("this preset replays a file").with_code(USAGE).hint(hint));
+        return Err(CliError::new("this preset replays a file").with_code(USAGE).hint(hint));
     };
     if arguments.machines.is_some() && arguments.preset != Some(Preset::Openb) {
-        return Err(Failure::new("only the preset `openb` takes `--machines`").with_code(USAGE));
+        return Err(CliError::new("only the preset `openb` takes `--machines`").with_code(USAGE));
     }
     let name = path.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy());
     let mut input = open(path)?;
-    let failed = |error: TraceError| Failure::new(error.to_string()).caused_by(&error);
+    let failed = |error: TraceError| CliError::new(error.to_string()).caused_by(&error);
     match arguments.preset {
         Some(Preset::Philly) => philly::read(&name, input, scale, &assumptions).map_err(failed),
         Some(Preset::PhillyPartitioned) => {
@@ -184,7 +184,7 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
         }
         Some(Preset::Kueue) | None => {
             let begin = input.fill_buf().map_err(|error| {
-                Failure::new(format!("cannot read `{}`", path.display())).caused_by(&error)
+                CliError::new(format!("cannot read `{}`", path.display())).caused_by(&error)
             })?;
             let is_history = begin.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
             if is_history {
@@ -196,12 +196,12 @@ fn read(arguments: &Arguments) -> Result<Trace, Failure> {
     }
 }
 
-pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, CliError> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
     let file = File::open(path)
-        .map_err(|error| Failure::new(format!("cannot read `{}`", path.display())).caused_by(&error))?;
+        .map_err(|error| CliError::new(format!("cannot read `{}`", path.display())).caused_by(&error))?;
     Ok(Box::new(BufReader::new(file)))
 }
 
@@ -231,7 +231,7 @@ fn simulate(trace: &Trace, variants: Vec<Variant>, faults: Option<Faults>) -> Ve
 }
 
 fn simulate_one(trace: &Trace, variant: Variant, faults: Option<Faults>, bar: &ProgressBar) -> Run {
-    let mut simulation = Simulation::new(World {
+    let mut simulation = Simulation::new(Scenario {
         nodes: variant.nodes,
         sharing: variant.sharing,
         jobs: trace.jobs.clone(),

@@ -9,7 +9,7 @@ use danlu_types::{HeadOfLine, Node, Sharing};
 use serde::Deserialize;
 
 use super::replay::Switch;
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CliError, USAGE};
 use crate::workspaces_file;
 
 /// One run to make.
@@ -61,7 +61,7 @@ impl Base<'_> {
         nodes: Option<&str>,
         policies: &[HeadOfLine],
         lending: &[Switch],
-    ) -> Result<Vec<Variant>, Failure> {
+    ) -> Result<Vec<Variant>, CliError> {
         let sharing = self.sharing(workspaces)?;
         let nodes = inhabited(self.nodes(nodes)?, self.trace)?;
         let each_or_none = |count: usize| if count == 0 { 1 } else { count };
@@ -86,10 +86,10 @@ impl Base<'_> {
         file: &Path,
         workspaces: Option<&Path>,
         nodes: Option<&str>,
-    ) -> Result<Vec<Variant>, Failure> {
+    ) -> Result<Vec<Variant>, CliError> {
         let CompareFile { runs } = yaml(file)?;
         if runs.is_empty() {
-            return Err(Failure::new(format!("`{}` names no runs", file.display())).with_code(USAGE));
+            return Err(CliError::new(format!("`{}` names no runs", file.display())).with_code(USAGE));
         }
         let sharing = self.sharing(workspaces)?;
         let usual = self.nodes(nodes)?;
@@ -103,7 +103,7 @@ impl Base<'_> {
         Ok(variants)
     }
 
-    fn sharing(&self, file: Option<&Path>) -> Result<Sharing, Failure> {
+    fn sharing(&self, file: Option<&Path>) -> Result<Sharing, CliError> {
         file.map_or_else(|| Ok(self.trace.sharing.clone()), workspaces_file::open)
     }
 
@@ -116,15 +116,15 @@ impl Base<'_> {
         policy.map_or(sharing.clone(), |policy| with_policy(sharing, policy, self.trace))
     }
 
-    fn nodes(&self, text: Option<&str>) -> Result<Vec<Node>, Failure> {
+    fn nodes(&self, text: Option<&str>) -> Result<Vec<Node>, CliError> {
         changed(&self.trace.nodes, text)
     }
 }
 
 /// The usual ones, others instead, or (`+`) others in addition.
-fn changed(usual: &[Node], text: Option<&str>) -> Result<Vec<Node>, Failure> {
+fn changed(usual: &[Node], text: Option<&str>) -> Result<Vec<Node>, CliError> {
     let made = |text: &str| {
-        danlu_device::simulate::parse(text).map_err(|error| Failure::new(error.to_string()).with_code(USAGE))
+        danlu_device::simulate::parse(text).map_err(|error| CliError::new(error.to_string()).with_code(USAGE))
     };
     match text.map(|text| (text.strip_prefix('+'), text)) {
         None => Ok(usual.to_vec()),
@@ -133,20 +133,20 @@ fn changed(usual: &[Node], text: Option<&str>) -> Result<Vec<Node>, Failure> {
     }
 }
 
-fn inhabited(nodes: Vec<Node>, trace: &Trace) -> Result<Vec<Node>, Failure> {
+fn inhabited(nodes: Vec<Node>, trace: &Trace) -> Result<Vec<Node>, CliError> {
     if nodes.is_empty() {
-        return Err(Failure::new(format!("`{}` does not say which machines there are", trace.name))
+        return Err(CliError::new(format!("`{}` does not say which machines there are", trace.name))
             .with_code(USAGE)
             .hint("name them, for example with `--nodes 4x8:ascend:910B3`"));
     }
     Ok(nodes)
 }
 
-fn yaml<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, Failure> {
+fn yaml<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, CliError> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
+        .map_err(|error| CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
     serde_saphyr::from_str(&text).map_err(|error| {
-        Failure::new(format!("`{}` is not as it should be", file.display())).caused_by(&error)
+        CliError::new(format!("`{}` is not as it should be", file.display())).caused_by(&error)
     })
 }
 

@@ -8,7 +8,7 @@ use danlu_client::Client;
 use danlu_types::account::{AccountName, WorkspaceRole};
 use danlu_types::api::NewRole;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ enum Action {
     Remove { account: AccountName },
 }
 
-pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {
     let workspace = &arguments.workspace;
     match arguments.action {
         None => {

@@ -113,7 +113,7 @@ fn is_word(text: &str) -> bool {
 
 /// What a resource of Slurm's is in Danlu's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Resource {
+pub(super) enum GresResource {
     Device {
         kind: DeviceKind,
         /// A pattern over the names of models.
@@ -125,7 +125,7 @@ pub(super) enum Resource {
     Other,
 }
 
-pub(super) fn resource(name: &str, model: Option<&str>) -> Resource {
+pub(super) fn resource(name: &str, model: Option<&str>) -> GresResource {
     let name = name.to_ascii_lowercase();
     let model = model.map(str::to_ascii_lowercase);
     let of_amd = |model: &str| {
@@ -134,23 +134,26 @@ pub(super) fn resource(name: &str, model: Option<&str>) -> Resource {
     };
     let of_huawei = |model: &str| ["ascend", "910", "310"].iter().any(|word| model.contains(word));
     match (name.as_str(), model.as_deref()) {
-        ("gpu" | "dcu", Some(model)) if of_amd(model) => Resource::Unknown("AMD's"),
-        ("dcu", _) => Resource::Unknown("Hygon's"),
-        ("mlu", _) => Resource::Unknown("Cambricon's"),
-        ("tpu", _) => Resource::Unknown("Google's"),
+        ("gpu" | "dcu", Some(model)) if of_amd(model) => GresResource::Unknown("AMD's"),
+        ("dcu", _) => GresResource::Unknown("Hygon's"),
+        ("mlu", _) => GresResource::Unknown("Cambricon's"),
+        ("tpu", _) => GresResource::Unknown("Google's"),
         ("gpu", Some(model)) if of_huawei(model) => ascend(Some(model)),
-        ("gpu", model) => Resource::Device { kind: DeviceKind::Nvidia, model: model.map(nvidia_pattern) },
+        ("gpu", model) => GresResource::Device { kind: DeviceKind::Nvidia, model: model.map(nvidia_pattern) },
         ("npu", model) => ascend(model),
         (name, model) if name.starts_with("ascend") || name.starts_with("npu") => {
             ascend(model.or(Some(name)))
         }
-        _ => Resource::Other,
+        _ => GresResource::Other,
     }
 }
 
-fn ascend(model: Option<&str>) -> Resource {
+fn ascend(model: Option<&str>) -> GresResource {
     let name = model.map(words_of).filter(|words| !words.is_empty());
-    Resource::Device { kind: DeviceKind::Ascend, model: name.map(|words| format!("*{}*", words.join("*"))) }
+    GresResource::Device {
+        kind: DeviceKind::Ascend,
+        model: name.map(|words| format!("*{}*", words.join("*"))),
+    }
 }
 
 /// Drivers put more words around a model than sites do: `a10` is `NVIDIA A10-24Q` there, and not `NVIDIA A100`.
@@ -246,7 +249,7 @@ mod tests {
             let (name, rest) = text.split_once(':').unwrap_or((text, "1"));
             let (model, count) = typed_count(rest).unwrap();
             match resource(name, model) {
-                Resource::Device { kind, model } => {
+                GresResource::Device { kind, model } => {
                     format!("{kind:?} {} x{count}", model.as_deref().unwrap_or("any"))
                 }
                 other => format!("{other:?} x{count}"),

@@ -3,15 +3,15 @@
 
 use super::shell::{Command, commands};
 use super::steps::{Step, steps};
-use super::{Remark, line_of};
+use super::{ImportNote, line_of};
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ScriptScan {
     pub(super) has_srun: bool,
     pub(super) steps: Vec<Step>,
-    pub(super) remarks: Vec<Remark>,
+    pub(super) remarks: Vec<ImportNote>,
     /// Those that hold for several nodes only.
-    pub(super) of_several_nodes: Vec<Remark>,
+    pub(super) of_several_nodes: Vec<ImportNote>,
 }
 
 /// Programs that talk to Slurm, and what to do instead.
@@ -29,22 +29,22 @@ const OF_SLURM: [(&str, &str); 7] = [
 ];
 
 /// Looks at the commands of `source`, which begin at `begin`.
-pub(super) fn look(source: &str, begin: usize) -> Seen {
+pub(super) fn look(source: &str, begin: usize) -> ScriptScan {
     let commands = commands(&source[begin..], begin);
     // Also where it stands in a text that another shell reads.
     let has_srun =
         source[begin..].lines().any(|line| !line.trim_start().starts_with('#') && line.contains("srun"));
-    let mut seen = Seen { has_srun, steps: steps(&commands), ..Seen::default() };
+    let mut seen = ScriptScan { has_srun, steps: steps(&commands), ..ScriptScan::default() };
     for command in &commands {
         look_at(command, source, &mut seen);
     }
     seen
 }
 
-fn look_at(command: &Command, source: &str, seen: &mut Seen) {
+fn look_at(command: &Command, source: &str, seen: &mut ScriptScan) {
     for (at, word) in command.words.iter().enumerate() {
         let line = line_of(source, word.place.start);
-        let mut remark = |text: String| seen.remarks.push(Remark { line, text });
+        let mut remark = |text: String| seen.remarks.push(ImportNote { line, text });
         let program = word.text.rsplit('/').next().unwrap_or(&word.text);
         if let Some((name, instead)) = OF_SLURM.iter().find(|(name, _)| *name == program) {
             remark(format!("`{name}` does not reach Slurm from a job of Danlu's: {instead}"));
@@ -54,7 +54,7 @@ fn look_at(command: &Command, source: &str, seen: &mut Seen) {
                 let text = format!(
                     "`{program}` finds the other nodes only where it can log in to them; `srun` reaches them always"
                 );
-                seen.of_several_nodes.push(Remark { line, text });
+                seen.of_several_nodes.push(ImportNote { line, text });
             }
             "scontrol" => {
                 let next = |by: usize| command.words.get(at + by).map_or("", |word| word.text.as_str());

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::options::{Argument, Known, by_letter, by_name, nearest_name};
-use crate::job_file::complaint::{Complaint, Place};
+use super::options::{Argument, SbatchOption, by_letter, by_name, nearest_name};
+use crate::job_file::complaint::{Diagnostic, ValueOrigin};
 
 /// What the head of a script says.
 #[derive(Debug, Default)]
-pub(super) struct Header {
-    pub(super) given: Vec<Given>,
-    pub(super) complaints: Vec<Complaint>,
+pub(super) struct SbatchHeader {
+    pub(super) given: Vec<OptionUse>,
+    pub(super) complaints: Vec<Diagnostic>,
     /// `#SBATCH` lines after the first command, which Slurm does not read either.
     pub(super) late: Vec<Range<usize>>,
     /// Where the commands begin.
@@ -18,8 +18,8 @@ pub(super) struct Header {
 
 /// One option, as it was written.
 #[derive(Debug)]
-pub(super) struct Given {
-    pub(super) known: &'static Known,
+pub(super) struct OptionUse {
+    pub(super) known: &'static SbatchOption,
     pub(super) value: Option<String>,
     pub(super) place: Range<usize>,
 }
@@ -31,8 +31,8 @@ struct Word {
     place: Range<usize>,
 }
 
-pub(super) fn read(source: &str) -> Header {
-    let mut header = Header { body: source.len(), ..Header::default() };
+pub(super) fn read(source: &str) -> SbatchHeader {
+    let mut header = SbatchHeader { body: source.len(), ..SbatchHeader::default() };
     let (mut at, mut has_begun) = (0, false);
     for line in source.split_inclusive('\n') {
         let text = line.trim_end();
@@ -52,7 +52,7 @@ pub(super) fn read(source: &str) -> Header {
     header
 }
 
-fn read_line(rest: &str, begin: usize, header: &mut Header) {
+fn read_line(rest: &str, begin: usize, header: &mut SbatchHeader) {
     let mut words = words(rest, begin).into_iter();
     while let Some(word) = words.next() {
         let found = match word.text.strip_prefix("--") {
@@ -69,7 +69,11 @@ fn read_line(rest: &str, begin: usize, header: &mut Header) {
     }
 }
 
-fn read_long(text: &str, word: &Word, words: &mut impl Iterator<Item = Word>) -> Result<Given, Complaint> {
+fn read_long(
+    text: &str,
+    word: &Word,
+    words: &mut impl Iterator<Item = Word>,
+) -> Result<OptionUse, Diagnostic> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),
@@ -77,8 +81,8 @@ fn read_long(text: &str, word: &Word, words: &mut impl Iterator<Item = Word>) ->
     let Some(known) = by_name(name) else {
         let label = nearest_name(name).map(|near| format!("did you mean `--{near}`?"));
         let message = format!("`--{name}` is no option of `sbatch`");
-        let place = Place::File(word.place.clone());
-        return Err(Complaint { field: String::new(), message, label, place });
+        let place = ValueOrigin::File(word.place.clone());
+        return Err(Diagnostic { field: String::new(), message, label, place });
     };
     let mut place = word.place.clone();
     let value = match (known.argument, value) {
@@ -89,7 +93,7 @@ fn read_long(text: &str, word: &Word, words: &mut impl Iterator<Item = Word>) ->
         (Argument::Needed, Some(value)) => Some(value),
         (Argument::Needed, None) => Some(next_value(&format!("--{name}"), &mut place, words)?),
     };
-    Ok(Given { known, value, place })
+    Ok(OptionUse { known, value, place })
 }
 
 /// `-N 2`, `-N2`, and letters without values joined: `-HQ`. All but the last are noted on the way.
@@ -97,8 +101,8 @@ fn read_short(
     letters: &str,
     word: &Word,
     words: &mut impl Iterator<Item = Word>,
-    header: &mut Header,
-) -> Result<Given, Complaint> {
+    header: &mut SbatchHeader,
+) -> Result<OptionUse, Diagnostic> {
     let mut place = word.place.clone();
     let mut rest = letters.char_indices();
     loop {
@@ -110,17 +114,17 @@ fn read_short(
         match known.argument {
             Argument::Needed if tail.is_empty() => {
                 let value = next_value(&format!("-{letter}"), &mut place, words)?;
-                return Ok(Given { known, value: Some(value), place });
+                return Ok(OptionUse { known, value: Some(value), place });
             }
             Argument::Needed => {
                 let value = Some(tail.strip_prefix('=').unwrap_or(tail).to_owned());
-                return Ok(Given { known, value, place });
+                return Ok(OptionUse { known, value, place });
             }
             Argument::None | Argument::Optional if tail.is_empty() => {
-                return Ok(Given { known, value: None, place });
+                return Ok(OptionUse { known, value: None, place });
             }
             Argument::None | Argument::Optional => {
-                header.given.push(Given { known, value: None, place: place.clone() });
+                header.given.push(OptionUse { known, value: None, place: place.clone() });
             }
         }
     }
@@ -130,16 +134,16 @@ fn next_value(
     option: &str,
     place: &mut Range<usize>,
     words: &mut impl Iterator<Item = Word>,
-) -> Result<String, Complaint> {
+) -> Result<String, Diagnostic> {
     let value = words.next().ok_or_else(|| complaint(place, format!("`{option}` lacks its value")))?;
     place.end = value.place.end;
     Ok(value.text)
 }
 
-fn stray(word: &Word) -> Complaint {
+fn stray(word: &Word) -> Diagnostic {
     let place = &word.place;
     match word.text.as_str() {
-        "hetjob" | "packjob" => Complaint {
+        "hetjob" | "packjob" => Diagnostic {
             label: Some("submit its parts as jobs of their own".to_owned()),
             ..complaint(place, "jobs of unequal parts are not possible: all workers are equal".to_owned())
         },
@@ -147,8 +151,8 @@ fn stray(word: &Word) -> Complaint {
     }
 }
 
-fn complaint(place: &Range<usize>, message: String) -> Complaint {
-    Complaint { field: String::new(), message, label: None, place: Place::File(place.clone()) }
+fn complaint(place: &Range<usize>, message: String) -> Diagnostic {
+    Diagnostic { field: String::new(), message, label: None, place: ValueOrigin::File(place.clone()) }
 }
 
 /// Words as a shell would read them, without anything being expanded; `#` begins a comment.

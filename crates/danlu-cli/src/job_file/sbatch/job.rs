@@ -7,30 +7,30 @@ use danlu_types::spec::is_name;
 use danlu_types::{Bytes, DeviceKind};
 use serde_json::Number;
 
-use super::amounts::{self, Resource};
-use super::body::Seen;
-use super::header::{Given, Header};
+use super::amounts::{self, GresResource};
+use super::body::ScriptScan;
+use super::header::{OptionUse, SbatchHeader};
 use super::options::{Field, Meaning};
 use super::size::{Asked, Size, size};
 use super::steps::Step;
-use super::{Remark, Script, body, line_of};
-use crate::job_file::complaint::{Complaint, Place};
+use super::{BatchScript, ImportNote, body, line_of};
+use crate::job_file::complaint::{Diagnostic, ValueOrigin};
 use crate::job_file::merge;
-use crate::job_file::tree::{Content, Tree};
+use crate::job_file::tree::{SourceTree, SourceValue};
 
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     pub(super) source: &'a str,
     /// The last of each option counts.
-    pub(super) fields: BTreeMap<Field, &'a Given>,
+    pub(super) fields: BTreeMap<Field, &'a OptionUse>,
     /// Which option asks for devices, the resource's name, and its type.
     wanted: Option<(Field, String, Option<String>)>,
-    pub(super) script: Script,
+    pub(super) script: BatchScript,
 }
 
-pub(super) fn build(header: &Header, name: &str, source: &str) -> Script {
-    let script = Script {
-        tree: Tree::empty_map(Place::Start),
+pub(super) fn build(header: &SbatchHeader, name: &str, source: &str) -> BatchScript {
+    let script = BatchScript {
+        tree: SourceTree::empty_map(ValueOrigin::Start),
         complaints: header.complaints.clone(),
         remarks: Vec::new(),
         array: Vec::new(),
@@ -53,7 +53,7 @@ pub(super) fn build(header: &Header, name: &str, source: &str) -> Script {
 
 impl<'a> Builder<'a> {
     /// Fields are kept for later; everything else is said now.
-    fn sort_out(&mut self, header: &'a Header) {
+    fn sort_out(&mut self, header: &'a SbatchHeader) {
         for given in &header.given {
             let option = self.written(given);
             match given.known.meaning {
@@ -77,17 +77,17 @@ impl<'a> Builder<'a> {
             let line = line_of(self.source, late.start);
             self.script
                 .remarks
-                .push(Remark { line, text: format!("`{}` {text}", &self.source[late.clone()]) });
+                .push(ImportNote { line, text: format!("`{}` {text}", &self.source[late.clone()]) });
         }
     }
 
-    pub(super) fn written(&self, given: &Given) -> String {
+    pub(super) fn written(&self, given: &OptionUse) -> String {
         self.source.get(given.place.clone()).unwrap_or_default().to_owned()
     }
 
-    pub(super) fn remark(&mut self, given: &Given, text: String) {
+    pub(super) fn remark(&mut self, given: &OptionUse, text: String) {
         let line = line_of(self.source, given.place.start);
-        self.script.remarks.push(Remark { line, text });
+        self.script.remarks.push(ImportNote { line, text });
     }
 
     pub(super) fn complain(
@@ -97,11 +97,11 @@ impl<'a> Builder<'a> {
         message: String,
         label: Option<String>,
     ) {
-        let (field, place) = (field.to_owned(), Place::File(place.clone()));
-        self.script.complaints.push(Complaint { field, message, label, place });
+        let (field, place) = (field.to_owned(), ValueOrigin::File(place.clone()));
+        self.script.complaints.push(Diagnostic { field, message, label, place });
     }
 
-    pub(super) fn value(&self, field: Field) -> Option<(&'a Given, &'a str)> {
+    pub(super) fn value(&self, field: Field) -> Option<(&'a OptionUse, &'a str)> {
         let given = *self.fields.get(&field)?;
         Some((given, given.value.as_deref().unwrap_or_default()))
     }
@@ -127,19 +127,19 @@ impl<'a> Builder<'a> {
         self.read(field, more_than_none, "a number such as `4`")
     }
 
-    pub(super) fn put(&mut self, key: &str, content: Content, place: Place) {
-        let tree = Tree { content, place: place.clone() };
+    pub(super) fn put(&mut self, key: &str, content: SourceValue, place: ValueOrigin) {
+        let tree = SourceTree { content, place: place.clone() };
         self.script.complaints.extend(merge::insert(&mut self.script.tree, key, tree, place).err());
     }
 
-    pub(super) fn put_number(&mut self, key: &str, number: u32, place: Place) {
-        self.put(key, Content::Number(Number::from(number), number.to_string()), place);
+    pub(super) fn put_number(&mut self, key: &str, number: u32, place: ValueOrigin) {
+        self.put(key, SourceValue::Number(Number::from(number), number.to_string()), place);
     }
 
     /// Where the first of these options was written that was.
-    pub(super) fn place_of(&self, fields: &[Field]) -> Place {
+    pub(super) fn place_of(&self, fields: &[Field]) -> ValueOrigin {
         let given = fields.iter().find_map(|field| self.fields.get(field));
-        given.map_or(Place::Nowhere, |given| Place::File(given.place.clone()))
+        given.map_or(ValueOrigin::Nowhere, |given| ValueOrigin::File(given.place.clone()))
     }
 
     fn name(&mut self, file: &str) {
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
         let wanted = given.map_or(stem, |(_, value)| value);
         if is_name(wanted) {
             let place = self.place_of(&[Field::JobName]);
-            return self.put("name", Content::Text(wanted.to_owned()), place);
+            return self.put("name", SourceValue::Text(wanted.to_owned()), place);
         }
         let plain = |letter: char| {
             if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '-' }
@@ -164,7 +164,7 @@ impl<'a> Builder<'a> {
             );
         }
         let place = self.place_of(&[Field::JobName]);
-        self.put("name", Content::Text(name), place);
+        self.put("name", SourceValue::Text(name), place);
     }
 
     fn size(&mut self, steps: &[Step]) -> Size {
@@ -234,7 +234,7 @@ impl<'a> Builder<'a> {
         if let Some(devices) = asked.devices_per_task {
             // For `srun`, which gives each task its own.
             let place = self.place_of(&[Field::GpusPerTask]);
-            self.put("env.SLURM_GPUS_PER_TASK", Content::Text(devices.to_string()), place);
+            self.put("env.SLURM_GPUS_PER_TASK", SourceValue::Text(devices.to_string()), place);
         }
         size
     }
@@ -252,7 +252,7 @@ impl<'a> Builder<'a> {
                 self.complain(&given.place, "", message, Some("write `gpu:2` or `gpu:a100:2`".to_owned()));
                 continue;
             };
-            if amounts::resource(name, model) == Resource::Other {
+            if amounts::resource(name, model) == GresResource::Other {
                 self.remark(given, format!("`{part}` in `--gres` is not honoured: Danlu does not count it"));
             } else if found.is_some() {
                 let message = "a worker gets devices of one model".to_owned();
@@ -272,24 +272,24 @@ impl<'a> Builder<'a> {
         }
         let place = self.place_of(&[field]);
         match amounts::resource(&name, model.as_deref()) {
-            Resource::Device { kind, model } => {
+            GresResource::Device { kind, model } => {
                 let kind = match kind {
                     DeviceKind::Nvidia => "nvidia",
                     DeviceKind::Ascend => "ascend",
                 };
-                self.put("devices.kind", Content::Text(kind.to_owned()), place.clone());
+                self.put("devices.kind", SourceValue::Text(kind.to_owned()), place.clone());
                 if let Some(model) = model {
-                    self.put("devices.model", Content::Text(model), place.clone());
+                    self.put("devices.model", SourceValue::Text(model), place.clone());
                 }
                 self.put_number("devices.count", size.devices, place);
             }
-            Resource::Unknown(whose) => {
+            GresResource::Unknown(whose) => {
                 let given = self.fields[&field];
                 let message = format!("Danlu does not know {whose} devices");
                 let label = "NVIDIA's and Ascend's are given to jobs".to_owned();
                 self.complain(&given.place, "", message, Some(label));
             }
-            Resource::Other => {}
+            GresResource::Other => {}
         }
     }
 
@@ -311,11 +311,15 @@ impl<'a> Builder<'a> {
             return;
         }
         let place = self.place_of(&[Field::Mem, Field::MemPerCpu, Field::MemPerGpu]);
-        self.put("memory", Content::Text(memory.to_string()), place);
+        self.put("memory", SourceValue::Text(memory.to_string()), place);
     }
 
-    fn command(&mut self, header: &Header, size: &Size, seen: Seen) {
-        self.put("compat", Content::List(vec![Tree::text("slurm", Place::Nowhere)]), Place::Nowhere);
+    fn command(&mut self, header: &SbatchHeader, size: &Size, seen: ScriptScan) {
+        self.put(
+            "compat",
+            SourceValue::List(vec![SourceTree::text("slurm", ValueOrigin::Nowhere)]),
+            ValueOrigin::Nowhere,
+        );
         let body = &self.source[header.body..];
         let wrapped = self.value(Field::Wrap);
         let command = match wrapped {
@@ -339,8 +343,8 @@ impl<'a> Builder<'a> {
         }
         if size.tasks_per_node > 1 && !seen.has_srun {
             // All of it runs in the first task, which must not be kept to the cores of one.
-            self.put("binding", Content::Bool(false), Place::Nowhere);
+            self.put("binding", SourceValue::Bool(false), ValueOrigin::Nowhere);
         }
-        self.put("command", Content::Text(command), Place::File(header.body..self.source.len()));
+        self.put("command", SourceValue::Text(command), ValueOrigin::File(header.body..self.source.len()));
     }
 }

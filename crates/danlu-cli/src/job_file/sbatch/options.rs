@@ -3,7 +3,7 @@
 use crate::job_file::near::nearest;
 
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct SbatchOption {
     pub(super) long: &'static str,
     pub(super) letter: Option<char>,
     pub(super) argument: Argument,
@@ -55,7 +55,7 @@ pub(super) enum Field {
 }
 
 /// The option of this name, or the only one that begins so: `--ntasks-per-n` is taken by Slurm, too.
-pub(super) fn by_name(name: &str) -> Option<&'static Known> {
+pub(super) fn by_name(name: &str) -> Option<&'static SbatchOption> {
     if let Some(known) = KNOWN.iter().find(|known| known.long == name) {
         return Some(known);
     }
@@ -63,7 +63,7 @@ pub(super) fn by_name(name: &str) -> Option<&'static Known> {
     begin.next().filter(|_| begin.next().is_none())
 }
 
-pub(super) fn by_letter(letter: char) -> Option<&'static Known> {
+pub(super) fn by_letter(letter: char) -> Option<&'static SbatchOption> {
     KNOWN.iter().find(|known| known.letter == Some(letter))
 }
 
@@ -80,25 +80,35 @@ const SITE: &str = "it says something about a cluster of Slurm's, and Danlu has 
 const SOON: &str = "the job starts as soon as there is room for it";
 const ORDER: &str = "`--priority 1` to `9` says who comes first";
 
-const fn field(long: &'static str, letter: Option<char>, field: Field) -> Known {
-    Known { long, letter, argument: Argument::Needed, meaning: Meaning::Field(field) }
+const fn field(long: &'static str, letter: Option<char>, field: Field) -> SbatchOption {
+    SbatchOption { long, letter, argument: Argument::Needed, meaning: Meaning::Field(field) }
 }
 
-const fn instead(long: &'static str, letter: Option<char>, argument: Argument, text: &'static str) -> Known {
-    Known { long, letter, argument, meaning: Meaning::Instead(text) }
+const fn instead(
+    long: &'static str,
+    letter: Option<char>,
+    argument: Argument,
+    text: &'static str,
+) -> SbatchOption {
+    SbatchOption { long, letter, argument, meaning: Meaning::Instead(text) }
 }
 
-const fn refused(long: &'static str, letter: Option<char>, argument: Argument, hint: &'static str) -> Known {
-    Known { long, letter, argument, meaning: Meaning::Refused(hint) }
+const fn refused(
+    long: &'static str,
+    letter: Option<char>,
+    argument: Argument,
+    hint: &'static str,
+) -> SbatchOption {
+    SbatchOption { long, letter, argument, meaning: Meaning::Refused(hint) }
 }
 
-const fn of_no_concern(long: &'static str, letter: Option<char>, argument: Argument) -> Known {
-    Known { long, letter, argument, meaning: Meaning::OfNoConcern }
+const fn of_no_concern(long: &'static str, letter: Option<char>, argument: Argument) -> SbatchOption {
+    SbatchOption { long, letter, argument, meaning: Meaning::OfNoConcern }
 }
 
 use Argument::{Needed, None as Bare, Optional};
 
-static KNOWN: &[Known] = &[
+static KNOWN: &[SbatchOption] = &[
     field("array", Some('a'), Field::Array),
     field("chdir", Some('D'), Field::Chdir),
     field("constraint", Some('C'), Field::Constraint),
@@ -122,7 +132,7 @@ static KNOWN: &[Known] = &[
     field("signal", None, Field::Signal),
     field("time", Some('t'), Field::Time),
     field("wrap", None, Field::Wrap),
-    Known { long: "requeue", letter: None, argument: Bare, meaning: Meaning::Field(Field::Requeue) },
+    SbatchOption { long: "requeue", letter: None, argument: Bare, meaning: Meaning::Field(Field::Requeue) },
     refused(
         "dependency",
         Some('d'),

@@ -6,7 +6,7 @@ use super::job::Builder;
 use super::options::Field;
 use super::size::Size;
 use super::steps::Step;
-use super::{Remark, line_of};
+use super::{ImportNote, line_of};
 
 impl Builder<'_> {
     pub(super) fn steps(&mut self, steps: &[Step]) {
@@ -104,6 +104,6 @@ impl Builder<'_> {
 
     fn remark_at(&mut self, place: &Range<usize>, text: String) {
         let line = line_of(self.source, place.start);
-        self.script.remarks.push(Remark { line, text });
+        self.script.remarks.push(ImportNote { line, text });
     }
 }

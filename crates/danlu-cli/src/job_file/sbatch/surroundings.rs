@@ -3,11 +3,11 @@
 use danlu_types::Span;
 
 use super::amounts;
-use super::header::Given;
+use super::header::OptionUse;
 use super::job::Builder;
 use super::options::Field;
-use crate::job_file::complaint::Place;
-use crate::job_file::tree::{Content, Tree};
+use crate::job_file::complaint::ValueOrigin;
+use crate::job_file::tree::{SourceTree, SourceValue};
 
 /// Seconds of `--signal` without a time of its own, as Slurm has it.
 const USUAL_NOTICE: u64 = 60;
@@ -17,7 +17,7 @@ impl Builder<'_> {
         let accepted = "minutes, `hours:minutes:seconds` or `days-hours:minutes:seconds`";
         if let Some(Some(limit)) = self.read(Field::Time, amounts::time, accepted) {
             let place = self.place_of(&[Field::Time]);
-            self.put("max_time", Content::Text(limit.to_string()), place);
+            self.put("max_time", SourceValue::Text(limit.to_string()), place);
         }
         if let Some((given, value)) = self.value(Field::Signal) {
             let (signal, notice) = value.split_once('@').unwrap_or((value, ""));
@@ -30,27 +30,27 @@ impl Builder<'_> {
                     "SIGTERM is sent instead of `{signal}`, when the time is over, with {notice} to end in"
                 ),
             );
-            self.put("grace", Content::Text(notice.to_string()), Place::File(given.place.clone()));
+            self.put("grace", SourceValue::Text(notice.to_string()), ValueOrigin::File(given.place.clone()));
         }
         if self.fields.contains_key(&Field::Requeue) {
             let place = self.place_of(&[Field::Requeue]);
             self.put_number("retry.limit", 1, place.clone());
-            let lost = Tree::text("node_lost", place.clone());
-            self.put("retry.on", Content::List(vec![lost]), place);
+            let lost = SourceTree::text("node_lost", place.clone());
+            self.put("retry.on", SourceValue::List(vec![lost]), place);
         }
     }
 
     pub(super) fn surroundings(&mut self) {
         if let Some((given, value)) = self.value(Field::Chdir) {
-            let place = Place::File(given.place.clone());
-            self.put("working_directory", Content::Text(value.to_owned()), place);
+            let place = ValueOrigin::File(given.place.clone());
+            self.put("working_directory", SourceValue::Text(value.to_owned()), place);
         }
         if let Some((given, value)) = self.value(Field::Export) {
             for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
                 match part.split_once('=') {
                     Some((name, value)) => {
-                        let place = Place::File(given.place.clone());
-                        self.put(&format!("env.{name}"), Content::Text(value.to_owned()), place);
+                        let place = ValueOrigin::File(given.place.clone());
+                        self.put(&format!("env.{name}"), SourceValue::Text(value.to_owned()), place);
                     }
                     None if part.eq_ignore_ascii_case("none") || part.eq_ignore_ascii_case("nil") => {}
                     None => {
@@ -81,8 +81,8 @@ impl Builder<'_> {
     }
 
     /// Features of nodes are labels here: `ib&rack=r1`.
-    fn constraint(&mut self, given: &Given, value: &str) {
-        let place = Place::File(given.place.clone());
+    fn constraint(&mut self, given: &OptionUse, value: &str) {
+        let place = ValueOrigin::File(given.place.clone());
         let features: Vec<&str> = value.split(['&', ',']).map(str::trim).collect();
         let is_plain = |feature: &&str| {
             let plain = |letter: char| letter.is_alphanumeric() || "_-.=:/".contains(letter);
@@ -96,9 +96,9 @@ impl Builder<'_> {
         }
         let label = |feature: &str| {
             let (name, value) = feature.split_once('=').unwrap_or((feature, "true"));
-            (name.to_owned(), place.clone(), Tree::text(value, place.clone()))
+            (name.to_owned(), place.clone(), SourceTree::text(value, place.clone()))
         };
         let labels = features.into_iter().map(label).collect();
-        self.put("nodes.labels", Content::Map(labels), place.clone());
+        self.put("nodes.labels", SourceValue::Map(labels), place.clone());
     }
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use crate::job_file::Draft;
+use crate::job_file::JobFile;
 
 /// The job, what is remarked upon, and what is refused.
 /// A job, with what was said and what is refused.
-fn told(name: &str, source: &str, flags: impl FnOnce(&mut Draft)) -> String {
-    let mut draft = Draft::read(name, PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
+fn told(name: &str, source: &str, flags: impl FnOnce(&mut JobFile)) -> String {
+    let mut draft = JobFile::read(name, PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
     flags(&mut draft);
     let mut text = draft.remarks().join("\n");
     match draft.finish() {
@@ -84,7 +84,7 @@ fn words_after_a_script_are_its_arguments() {
 #[test]
 fn a_script_runs_where_one_is() {
     let folder = |source: &str| {
-        let mut draft = Draft::read("a.sh", PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
+        let mut draft = JobFile::read("a.sh", PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
         draft.settle_script(std::path::Path::new("/home/ada"));
         draft.finish().unwrap().0.working_directory.unwrap()
     };

@@ -5,18 +5,22 @@ use danlu_types::session::{Frame, FrameKind, OpenSession, SessionExit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{AT_ONCE, launch, stop};
-use crate::conformance::{Program, Site, Step};
+use crate::conformance::{ProgramStep, Site, TestProgram};
 use crate::{Engine, EngineError};
 
 pub async fn commands_run_inside_a_worker(site: &Site) {
     let engine = site.engine();
-    let draft = site.job(&Program::forever());
+    let draft = site.job(&TestProgram::forever());
     assert_not_reachable(&*engine, draft.worker(0)).await;
     launch(&*engine, &draft).await;
     site.until_running(&*engine, draft.worker(0)).await;
 
     let mut stream = engine.connect(draft.worker(0)).await.expect("a running worker can be reached");
-    let inside = Program::new([Step::Read, Step::Print("$LINE in $DANLU_JOB_ID".to_owned()), Step::Exit(5)]);
+    let inside = TestProgram::new([
+        ProgramStep::Read,
+        ProgramStep::Print("$LINE in $DANLU_JOB_ID".to_owned()),
+        ProgramStep::Exit(5),
+    ]);
     let command = site.ground().session_command(&inside);
     let open = OpenSession { command, terminal: None, env: Vec::new() };
     for frame in [Frame::json(FrameKind::Open, &open), Frame::new(FrameKind::Stdin, "said\n")] {
@@ -44,7 +48,7 @@ pub async fn commands_run_inside_a_worker(site: &Site) {
 
 pub async fn what_has_ended_cannot_be_reached(site: &Site) {
     let engine = site.engine();
-    let draft = site.job(&Program::default());
+    let draft = site.job(&TestProgram::default());
     launch(&*engine, &draft).await;
     site.until_ended(&*engine, draft.worker(0)).await;
     assert_not_reachable(&*engine, draft.worker(0)).await;

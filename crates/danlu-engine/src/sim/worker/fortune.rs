@@ -1,14 +1,14 @@
 //! What happens to workers that nobody here asked for: nodes that go away or to others, launchers that die, a cluster that holds
 //! everything back or takes a gang's nodes.
 
-use danlu_core::job::{FailureCause, WorkerExit};
+use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::slurm::QueueWait;
 use danlu_types::{NodeName, WorkerId};
 
 use super::{Phase, SimWorker, gang_of};
-use crate::sim::state::State;
+use crate::sim::state::SimState;
 
-impl State {
+impl SimState {
     /// What a worker that does not start waits for, where that is a node.
     pub(in crate::sim) fn remark(&self, worker: WorkerId) -> Option<String> {
         let found = self.workers.get(&worker).filter(|it| it.is_preparing())?;
@@ -51,8 +51,8 @@ impl State {
             for pid in self.processes_of(worker) {
                 self.processes.remove(&pid);
             }
-            let again = WorkerExit::Requeued { reason: "another needs its node".to_owned() };
-            self.conclude(worker, if was_told { WorkerExit::Stopped } else { again });
+            let again = WorkerEnd::Requeued { reason: "another needs its node".to_owned() };
+            self.conclude(worker, if was_told { WorkerEnd::Stopped } else { again });
         }
     }
 

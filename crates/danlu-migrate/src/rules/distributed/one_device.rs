@@ -8,10 +8,10 @@ use ruff_text_size::{Ranged as _, TextRange};
 
 use super::{RULE, has_rank, is_asked};
 use crate::checker::Checker;
-use crate::finding::Kind;
-use crate::hooks::{Shape, Text};
+use crate::finding::FindingKind;
+use crate::hooks::{Text, TextShape};
 use crate::portable::plain_literal;
-use crate::roles::Role;
+use crate::roles::StringRole;
 use crate::rules::{Grade, Rule};
 use crate::scope::Binding;
 
@@ -28,22 +28,22 @@ pub(super) fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: 
     if !is_asked(checker) {
         return;
     }
-    if text.shape == Shape::Whole
+    if text.shape == TextShape::Whole
         && matches!(text.value, "CUDA_VISIBLE_DEVICES" | "ASCEND_RT_VISIBLE_DEVICES")
     {
         if hides_devices(checker) {
-            checker.report(rule, Kind::NeedsPerson, text.range, text.value, HIDDEN);
+            checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, HIDDEN);
         }
         return;
     }
     let Some(number) = ["cuda:", "gpu:", "npu:"].iter().find_map(|word| text.value.strip_prefix(word)) else {
         return;
     };
-    if checker.role(text.range) == Role::Other {
+    if checker.role(text.range) == StringRole::Other {
         return;
     }
     let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    if text.shape == Shape::Whole && is_number {
+    if text.shape == TextShape::Whole && is_number {
         let literal = plain_literal(checker.source, text.range).filter(|_| !checker.is_in_f_string);
         match literal {
             Some((literal, _)) if number == "0" && has_rank(checker, literal.start()) => {
@@ -53,20 +53,20 @@ pub(super) fn on_text<'a>(checker: &mut Checker<'a>, rule: &'static Rule, text: 
                 checker.replace_with_npu(rule, Grade::Likely, literal, "f\"npu:{LOCAL_RANK}\"", message);
                 checker.aware = aware;
             }
-            _ => checker.report(rule, Kind::NeedsPerson, text.range, text.value, ONE_DEVICE),
+            _ => checker.report(rule, FindingKind::NeedsPerson, text.range, text.value, ONE_DEVICE),
         }
         return;
     }
     let filled_in = match text.shape {
-        Shape::Prefix if number.is_empty() => rest_of_f_string(checker, text.range),
-        Shape::Whole if number.is_empty() || number.starts_with(['%', '{']) => operation_around(checker),
+        TextShape::Prefix if number.is_empty() => rest_of_f_string(checker, text.range),
+        TextShape::Whole if number.is_empty() || number.starts_with(['%', '{']) => operation_around(checker),
         _ => return,
     };
     if let Some((range, written)) = filled_in
         && !differs(written)
         && !names_what_differs(checker, written)
     {
-        checker.report(rule, Kind::NeedsPerson, range, written, ONE_DEVICE);
+        checker.report(rule, FindingKind::NeedsPerson, range, written, ONE_DEVICE);
     }
 }
 
@@ -91,7 +91,7 @@ pub(in crate::rules) fn report_number<'a>(checker: &mut Checker<'a>, argument: &
     if !is_asked(checker) || is_own(checker, argument) {
         return false;
     }
-    checker.report(&RULE, Kind::NeedsPerson, argument.range(), checker.text(argument), ONE_DEVICE);
+    checker.report(&RULE, FindingKind::NeedsPerson, argument.range(), checker.text(argument), ONE_DEVICE);
     true
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::board::Board;
 use super::super::layout::{Layout, Slot};
-use super::super::state::State;
+use super::super::state::FleetState;
 use super::sample::mixed;
 use super::tier::{Blocks, TIERS, Tiers, idle};
 
@@ -60,7 +60,7 @@ impl Briefs {
         }
     }
 
-    pub(crate) fn of(&mut self, layout: &Layout, state: &State, tiers: &Tiers, at: usize) -> &mut Brief {
+    pub(crate) fn of(&mut self, layout: &Layout, state: &FleetState, tiers: &Tiers, at: usize) -> &mut Brief {
         let slot = &layout.slots[at];
         let version = Some(state.versions[slot.node]);
         let brief = &mut self.of_slots[at];
@@ -134,7 +134,7 @@ fn ordered(board: Board, levels: &[u16]) -> Option<u64> {
 
 /// A slot as one would leave it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Content<'a> {
+pub(crate) struct SlotContent<'a> {
     pub(crate) slot: &'a Slot,
     pub(crate) print: u64,
     pub(crate) milli_cpus: i64,

@@ -2,12 +2,12 @@
 
 use danlu_types::{Bytes, Cpus};
 
-use super::brief::{Content, fingerprint, level_print};
+use super::brief::{SlotContent, fingerprint, level_print};
 use super::moves::{Move, Moves, NOTHING_BROKEN};
 use super::sample::{CPU_UNIT, MEMORY_UNIT, mixed, units};
 use super::tier::TIERS;
 use super::{
-    Board, CPU_GRAIN, GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, State, Value, rollout,
+    Board, CPU_GRAIN, FleetState, GRAIN, LANES_I32, MEMORY_GRAIN, MOST_REMEMBERED, Need, Slot, Value, rollout,
 };
 
 /// Stands for what one worker takes, whatever it accepts: those who take the same gain the same on equal slots.
@@ -19,7 +19,7 @@ pub(crate) fn print_of(need: Need, cpus: Cpus, memory: Bytes) -> u64 {
 impl Value {
     /// What is known of the ways to put a worker on a slot: everything if that was worked out before, for this or an equal
     /// slot and worker; at least how good it is at most. The slot's brief is up to date.
-    pub(crate) fn appraise(&mut self, slot: (&Slot, usize), state: &State, worker: u64) -> Moves {
+    pub(crate) fn appraise(&mut self, slot: (&Slot, usize), state: &FleetState, worker: u64) -> Moves {
         let key = self.briefs.known(slot.1).content.wrapping_add(worker);
         match self.settled.get(&key) {
             Some(known) => *known,
@@ -31,7 +31,7 @@ impl Value {
     pub(crate) fn settle(
         &mut self,
         slot: (&Slot, usize),
-        state: &State,
+        state: &FleetState,
         (worker, need, milli_cpus, bytes): (u64, Need, i64, i64),
     ) -> Moves {
         let key = self.briefs.known(slot.1).content.wrapping_add(worker);
@@ -47,7 +47,7 @@ impl Value {
     }
 
     /// The ways to put one worker on a slot that has room for it; its brief is up to date.
-    fn moves(&mut self, slot: (&Slot, usize), state: &State, need: Need, each: (i64, i64)) -> Moves {
+    fn moves(&mut self, slot: (&Slot, usize), state: &FleetState, need: Need, each: (i64, i64)) -> Moves {
         let (slot, at) = slot;
         let Some(model) = slot.model else {
             // Nothing that anybody waits for is lost here: a little better than the best of the others.
@@ -56,13 +56,13 @@ impl Value {
         if !self.has_sample() {
             return self.tightest(at, need);
         }
-        let now = Content {
+        let now = SlotContent {
             slot,
             print: self.briefs.known(at).print,
             milli_cpus: state.milli_cpus[slot.node],
             bytes: state.bytes[slot.node],
         };
-        let rest = Content { milli_cpus: now.milli_cpus - each.0, bytes: now.bytes - each.1, ..now };
+        let rest = SlotContent { milli_cpus: now.milli_cpus - each.0, bytes: now.bytes - each.1, ..now };
         let before = self.left_over_now(model, at, now);
         let used = self.on_used_device(model, at, rest, before, need);
         let idle = self.on_idle_devices(model, at, rest, before, need);
@@ -71,12 +71,12 @@ impl Value {
 
     /// A way at least as good as all of [`Value::moves`], at a fraction of the work: nothing can gain more than there is
     /// left over, and breaking up no block costs nothing.
-    fn most_gain(&mut self, (slot, at): (&Slot, usize), state: &State) -> Moves {
+    fn most_gain(&mut self, (slot, at): (&Slot, usize), state: &FleetState) -> Moves {
         let gain = match slot.model {
             Some(model) if self.has_sample() => {
                 let print = self.briefs.known(at).print;
                 let (milli_cpus, bytes) = (state.milli_cpus[slot.node], state.bytes[slot.node]);
-                self.left_over_now(model, at, Content { slot, print, milli_cpus, bytes })
+                self.left_over_now(model, at, SlotContent { slot, print, milli_cpus, bytes })
             }
             _ => GRAIN * LANES_I32,
         };
@@ -84,7 +84,7 @@ impl Value {
     }
 
     /// What is expected to be left over of a slot as it is.
-    fn left_over_now(&mut self, model: usize, at: usize, now: Content<'_>) -> i32 {
+    fn left_over_now(&mut self, model: usize, at: usize, now: SlotContent<'_>) -> i32 {
         if let Some(known) = self.briefs.known(at).left_over {
             return known;
         }
@@ -97,7 +97,7 @@ impl Value {
         &mut self,
         model: usize,
         at: usize,
-        rest: Content<'_>,
+        rest: SlotContent<'_>,
         before: i32,
         need: Need,
     ) -> Option<(Move, u16)> {
@@ -127,7 +127,7 @@ impl Value {
         &mut self,
         model: usize,
         at: usize,
-        rest: Content<'_>,
+        rest: SlotContent<'_>,
         before: i32,
         need: Need,
     ) -> Option<Move> {
@@ -163,7 +163,13 @@ impl Value {
     }
 
     /// The content with this much taken of these devices.
-    fn without<'a>(&self, at: usize, content: Content<'a>, devices: &[u8], share: u16) -> Content<'a> {
+    fn without<'a>(
+        &self,
+        at: usize,
+        content: SlotContent<'a>,
+        devices: &[u8],
+        share: u16,
+    ) -> SlotContent<'a> {
         let levels = self.briefs.levels(at);
         let print = if content.slot.board == Board::Any {
             devices.iter().fold(content.print, |print, &device| {
@@ -177,11 +183,11 @@ impl Value {
             }
             fingerprint(content.slot.board, &after)
         };
-        Content { print, ..content }
+        SlotContent { print, ..content }
     }
 
     /// The pattern of blocks that are gone when these devices are not idle any more and only this much is left besides.
-    fn broken(&mut self, at: usize, rest: Content<'_>, devices: &[u8]) -> u16 {
+    fn broken(&mut self, at: usize, rest: SlotContent<'_>, devices: &[u8]) -> u16 {
         let brief = self.briefs.known(at);
         let mut broken = brief.blocks;
         if broken != [0; TIERS] {
@@ -203,7 +209,7 @@ impl Value {
     }
 
     /// Thousandths of devices left, expected, summed over the lanes, once these shares of devices were taken.
-    fn left_over(&mut self, model: usize, at: usize, content: Content<'_>, taken: &[(u8, u16)]) -> i32 {
+    fn left_over(&mut self, model: usize, at: usize, content: SlotContent<'_>, taken: &[(u8, u16)]) -> i32 {
         let cpus = u64::try_from(content.milli_cpus).unwrap_or(0) / CPU_GRAIN;
         let memory = u64::try_from(content.bytes).unwrap_or(0) / MEMORY_GRAIN;
         let key = content.print.wrapping_add(mixed((cpus << 40) ^ (memory << 16) ^ model as u64));

@@ -23,15 +23,15 @@ use std::hash::{BuildHasherDefault, Hasher};
 use self::brief::Briefs;
 pub(crate) use self::gain::print_of;
 use self::mix::Mix;
-pub(crate) use self::moves::{Known, Moves};
 use self::moves::{Move, NO_WAY, Patterns};
-use self::price::{Demand, Prices, Sums};
+pub(crate) use self::moves::{MoveBound, Moves};
+use self::price::{Demand, ScarcityPrices, Sums};
 pub(crate) use self::sample::mixed;
-use self::sample::{LANES, Sample, Smallest, Step};
+use self::sample::{ArrivalSample, LANES, SampleStep, Smallest};
 use self::tier::Tiers;
 use super::board::{Board, Need};
 use super::layout::{Layout, Slot};
-use super::state::State;
+use super::state::FleetState;
 use crate::shape::Shape;
 
 /// Arrivals before the first sample; until then the tightest slot is taken.
@@ -61,9 +61,9 @@ const SEED: u64 = 2023;
 pub(crate) struct Value {
     mix: Mix,
     /// By model.
-    samples: Vec<Sample>,
+    samples: Vec<ArrivalSample>,
     /// Each as a node sees it.
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<SampleStep>>,
     smallest: Vec<Smallest>,
     next_sample: u64,
     /// Counts samples and choices of tiers: moves that were worked out with others are worth nothing.
@@ -82,7 +82,7 @@ pub(crate) struct Value {
     /// How many arrivals there were when we last looked.
     learned: u64,
     sums: Sums,
-    prices: Prices,
+    prices: ScarcityPrices,
     priced_at: Option<u64>,
     /// Nothing is expected and nothing has a price: the tightest slot is taken.
     expects_nothing: bool,
@@ -111,7 +111,7 @@ impl Value {
             next_demand: 0,
             learned: 0,
             sums: Sums::default(),
-            prices: Prices::default(),
+            prices: ScarcityPrices::default(),
             priced_at: None,
             expects_nothing: false,
             round: 0,
@@ -156,7 +156,7 @@ impl Value {
 
     /// Follows what was learned and what changed. To be called before anything is asked. Nothing happens when somebody
     /// arrives, so that what is known depends on who arrived and not in which order, unless somebody was placed between.
-    pub(crate) fn reprice(&mut self, layout: &Layout, state: &State) {
+    pub(crate) fn reprice(&mut self, layout: &Layout, state: &FleetState) {
         let is_known = self.learned == self.mix.seen;
         if self.expects_nothing || is_known && self.priced_at == Some(state.moment()) {
             return;
@@ -175,7 +175,7 @@ impl Value {
         }
     }
 
-    fn catch_up(&mut self, layout: &Layout, state: &State) {
+    fn catch_up(&mut self, layout: &Layout, state: &FleetState) {
         let Mix { seen, seen_large, large_shapes, .. } = self.mix;
         let is_large = seen_large >= self.next_tiers || large_shapes != self.large_shapes;
         if seen >= self.next_sample {
@@ -184,7 +184,7 @@ impl Value {
             let devices = layout.devices_by_model();
             let models = 0..layout.models.len();
             self.samples =
-                models.clone().map(|model| Sample::draw(&self.mix, model, &devices, SEED)).collect();
+                models.clone().map(|model| ArrivalSample::draw(&self.mix, model, &devices, SEED)).collect();
             let samples = || models.clone().zip(&self.samples);
             self.steps = samples().map(|(model, sample)| sample.seen_by(&self.mix, model)).collect();
             self.smallest = samples().map(|(model, sample)| Smallest::of(sample, &self.mix, model)).collect();
@@ -242,7 +242,7 @@ impl Value {
     }
 
     /// Brings what is known of a slot up to date.
-    pub(crate) fn update(&mut self, layout: &Layout, state: &State, at: usize) {
+    pub(crate) fn update(&mut self, layout: &Layout, state: &FleetState, at: usize) {
         self.briefs.of(layout, state, &self.tiers, at);
     }
 }
@@ -251,13 +251,13 @@ const LANES_I32: i32 = 32;
 const _: () = assert!(LANES_I32 as usize == LANES);
 
 /// Maps whose keys are prints, which are spread over all bits already.
-type ByPrint<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+type ByPrint<T> = HashMap<u64, T, BuildHasherDefault<IdentityHasher>>;
 
 /// Hashes a print to itself.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Identity(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -21,11 +21,11 @@ pub(crate) struct Moves {
     patterns: [u16; 2],
     /// What is left of the device in use before.
     pub(crate) level: u16,
-    pub(crate) known: Known,
+    pub(crate) known: MoveBound,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum MoveBound {
     NoRoom,
     /// There is room; nobody asked for more yet.
     Unseen,
@@ -37,22 +37,22 @@ pub(crate) enum Known {
 pub(crate) const NO_WAY: Move = Move { gain: i32::MIN, pattern: NOTHING_BROKEN };
 
 impl Moves {
-    pub(crate) const NO_ROOM: Moves = Moves::new(Known::NoRoom, NO_WAY, 0, NO_WAY);
+    pub(crate) const NO_ROOM: Moves = Moves::new(MoveBound::NoRoom, NO_WAY, 0, NO_WAY);
 
-    pub(crate) const UNSEEN: Moves = Moves::new(Known::Unseen, NO_WAY, 0, NO_WAY);
+    pub(crate) const UNSEEN: Moves = Moves::new(MoveBound::Unseen, NO_WAY, 0, NO_WAY);
 
-    const fn new(known: Known, used: Move, level: u16, idle: Move) -> Self {
+    const fn new(known: MoveBound, used: Move, level: u16, idle: Move) -> Self {
         let (gains, patterns) = ([used.gain, idle.gain], [used.pattern, idle.pattern]);
         Moves { gains, patterns, level, known }
     }
 
     pub(crate) fn at_most(gain: i32) -> Self {
-        Moves::new(Known::AtMost, NO_WAY, 0, Move { gain, pattern: NOTHING_BROKEN })
+        Moves::new(MoveBound::AtMost, NO_WAY, 0, Move { gain, pattern: NOTHING_BROKEN })
     }
 
     pub(crate) fn exactly(used: Option<(Move, u16)>, idle: Option<Move>) -> Self {
         let (used, level) = used.unwrap_or((NO_WAY, 0));
-        Moves::new(Known::Exactly, used, level, idle.unwrap_or(NO_WAY))
+        Moves::new(MoveBound::Exactly, used, level, idle.unwrap_or(NO_WAY))
     }
 
     pub(crate) fn used(&self) -> Move {

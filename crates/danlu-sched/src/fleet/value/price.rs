@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::super::layout::Layout;
-use super::super::state::{Follower, State};
+use super::super::state::{ChangeCursor, FleetState};
 use super::brief::Briefs;
 use super::mix::{Mix, ONE_ARRIVAL};
 use super::sample::LANES;
@@ -27,7 +27,7 @@ const PRIOR_ARRIVALS: f64 = 32.0;
 
 /// In the unit of gains: thousandths of a device, summed over the lanes of the sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Prices {
+pub(crate) struct ScarcityPrices {
     /// By model, for a whole device.
     pub(crate) model: Vec<i32>,
     /// By tier, for each block that is broken up.
@@ -43,7 +43,7 @@ pub(crate) struct Sums {
     free: Vec<u64>,
     /// By tier.
     blocks: [i64; TIERS],
-    follower: Follower,
+    follower: ChangeCursor,
 }
 
 impl Sums {
@@ -52,7 +52,13 @@ impl Sums {
     }
 
     /// Counts anew what changed.
-    pub(crate) fn refresh(&mut self, layout: &Layout, state: &State, briefs: &mut Briefs, tiers: &Tiers) {
+    pub(crate) fn refresh(
+        &mut self,
+        layout: &Layout,
+        state: &FleetState,
+        briefs: &mut Briefs,
+        tiers: &Tiers,
+    ) {
         let mut follower = std::mem::take(&mut self.follower);
         let changed = follower.catch_up(state);
         if let Some(nodes) = changed {
@@ -73,7 +79,7 @@ impl Sums {
         }
     }
 
-    fn count(&mut self, layout: &Layout, state: &State, briefs: &mut Briefs, tiers: &Tiers, at: usize) {
+    fn count(&mut self, layout: &Layout, state: &FleetState, briefs: &mut Briefs, tiers: &Tiers, at: usize) {
         let Some(model) = layout.slots[at].model else { return };
         let brief = briefs.of(layout, state, tiers, at);
         let (free, blocks) = &mut self.counted[at];
@@ -84,7 +90,7 @@ impl Sums {
         (*free, *blocks) = (brief.free, brief.blocks);
     }
 
-    pub(crate) fn prices(&self, demand: &Demand, tiers: &Tiers) -> Prices {
+    pub(crate) fn prices(&self, demand: &Demand, tiers: &Tiers) -> ScarcityPrices {
         let free: f64 = self.free.iter().map(|&free| free as f64).sum();
         // What will be asked of each model, against what there is of it: 1 where nobody is choosy.
         let insisting = (1.0 - demand.known) / self.free.len().max(1) as f64;
@@ -104,7 +110,7 @@ impl Sums {
             block[at] = price(BLOCK_WEIGHT * scarcity.powi(BLOCK_SHARPNESS))
                 * i32::try_from(tier.devices).unwrap_or(0);
         }
-        Prices { model: loads.iter().map(|load| price(load.min(HIGHEST_LOAD))).collect(), block }
+        ScarcityPrices { model: loads.iter().map(|load| price(load.min(HIGHEST_LOAD))).collect(), block }
     }
 }
 

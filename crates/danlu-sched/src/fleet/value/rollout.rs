@@ -5,7 +5,7 @@
 
 use super::super::board::{Board, Need};
 use super::mix::Mix;
-use super::sample::{LANES, LEVEL_SHIFT, Lanes, Sample, Several, Single, Step};
+use super::sample::{ArrivalSample, LANES, LEVEL_SHIFT, Lanes, SampleStep, Several, Single};
 
 /// Devices that the low bits of a level tell apart.
 pub(crate) const MOST_DEVICES: usize = 1 << LEVEL_SHIFT;
@@ -18,7 +18,7 @@ type Group = [Lanes<u16>; GROUP];
 
 /// Thousandths of devices left, summed over the sequences. Takes every worker that fits, on the device that fits best.
 /// `levels` are those of devices that are not used up, at most [`MOST_DEVICES`].
-pub(crate) fn left_over(steps: &[Step], levels: &[u16], cpus: i16, memory: i16) -> i32 {
+pub(crate) fn left_over(steps: &[SampleStep], levels: &[u16], cpus: i16, memory: i16) -> i32 {
     match levels.len() {
         0 => 0,
         1..=4 => left_over_of::<1>(steps, levels, cpus, memory),
@@ -27,7 +27,7 @@ pub(crate) fn left_over(steps: &[Step], levels: &[u16], cpus: i16, memory: i16) 
     }
 }
 
-fn left_over_of<const GROUPS: usize>(steps: &[Step], levels: &[u16], cpus: i16, memory: i16) -> i32 {
+fn left_over_of<const GROUPS: usize>(steps: &[SampleStep], levels: &[u16], cpus: i16, memory: i16) -> i32 {
     let mut groups: [Group; GROUPS] = [[[0; LANES]; GROUP]; GROUPS];
     for ((device, &level), at) in groups.as_flattened_mut().iter_mut().zip(levels).zip(0..) {
         *device = [(level << LEVEL_SHIFT) | at; LANES];
@@ -45,7 +45,7 @@ fn left_over_of<const GROUPS: usize>(steps: &[Step], levels: &[u16], cpus: i16, 
 /// The same for boards with rules, one sequence after the other: such nodes have few distinct states.
 pub(crate) fn left_over_by_rules(
     (board, model): (Board, usize),
-    (sample, mix): (&Sample, &Mix),
+    (sample, mix): (&ArrivalSample, &Mix),
     levels: &[u16],
     mut amounts: (u64, u64),
 ) -> i32 {

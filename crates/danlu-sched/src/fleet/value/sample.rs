@@ -21,7 +21,7 @@ pub(crate) type Lanes<T> = [T; LANES];
 
 /// One worker of each sequence, as a node with devices of one model sees them.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct SampleStep {
     /// Those who take one device, a share of one, or none.
     pub(crate) single: Single,
     /// Those who take several.
@@ -47,11 +47,11 @@ pub(crate) struct Several {
 
 /// The sequences as numbers of shapes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sample {
+pub(crate) struct ArrivalSample {
     pub(crate) steps: Vec<[usize; LANES]>,
 }
 
-impl Sample {
+impl ArrivalSample {
     /// The mix, ordered so that neighbours are alike, is cut into as many strata as there are lanes. Each step has one
     /// worker of each stratum, each lane has no stratum twice (a Latin rectangle), and all draws together step through
     /// the mix evenly. This is worth more than twice as many random draws.
@@ -84,11 +84,11 @@ impl Sample {
         random.shuffle(&mut turns);
         // Exclusive or with distinct turns permutes the lanes differently in each step.
         let step = |at: usize| std::array::from_fn(|lane| drawn[strata[lane ^ turns[at]] * STEPS + at]);
-        Sample { steps: (0..STEPS).map(step).collect() }
+        ArrivalSample { steps: (0..STEPS).map(step).collect() }
     }
 
     /// The sequences as a node sees them whose devices are of this model.
-    pub(crate) fn seen_by(&self, mix: &Mix, model: usize) -> Vec<Step> {
+    pub(crate) fn seen_by(&self, mix: &Mix, model: usize) -> Vec<SampleStep> {
         let see = |drawn: &[usize; LANES]| {
             let mut single = Single { cpus: [TOO_MUCH; LANES], memory: [0; LANES], level: [0; LANES] };
             let mut several = Several { cpus: [TOO_MUCH; LANES], memory: [0; LANES], devices: [0; LANES] };
@@ -109,7 +109,7 @@ impl Sample {
                 }
             }
             let any = several.devices != [0; LANES];
-            Step { single, several: any.then_some(several) }
+            SampleStep { single, several: any.then_some(several) }
         };
         self.steps.iter().map(see).collect()
     }
@@ -148,7 +148,7 @@ pub(crate) struct Smallest(Vec<(u16, u64, u64)>);
 impl Smallest {
     /// Of those who take a device: what each needs of one device, of processors and of memory, without those who need
     /// no less than another in every respect.
-    pub(crate) fn of(sample: &Sample, mix: &Mix, model: usize) -> Self {
+    pub(crate) fn of(sample: &ArrivalSample, mix: &Mix, model: usize) -> Self {
         let mut all: Vec<(u16, u64, u64)> = Vec::new();
         for &arrival in sample.steps.iter().flatten() {
             let arrival = &mix.arrivals[arrival];
@@ -215,7 +215,7 @@ mod tests {
         let arrivals = vec![arrival(9, [true, true]), arrival(1, [false, true])];
         let mix = Mix { arrivals, total: 10, ..Mix::default() };
         let insisting = |model: usize| {
-            let sample = Sample::draw(&mix, model, &[90, 10], 1);
+            let sample = ArrivalSample::draw(&mix, model, &[90, 10], 1);
             sample.steps.iter().flatten().filter(|&&drawn| drawn == 1).count()
         };
         // A tenth of all, for a tenth of the devices: as many as of those who go anywhere, 9 to 10.

@@ -7,7 +7,7 @@
 
 use super::super::board::{Board, Need};
 use super::super::layout::{Layout, Slot};
-use super::super::state::State;
+use super::super::state::FleetState;
 use super::mix::{Arrival, BLOCK_SIZES, Mix};
 
 /// Kinds of each size: one for the least demanding, one for most, and the two scarcest.
@@ -32,7 +32,7 @@ pub(crate) struct Tier {
 pub(crate) struct Tiers(pub(crate) Vec<Tier>);
 
 impl Tiers {
-    pub(crate) fn choose(layout: &Layout, state: &State, mix: &Mix) -> Self {
+    pub(crate) fn choose(layout: &Layout, state: &FleetState, mix: &Mix) -> Self {
         let mut tiers = Vec::new();
         for (size, &devices) in BLOCK_SIZES.iter().enumerate() {
             let arrivals: Vec<&Arrival> =
@@ -131,7 +131,7 @@ impl Tier {
             && arrival.models.iter().zip(models).all(|(theirs, ours)| !theirs || *ours)
     }
 
-    fn count_all(&self, layout: &Layout, state: &State) -> f64 {
+    fn count_all(&self, layout: &Layout, state: &FleetState) -> f64 {
         let mut levels = Vec::new();
         let count = |slot: &Slot| {
             state.levels(layout, slot, &mut levels);

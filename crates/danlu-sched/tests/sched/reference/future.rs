@@ -1,7 +1,7 @@
 //! When the head of a line can start.
 
 use danlu_core::Job;
-use danlu_sched::{Part, Shape};
+use danlu_sched::{Shape, WorkerPlacement};
 use danlu_types::{ForeignHold, Node};
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,7 +15,7 @@ enum Event {
 }
 
 /// When it fits, on what, what its workspace's limit leaves beside it, and who uses what firmly then.
-type Opening = (Timestamp, Vec<Part>, [Option<u64>; 4], Vec<FirmUse>);
+type Opening = (Timestamp, Vec<WorkerPlacement>, [Option<u64>; 4], Vec<FirmUse>);
 
 impl Pass<'_> {
     /// Keeps for a head what it needs, from the time at which those who hold it should have ended.
@@ -96,7 +96,7 @@ impl Pass<'_> {
     fn collect(&mut self) {
         for at in 0..self.holds.len() {
             let Hold { parts, withheld, .. } = &self.holds[at];
-            let lacks = parts.iter().zip(withheld).map(|(all, has)| Part {
+            let lacks = parts.iter().zip(withheld).map(|(all, has)| WorkerPlacement {
                 devices: all.devices.iter().filter(|device| !has.devices.contains(device)).copied().collect(),
                 milli_cpus: all.milli_cpus - has.milli_cpus,
                 bytes: all.bytes - has.bytes,

@@ -10,9 +10,9 @@ mod quota;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use danlu_core::job::{Verdict, Waiting as Why};
-use danlu_core::{FailureCause, Grant, Job, Life};
-use danlu_sched::{Fleet, KindSet, NodeId, Part, Placement, Shape, Wish};
+use danlu_core::job::{AttemptEnd, QueueCause};
+use danlu_core::{FailureCause, Grant, Job, JobLifecycle};
+use danlu_sched::{Fleet, KindSet, NodeId, Placement, PlacementConstraints, Shape, WorkerPlacement};
 use danlu_types::{DeviceKind, HeadOfLine, JobId, Node, Sharing, Workspace};
 use jiff::{SignedDuration, Timestamp};
 
@@ -89,12 +89,12 @@ struct Hold {
     /// When it begins, for a reservation.
     reservation: Option<Timestamp>,
     until: Timestamp,
-    parts: Vec<Part>,
+    parts: Vec<WorkerPlacement>,
     /// Whether its use counts against quotas: a reservation's does not before it begins.
     counts: bool,
     usage: Use,
     /// What of it is taken out of the fleet, part for part.
-    withheld: Vec<Part>,
+    withheld: Vec<WorkerPlacement>,
     /// What its workspace's limit leaves beside it.
     spare: [Option<u64>; 4],
     /// Who will use what firmly when it begins, itself included.
@@ -115,10 +115,10 @@ impl<'a> Pass<'a> {
     fn claims(&mut self) {
         let stops_for = |victim: &Job, claimant: &Job| {
             match &victim.life {
-            Life::Active(attempt) => attempt.stop.as_ref().is_some_and(|stop| {
-                matches!(stop.why, danlu_core::job::StopReason::Preempted { for_job } if for_job == claimant.id)
+            JobLifecycle::Active(attempt) => attempt.stop.as_ref().is_some_and(|stop| {
+                matches!(stop.why, danlu_core::job::StopCause::Preempted { for_job } if for_job == claimant.id)
             }),
-            Life::Queued { since, why: Why::Preempted { for_job, .. } } => {
+            JobLifecycle::Queued { since, why: QueueCause::Preempted { for_job, .. } } => {
                 *for_job == claimant.id && queued_since(claimant) <= *since
             }
             _ => false,
@@ -253,7 +253,7 @@ impl<'a> Pass<'a> {
         own.flat_map(|(_, pools)| pools.clone()).collect()
     }
 
-    fn start(&mut self, job: &Job, parts: Vec<Part>) {
+    fn start(&mut self, job: &Job, parts: Vec<WorkerPlacement>) {
         let usage = Use::of(&parts, self.nodes);
         let end = self.now + length(job);
         for hold in self.holds.iter_mut().filter(|hold| hold.reservation.is_some_and(|at| end > at)) {
@@ -272,12 +272,18 @@ impl<'a> Pass<'a> {
     }
 
     /// Keeps what is free already of what a job will get when its victims have ended.
-    fn claim(&mut self, job: &Job, parts: Vec<Part>) {
+    fn claim(&mut self, job: &Job, parts: Vec<WorkerPlacement>) {
         let withheld = self.fleet().withhold(&placement_of(parts.clone())).parts;
         self.hold(job, None, parts, withheld);
     }
 
-    fn hold(&mut self, job: &Job, reservation: Option<Timestamp>, parts: Vec<Part>, withheld: Vec<Part>) {
+    fn hold(
+        &mut self,
+        job: &Job,
+        reservation: Option<Timestamp>,
+        parts: Vec<WorkerPlacement>,
+        withheld: Vec<WorkerPlacement>,
+    ) {
         if reservation.is_none() {
             self.settled.insert(job.id);
         }
@@ -321,16 +327,16 @@ impl<'a> Pass<'a> {
         fleet
     }
 
-    fn place(&self, job: &Job, shape: &Shape) -> Option<Vec<Part>> {
+    fn place(&self, job: &Job, shape: &Shape) -> Option<Vec<WorkerPlacement>> {
         let mut fleet = self.fleet();
         let avoid = self.avoided(job);
         let shape = (!shape.alternatives.is_empty()).then(|| fleet.shape(shape))?;
-        Some(fleet.place(shape, &Wish { avoid: &avoid, kinds: KindSet::ALL })?.parts)
+        Some(fleet.place(shape, &PlacementConstraints { avoid: &avoid, kinds: KindSet::ALL })?.parts)
     }
 
     /// The node that failed the last attempt, for ten minutes, if another would do.
     fn avoided(&self, job: &Job) -> Vec<NodeId> {
-        let Some(Verdict::Failed { worker, failure }) = job.past.last().map(|past| &past.verdict) else {
+        let Some(AttemptEnd::Failed { worker, failure }) = job.past.last().map(|past| &past.verdict) else {
             return Vec::new();
         };
         let since = queued_since(job);
@@ -348,12 +354,12 @@ impl<'a> Pass<'a> {
     /// Jobs that wait and do not back off, in order.
     fn queue(&self) -> Vec<&'a Job> {
         let backs_off = |job: &Job| match job.life {
-            Life::Queued { since, why: Why::Retry { not_before, .. } } => {
+            JobLifecycle::Queued { since, why: QueueCause::Retry { not_before, .. } } => {
                 since <= self.now && self.now < not_before
             }
             _ => false,
         };
-        let is_queued = |job: &&Job| matches!(job.life, Life::Queued { .. });
+        let is_queued = |job: &&Job| matches!(job.life, JobLifecycle::Queued { .. });
         let mut queue: Vec<&Job> =
             self.jobs.values().filter(is_queued).filter(|job| !backs_off(job)).collect();
         queue.sort_by_key(|job| self.place_in_line(job));
@@ -369,9 +375,9 @@ impl<'a> Pass<'a> {
         (std::cmp::Reverse(job.spec.priority()), job.submitted_at + handicap, job.id)
     }
 
-    fn running(&self) -> Vec<(&'a Job, Vec<Part>)> {
+    fn running(&self) -> Vec<(&'a Job, Vec<WorkerPlacement>)> {
         let fleet = Fleet::new(self.nodes);
-        let held = |job: &Job| -> Option<Vec<Part>> {
+        let held = |job: &Job| -> Option<Vec<WorkerPlacement>> {
             let grants: Vec<Grant> =
                 job.active()?.workers.iter().map(|worker| worker.grant.clone()).collect();
             Some(fleet.placement(&grants).parts)
@@ -388,13 +394,13 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn placement_of(parts: Vec<Part>) -> Placement {
+fn placement_of(parts: Vec<WorkerPlacement>) -> Placement {
     Placement { alternative: 0, kind: None, parts }
 }
 
 fn queued_since(job: &Job) -> Timestamp {
     match job.life {
-        Life::Queued { since, .. } => since,
+        JobLifecycle::Queued { since, .. } => since,
         _ => job.submitted_at,
     }
 }

@@ -1,7 +1,7 @@
 //! Quotas, shares and guarantees, added up anew for every question.
 
 use danlu_core::Job;
-use danlu_sched::{DeviceAsk, Part, Shape};
+use danlu_sched::{DeviceAsk, Shape, WorkerPlacement};
 use danlu_types::{Amounts, DeviceKind, JobId, Node};
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use super::{Hold, Pass, Pool};
 pub(super) struct Use(pub(super) [u64; 4]);
 
 impl Use {
-    pub(super) fn of(parts: &[Part], nodes: &[Node]) -> Self {
+    pub(super) fn of(parts: &[WorkerPlacement], nodes: &[Node]) -> Self {
         let mut all = [0; 4];
         for part in parts {
             for device in &part.devices {

@@ -16,7 +16,7 @@ fn account(name: &str) -> AccountName {
     name.parse().expect("a name")
 }
 
-fn is_lost(place: &Place) -> bool {
+fn is_lost(place: &ConnectionPermit) -> bool {
     place.lost().now_or_never().is_some()
 }
 
@@ -41,7 +41,7 @@ fn whatever_may_be_open_connections_leave_a_reserve() {
 
 #[test]
 fn who_says_nothing_makes_room_and_who_is_being_answered_does_not() {
-    let places = Places::new(SMALL);
+    let places = ConnectionLimits::new(SMALL);
     let (first, second) =
         (places.enter(address(1), false).unwrap(), places.enter(address(2), false).unwrap());
     let (third, fourth) =
@@ -61,8 +61,8 @@ fn who_says_nothing_makes_room_and_who_is_being_answered_does_not() {
 
 #[test]
 fn an_address_makes_room_of_its_own_and_a_proxy_stands_for_many() {
-    let places = Places::new(SMALL);
-    let own: Vec<Place> = (0..3).map(|_| places.enter(address(1), false).unwrap()).collect();
+    let places = ConnectionLimits::new(SMALL);
+    let own: Vec<ConnectionPermit> = (0..3).map(|_| places.enter(address(1), false).unwrap()).collect();
     let other = places.enter(address(2), false).unwrap();
     let again = places.enter(address(1), false).unwrap();
     assert!(is_lost(&own[0]) && !is_lost(&other), "its own, and nobody else's");
@@ -75,9 +75,10 @@ fn an_address_makes_room_of_its_own_and_a_proxy_stands_for_many() {
 
 #[test]
 fn an_account_has_so_many_connections_and_streams() {
-    let places = Places::new(SMALL);
+    let places = ConnectionLimits::new(SMALL);
     let (ada, eve) = (account("ada"), account("eve"));
-    let here: Vec<Place> = (1..=3).map(|last| places.enter(address(last), false).unwrap()).collect();
+    let here: Vec<ConnectionPermit> =
+        (1..=3).map(|last| places.enter(address(last), false).unwrap()).collect();
     assert_eq!(here[0].belongs_to(&ada), Ok(()));
     assert_eq!(here[0].belongs_to(&ada), Ok(()), "counted once");
     assert_eq!(here[1].belongs_to(&ada), Ok(()));
@@ -97,16 +98,16 @@ proptest! {
     /// Whatever comes, goes, asks and rests: the bounds hold, and once all have gone nothing is left behind.
     #[test]
     fn the_bounds_hold_and_nothing_is_left_behind(steps in prop::collection::vec((0..6u8, 0..4u8, 0..8usize), 0..200)) {
-        let places = Places::new(SMALL);
+        let places = ConnectionLimits::new(SMALL);
         let accounts = [account("ada"), account("eve"), account("mia")];
         let (mut here, mut streams) = (Vec::new(), Vec::new());
         for (what, who, which) in steps {
-            let place: Option<&Place> = here.get(which % here.len().max(1));
+            let place: Option<&ConnectionPermit> = here.get(which % here.len().max(1));
             let name = &accounts[usize::from(who) % accounts.len()];
             match what {
                 0 => here.extend(places.enter(address(who), false).ok()),
                 1 if !here.is_empty() => drop(here.swap_remove(which % here.len())),
-                2 => drop(place.map(Place::wake)),
+                2 => drop(place.map(ConnectionPermit::wake)),
                 3 => place.iter().for_each(|place| place.rest()),
                 4 => drop(place.map(|place| place.belongs_to(name))),
                 5 if which == 0 => drop(streams.pop()),

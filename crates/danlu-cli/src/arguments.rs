@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 use danlu_client::ProfileName;
 
 use crate::commands::{
-    admin, adopt, authenticator, change, clone, completions, devices, doctor, each, events, exec, files,
-    history, identities, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota,
+    admin, adopt, authenticator, change, clone, completions, devices, doctor, events, exec, files, history,
+    identities, job_actions, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota,
     ranktable, registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
 };
 
@@ -60,19 +60,19 @@ pub(crate) enum Command {
     /// Runs a command inside a worker of a running job
     Exec(exec::Arguments),
     /// Ends jobs
-    Stop(each::StopArguments),
+    Stop(job_actions::StopArguments),
     /// Keeps queued jobs from starting
-    Hold(each::Arguments),
+    Hold(job_actions::Arguments),
     /// Lets held jobs start
-    Release(each::Arguments),
+    Release(job_actions::Arguments),
     /// Lets jobs start that ask for more than their workspace gives without approval
-    Approve(each::Arguments),
+    Approve(job_actions::Arguments),
     /// Change a queued or held job in place; it keeps its queue position
     Change(change::Arguments),
     /// Submits a job like another one
     Clone(clone::Arguments),
     /// Deletes ended jobs with their logs
-    Delete(each::Arguments),
+    Delete(job_actions::Arguments),
     /// Says why a job waits, or what it is doing
     Why(why::Arguments),
     /// Shows where workspaces stand with what they were promised: used, borrowed, lent, free

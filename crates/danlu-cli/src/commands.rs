@@ -8,13 +8,13 @@ pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod devices;
 pub(crate) mod doctor;
-pub(crate) mod each;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod files;
 mod follow;
 pub(crate) mod history;
 pub(crate) mod identities;
+pub(crate) mod job_actions;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod launch;
@@ -45,7 +45,7 @@ use std::process::ExitCode;
 use danlu_client::Client;
 
 use crate::arguments::{Arguments, Command};
-use crate::commands::each::JobAction;
+use crate::commands::job_actions::JobAction;
 use crate::failure::CliError;
 use crate::output;
 use crate::runtime::block_on;
@@ -68,13 +68,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         Command::Metrics(arguments) => block_on(metrics::run(client()?, arguments)),
         Command::Files(arguments) => block_on(files::run(client()?, arguments)),
         Command::Exec(arguments) => block_on(exec::run(client()?, arguments)),
-        Command::Stop(arguments) => block_on(each::stop(client()?, arguments)),
-        Command::Hold(arguments) => block_on(each::run(client()?, JobAction::Hold, arguments)),
-        Command::Release(arguments) => block_on(each::run(client()?, JobAction::Release, arguments)),
-        Command::Approve(arguments) => block_on(each::run(client()?, JobAction::Approve, arguments)),
+        Command::Stop(arguments) => block_on(job_actions::stop(client()?, arguments)),
+        Command::Hold(arguments) => block_on(job_actions::run(client()?, JobAction::Hold, arguments)),
+        Command::Release(arguments) => block_on(job_actions::run(client()?, JobAction::Release, arguments)),
+        Command::Approve(arguments) => block_on(job_actions::run(client()?, JobAction::Approve, arguments)),
         Command::Change(arguments) => block_on(change::run(client()?, arguments)),
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
-        Command::Delete(arguments) => block_on(each::run(client()?, JobAction::Delete, arguments)),
+        Command::Delete(arguments) => block_on(job_actions::run(client()?, JobAction::Delete, arguments)),
         Command::Why(arguments) => block_on(why::run(client()?, arguments)),
         Command::Quota(arguments) => block_on(quota::run(client()?, arguments)),
         Command::Workspace(arguments) => block_on(workspace::run(client()?, arguments)),

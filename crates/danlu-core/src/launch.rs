@@ -3,9 +3,9 @@
 //! The engine writes [`LAUNCH_FILE`] once, and [`STOP_FILE`] when the worker is to end. The launcher adds lines to
 //! [`STATUS_FILE`], of which the last one counts. Neither side ever writes the other's file.
 
+mod actual_allocation;
 mod binding;
 mod environment;
-mod given;
 mod identity;
 mod options;
 mod rank_table;
@@ -22,12 +22,12 @@ use danlu_types::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use actual_allocation::{ActualAllocation, GIVEN_FILE, GivenPlace};
 pub use binding::{bind_ranks, processor_list};
 pub use environment::{
     MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, STEPS_FOLDER, mpi_hostfile, pod_env, rank_environment,
     scheduler_environment,
 };
-pub use given::{ActualAllocation, GIVEN_FILE, GivenPlace};
 pub use identity::{Access, UnixUser};
 pub use options::LaunchOptions;
 pub use rank_table::{NoRankTable, RANK_TABLE_FILE, rank_table};

@@ -3,24 +3,24 @@
 //! Everything here is a plain function of values: no clock, no randomness, no input or output. Time and ids are
 //! parameters, so the simulator runs this very code under virtual time.
 
+pub mod admission;
 mod approval;
 pub mod audit;
-pub mod courier;
+pub mod authorization;
 pub mod diagnosis;
+mod event;
 pub mod job;
 pub mod launch;
 pub mod log;
 pub mod node;
-pub mod policy;
 pub mod quota;
 pub mod ranktable;
-mod record;
 pub mod report;
 pub mod sample;
-pub mod settle;
 pub mod slurm;
 pub mod srun;
 pub mod ssh_key;
+pub mod synced_files;
 pub mod transition;
 pub mod view;
 

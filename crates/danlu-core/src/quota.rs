@@ -1,10 +1,10 @@
 //! What workspaces use, borrow and lend, counted from what their jobs hold.
 
-mod standing;
+mod summary;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use standing::standings;
+pub use summary::standings;
 
 use crate::{Grant, Job};
 use danlu_types::api::{AmountsUsed, WorkspaceView};

@@ -5,7 +5,7 @@
 //! read it off the new state, so a crash between deciding and acting loses nothing.
 
 mod change;
-mod verdict;
+mod retry;
 mod workers;
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use danlu_types::{AttemptNumber, JobId, JobSpec, NodeName, Span, WorkerIndex};
 use jiff::Timestamp;
 
 use crate::approval::ApprovalNeed;
+pub use crate::event::{EventKind, HistoryEvent};
 use crate::job::{
     Attempt, Grant, Job, JobEnd, JobLifecycle, QueueCause, Stop, StopCause, Worker, WorkerEnd,
     WorkerLifecycle, WorkerLocation,
 };
-pub use crate::record::{EventKind, HistoryEvent};
 use workers::{on_saved, on_worker_ended, on_worker_hangs, on_worker_moved, on_worker_running};
 
 /// Something that happened to a job, or that somebody wants of it.

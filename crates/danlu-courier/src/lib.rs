@@ -11,16 +11,16 @@
 //!   is there once.
 //! - One question at a time asks for news, and waits for the answer; everything else is sent only when there is something.
 
-mod baggage;
-mod carry;
+mod cleanup;
+mod context;
 mod error;
-mod insist;
-mod leftovers;
+mod log;
 mod mirror;
-mod news;
-mod note;
-mod tree;
-mod way;
+mod retry;
+mod run;
+mod stage_in;
+mod sync;
+mod updates;
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -30,9 +30,9 @@ use danlu_core::slurm::CLAIMED_BY_ANOTHER;
 use danlu_types::api::ClaimRequest;
 use rand::Rng as _;
 
+use context::SidecarContext;
 use error::{SidecarError, chain};
-use insist::RetryError;
-use way::SidecarContext;
+use retry::RetryError;
 
 /// Has the server say whether this job of the cluster's runs the allocation. Standard input is what the cluster granted.
 pub fn claim(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode {
@@ -48,7 +48,7 @@ pub fn claim(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode
             granted: String::from_utf8_lossy(&granted).into_owned(),
         };
         let ask = || way.client.allocation_claim(&request);
-        match runtime()?.block_on(insist::insist(ask)) {
+        match runtime()?.block_on(retry::retry_until_answered(ask)) {
             Ok(claimed) => Ok(claimed),
             // Nobody waits for it any more.
             Err(RetryError::Over) => Ok(false),
@@ -68,7 +68,7 @@ pub fn claim(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode
 pub fn run(server: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode {
     let carried = || -> Result<ExitCode, SidecarError> {
         let way = SidecarContext::for_worker(server, rest)?;
-        runtime()?.block_on(carry::carry(&way))
+        runtime()?.block_on(run::carry(&way))
     };
     carried().unwrap_or_else(|error| gave_up(&error))
 }

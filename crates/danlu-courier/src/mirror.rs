@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use danlu_client::Client;
-use danlu_core::courier::{SyncMode, WORD_FILE, before_the_end, carried_names, gang_word};
 use danlu_core::launch::{LaunchFile, STATUS_FILE};
 use danlu_core::report::{Checkpoint, ProgramReport, REPORT_FILE};
+use danlu_core::synced_files::{SyncMode, WORD_FILE, before_the_end, carried_names, gang_word};
 use danlu_types::WorkerIndex;
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 
 use crate::error::chain;
-use crate::insist::{RetryError, insist};
-use crate::note::Notes;
+use crate::log::Notes;
+use crate::retry::{RetryError, retry_until_answered};
 
 /// Much of what grows hints at nothing. Looking costs a question to the kernel for each file.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -167,8 +167,10 @@ impl Mirror {
                     }
                 },
             };
-            let sent =
-                insist(|| self.client.worker_file_put(self.worker, &file.name, offset, bytes.clone())).await;
+            let sent = retry_until_answered(|| {
+                self.client.worker_file_put(self.worker, &file.name, offset, bytes.clone())
+            })
+            .await;
             self.files[index].progress = match (sent, then) {
                 (Ok(_), Some(stamp)) => Progress::Whole(Some(stamp)),
                 // Whatever we thought: from here on.

@@ -11,7 +11,7 @@
 //! | yes | free | some | the launcher is gone: what its last status says if that is an end, else a verdict of ours |
 //!
 //! Invariants:
-//! - A launcher is started only by a holder of its worker's lock, and the lock passes to it without a gap ([`hold`]):
+//! - A launcher is started only by a holder of its worker's lock, and the lock passes to it without a gap ([`lock`]):
 //!   a worker is never started twice, and never forgotten.
 //! - A verdict on a lost launcher is given only with the lock in hand, after nothing of the worker is left, and only
 //!   once it is on disk: later looks say the same.
@@ -20,9 +20,9 @@
 //! - One engine at a time works on a data folder; its server sees to that. Within it, [`Workers::guard`] lets one
 //!   thread at a time decide about a worker.
 
-mod hold;
-mod look;
-mod nursery;
+mod fork_server_client;
+mod lock;
+mod observe;
 mod offer;
 mod readings;
 mod start;
@@ -45,7 +45,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
 use crate::{Engine, EngineError, Observation, Which, WorkerStream, files};
-use nursery::ForkServerClient;
+use fork_server_client::ForkServerClient;
 use offer::Offer;
 pub use offer::{Offered, offered_nodes};
 use readings::Sensors;

@@ -24,11 +24,11 @@
 
 mod call;
 mod commands;
+mod external_jobs;
 mod folders;
 mod frozen;
-mod holders;
-mod known;
-mod look;
+mod node_cache;
+mod observe;
 mod outage;
 mod poll;
 mod remote;
@@ -58,7 +58,7 @@ pub use remote::{CourierOptions, CourierTokens};
 
 use commands::Programs;
 use folders::{AllocationFolders, Call};
-use known::NodeCache;
+use node_cache::NodeCache;
 use poll::Watch;
 use remote::Remote;
 
@@ -94,7 +94,7 @@ pub struct SlurmEngine {
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
     away: Mutex<Option<Instant>>,
     calls: call::Calls,
-    holders: Mutex<holders::ExternalJobs>,
+    holders: Mutex<external_jobs::ExternalJobs>,
     /// Nobody could reach the server before.
     began: Instant,
 }

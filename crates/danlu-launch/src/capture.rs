@@ -15,7 +15,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::journal::LauncherLog;
+use crate::launcher_log::LauncherLog;
 use crate::lines::LineSplitter;
 use crate::reports::ReportWriter;
 use crate::secrets::Mask;

@@ -20,7 +20,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 
-use crate::journal::LauncherLog;
+use crate::launcher_log::LauncherLog;
 use crate::status::Status;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

@@ -16,19 +16,17 @@ mod binding;
 mod capture;
 mod children;
 mod compat;
-mod course;
 mod error;
 mod folders;
-mod gang;
+mod fork_server;
 mod guard;
-pub mod here;
 mod inside;
 mod interface;
-mod journal;
+mod launcher_log;
 mod lines;
-mod nursery;
 mod port;
 mod rank;
+mod rendezvous;
 mod reports;
 mod sampling;
 mod secrets;
@@ -36,8 +34,10 @@ mod session;
 mod shared_memory;
 mod slurm;
 mod spool;
+pub mod standalone;
 mod status;
 mod steps;
+mod termination;
 mod user;
 mod worker;
 
@@ -52,11 +52,11 @@ use danlu_device::machine::Machine;
 use danlu_types::{Device, DeviceKind};
 
 use error::{LauncherError, chain};
-use journal::LauncherLog;
+use launcher_log::LauncherLog;
 use worker::{Audience, Confinement};
 
+pub use fork_server::serve;
 pub use guard::guard_courier;
-pub use nursery::serve;
 pub use slurm::{pipe_session, run_in_allocation};
 
 /// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Number, Value};
 use tokio::sync::Notify;
 
-use crate::journal::LauncherLog;
+use crate::launcher_log::LauncherLog;
 use crate::worker::write_whole;
 
 /// How often the report is written at most.

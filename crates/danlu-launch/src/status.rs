@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use tokio::time::sleep;
 
-use crate::journal::LauncherLog;
+use crate::launcher_log::LauncherLog;
 
 /// `sun_path` has 108 bytes, and the last one is a zero.
 const LONGEST_SOCKET_PATH: usize = 107;

@@ -1,10 +1,10 @@
 //! The life of one worker, from its launch file to its last status.
 
 mod background;
-mod before;
 mod confine;
+mod distributed_env;
 mod failure;
-mod meet;
+mod setup;
 mod supervise;
 
 use std::collections::BTreeMap;
@@ -32,9 +32,8 @@ use tokio::task::JoinHandle;
 
 use crate::capture::Capture;
 use crate::children::{Children, SignalEvent, Signals};
-use crate::course::{Termination, TerminationCause};
 use crate::error::{LauncherError, StartAborted, StartError, chain};
-use crate::journal::LauncherLog;
+use crate::launcher_log::LauncherLog;
 use crate::port::Port;
 use crate::rank::Surroundings;
 use crate::reports::ReportWriter;
@@ -43,8 +42,9 @@ use crate::secrets::Secrets;
 use crate::session::{Inside, Sessions};
 use crate::spool::Spool;
 use crate::status::Status;
+use crate::termination::{Termination, TerminationCause};
 use crate::user::WorkerUser;
-use crate::{binding, folders, gang, secrets, shared_memory, steps};
+use crate::{binding, folders, rendezvous, secrets, shared_memory, steps};
 
 /// How often a status is tried again that the disk had no room for.
 const STATUS_RETRY: Duration = Duration::from_millis(250);
@@ -198,7 +198,7 @@ impl Worker<'_> {
             self.journal.note(format_args!("shared memory is not limited to {size}: {error}"));
         }
         let mut orders = Orders { signals: &mut self.signals, children: &self.children };
-        let (port, workers) = gang::assemble(launch, &mut orders).await?;
+        let (port, workers) = rendezvous::assemble(launch, &mut orders).await?;
         self.port = port;
         let rendezvous = self.meet(workers, &working_directory)?;
         // When all folders are there, and before anything is started.
@@ -392,7 +392,7 @@ impl Worker<'_> {
 }
 
 use background::Background;
-pub(crate) use meet::write_whole;
+pub(crate) use distributed_env::write_whole;
 
 /// Both ends of a pipe have this name in `/proc/PID/fd`.
 fn pipe_name(end: BorrowedFd<'_>) -> Option<String> {

@@ -16,14 +16,14 @@
 //!   not even the empty cluster could hold (nodes went away after it was accepted).
 
 mod cluster;
-mod elsewhere;
+mod delegated_placement;
 mod fleet;
 mod scheduler;
 mod shape;
 mod words;
 
 pub use cluster::{AllocationConflict, Cluster, NodeUsage};
-pub use elsewhere::{make_way, unsuitable};
+pub use delegated_placement::{make_way, unsuitable};
 pub use fleet::{
     Board, Fleet, KindSet, Mark, Need, NodeId, Placement, PlacementConstraints, ShapeId, Shortage, Totals,
     WorkerPlacement,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use danlu_core::admission::Excess;
+use danlu_core::authorization::Action;
 use danlu_core::launch::{RunLayout, UnixUser};
-use danlu_core::policy::Action;
-use danlu_core::settle::Excess;
 use danlu_core::view::job_view;
 use danlu_core::{Job, Trigger};
 use danlu_engine::Engine;
@@ -19,24 +19,24 @@ use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use crate::attempts::AttemptTokens;
-use crate::book::LiveState;
-use crate::courier::Sidecars;
+use crate::accounts::{Caller, Directory, require};
+use crate::attempt_tokens::AttemptTokens;
+use crate::audit_proof::Trail;
 use crate::health::Health;
-use crate::ledger::{JobWriter, JobWriterError, WriteResult};
+use crate::job_writer::{JobWriter, JobWriterError, WriteResult};
+use crate::live_state::LiveState;
 use crate::nodes::NodeNotes;
-use crate::people::{Caller, Directory, require};
+use crate::notify::Notifier;
 use crate::planner::Planner;
 use crate::reconcile::retention_clock::RetentionClock;
 use crate::removals::Removals;
 use crate::reports::LiveReports;
 use crate::sandbox::SandboxOptions;
 use crate::secrets::SecretTable;
-use crate::trail::Trail;
+use crate::sidecar::Sidecars;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
 use crate::usage::UsageLog;
-use crate::wake::Notifier;
 
 const RESTORE_JOB: &str = "its row in the database is damaged; it is left out of lists and does not run. Restore the database from a \
                            back-up to have it again";

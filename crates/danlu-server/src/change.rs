@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use danlu_core::policy::{Action, only_changes_scheduling};
-use danlu_core::settle::Excess;
+use danlu_core::admission::Excess;
+use danlu_core::authorization::{Action, only_changes_scheduling};
 use danlu_core::{ApprovalNeed, Job, JobLifecycle, Transition, TransitionError, Trigger};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::accounts::Caller;
 use crate::app::{App, done, refused};
 use crate::http::json_problem;
-use crate::ledger::WriteResult;
-use crate::people::Caller;
+use crate::job_writer::WriteResult;
 
 /// How often a change is made anew before the asker is told to try again.
 const MOST_TRIES: usize = 16;

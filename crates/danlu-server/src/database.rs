@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use danlu_store::{ServerLock, Store, StoreError};
 
+use crate::audit_proof::Trail;
 use crate::guarded::GuardedStore;
 use crate::health::Health;
-use crate::trail::Trail;
 
 /// PostgreSQL comes up within seconds, a machine that it runs on within a minute.
 const DATABASE_PATIENCE: Duration = Duration::from_mins(1);
@@ -93,7 +93,7 @@ mod tests {
         let file = folder.path().join("danlu.db");
         let url = format!("sqlite:{}", file.display());
         let health = Arc::new(Health::new(folder.path()));
-        let sealer = crate::sealing::Encryptor::open(folder.path()).unwrap();
+        let sealer = crate::encryption::Encryptor::open(folder.path()).unwrap();
         let trail = Arc::new(Trail::new(folder.path(), &sealer));
         open(&url, &health, &trail).await.unwrap().close().await;
         assert_eq!(health.objection(), None);
@@ -114,7 +114,7 @@ mod tests {
         let file = folder.path().join("danlu.db");
         std::fs::write(&file, "not a database ".repeat(500)).unwrap();
         let health = Arc::new(Health::new(folder.path()));
-        let sealer = crate::sealing::Encryptor::open(folder.path()).unwrap();
+        let sealer = crate::encryption::Encryptor::open(folder.path()).unwrap();
         let trail = Arc::new(Trail::new(folder.path(), &sealer));
         let error =
             open(&format!("sqlite:{}", file.display()), &health, &trail).await.unwrap_err().to_string();

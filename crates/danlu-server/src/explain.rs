@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use danlu_core::policy::{self, Action, AuthzDecision};
+use danlu_core::authorization::{self, Action, AuthzDecision};
 use danlu_core::{Job, JobLifecycle, WorkerLifecycle};
 use danlu_sched::Circumstances;
 use danlu_types::api::{Explanation, JobState, Offer};
@@ -14,8 +14,8 @@ use danlu_types::{JobId, JobSpec, Problem, ProblemCode, Span};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
+use crate::accounts::Caller;
 use crate::app::App;
-use crate::people::Caller;
 
 /// The id of a job that was not submitted: behind everybody else of its priority, as a new job would be.
 const NOT_SUBMITTED: JobId = JobId(u64::MAX);
@@ -130,7 +130,8 @@ impl App {
                 .is_ok_and(|(_, excesses)| excesses.is_empty());
         }
         let relation = self.directory.to_job(&asker.person, job);
-        let permission = policy::permission(relation, asker.person.scope, Action::ChangeJob, Action::SeeJob);
+        let permission =
+            authorization::permission(relation, asker.person.scope, Action::ChangeJob, Action::SeeJob);
         permission == AuthzDecision::Yes
             && self.change_of(asker, job, &patch).is_ok_and(|change| change.is_queued())
     }

@@ -14,8 +14,8 @@ use danlu_types::api::{AuditEntry, EventView, JobCounts};
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
+use crate::audit_proof::Trail;
 use crate::health::Health;
-use crate::trail::Trail;
 
 #[derive(Debug)]
 pub(crate) struct GuardedStore {

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinError;
 
-use crate::book::{Changes, LiveState};
+use crate::live_state::{Changes, LiveState};
 
 #[derive(Debug)]
 pub(crate) struct Planner {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::bail;
 use danlu_core::Job;
+use danlu_core::authorization::Action;
 use danlu_core::launch::GivenSecret;
-use danlu_core::policy::Action;
 use danlu_store::{DirectoryChange, DirectoryRow, Store, StoreError};
 use danlu_types::api::{AuditEntry, NewSecret, SecretView};
 use danlu_types::spec::is_name;
@@ -14,9 +14,9 @@ use danlu_types::{FieldError, JobSpec, Problem, ProblemCode};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::Caller;
 use crate::app::{App, store_problem};
-use crate::people::Caller;
-use crate::sealing::{EncryptionError, Encryptor};
+use crate::encryption::{EncryptionError, Encryptor};
 
 /// The kind of our rows in the directory.
 pub(crate) const SECRET: &str = "secret";

@@ -24,31 +24,31 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::Directory;
 use crate::app::App;
-use crate::attempts::AttemptTokens;
-use crate::book::LiveState;
-use crate::courier::Sidecars;
+use crate::attempt_tokens::AttemptTokens;
+use crate::audit_proof::Trail;
 use crate::database;
-use crate::entrance::door::Listener;
-use crate::entrance::places::{Bounds, ConnectionLimits};
-use crate::entrance::{ListenConfig, Tls, certificate};
+use crate::encryption::Encryptor;
 use crate::folder::DataFolder;
-use crate::ledger::JobWriter;
+use crate::job_writer::JobWriter;
+use crate::listener::accept::Listener;
+use crate::listener::places::{Bounds, ConnectionLimits};
+use crate::listener::{ListenConfig, Tls, certificate};
+use crate::live_state::LiveState;
 use crate::nodes::{NodeNotes, beside_ours};
+use crate::notify::Notifier;
 use crate::oidc::Oidc;
-use crate::people::Directory;
 use crate::planner::Planner;
 use crate::reconcile::retention_clock::RetentionClock;
 use crate::reports::LiveReports;
 use crate::sandbox::SandboxOptions;
-use crate::sealing::Encryptor;
 use crate::secrets::SecretTable;
-use crate::sharing::SharingSource;
-use crate::trail::Trail;
+use crate::sidecar::Sidecars;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUsers, UserTable};
 use crate::usage::UsageLog;
-use crate::wake::Notifier;
+use crate::workspaces_config::SharingSource;
 
 /// How many ended jobs a starting server reads: enough for the durations of what people run again and again.
 const JOBS_TO_LEARN_FROM: u32 = 1000;
@@ -132,10 +132,10 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     // Before the first job is placed: a device that somebody else uses is not to be given out meanwhile.
     app.take_readings().await;
     // Before anything is forgotten anew: what lies aside then is on its way, and is not to go back.
-    crate::reconcile::retain::reconcile_put_aside(&app).await;
+    crate::reconcile::retention::reconcile_put_aside(&app).await;
     let mut loops = crate::reconcile::spawn_all(&app, &stop);
     if let Some(source) = options.sharing.clone() {
-        loops.spawn(crate::sharing::reload_loop(app.clone(), source, stop.clone()));
+        loops.spawn(crate::workspaces_config::reload_loop(app.clone(), source, stop.clone()));
     } else {
         loops.spawn(ignore_hangups(stop.clone()));
     }
@@ -283,7 +283,7 @@ pub(crate) async fn open(
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
-        match (crate::sharing::take(source, &directory).await, folder.health.objection()) {
+        match (crate::workspaces_config::take(source, &directory).await, folder.health.objection()) {
             (Err(error), Some(_)) => tracing::warn!("{error:#}"),
             (taken, _) => taken?,
         }

@@ -17,8 +17,8 @@ use danlu_types::history::{Header, JobRecord};
 use danlu_types::{FieldError, Node, Problem, ProblemCode, Sharing};
 use jiff::Timestamp;
 
+use crate::accounts::Caller;
 use crate::app::{App, store_problem};
-use crate::people::Caller;
 
 const MOST_RUNS: usize = 6;
 /// Of the history; the latest.

@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
+use danlu_core::authorization::Action;
 use danlu_core::job::WorkerLifecycle;
 use danlu_core::launch::StopOrder;
-use danlu_core::policy::Action;
 use danlu_core::{Job, Trigger};
 use danlu_types::{JobId, Problem, ProblemCode, Span, WorkerIndex};
 
+use crate::accounts::Caller;
 use crate::app::App;
-use crate::people::Caller;
 
 impl App {
     pub(crate) async fn stop(

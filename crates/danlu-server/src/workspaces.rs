@@ -8,8 +8,8 @@ use danlu_types::api::{QuotaView, WorkspaceView};
 use danlu_types::{JobId, Problem, ProblemCode};
 use jiff::Timestamp;
 
+use crate::accounts::{Caller, no_workspace};
 use crate::app::App;
-use crate::people::{Caller, no_workspace};
 
 impl App {
     /// Those that the asker may know of.

@@ -5,11 +5,11 @@
 //! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
 
 mod address;
-mod claim;
 mod error;
 pub mod logs;
 mod postgres;
 mod row;
+mod server_lock;
 mod sqlite;
 mod unreadable;
 mod words;
@@ -24,8 +24,8 @@ use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
 pub use address::{claim, open, open_at_version, open_read_only};
-pub use claim::ServerLock;
 pub use error::StoreError;
+pub use server_lock::ServerLock;
 
 /// How many prepared statements a connection keeps.
 const STATEMENTS_KEPT: usize = 160;

@@ -14,10 +14,10 @@ use crate::words::Words;
 use crate::{STATEMENTS_KEPT, Store, StoreError};
 
 #[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
-#[path = "portable/mod.rs"]
-mod portable;
+#[path = "sql/mod.rs"]
+mod sql;
 
-pub(crate) use portable::migrate;
+pub(crate) use sql::migrate;
 
 type Db = sqlx::Postgres;
 
@@ -86,5 +86,5 @@ pub(crate) async fn open(url: &str, up_to: i64) -> Result<Arc<dyn Store>, StoreE
         .await
         .map_err(|error| StoreError::of("connect to the database", error))?;
     migrate(&pool, up_to).await?;
-    Ok(Arc::new(portable::SqlStore::new(pool.clone(), pool)))
+    Ok(Arc::new(sql::SqlStore::new(pool.clone(), pool)))
 }

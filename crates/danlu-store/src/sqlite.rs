@@ -21,10 +21,10 @@ use crate::words::Words;
 use crate::{STATEMENTS_KEPT, Store, StoreError};
 
 #[allow(clippy::duplicate_mod, reason = "compiled once for each database; its module doc says why")]
-#[path = "portable/mod.rs"]
-mod portable;
+#[path = "sql/mod.rs"]
+mod sql;
 
-pub(crate) use portable::migrate;
+pub(crate) use sql::migrate;
 
 type Db = sqlx::Sqlite;
 
@@ -107,7 +107,7 @@ pub(crate) async fn open(path: &Path, up_to: i64) -> Result<Arc<dyn Store>, Stor
     // A file that stays as it is costs space and nothing else: whatever is in the way now is tried again next time.
     let _ = let_shrink(&writer).await;
     let readers = pool().max_connections(READERS).connect_lazy_with(options.read_only(true));
-    Ok(Arc::new(portable::SqlStore::new(writer, readers)))
+    Ok(Arc::new(sql::SqlStore::new(writer, readers)))
 }
 
 /// Without a log beside it, a file that nobody can write is read as it is; with one, SQLite needs its index too, which a
@@ -141,7 +141,7 @@ pub(crate) async fn open_read_only(path: &Path) -> Result<Arc<dyn Store>, StoreE
     match found.cmp(&known) {
         std::cmp::Ordering::Less => Err(StoreError::TooOld { found, known }),
         std::cmp::Ordering::Greater => Err(StoreError::TooNew { found, known }),
-        std::cmp::Ordering::Equal => Ok(Arc::new(portable::SqlStore::new(readers.clone(), readers))),
+        std::cmp::Ordering::Equal => Ok(Arc::new(sql::SqlStore::new(readers.clone(), readers))),
     }
 }
 

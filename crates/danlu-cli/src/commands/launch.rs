@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use danlu_core::node::{OwnUse, outside_use};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
-use danlu_launch::here::{self, MultiNode, StandaloneRequest};
+use danlu_launch::standalone::{self, MultiNode, StandaloneRequest};
 use danlu_types::{Bytes, Device, DeviceKind, ForeignKind, Framework, Health, Node, Reading, Span, Wiring};
 use jiff::Timestamp;
 
@@ -89,8 +89,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         .tempdir()
         .map_err(|error| CliError::new("cannot make a folder for the run").caused_by(&error))?
         .keep();
-    let ending =
-        here::run(&request, &run).map_err(|error| CliError::new("could not launch").caused_by(&error))?;
+    let ending = standalone::run(&request, &run)
+        .map_err(|error| CliError::new("could not launch").caused_by(&error))?;
     match ending.failure {
         Some(failure) => {
             output::say(format!("{failure}\nits logs are in {}", run.display()));

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::{Transition, TransitionError, record};
 use crate::approval::ApprovalNeed;
+use crate::event::EventKind;
 use crate::job::{Job, JobLifecycle, QueueCause};
-use crate::record::EventKind;
 
 /// Longer values are named and not quoted in the history.
 const LONGEST_QUOTED: usize = 40;

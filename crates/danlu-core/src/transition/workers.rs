@@ -3,13 +3,13 @@
 use danlu_types::{AttemptNumber, WorkerIndex};
 use jiff::Timestamp;
 
-use super::verdict::{back_off, requeue_back_off, retries, verdict_of};
+use super::retry::{back_off, requeue_back_off, retries, verdict_of};
 use super::{ADMINISTRATOR, DANLU, Transition, live_attempt, next, record};
+use crate::event::{EventKind, HistoryEvent};
 use crate::job::{
     Attempt, AttemptEnd, Grant, Job, JobEnd, JobLifecycle, PastAttempt, QueueCause, Stop, StopCause, Worker,
     WorkerEnd, WorkerLifecycle, WorkerLocation,
 };
-use crate::record::{EventKind, HistoryEvent};
 
 pub(super) fn on_worker_moved(
     job: &Job,

@@ -13,8 +13,8 @@ use danlu_core::launch::{LAUNCH_FILE, SECRETS_FILE, UnixUser, is_passed_on};
 use danlu_types::WorkerId;
 
 use super::Workers;
-use super::hold::{Hold, Taken};
-use super::nursery::ForkServerClient;
+use super::fork_server_client::ForkServerClient;
+use super::lock::{Hold, Taken};
 use crate::files;
 
 impl Workers {

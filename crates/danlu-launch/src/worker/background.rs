@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use nix::unistd::{SysconfVar, getpid, sysconf};
 
 use super::{Audience, Worker};
-use crate::course::Termination;
 use crate::spool::Spool;
+use crate::termination::Termination;
 
 /// Between fork and exec a process shows no evidence yet: this long, it is given the benefit of the doubt.
 const SETTLING: Duration = Duration::from_secs(1);

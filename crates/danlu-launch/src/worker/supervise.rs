@@ -11,8 +11,8 @@ use tokio::time::sleep_until;
 
 use super::{Audience, Confinement, Worker};
 use crate::children::{SignalEvent, signal_all};
-use crate::course::{SignalAction, Termination};
 use crate::sampling::Sampling;
+use crate::termination::{SignalAction, Termination};
 use crate::{secrets, steps};
 
 /// How often what was killed and is still there is killed again: it may have forked meanwhile.

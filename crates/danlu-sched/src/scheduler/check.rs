@@ -6,9 +6,9 @@
 
 use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, FieldError, JobSpec, Node};
 
-use super::accounts::Bound;
-use super::allow::kinds_of;
+use super::quota_filter::kinds_of;
 use super::usage::{QuotaResource, ResourceVector};
+use super::workspaces::Bound;
 use super::{Scheduler, why};
 use crate::fleet::Need;
 use crate::shape::{DeviceAsk, Shape};

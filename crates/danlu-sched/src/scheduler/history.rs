@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use danlu_types::Span;
 
-use super::accounts::WorkspaceIndex;
+use super::workspaces::WorkspaceIndex;
 
 /// What a job's length was guessed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

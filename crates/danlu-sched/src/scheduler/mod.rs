@@ -4,28 +4,28 @@
 //! plan is made on the scheduler's own books and undone afterwards, so that planning twice gives the same plan. Whoever
 //! carries a plan out files the jobs' new states.
 
-mod accounts;
-mod allow;
 mod check;
-mod claim;
 mod estimate;
 mod explain;
-mod filing;
-mod firm;
 mod future;
 mod history;
 mod holders;
-mod line;
+mod non_reclaimable;
 mod offers;
 mod pass;
 mod preempt;
+mod preemption_claims;
 mod price;
 mod queue;
+mod quota_filter;
 mod reserve;
 mod running;
+mod update;
 mod usage;
 mod wait;
 mod why;
+mod workspace_queue;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,18 +35,18 @@ use danlu_types::{JobId, Node, Sharing};
 use jiff::Timestamp;
 
 pub use explain::Circumstances;
-pub(crate) use filing::blamed;
 pub use history::{Estimate, Witness};
+pub(crate) use update::blamed;
 pub use usage::QuotaResource;
 pub use wait::{ReasonCode, WaitReason};
 
-use self::accounts::WorkspaceTable;
-use self::filing::{avoided, due};
 use self::history::History;
 use self::queue::{JobClass, Queue, QueueKey, QueuedJob};
 use self::reserve::CachedReservation;
 use self::running::{Running, Runnings};
+use self::update::{avoided, due};
 use self::usage::ResourceVector;
+use self::workspaces::WorkspaceTable;
 use crate::fleet::{Fleet, Placement, ShapeId, Totals};
 
 /// What to do now.
@@ -129,7 +129,7 @@ impl Scheduler {
             searches_anew: false,
             findings: Findings::default(),
             owners: BTreeMap::new(),
-            tidy_at: filing::MOST_IDLE_SHAPES,
+            tidy_at: update::MOST_IDLE_SHAPES,
             possible: BTreeMap::new(),
         }
     }

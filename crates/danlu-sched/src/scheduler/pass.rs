@@ -12,16 +12,16 @@ use std::sync::Arc;
 use danlu_types::{HeadOfLine, JobId};
 use jiff::Timestamp;
 
-use super::accounts::{OverQuota, PreemptionRight, Share, WorkspaceIndex};
-use super::allow::QuotaBlocker;
 use super::future::Departures;
-use super::line::{Candidate, Rooms, WorkspaceQueue};
 use super::preempt::Searches;
 use super::queue::{JobClass, Pools, QueueKey};
+use super::quota_filter::QuotaBlocker;
 use super::reserve::{PendingStart, Reserved};
 use super::running::after;
 use super::usage::ResourceVector;
 use super::wait::Blocker;
+use super::workspace_queue::{Candidate, Rooms, WorkspaceQueue};
+use super::workspaces::{OverQuota, PreemptionRight, Share, WorkspaceIndex};
 use super::{JobStart, Plan, Scheduler};
 use crate::fleet::{KindSet, Placement, PlacementConstraints, ShapeId};
 

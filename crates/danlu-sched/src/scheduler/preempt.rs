@@ -16,12 +16,12 @@ use danlu_types::{JobId, Span};
 use jiff::Timestamp;
 
 use super::Preemption;
-use super::accounts::{OverQuota, PreemptionRight, WorkspaceIndex};
 use super::pass::Pass;
 use super::price::EvictionPrices;
 use super::queue::{JobClass, QueueKey};
 use super::running::{Running, after};
 use super::usage::{QuotaResource, ResourceVector};
+use super::workspaces::{OverQuota, PreemptionRight, WorkspaceIndex};
 use crate::fleet::{KindSet, NodeId, Placement, PlacementConstraints, ShapeId};
 
 /// A search looks at every preemptible job; all searches of a pass together look at so many. Who is left out has a turn

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use danlu_types::{DeviceKind, JobId, JobSpec, NodeName, Span};
 use jiff::Timestamp;
 
-use super::accounts::WorkspaceIndex;
 use super::history::Estimate;
+use super::workspaces::WorkspaceIndex;
 use crate::fleet::{NodeId, ShapeId};
 use crate::shape::Shape;
 

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use danlu_types::JobId;
 use jiff::{SignedDuration, Timestamp};
 
-use super::accounts::WorkspaceIndex;
-use super::allow::{QuotaBlocker, exceeds, narrowed};
-use super::firm::NonReclaimableAt;
 use super::future::{Future, departures};
+use super::non_reclaimable::NonReclaimableAt;
 use super::pass::{Pass, UsageEntry};
 use super::queue::{JobClass, Pools, QueueKey, QueuedJob};
+use super::quota_filter::{QuotaBlocker, exceeds, narrowed};
 use super::running::SHORTEST;
 use super::running::{Ends, after};
 use super::usage::{QuotaResource, ResourceVector};
+use super::workspaces::WorkspaceIndex;
 use super::{Reservation, Scheduler};
 use crate::fleet::{KindSet, Placement, PlacementConstraints, ShapeId, WorkerPlacement};
 

@@ -8,9 +8,9 @@ use danlu_core::Grant;
 use danlu_types::{JobId, Span};
 use jiff::{SignedDuration, Timestamp};
 
-use super::accounts::WorkspaceIndex;
 use super::history::{Estimate, Witness};
 use super::usage::ResourceVector;
+use super::workspaces::WorkspaceIndex;
 use crate::fleet::Placement;
 
 #[derive(Debug, Clone)]

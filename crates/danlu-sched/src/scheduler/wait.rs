@@ -6,8 +6,8 @@ use danlu_types::api::{CordonedNode, Reason};
 use danlu_types::{Bytes, Cpus, JobId, JobSpec, NodeName};
 use jiff::Timestamp;
 
-use super::accounts::OverQuota;
 use super::usage::QuotaResource;
+use super::workspaces::OverQuota;
 use crate::fleet::ShapeId;
 use crate::words;
 

@@ -3,11 +3,11 @@
 use danlu_core::{Job, JobLifecycle};
 use danlu_types::JobId;
 
-use super::accounts::OverQuota;
-use super::allow::kinds_of;
 use super::queue::{JobClass, QueuedJob};
+use super::quota_filter::kinds_of;
 use super::usage::{QuotaResource, ResourceVector};
 use super::wait::Blocker;
+use super::workspaces::OverQuota;
 use super::{Scheduler, WaitReason};
 use crate::fleet::{KindSet, PlacementConstraints, ShapeId, Shortage};
 

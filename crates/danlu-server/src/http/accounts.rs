@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use danlu_core::Trigger;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_store::AuditFilter;
 use danlu_types::account::AccountName;
 use danlu_types::api::{
@@ -17,8 +17,8 @@ use utoipa::IntoParams;
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams, Query};
+use crate::accounts::{Caller, require_of_platform};
 use crate::app::store_problem;
-use crate::people::{Caller, require_of_platform};
 
 /// Who asks
 #[utoipa::path(get, path = "/whoami", tag = "accounts", responses((status = 200, body = Whoami)))]

@@ -10,7 +10,7 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 
 use super::Context;
 use super::extract::{ApiError, Body};
-use crate::attempts::{ReportError, Speaker};
+use crate::attempt_tokens::{ReportError, Speaker};
 
 impl<S: Sync> FromRequestParts<S> for Speaker {
     type Rejection = ApiError;

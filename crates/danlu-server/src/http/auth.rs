@@ -19,12 +19,12 @@ use futures::StreamExt as _;
 use super::Context;
 use super::crowding::no_place;
 use super::extract::ApiError;
-use crate::attempts::{self, Speaker};
-use crate::courier::{self, SidecarCaller};
-use crate::entrance::origin;
-use crate::entrance::peer::{FromJob, Peer};
-use crate::entrance::places::ConnectionPermit;
-use crate::people::{Caller, Visitor};
+use crate::accounts::{Caller, Visitor};
+use crate::attempt_tokens::{self, Speaker};
+use crate::listener::origin;
+use crate::listener::peer::{FromJob, Peer};
+use crate::listener::places::ConnectionPermit;
+use crate::sidecar::{self, SidecarCaller};
 
 pub(crate) const SESSION_COOKIE: &str = "danlu_session";
 /// Shown by browsers in which somebody has signed in before.
@@ -92,11 +92,11 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
     let from = address(&context, request.extensions(), request.headers());
     let directory = &context.app.directory;
     let headers = request.headers();
-    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(attempts::PREFIX)) {
+    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(attempt_tokens::PREFIX)) {
         let speaker = context.app.speaker(secret);
         return speak(speaker, request, next).await;
     }
-    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(courier::PREFIX)) {
+    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(sidecar::PREFIX)) {
         let courier = context.app.courier(secret);
         return carry(courier, request, next).await;
     }

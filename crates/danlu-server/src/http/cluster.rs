@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_store::EventFilter;
 use danlu_types::api::{
     ClusterQuery, CordonRequest, DeviceView, DrainView, EventQuery, EventView, HealthView, Hint, NodeView,
@@ -19,8 +19,8 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams, Query};
+use crate::accounts::{Caller, require_of_platform};
 use crate::app::store_problem;
-use crate::people::{Caller, require_of_platform};
 
 /// List what has happened, oldest first
 #[utoipa::path(get, path = "/events", tag = "cluster", params(EventQuery),

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_types::api::CodeView;
 use danlu_types::{Problem, ProblemCode};
 use futures::{StreamExt as _, stream};
@@ -12,7 +12,7 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use super::Context;
 use super::extract::{ApiError, PathParams};
-use crate::people::{Caller, require_of_platform};
+use crate::accounts::{Caller, require_of_platform};
 
 /// Ask whether a snapshot is here
 #[utoipa::path(head, path = "/code/{digest}", tag = "code", params(("digest" = String, Path, pattern = "^sha256:[0-9a-f]{64}$")),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use danlu_types::{Problem, ProblemCode};
 
 use super::extract::ApiError;
-use crate::entrance::places::{Bounds, Full};
+use crate::listener::places::{Bounds, Full};
 
 /// In seconds. Streams and connections end at any time; it is enough that not all come back at once.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("5");

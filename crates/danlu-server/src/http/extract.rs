@@ -14,7 +14,7 @@ use danlu_types::{FieldError, Problem, ProblemCode};
 use serde::de::DeserializeOwned;
 
 use super::strict::Strict;
-use crate::entrance::door::RequestTimeouts;
+use crate::listener::accept::RequestTimeouts;
 
 /// A problem as a response.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use axum::http::header::{
     CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_types::api::{FileEntry, FileQuery, Page};
 use danlu_types::{JobId, Problem};
 use futures::StreamExt as _;
@@ -16,7 +16,7 @@ use tokio_util::io::ReaderStream;
 
 use super::Context;
 use super::extract::{ApiError, PathParams, Query};
-use crate::people::Caller;
+use crate::accounts::Caller;
 
 /// List files of a job
 ///

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::auth::{bearer, cookie_named, is_from_console};
 use super::extract::read_json;
-use super::signing_in::PasswordOf;
+use super::sign_in::PasswordOf;
 use crate::change::patched;
 
 /// As every body that there is; how each is judged does not matter, that it is does.

@@ -11,7 +11,7 @@ use danlu_types::api::{
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams};
-use crate::people::{Caller, Visitor};
+use crate::accounts::{Caller, Visitor};
 
 /// Ask for an account
 ///

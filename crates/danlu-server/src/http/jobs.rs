@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use danlu_core::Trigger;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
 use danlu_types::api::{Explanation, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
@@ -16,9 +16,9 @@ use utoipa::IntoParams;
 
 use super::Context;
 use super::extract::{ApiError, Body, OptionalBody, PathParams, Query};
+use crate::accounts::{Caller, require_of_platform};
 use crate::app::store_problem;
 use crate::change::patched;
-use crate::people::{Caller, require_of_platform};
 
 const DEFAULT_LIMIT: u32 = 100;
 const LARGEST_LIMIT: u32 = 1000;

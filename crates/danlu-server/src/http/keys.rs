@@ -9,7 +9,7 @@ use danlu_types::api::{MadeS3Key, NewS3Key, NewSshKey, Page, S3KeyView, SshKeyVi
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams};
-use crate::people::Caller;
+use crate::accounts::Caller;
 
 /// List an account's SSH keys
 #[utoipa::path(get, path = "/accounts/{name}/ssh_keys", tag = "accounts", params(("name" = String, Path)), responses(

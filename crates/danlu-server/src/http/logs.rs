@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use danlu_core::authorization::Action;
 use danlu_core::log::rank_log_name;
-use danlu_core::policy::Action;
 use danlu_core::view::{exit_code, reason};
 use danlu_core::{Attempt, Job};
 use danlu_store::logs::{self, LogError, LogFollower, LogPage, LogSource, Pattern};
@@ -18,8 +18,8 @@ use futures::Stream;
 
 use super::Context;
 use super::extract::{ApiError, PathParams, Query};
+use crate::accounts::Caller;
 use crate::app::App;
-use crate::people::Caller;
 
 const DEFAULT_LIMIT: u32 = 1000;
 const LARGEST_LIMIT: u32 = 10_000;

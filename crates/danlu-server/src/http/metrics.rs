@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_types::Health;
 use danlu_types::api::{DeviceView, JobState};
 use jiff::Timestamp;
 
 use super::Context;
 use super::extract::ApiError;
-use crate::people::{Caller, require_of_platform};
+use crate::accounts::{Caller, require_of_platform};
 
 const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -6,13 +6,13 @@ use axum::http::header::{
     CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_types::Problem;
 use danlu_types::api::{MigrationRequest, MigrationView};
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams};
-use crate::people::{Caller, require_of_platform};
+use crate::accounts::{Caller, require_of_platform};
 
 /// Migrate uploaded code from CUDA to Ascend NPU
 ///

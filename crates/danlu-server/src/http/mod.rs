@@ -6,7 +6,6 @@ mod auth;
 mod cluster;
 mod code;
 mod console;
-mod courier;
 mod crowding;
 mod extract;
 mod files;
@@ -23,7 +22,8 @@ mod second_factor;
 mod secrets;
 mod series;
 mod session;
-mod signing_in;
+mod sidecar;
+mod sign_in;
 mod simulations;
 mod strict;
 mod workspaces;
@@ -51,8 +51,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::entrance::ListenConfig;
-use crate::entrance::places::ConnectionLimits;
+use crate::listener::ListenConfig;
+use crate::listener::places::ConnectionLimits;
 use crate::oidc::Oidc;
 pub(crate) use crowding::refuse;
 use extract::ApiError;
@@ -139,28 +139,28 @@ fn api_routes() -> OpenApiRouter<Context> {
         .routes(routes!(code::look, code::upload))
         .routes(routes!(migrations::migrate))
         .routes(routes!(migrations::report))
-        .routes(routes!(signing_in::sign_in, signing_in::sign_out))
+        .routes(routes!(sign_in::sign_in, sign_in::sign_out))
         .routes(routes!(invitations::register))
-        .routes(routes!(signing_in::set_password))
-        .routes(routes!(signing_in::sign_in_link))
+        .routes(routes!(sign_in::set_password))
+        .routes(routes!(sign_in::sign_in_link))
         .routes(routes!(attempt::own_attempt))
         .routes(routes!(attempt::report_attempt))
-        .routes(routes!(courier::claim))
-        .routes(routes!(courier::allocation_file))
-        .routes(routes!(courier::worker_news))
-        .routes(routes!(courier::worker_code))
-        .routes(routes!(courier::node_program))
-        .routes(routes!(courier::list_tree))
+        .routes(routes!(sidecar::claim))
+        .routes(routes!(sidecar::allocation_file))
+        .routes(routes!(sidecar::worker_news))
+        .routes(routes!(sidecar::worker_code))
+        .routes(routes!(sidecar::node_program))
+        .routes(routes!(sidecar::list_tree))
         .merge(
             OpenApiRouter::new()
-                .routes(routes!(courier::fetch_worker_file, courier::bring_worker_file))
-                .routes(routes!(courier::fetch_from_tree, courier::bring_to_tree, courier::remove_from_tree))
+                .routes(routes!(sidecar::fetch_worker_file, sidecar::bring_worker_file))
+                .routes(routes!(sidecar::fetch_from_tree, sidecar::bring_to_tree, sidecar::remove_from_tree))
                 .layer(DefaultBodyLimit::max(LARGEST_PIECE)),
         )
         .routes(routes!(accounts::whoami))
         .routes(routes!(accounts::list_accounts, accounts::create_account))
         .routes(routes!(accounts::show_account, accounts::change_account, accounts::delete_account))
-        .routes(routes!(signing_in::password_link))
+        .routes(routes!(sign_in::password_link))
         .routes(routes!(accounts::tokens))
         .routes(routes!(accounts::make_token))
         .routes(routes!(accounts::revoke_token))

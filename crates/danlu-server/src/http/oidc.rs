@@ -14,9 +14,9 @@ use utoipa::IntoParams;
 use super::Context;
 use super::auth::cookie_named;
 use super::extract::{ApiError, Body, PathParams, Query};
-use super::signing_in::{SESSION_SECONDS, session_cookie};
+use super::sign_in::{SESSION_SECONDS, session_cookie};
+use crate::accounts::{Caller, Visitor};
 use crate::oidc::{LinkTo, Oidc};
-use crate::people::{Caller, Visitor};
 
 /// Holds the state, so that a sign-in ends in the browser in which it began.
 const STATE_COOKIE: &str = "danlu_oidc";

@@ -9,7 +9,7 @@ use danlu_types::api::{NewTotp, RecoveryCodes, TotpCode, TotpEnrolment, TotpRemo
 
 use super::Context;
 use super::extract::{ApiError, Body, OptionalBody, PathParams};
-use crate::people::{Caller, Visitor};
+use crate::accounts::{Caller, Visitor};
 
 /// Begin to use an authenticator
 ///

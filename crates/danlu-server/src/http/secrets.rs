@@ -8,7 +8,7 @@ use danlu_types::api::{NewSecret, Page, SecretView};
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams};
-use crate::people::Caller;
+use crate::accounts::Caller;
 
 /// List the names of a workspace's secrets
 #[utoipa::path(get, path = "/workspaces/{name}/secrets", tag = "secrets", params(("name" = String, Path)),

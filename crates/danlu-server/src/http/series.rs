@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_core::report::METRICS_FILE;
 use danlu_core::sample::{SAMPLES_FILE, Sample};
 use danlu_store::logs::{Records, last_records, records};
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::Context;
 use super::extract::{ApiError, PathParams, Query};
 use super::logs::{bad_cursor, last_attempt, log_problem};
-use crate::people::Caller;
+use crate::accounts::Caller;
 
 const DEFAULT_LIMIT: u32 = 1000;
 const LARGEST_LIMIT: u32 = 10_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse as _, Response};
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_engine::WorkerStream;
 use danlu_types::session::MOST_PAYLOAD_BYTES;
 use danlu_types::{JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
@@ -13,8 +13,8 @@ use danlu_types::{JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 use super::Context;
 use super::crowding::no_place;
 use super::extract::{ApiError, PathParams};
-use crate::entrance::places::ConnectionPermit;
-use crate::people::Caller;
+use crate::accounts::Caller;
+use crate::listener::places::ConnectionPermit;
 
 /// Open a session inside a worker
 ///

@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_sim::Comparison;
 use danlu_types::Problem;
 use danlu_types::api::SimulationRequest;
 
 use super::Context;
 use super::extract::{ApiError, Body};
-use crate::people::{Caller, require_of_platform};
+use crate::accounts::{Caller, require_of_platform};
 
 /// Replay recorded jobs under other rules or on other machines
 ///

@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use danlu_core::policy::Action;
+use danlu_core::authorization::Action;
 use danlu_types::api::{Page, QuotaQuery, QuotaView, SharingRules, WorkspaceView};
 use danlu_types::{Problem, Workspace};
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams, Query};
-use crate::people::{Caller, require_of_platform};
+use crate::accounts::{Caller, require_of_platform};
 
 /// List workspaces with what they may use, use, borrow and lend
 #[utoipa::path(get, path = "/workspaces", tag = "workspaces", operation_id = "workspaces", responses((status = 200, body = Page<WorkspaceView>)))]

@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use id_token::{Expected, Keys};
 
-use crate::people::network_of;
+use crate::accounts::network_of;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a person may take at the provider.

@@ -22,12 +22,12 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{act, observe, schedule};
+use super::{dispatch, observe, schedule};
 use crate::app::App;
-use crate::attempts::AttemptTokens;
-use crate::entrance::{ListenConfig, Tls};
+use crate::attempt_tokens::AttemptTokens;
 use crate::folder::DataFolder;
-use crate::ledger::WriteResult;
+use crate::job_writer::WriteResult;
+use crate::listener::{ListenConfig, Tls};
 use crate::serve::{EngineChoice, ServeOptions, open};
 
 const NODES: u8 = 3;
@@ -119,7 +119,7 @@ pub(super) struct FaultWorld {
     folder: DataFolder,
     options: ServeOptions,
     pub(super) app: Arc<App>,
-    memory: act::DispatchMemory,
+    memory: dispatch::DispatchMemory,
     jobs: BTreeMap<JobId, TestSubmission>,
     stopped: BTreeSet<JobId>,
     lost: BTreeSet<FailureCause>,
@@ -200,7 +200,7 @@ impl FaultWorld {
             folder,
             options,
             app,
-            memory: act::DispatchMemory::default(),
+            memory: dispatch::DispatchMemory::default(),
             jobs: BTreeMap::new(),
             stopped: BTreeSet::new(),
             lost: BTreeSet::new(),
@@ -228,8 +228,8 @@ impl FaultWorld {
             FaultStep::Schedule => {
                 schedule::reconcile_schedule(&self.app, || self.cluster.now()).await;
             }
-            FaultStep::Launch => act::reconcile_launch(&self.app, &mut self.memory).await,
-            FaultStep::SignalStops => act::reconcile_stop(&self.app, &mut self.memory).await,
+            FaultStep::Launch => dispatch::reconcile_launch(&self.app, &mut self.memory).await,
+            FaultStep::SignalStops => dispatch::reconcile_stop(&self.app, &mut self.memory).await,
             FaultStep::Hints => {
                 let hinted = self.app.engine.changed().now_or_never();
                 observe::reconcile_some(&self.app, &hinted.unwrap_or_default()).await;
@@ -289,7 +289,7 @@ impl FaultWorld {
     /// As after `kill -9`: what was in memory is gone.
     async fn restart(&mut self) {
         self.app.store.close().await;
-        self.memory = act::DispatchMemory::default();
+        self.memory = dispatch::DispatchMemory::default();
         self.cluster.clear_faults_of(Call::Inventory);
         self.app = Arc::new(
             open(&self.options, &self.folder, |_| Ok(engine(&self.cluster)), tokens(&self.folder))

@@ -3,14 +3,14 @@
 //! Each pass is idempotent, reads the book, acts on the engine or hands events to the ledger, and says what it did. Loops
 //! here only decide when to look: on a hint, or after a while. A pass that fails is tried again by the next one.
 
-mod act;
-mod doubt;
 #[cfg(test)]
-mod elsewhere;
+mod delegated_placement;
+mod dispatch;
+mod doubt;
 #[cfg(test)]
 mod faults;
 pub(crate) mod observe;
-pub(crate) mod retain;
+pub(crate) mod retention;
 pub(crate) mod retention_clock;
 mod schedule;
 mod take_back;
@@ -80,11 +80,11 @@ async fn schedule_loop(app: Arc<App>, stop: CancellationToken) {
 }
 
 async fn act_loop(app: Arc<App>, stop: CancellationToken) {
-    let mut memory = act::DispatchMemory::default();
+    let mut memory = dispatch::DispatchMemory::default();
     loop {
-        act::reconcile_launch(&app, &mut memory).await;
-        act::reconcile_stop(&app, &mut memory).await;
-        act::reconcile_time_limits(&app, &mut memory).await;
+        dispatch::reconcile_launch(&app, &mut memory).await;
+        dispatch::reconcile_stop(&app, &mut memory).await;
+        dispatch::reconcile_time_limits(&app, &mut memory).await;
         tokio::select! {
             () = app.wake.act.notified() => {}
             () = tokio::time::sleep(LOOK_AGAIN) => {}
@@ -187,9 +187,9 @@ async fn integrity_loop(app: Arc<App>, stop: CancellationToken) {
 
 async fn retain_loop(app: Arc<App>, stop: CancellationToken) {
     for round in 0_u64.. {
-        retain::reconcile_retain(&app, &stop).await;
+        retention::reconcile_retain(&app, &stop).await;
         if round.is_multiple_of(CODE_EVERY_ROUNDS) {
-            retain::reconcile_code(&app).await;
+            retention::reconcile_code(&app).await;
         }
         tokio::select! {
             () = tokio::time::sleep(RETAIN_EVERY) => {}

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
-use crate::ledger::{JobWriterError, WriteResult};
+use crate::job_writer::{JobWriterError, WriteResult};
 use crate::troubles::Subject;
 
 const SAVED_ENOUGH: SignedDuration = SignedDuration::from_secs(5);

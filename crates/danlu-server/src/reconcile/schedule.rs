@@ -10,7 +10,7 @@ use danlu_types::api::JobState;
 use jiff::Timestamp;
 
 use crate::app::App;
-use crate::ledger::WriteResult;
+use crate::job_writer::WriteResult;
 
 /// What a pass cost, and when the next may come out differently although nothing happens.
 #[derive(Debug)]

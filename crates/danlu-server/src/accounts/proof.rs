@@ -1,0 +1,131 @@
+//! What somebody shows beside their session, before anything that would outlast it: that the session is theirs.
+//!
+//! Whoever found a session open, or stole it, should not make of it an account that is theirs. So they are asked for the password
+//! and a code, may guess as often as anybody else, in all sessions of the account together, and lose the session for it, with
+//! those that were made with it and those that it was made with.
+
+use danlu_types::api::TokenKind;
+use danlu_types::{FieldError, Problem, ProblemCode};
+use jiff::Timestamp;
+use tokio::sync::MutexGuard;
+
+use super::cache::{Account, Token};
+use super::guesses::TRIES_OF_A_SESSION;
+use super::manage::no_account;
+use super::{Caller, Deed, Directory, LOCAL_TOKEN, Visitor};
+use crate::app::store_problem;
+
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) password: Option<String>,
+    pub(super) code: Option<String>,
+}
+
+impl Directory {
+    /// Asks for the asker's password, if their account has one, and for a code, if it has an authenticator. The account as it
+    /// is now: whoever asks for a code writes it, because the code is spent in it, before they let go of the guard.
+    pub(super) async fn prove(
+        &self,
+        asker: &Caller,
+        shown: Shown,
+        visitor: &Visitor,
+    ) -> Result<(MutexGuard<'_, ()>, Account), Problem> {
+        let name = &asker.person.name;
+        let find = || self.register().account(name).cloned().ok_or_else(|| no_account(name));
+        let before = find()?;
+        let needed = || field("password", "is needed: the present password of this account");
+        let wrong = || field("password", "is not the password of this account");
+        let proof = match before.password.clone() {
+            None => None,
+            Some(stored) => {
+                let password = shown.password.filter(|password| !password.is_empty()).ok_or_else(needed)?;
+                Some(match self.try_proof(name) {
+                    Ok(ticket) => self
+                        .matches(name.as_str(), password, Some(stored), &ticket, visitor)
+                        .await?
+                        .then_some(ticket)
+                        .ok_or_else(wrong),
+                    Err(too_often) => Err(too_often),
+                })
+            }
+        };
+        let one_at_a_time = self.change_by(asker).await?;
+        let mut account = find()?;
+        // While it was hashed, somebody may have set another one.
+        let is_same = account.password == before.password;
+        match proof {
+            Some(proof) => {
+                let proof = proof.and_then(|ticket| is_same.then_some(ticket).ok_or_else(wrong));
+                let proof = proof.map(|ticket| self.password_was_right(&ticket));
+                self.counted(asker, proof).await?;
+            }
+            None if is_same => {}
+            None => return Err(needed()),
+        }
+        if account.has_second_factor() {
+            // Who has the password alone goes on being counted.
+            self.prove_by_code(asker, &mut account, shown.code.as_deref()).await?;
+        } else if before.password.is_some() {
+            self.right_proof(&asker.root);
+        }
+        Ok((one_at_a_time, account))
+    }
+
+    /// Asks for a code of the account, and spends it in memory. To be called by whoever holds `changing`.
+    pub(super) async fn prove_by_code(
+        &self,
+        asker: &Caller,
+        account: &mut Account,
+        code: Option<&str>,
+    ) -> Result<(), Problem> {
+        let needed = || field("code", "the code of your authenticator is needed for this");
+        let code = code.filter(|code| !code.is_empty()).ok_or_else(needed)?;
+        let spent = match self.try_code_of_proof(&account.name) {
+            Ok(guesser) => self
+                .spend_code(account, code, Timestamp::now())
+                .map(|()| self.code_was_right(&guesser))
+                .map_err(wrong_field),
+            Err(too_often) => Err(too_often),
+        };
+        self.counted(asker, spent).await?;
+        self.right_proof(&asker.root);
+        Ok(())
+    }
+
+    /// Passes on whether a proof was right, and counts it if it was not. A session whose holder fails again and again ends: it was
+    /// left open. Whatever session was made with it, or it was made with, was open to the same person. To be called by whoever
+    /// holds `changing`.
+    async fn counted(&self, asker: &Caller, proof: Result<(), Problem>) -> Result<(), Problem> {
+        if proof.is_err() && asker.token != LOCAL_TOKEN && self.wrong_proof(&asker.root) >= TRIES_OF_A_SESSION
+        {
+            let name = &asker.person.name;
+            let is_of_it = |token: &Token| token.root() == asker.root && token.kind != TokenKind::Api;
+            let rows = self.register().revocations(name, is_of_it);
+            if !rows.is_empty() {
+                let by = asker.name();
+                let deed = Deed {
+                    by: &by,
+                    from: asker.from,
+                    action: "session.end",
+                    subject: by.clone(),
+                    before: Some(serde_json::json!({ "token": asker.token, "root": asker.root })),
+                    after: Some(serde_json::json!({ "because": "too many wrong proofs" })),
+                };
+                self.write(rows, deed).await.map_err(store_problem)?;
+            }
+        }
+        proof
+    }
+}
+
+/// The asker is known here, and a code is a field like others.
+fn wrong_field(problem: Problem) -> Problem {
+    match problem.code {
+        ProblemCode::SecondFactorNeeded => field("code", problem.detail),
+        _ => problem,
+    }
+}
+
+fn field(name: &str, message: impl Into<String>) -> Problem {
+    Problem::invalid_fields(vec![FieldError::new(name, message)])
+}

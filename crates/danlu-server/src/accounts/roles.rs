@@ -1,0 +1,209 @@
+//! What people give: tokens to their programs, roles to each other.
+
+use danlu_core::authorization::Action;
+use danlu_types::account::{AccountName, WorkspaceRole};
+use danlu_types::api::{MadeToken, MemberView, NewToken, TokenKind, TokenView};
+use danlu_types::{FieldError, Problem, ProblemCode};
+use jiff::{SignedDuration, Timestamp};
+
+use super::cache::{AccountCache, Token, member_row, token_row};
+use super::keys::only_own;
+use super::manage::{LONGEST_TEXT, new_id, no_account, require_of_account};
+use super::{Caller, Deed, Directory, json, new_secret, require};
+use crate::app::store_problem;
+
+/// More would be a mistake in a script.
+const MOST_TOKENS: usize = 100;
+
+impl Directory {
+    pub(crate) fn tokens(&self, asker: &Caller, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
+        require_of_account(asker, name, Action::SeeAccount)?;
+        self.view(name)?;
+        let register = self.register();
+        let mut tokens: Vec<_> =
+            register.tokens_of(name).map(|(_, token)| register.token_view(token)).collect();
+        tokens.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        Ok(tokens)
+    }
+
+    /// A token for the asker's programs, that may do no more than the one that asks.
+    pub(crate) async fn make_token(&self, asker: &Caller, new: NewToken) -> Result<MadeToken, Problem> {
+        let name = asker.person.name.clone();
+        require_of_account(asker, &name, Action::ChangeAccount)?;
+        if new.name.is_empty()
+            || new.name.chars().count() > LONGEST_TEXT
+            || new.name.contains(char::is_control)
+        {
+            let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
+            return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
+        }
+        let _one_at_a_time = self.change_by(asker).await?;
+        if self.register().tokens_of(&name).count() >= MOST_TOKENS {
+            let detail = format!("`{name}` has {MOST_TOKENS} tokens already");
+            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
+        }
+        let now = Timestamp::now();
+        let lasts =
+            new.lasts.map(|span| SignedDuration::try_from(span.to_duration()).unwrap_or(SignedDuration::MAX));
+        let token = Token {
+            id: new_id(),
+            account: name,
+            kind: TokenKind::Api,
+            name: new.name,
+            scope: new.scope,
+            created_at: now,
+            expires_at: ends(asker, now, lasts),
+            session_ends: None,
+            root: None,
+        };
+        let secret = new_secret();
+        let view = self.register().token_view(&token);
+        let by = asker.name();
+        let subject = token.account.to_string();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "token.create",
+            subject,
+            before: None,
+            after: json(&view),
+        };
+        self.write(vec![token_row(&secret, &token)], deed).await.map_err(store_problem)?;
+        Ok(MadeToken { token: view, secret })
+    }
+
+    /// The same token with another secret; the old one ends. Programs may do so with their own.
+    pub(crate) async fn rotate(
+        &self,
+        asker: &Caller,
+        name: &AccountName,
+        id: &str,
+    ) -> Result<MadeToken, Problem> {
+        let itself = asker.person.name == *name && asker.token == id;
+        let action = if itself { Action::SeeAccount } else { Action::ChangeAccount };
+        require_of_account(asker, name, action)?;
+        only_own(asker, name)?;
+        let _one_at_a_time = self.change_by(asker).await?;
+        let old = {
+            let register = self.register();
+            let mut tokens = register.tokens_of(name).map(|(_, token)| token);
+            tokens
+                .find(|token| token.id == id && token.kind == TokenKind::Api && id != super::LOCAL_TOKEN)
+                .cloned()
+        };
+        let old = old.ok_or_else(|| no_token(name, id))?;
+        let now = Timestamp::now();
+        // As long as it was good for when it was made, if its owner says so; a program does not renew its own.
+        let lasts = old.expires_at.map(|end| end.duration_since(old.created_at));
+        let expires_at = ends(asker, now, lasts);
+        let token = Token { created_at: now, expires_at, ..old };
+        let secret = new_secret();
+        let mut rows = self.register().revocations(name, |token| token.id == id);
+        rows.push(token_row(&secret, &token));
+        let view = self.register().token_view(&token);
+        let by = asker.name();
+        let subject = name.to_string();
+        let after = json(&view);
+        let deed = Deed { by: &by, from: asker.from, action: "token.rotate", subject, before: None, after };
+        self.write(rows, deed).await.map_err(store_problem)?;
+        Ok(MadeToken { token: view, secret })
+    }
+
+    pub(crate) async fn revoke(&self, asker: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
+        // Whoever may look may also end the session that they look with.
+        let own = asker.person.name == *name && asker.token == id;
+        let action = if own { Action::SeeAccount } else { Action::ChangeAccount };
+        require_of_account(asker, name, action)?;
+        let _one_at_a_time = self.changing.lock().await;
+        let rows = self.register().revocations(name, |token| token.id == id && id != super::LOCAL_TOKEN);
+        if rows.is_empty() {
+            return Err(no_token(name, id));
+        }
+        let by = asker.name();
+        let subject = name.to_string();
+        let before = Some(serde_json::json!({ "token": id }));
+        let deed = Deed { by: &by, from: asker.from, action: "token.revoke", subject, before, after: None };
+        self.write(rows, deed).await.map_err(store_problem)
+    }
+
+    pub(crate) fn members(&self, asker: &Caller, workspace: &str) -> Result<Vec<MemberView>, Problem> {
+        self.require_of_workspace(asker, workspace, Action::SeeMembers)?;
+        Ok(self.register().members(workspace))
+    }
+
+    pub(crate) fn require_of_workspace(
+        &self,
+        asker: &Caller,
+        workspace: &str,
+        action: Action,
+    ) -> Result<(), Problem> {
+        let relation = self.to_workspace(&asker.person, workspace);
+        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))?;
+        if !self.has_workspace(workspace) {
+            return Err(no_workspace(workspace).with_hint(format!(
+                "an administrator makes it with `danlu admin workspace create {workspace}`"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Gives somebody a role, or takes it away.
+    pub(crate) async fn set_role(
+        &self,
+        asker: &Caller,
+        workspace: &str,
+        name: &AccountName,
+        role: Option<WorkspaceRole>,
+    ) -> Result<(), Problem> {
+        self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
+        let _one_at_a_time = self.changing.lock().await;
+        let (before, is_known) = {
+            let register = self.register();
+            let before = register.members(workspace).into_iter().find(|member| member.account == *name);
+            let is_known = register.account(name).is_some() && may_know(asker, &register, name);
+            (before, is_known)
+        };
+        if role.is_some() && before.is_none() && !is_known {
+            // The same answer whether there is such an account: else a workspace of one's own finds out every name.
+            return Err(no_account(name).with_hint(
+                "or it is in no workspace with you; who answers for a workspace of more than one person can put anybody there",
+            ));
+        }
+        if role.is_none() && before.is_none() {
+            let detail = format!("`{name}` was not put into `{workspace}`");
+            return Err(Problem::new(ProblemCode::NotFound, detail));
+        }
+        let by = asker.name();
+        let deed = Deed {
+            by: &by,
+            from: asker.from,
+            action: "member.change",
+            subject: workspace.to_owned(),
+            before: before.as_ref().and_then(json),
+            after: role.and_then(|role| json(&MemberView { account: name.clone(), role })),
+        };
+        self.write(vec![member_row(workspace, name, role)], deed).await.map_err(store_problem)
+    }
+}
+
+/// Whether somebody may learn that there is an account of this name.
+fn may_know(asker: &Caller, register: &AccountCache, name: &AccountName) -> bool {
+    let own = &asker.person.name;
+    asker.person.admin || own == name || register.answers_for_others(own) || register.work_together(own, name)
+}
+
+/// When a token ends that is to last so long.
+fn ends(asker: &Caller, now: Timestamp, lasts: Option<SignedDuration>) -> Option<Timestamp> {
+    let end = lasts.map_or(Timestamp::MAX, |lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX));
+    Some(asker.bounded(end)).filter(|end| lasts.is_some() || *end < Timestamp::MAX)
+}
+
+fn no_token(name: &AccountName, id: &str) -> Problem {
+    let id: String = id.chars().take(64).collect();
+    Problem::new(ProblemCode::NotFound, format!("`{name}` has no token `{id}`"))
+}
+
+pub(crate) fn no_workspace(name: &str) -> Problem {
+    let name: String = name.chars().take(63).collect();
+    Problem::new(ProblemCode::NotFound, format!("there is no workspace `{name}`"))
+}

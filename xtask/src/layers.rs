@@ -13,7 +13,10 @@ use crate::metadata::Graph;
 /// Each of our crates and those it may use. Lower layers stand first.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("danlu-types", &[]),
-    ("danlu-core", &["danlu-types"]),
+    ("danlu-ranktable", &["danlu-types"]),
+    ("danlu-core", &["danlu-types", "danlu-ranktable"]),
+    // What Slurm says and is told, for the engine, the launcher, the sidecar and the command line.
+    ("danlu-slurm", &["danlu-types", "danlu-core"]),
     // What users' trees are removed and walked with, and nothing else.
     ("danlu-walk", &[]),
     ("danlu-sched", &["danlu-types", "danlu-core"]),
@@ -21,8 +24,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("danlu-store", &["danlu-types", "danlu-core"]),
     ("danlu-device", &["danlu-types", "danlu-core"]),
     ("danlu-objects", &["danlu-types", "danlu-walk"]),
-    ("danlu-engine", &["danlu-types", "danlu-core", "danlu-device", "danlu-walk"]),
-    ("danlu-launch", &["danlu-types", "danlu-core", "danlu-device", "danlu-objects", "danlu-walk"]),
+    ("danlu-engine", &["danlu-types", "danlu-core", "danlu-slurm", "danlu-device", "danlu-walk"]),
+    (
+        "danlu-launch",
+        &[
+            "danlu-types",
+            "danlu-core",
+            "danlu-ranktable",
+            "danlu-slurm",
+            "danlu-device",
+            "danlu-objects",
+            "danlu-walk",
+        ],
+    ),
     ("danlu-gateway", &["danlu-types", "danlu-engine"]),
     // The console's files and nothing else, so that a changed page compiles little again.
     ("danlu-console", &[]),
@@ -33,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "danlu-types",
             "danlu-core",
+            "danlu-slurm",
             "danlu-sched",
             "danlu-sim",
             "danlu-store",
@@ -46,12 +61,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("danlu-client", &["danlu-types"]),
     // Beside the launcher and not in it: a launcher needs no server (ADR 12).
-    ("danlu-courier", &["danlu-types", "danlu-core", "danlu-client", "danlu-walk"]),
+    ("danlu-sidecar", &["danlu-types", "danlu-core", "danlu-slurm", "danlu-client", "danlu-walk"]),
     (
         "danlu-cli",
         &[
             "danlu-types",
             "danlu-core",
+            "danlu-ranktable",
+            "danlu-slurm",
             "danlu-client",
             "danlu-objects",
             "danlu-server",
@@ -62,7 +79,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-walk",
         ],
     ),
-    ("danlu", &["danlu-cli", "danlu-courier", "danlu-launch"]),
+    ("danlu", &["danlu-cli", "danlu-sidecar", "danlu-launch"]),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
     (
         TESTKIT,
@@ -82,7 +99,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const TESTKIT: &str = "danlu-testkit";
 
 /// Crates that decide and never act: the simulator runs them under virtual time.
-const PURE: &[&str] = &["danlu-core", "danlu-sched", "danlu-sim"];
+const PURE: &[&str] = &["danlu-ranktable", "danlu-core", "danlu-slurm", "danlu-sched", "danlu-sim"];
 
 /// Families of libraries that act, know the time or roll dice. None may be anywhere in a pure crate's tree.
 const IMPURE: &[&str] = &["tokio", "sqlx", "reqwest", "axum", "rand"];

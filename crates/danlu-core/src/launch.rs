@@ -22,7 +22,7 @@ use danlu_types::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use actual_allocation::{ActualAllocation, GIVEN_FILE, GivenPlace};
+pub use actual_allocation::{ActualAllocation, GIVEN_FILE, GivenPlace, HeldGres};
 pub use binding::{bind_ranks, processor_list};
 pub use environment::{
     MODELARTS_FOLDER, ROLES_OF_A_RANK, Rendezvous, STEPS_FOLDER, mpi_hostfile, pod_env, rank_environment,

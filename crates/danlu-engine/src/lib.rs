@@ -20,7 +20,7 @@ use danlu_core::job::{Grant, WorkerEnd, WorkerLocation};
 use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::ProgramReport;
-use danlu_core::slurm::QueueWait;
+use danlu_slurm::QueueWait;
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};

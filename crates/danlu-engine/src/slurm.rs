@@ -1,7 +1,7 @@
 //! Workers inside allocations of Slurm's.
 //!
 //! An attempt's workers are submitted together, one job of Slurm's for all of them where their nodes have equally many;
-//! its script starts a launcher for each ([`danlu_core::slurm::batch_script`]). Run folders lie on a disk that server and
+//! its script starts a launcher for each ([`danlu_slurm::batch_script`]). Run folders lie on a disk that server and
 //! nodes share, and the launcher's words count here as they do for [`crate::local`]: Slurm is asked only what has become
 //! of those that have not said that they ended.
 //!
@@ -46,7 +46,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use danlu_core::job::{Grant, WorkerEnd};
 use danlu_core::launch::{LaunchFile, LauncherState, RunLayout, SESSION_SOCKET, StopOrder};
-use danlu_core::slurm::{
+use danlu_slurm::{
     GresSlot, PlacementMode, SlurmSettings, keep_to_reservations, node, parse_nodes, parse_reservations,
 };
 use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
@@ -242,9 +242,9 @@ impl Engine for SlurmEngine {
 
     fn fit(&self, spec: JobSpec) -> Result<JobSpec, FieldError> {
         if self.remote.is_some() {
-            danlu_core::slurm::check_unshared(&spec)?;
+            danlu_slurm::check_unshared(&spec)?;
         }
-        danlu_core::slurm::fit(spec)
+        danlu_slurm::fit(spec)
     }
 
     async fn launch(&self, launch: &LaunchFile) -> Result<(), EngineError> {

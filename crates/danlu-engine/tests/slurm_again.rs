@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_core::launch::StopOrder;
-use danlu_core::slurm::{PlacementMode, QueueWait};
 use danlu_engine::conformance::{Site, TestWorker};
 use danlu_engine::{Engine, Observation, ObservedState, Which};
+use danlu_slurm::{PlacementMode, QueueWait};
 use danlu_testkit::SlurmRig;
 use danlu_types::{DeviceKind, JobId, Span, WorkerId};
 use sites::{jobs_of, programs, site_of, site_with};

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use danlu_core::launch::{ActualAllocation, GIVEN_FILE, GivenPlace, SESSION_SOCKET};
 use danlu_core::log::{LAUNCHER_LOG, LAUNCHER_STARTED, encode};
-use danlu_core::slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, granted};
+use danlu_slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, granted};
 use danlu_types::NodeName;
 use danlu_types::api::LogStream;
 use jiff::Timestamp;

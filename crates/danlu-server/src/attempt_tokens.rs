@@ -165,7 +165,7 @@ mod tests {
         #[test]
         fn no_damaged_token_opens_anything_else(
             job in any::<u64>(), attempt in any::<u32>(), worker in any::<u32>(), is_couriers in any::<bool>(),
-            from in any::<Index>(), to in any::<Index>(), with in "([0-9a-f._+-]|é|danlu_attempt_|danlu_courier_){0,6}",
+            from in any::<Index>(), to in any::<Index>(), with in "([0-9a-f._+-]|é|danlu_attempt_|danlu_sidecar_){0,6}",
         ) {
             let tokens = AttemptTokens::new("one key");
             let own: WorkerId = format!("{job}.{attempt}.{worker}").parse().unwrap();
@@ -183,7 +183,7 @@ mod tests {
 
         #[test]
         fn no_text_is_taken_for_a_token(
-            text in "(danlu_attempt_|danlu_courier_)?([0-9]{1,22}\\.?){0,4}_?([0-9a-fA-F]{64}|.{0,80})",
+            text in "(danlu_attempt_|danlu_sidecar_)?([0-9]{1,22}\\.?){0,4}_?([0-9a-fA-F]{64}|.{0,80})",
         ) {
             let tokens = AttemptTokens::new("one key");
             prop_assert_eq!(tokens.read(&text), None);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use danlu_core::report::{ProgramReport, progress};
-use danlu_core::slurm::QueueWait;
+use danlu_slurm::QueueWait;
 use danlu_types::{AttemptNumber, JobId, ProgressView, WorkerId, WorkerIndex};
 
 /// Of the attempt that was seen last, what each worker said.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
-use danlu_core::slurm::SlurmSettings;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
 use danlu_engine::slurm::{CourierOptions, SlurmEngine, SlurmOptions};
 use danlu_objects::CodeStore;
+use danlu_slurm::SlurmSettings;
 use danlu_store::logs::LineCounts;
 use danlu_store::{ServerLock, Store, StoreError};
 use danlu_types::Span;

@@ -13,9 +13,9 @@ fn main() -> ExitCode {
             let beside_courier = arguments.next().is_some_and(|word| word == "beside-courier");
             danlu_launch::run_in_allocation(Path::new(&folder), beside_courier)
         }
-        (Some("slurm-claim"), Some(server)) => danlu_courier::claim(server, arguments),
+        (Some("slurm-claim"), Some(server)) => danlu_sidecar::claim(server, arguments),
         (Some("slurm-courier"), Some(server)) => {
-            danlu_launch::guard_courier(|| danlu_courier::run(server, arguments))
+            danlu_launch::guard_courier(|| danlu_sidecar::run(server, arguments))
         }
         (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
         (Some("migrate-snapshot"), Some(folder)) => danlu_cli::migrate_snapshot(Path::new(&folder)),

@@ -86,7 +86,7 @@ impl Site {
         let key = std::fs::read_to_string(self.server.data().join("attempts.key")).unwrap();
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.trim().as_bytes());
         let seal = hmac::sign(&key, format!("danlu courier\0{attempt}").as_bytes());
-        format!("danlu_courier_{attempt}_{}", HEXLOWER.encode(seal.as_ref()))
+        format!("danlu_sidecar_{attempt}_{}", HEXLOWER.encode(seal.as_ref()))
     }
 
     /// What is in the nodes' own folders.
@@ -324,7 +324,7 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
     let another = token_of(&format!("{}.1", id.0 + 1));
     let mut answers = Vec::new();
     for token in
-        [another.as_str(), &token_of(&format!("{id}.2")), &attempt, &format!("{own}0"), "danlu_courier_1.1_"]
+        [another.as_str(), &token_of(&format!("{id}.2")), &attempt, &format!("{own}0"), "danlu_sidecar_1.1_"]
     {
         answers.push(ask(&site, token, "GET", "workers/0/files/launch.json", "").await.status);
     }

@@ -52,7 +52,7 @@ fn a_tree_that_keeps_the_rule_passes() {
 fn an_upward_edge_is_named_with_what_is_allowed() {
     assert_eq!(
         messages(&["danlu-core -> danlu-sched"]),
-        ["`danlu-core` -> `danlu-sched`: `danlu-core` may use only `danlu-types`"]
+        ["`danlu-core` -> `danlu-sched`: `danlu-core` may use only `danlu-types`, `danlu-ranktable`"]
     );
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use danlu_core::ranktable::{self, ParsedTable, TableIssue, Version, Weight};
+use danlu_ranktable::{ParsedTable, TableIssue, Version, Weight};
 use danlu_types::Family;
 use serde_json::json;
 
@@ -55,19 +55,19 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
             for finding in &findings {
                 output::say(finding.to_string());
             }
-            let converted =
-                ranktable::convert(table.clone(), to).map_err(|error| CliError::new(error.to_string()))?;
-            for sentence in ranktable::left_out(&table, &converted) {
+            let converted = danlu_ranktable::convert(table.clone(), to)
+                .map_err(|error| CliError::new(error.to_string()))?;
+            for sentence in danlu_ranktable::left_out(&table, &converted) {
                 output::say(sentence);
             }
-            write(&ranktable::render(&converted))
+            write(&danlu_ranktable::render(&converted))
         }
     }
 }
 
 fn validate(file: &Path, family: Option<Family>, as_json: bool) -> Result<ExitCode, CliError> {
     let ParsedTable { table, mut findings } = read(file)?;
-    findings.extend(ranktable::validate(&table, family));
+    findings.extend(danlu_ranktable::validate(&table, family));
     let wrong = findings.iter().filter(|finding| finding.weight == Weight::Wrong).count();
     if as_json {
         let shown = |finding: &TableIssue| json!({ "wrong": finding.weight == Weight::Wrong, "place": finding.place, "problem": finding.problem });
@@ -98,7 +98,7 @@ fn read(file: &Path) -> Result<ParsedTable, CliError> {
     };
     let text =
         text.map_err(|error| CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
-    ranktable::parse(&text).map_err(|error| {
+    danlu_ranktable::parse(&text).map_err(|error| {
         CliError::new(format!("`{}` is no rank table that can be used", file.display())).caused_by(&error)
     })
 }

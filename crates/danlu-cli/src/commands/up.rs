@@ -14,10 +14,10 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use danlu_client::data_folder;
 use danlu_core::launch::Sandbox;
-use danlu_core::slurm::SlurmSettings;
 use danlu_server::{
     EngineChoice, FirstSignIn, ListenConfig, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
 };
+use danlu_slurm::SlurmSettings;
 use danlu_types::Span;
 use danlu_types::account::Registration;
 use serde::de::DeserializeOwned;

@@ -3,8 +3,6 @@
 use danlu_types::{Device, NodeName};
 use serde::{Deserialize, Serialize};
 
-use crate::slurm::HeldGres;
-
 /// In the run folder where a cluster's own scheduler hands out the devices: a [`ActualAllocation`]. Written on the node, before the
 /// launcher reads anything.
 pub const GIVEN_FILE: &str = "given.json";
@@ -24,4 +22,12 @@ pub struct GivenPlace {
     pub address: String,
     /// Its devices as the cluster counts them.
     pub held: Vec<HeldGres>,
+}
+
+/// Which of a node's devices of one resource are somebody's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldGres {
+    pub label: String,
+    /// The first of its kind on the node is 0.
+    pub indices: Vec<u32>,
 }

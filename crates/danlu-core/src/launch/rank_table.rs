@@ -9,7 +9,7 @@ use danlu_types::{Device, Family};
 use thiserror::Error;
 
 use super::Present;
-use crate::ranktable::{
+use danlu_ranktable::{
     MissingInformation, RankTable, RankedDevice, Server, Version, Weight, generate, numbered, validate,
 };
 

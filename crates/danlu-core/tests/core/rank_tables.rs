@@ -1,7 +1,7 @@
 //! The rank table of a running job.
 
 use danlu_core::launch::{Present, rank_table};
-use danlu_core::ranktable::render;
+use danlu_ranktable::render;
 use danlu_types::{Bytes, Device, DeviceKind, Health, NodeName, Wiring};
 
 fn worker(node: &str, address: &str, model: &str, devices: &[u32], with_addresses: bool) -> Present {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use danlu_core::launch::UnixUser;
-use danlu_core::slurm::SlurmSettings;
+use danlu_slurm::SlurmSettings;
 use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;

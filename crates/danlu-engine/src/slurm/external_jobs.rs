@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use danlu_core::slurm::{
+use danlu_slurm::{
     AllocationRequest, HoldingJob, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name,
     parse_holders,
 };

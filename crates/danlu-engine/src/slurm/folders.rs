@@ -10,7 +10,7 @@ use danlu_core::launch::{
     ActualAllocation, GIVEN_FILE, GivenPlace, LAUNCH_FILE, LaunchFile, LauncherState, LauncherStatus,
     RunLayout, SECRETS_FILE, SECRETS_FOLDER, STOP_FILE, StopOrder, UnixUser,
 };
-use danlu_core::slurm::{
+use danlu_slurm::{
     ALLOCATION_FILE, AllocationRequest, CLAIM_FILE, CLAIMANT_FILE, ORDER_FILE, SUBMITTED_FILE,
 };
 use danlu_types::{WorkerId, WorkerIndex};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 use danlu_core::job::WorkerEnd;
 use danlu_core::launch::STATUS_FILE;
 use danlu_core::sample::SAMPLES_FILE;
-use danlu_core::slurm::SlurmJobState;
 use danlu_core::synced_files::{CONTACT_FILE, LAUNCHER_ENDED_FILE};
+use danlu_slurm::SlurmJobState;
 use danlu_types::WorkerId;
 
 use super::folders::{AllocationFolders, Call, read_order};

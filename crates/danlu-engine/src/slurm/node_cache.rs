@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use danlu_core::job::WorkerLocation;
 use danlu_core::launch::GivenPlace;
-use danlu_core::slurm::{GresSlot, HoldingJob, SlurmReservation, lay_over};
+use danlu_slurm::{GresSlot, HoldingJob, SlurmReservation, lay_over};
 use danlu_types::{Node, NodeName};
 
 /// Added to, never replaced: an answer that was cut off is no reason to forget a node.
@@ -86,7 +86,7 @@ impl NodeCache {
 
 #[cfg(test)]
 mod tests {
-    use danlu_core::slurm::HeldGres;
+    use danlu_core::launch::HeldGres;
 
     use super::*;
 

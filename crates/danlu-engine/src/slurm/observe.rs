@@ -7,7 +7,7 @@ use std::time::Instant;
 use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::{LauncherState, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
-use danlu_core::slurm::{
+use danlu_slurm::{
     ALLOCATION_LOG, InferredState, SUBMITTED_FILE, SlurmEvidence, SlurmJobEnd, SlurmJobState, SlurmReply,
     judge, queue_wait, waiting_sentence,
 };

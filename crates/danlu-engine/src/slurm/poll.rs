@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use danlu_core::slurm::{
+use danlu_slurm::{
     ACCOUNT_FORMAT, NodeRecord, SlurmJobEnd, SlurmJobState, SqueueJob, WATCH_FORMAT, parse_accounted,
     parse_job, parse_nodes, parse_preempted, parse_queue,
 };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use danlu_core::launch::UnixUser;
-use danlu_core::slurm::{
+use danlu_slurm::{
     AllocationRequest, NodeProgram, SidecarConfig, SlurmSettings, TOKEN_VARIABLE, courier_folder,
 };
 use danlu_types::{AttemptNumber, JobId, WorkerId};

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use danlu_core::launch::LaunchFile;
-use danlu_core::slurm::{
+use danlu_slurm::{
     ALLOCATION_FILE, AllocationRequest, Delegated, GresNeed, GresSlot, ORDER_FILE, QUEUE_FORMAT,
     RequestedWorker, SCRIPT_FILE, SUBMITTED_FILE, SlurmJobState, allocation_folder_name, batch_script,
     order_comment, order_name, parse_queue, parse_submitted, parts, remote_script, submission,

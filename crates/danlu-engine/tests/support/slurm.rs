@@ -7,10 +7,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use danlu_core::slurm::{PlacementMode, SlurmSettings};
 use danlu_engine::Engine;
 use danlu_engine::conformance::Site;
 use danlu_engine::slurm::{SlurmEngine, SlurmOptions};
+use danlu_slurm::{PlacementMode, SlurmSettings};
 use danlu_testkit::SlurmRig;
 pub(crate) use danlu_testkit::slurm_programs as programs;
 use danlu_types::{NodeName, Span, WorkerId};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use danlu_core::launch::{
     Present, RANK_TABLE_FILE, Rendezvous, mpi_hostfile, pod_env, rank_environment, rank_table,
 };
-use danlu_core::ranktable::{INITIALIZING, Version, convert, render};
+use danlu_ranktable::{INITIALIZING, Version, convert, render};
 use danlu_types::{Compat, DeviceKind, Framework};
 
 use super::Worker;

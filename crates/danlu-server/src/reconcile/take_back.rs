@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::job::{JobLifecycle, QueueCause};
-use danlu_core::slurm::QueueWait;
 use danlu_core::transition::DANLU;
 use danlu_core::{Attempt, Job, Trigger, WorkerLifecycle};
+use danlu_slurm::QueueWait;
 use danlu_types::{DeviceKind, JobId, Node, NodeName};
 use jiff::Timestamp;
 

@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use danlu_core::job::Attempt;
 use danlu_core::launch::{STOP_FILE, StopOrder};
-use danlu_core::slurm::{CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE, ORDER_FILE, parse_allocation_name};
 use danlu_core::synced_files::{CONTACT_FILE, gang_word};
 use danlu_core::{Job, WorkerLifecycle};
+use danlu_slurm::{CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE, ORDER_FILE, parse_allocation_name};
 use danlu_types::api::{ClaimRequest, CourierNews};
 use danlu_types::{AttemptNumber, JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 use data_encoding::HEXLOWER;
@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 
 /// How a courier's token begins.
-pub(crate) const PREFIX: &str = "danlu_courier_";
+pub(crate) const PREFIX: &str = "danlu_sidecar_";
 /// Below what proxies and firewalls take for a dead connection.
 const LONGEST_POLL: Duration = Duration::from_secs(20);
 /// News that nobody has told us of are found after this time.

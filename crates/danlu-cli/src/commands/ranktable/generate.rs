@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use danlu_core::ranktable::{self, ParsedTable, RankTable, RankedDevice, Server, Version, Weight};
 use danlu_device::inventory;
 use danlu_device::machine::Machine;
 use danlu_device::npu_smi::configured_addresses;
+use danlu_ranktable::{ParsedTable, RankTable, RankedDevice, Server, Version, Weight};
 use danlu_types::{DeviceKind, Family, Node};
 
 use crate::failure::{CliError, USAGE};
@@ -48,13 +48,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     }
     let (servers, family) =
         if arguments.nodes.is_empty() { this_machine(&arguments)? } else { named_machines(&arguments)? };
-    let servers = ranktable::numbered(servers);
+    let servers = danlu_ranktable::numbered(servers);
     let version = match (arguments.version, family) {
         (Some(version), _) => version,
         (None, Some(family)) => Version::suited(family, &servers),
         (None, None) => Version::ServerList,
     };
-    let table = ranktable::generate(servers, version).map_err(|error| CliError::new(error.to_string()))?;
+    let table =
+        danlu_ranktable::generate(servers, version).map_err(|error| CliError::new(error.to_string()))?;
     print(&table.on_architecture(std::env::consts::ARCH), family)
 }
 
@@ -67,10 +68,10 @@ fn joined(arguments: &Arguments) -> Result<ExitCode, CliError> {
         }
         tables.push(table);
     }
-    let table = ranktable::join(tables).map_err(|error| CliError::new(error.to_string()))?;
+    let table = danlu_ranktable::join(tables).map_err(|error| CliError::new(error.to_string()))?;
     let table = match arguments.version {
         Some(version) => {
-            ranktable::convert(table, version).map_err(|error| CliError::new(error.to_string()))?
+            danlu_ranktable::convert(table, version).map_err(|error| CliError::new(error.to_string()))?
         }
         None => table,
     };
@@ -78,14 +79,14 @@ fn joined(arguments: &Arguments) -> Result<ExitCode, CliError> {
 }
 
 fn print(table: &RankTable, family: Option<Family>) -> Result<ExitCode, CliError> {
-    let findings = ranktable::validate(table, family);
+    let findings = danlu_ranktable::validate(table, family);
     for finding in &findings {
         output::say(finding.to_string());
     }
     if findings.iter().any(|finding| finding.weight == Weight::Wrong) {
         return Err(CliError::new("HCCL could not use this rank table, so it is not printed"));
     }
-    super::write(&ranktable::render(table))
+    super::write(&danlu_ranktable::render(table))
 }
 
 fn this_machine(arguments: &Arguments) -> Result<(Vec<Server>, Option<Family>), CliError> {

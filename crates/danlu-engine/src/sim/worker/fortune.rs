@@ -2,7 +2,7 @@
 //! everything back or takes a gang's nodes.
 
 use danlu_core::job::{FailureCause, WorkerEnd};
-use danlu_core::slurm::QueueWait;
+use danlu_slurm::QueueWait;
 use danlu_types::{NodeName, WorkerId};
 
 use super::{Phase, SimWorker, gang_of};

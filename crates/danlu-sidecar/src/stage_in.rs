@@ -10,7 +10,7 @@ use danlu_client::ClientError;
 use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, PYTHON_HELPER, PYTHON_HELPER_NAME, SECRETS_FILE, WorkerFolders,
 };
-use danlu_core::slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, courier_folder, granted};
+use danlu_slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, courier_folder, granted};
 use danlu_types::WorkerIndex;
 use data_encoding::HEXLOWER;
 use serde_json::from_slice;

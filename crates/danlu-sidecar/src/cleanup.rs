@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use danlu_core::slurm::order_of_name;
+use danlu_slurm::order_of_name;
 
 /// How long people have to fetch what could not be delivered.
 const KEPT: Duration = Duration::from_hours(7 * 24);

@@ -1,6 +1,6 @@
 //! What we write: whole files where they fit a screen, outlines where not. All of it passes our own checks.
 
-use danlu_core::ranktable::{INITIALIZING, RankTable, Server, Version, generate, parse, render, validate};
+use danlu_ranktable::{INITIALIZING, RankTable, Server, Version, generate, parse, render, validate};
 use danlu_types::Family;
 
 use super::{cluster, outline, super_pods};

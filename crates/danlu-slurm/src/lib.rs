@@ -22,7 +22,7 @@ use danlu_types::AttemptNumber;
 
 pub use fit::{check_unshared, fit};
 pub use foreign::{HeldPart, HoldingJob, PLACES_FORMAT, keep_listed, lay_over, parse_holders};
-pub use grant::{Granted, HeldGres, TaskLocation, granted};
+pub use grant::{Granted, TaskLocation, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
 pub use judge::{InferredState, QueueWait, SlurmEvidence, SlurmReply, judge, queue_wait, waiting_sentence};

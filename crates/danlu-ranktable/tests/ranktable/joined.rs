@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use danlu_core::ranktable::{
+use danlu_ranktable::{
     CannotJoin, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, TableContent, Version,
     generate, join, numbered, parse, render, validate,
 };

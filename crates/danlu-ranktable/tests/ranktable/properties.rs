@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use danlu_core::ranktable::{
+use danlu_ranktable::{
     Extra, LayeredRank, Level, RankAddress, RankTable, RankedDevice, Server, TableContent, Version, convert,
     generate, parse, render, validate,
 };

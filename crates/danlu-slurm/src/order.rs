@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::SlurmSettings;
 use super::{ALLOCATION_LOG, CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE};
-use crate::launch::UnixUser;
+use danlu_core::launch::UnixUser;
 
 /// What is submitted as one job of Slurm's: workers of one attempt, on nodes that have equally many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::process::{ExitCode, ExitStatus, Stdio};
 
-use danlu_core::slurm::TOKEN_VARIABLE;
 use danlu_core::synced_files::LAUNCHER_ENDED_FILE;
+use danlu_slurm::TOKEN_VARIABLE;
 use nix::unistd::Pid;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};

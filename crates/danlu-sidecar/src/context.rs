@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use danlu_client::Client;
-use danlu_core::slurm::TOKEN_VARIABLE;
+use danlu_slurm::TOKEN_VARIABLE;
 
 use crate::error::SidecarError;
 
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn the_token_is_the_first_line_and_the_rest_stays() {
-        let mut input = &b"danlu_courier_1.1_ab\nJobId=17\n"[..];
-        assert_eq!(first_line(&mut input).as_deref(), Some("danlu_courier_1.1_ab"));
+        let mut input = &b"danlu_sidecar_1.1_ab\nJobId=17\n"[..];
+        assert_eq!(first_line(&mut input).as_deref(), Some("danlu_sidecar_1.1_ab"));
         assert_eq!(input, b"JobId=17\n");
         assert_eq!(first_line(&b"without an end"[..]).as_deref(), Some("without an end"));
         assert_eq!(first_line(&b""[..]), None);

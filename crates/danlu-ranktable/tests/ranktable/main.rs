@@ -14,7 +14,7 @@ mod samples;
 
 use std::fmt::Write as _;
 
-use danlu_core::ranktable::{RankTable, RankedDevice, Server, TableContent, TableIssue, numbered};
+use danlu_ranktable::{RankTable, RankedDevice, Server, TableContent, TableIssue, numbered};
 
 /// Machines as a cluster of `servers` with `devices` each would have them: addresses by server and card.
 fn cluster(servers: u32, devices: u32) -> Vec<Server> {
@@ -87,7 +87,7 @@ fn outline(table: &RankTable) -> String {
     text
 }
 
-fn extras(extra: &danlu_core::ranktable::Extra) -> String {
+fn extras(extra: &danlu_ranktable::Extra) -> String {
     extra.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = write!(text, "  {name}={value}");
         text

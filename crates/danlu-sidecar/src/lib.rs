@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 
-use danlu_core::slurm::CLAIMED_BY_ANOTHER;
+use danlu_slurm::CLAIMED_BY_ANOTHER;
 use danlu_types::api::ClaimRequest;
 use rand::Rng as _;
 

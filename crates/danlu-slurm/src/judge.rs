@@ -4,7 +4,7 @@
 //! none. And silence proves nothing: a job that is missing from a list may be in the part that was cut off, so it is gone
 //! only when Slurm, asked for it by its number, denies it.
 
-use crate::job::{FailureCause, WorkerEnd, WorkerFailure};
+use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 
 use super::queue::{SlurmJobEnd, SlurmJobState, SqueueJob};
 

@@ -1,6 +1,6 @@
 //! What is wrong, said with the place where it is.
 
-use danlu_core::ranktable::{Server, Version, generate, parse, validate};
+use danlu_ranktable::{Server, Version, generate, parse, validate};
 use danlu_types::Family;
 
 use super::{cluster, listed, super_pods};

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use danlu_core::ranktable::{Weight, parse, render, validate};
+use danlu_ranktable::{Weight, parse, render, validate};
 use danlu_types::Family;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! From version to version: what all know stays, and what one lacks is asked for rather than made up.
 
-use danlu_core::ranktable::{RankTable, Version, convert, generate, left_out, parse, render};
+use danlu_ranktable::{RankTable, Version, convert, generate, left_out, parse, render};
 
 use super::{cluster, outline, super_pods};
 

@@ -1,7 +1,7 @@
 //! Which worker one stands in, and which devices Slurm gave it.
 
+use danlu_core::launch::HeldGres;
 use danlu_types::Device;
-use serde::{Deserialize, Serialize};
 
 use super::gres::{Gres, parse_gres};
 use super::hostlist::expand;
@@ -41,14 +41,6 @@ pub struct Granted<'a> {
     pub devices: Vec<Device>,
     /// The same by Slurm's count, where it has said that.
     pub held: Vec<HeldGres>,
-}
-
-/// Which of a node's devices of one resource are somebody's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldGres {
-    pub label: String,
-    /// The first of its kind on the node is 0.
-    pub indices: Vec<u32>,
 }
 
 /// `None` where the order has no worker for this place. `details` is what `scontrol --details show job` said.

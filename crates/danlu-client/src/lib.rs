@@ -5,7 +5,6 @@
 //! missing and nothing comes twice. Nothing here prints or decides; [`ClientError::hint`] says what a person can do.
 
 mod client;
-mod courier;
 mod dial;
 mod discover;
 mod error;
@@ -14,6 +13,7 @@ mod keys;
 mod people;
 mod profile;
 mod session;
+mod sidecar;
 pub mod sse;
 mod trust;
 mod workspaces;

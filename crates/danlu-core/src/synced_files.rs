@@ -1,7 +1,7 @@
-//! What a courier carries between a worker on a node and its run folder on the server, where the two share no disk.
+//! What a sidecar carries between a worker on a node and its run folder on the server, where the two share no disk.
 //!
 //! The launcher on the node works on plain files and knows nothing of it; the engine looks at plain files and neither does
-//! it. Both ends ask here which names there are, so that the courier sends nothing that the server would refuse.
+//! it. Both ends ask here which names there are, so that the sidecar sends nothing that the server would refuse.
 
 use std::ops::Range;
 
@@ -15,10 +15,10 @@ use crate::sample::SAMPLES_FILE;
 /// What the worker says of itself to its gang. On both sides it lies in the gang's folder, by the name of [`gang_word`].
 pub const WORD_FILE: &str = "present.json";
 
-/// Written by the server whenever a courier asks for news, beside what it carries: by its age one knows that the courier lives.
-pub const CONTACT_FILE: &str = "courier.heard";
+/// Written by the server whenever a sidecar asks for news, beside what it carries: by its age one knows that the sidecar lives.
+pub const CONTACT_FILE: &str = "sidecar.heard";
 
-/// Laid down by a courier whose launcher has ended, before it brings the rest.
+/// Laid down by a sidecar whose launcher has ended, before it brings the rest.
 pub const LAUNCHER_ENDED_FILE: &str = "launcher.ended";
 
 /// How a file travels.

@@ -1,4 +1,4 @@
-//! The launcher as a program (given a run folder), as a nursery (given nothing), or as Slurm starts it, for this crate's
+//! The launcher as a program (given a run folder), as a fork server (given nothing), or as Slurm starts it, for this crate's
 //! tests with the real one; `cargo test` builds it beside them.
 
 use std::path::Path;

@@ -54,7 +54,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::hints::{self, Hints};
 use crate::{ClusterAnswer, Engine, EngineError, Observation, Which, WorkerStream, files};
-pub use remote::{CourierOptions, CourierTokens};
+pub use remote::{SidecarOptions, SidecarTokens};
 
 use commands::Programs;
 use folders::{AllocationFolders, Call};
@@ -74,7 +74,7 @@ pub struct SlurmOptions {
     /// Jobs are submitted by users of their own.
     pub many_users: bool,
     /// Needed where the settings say that nodes share no disk with the server.
-    pub couriers: Option<CourierOptions>,
+    pub sidecars: Option<SidecarOptions>,
 }
 
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl SlurmEngine {
     /// Opens the engine on a data folder; what runs in allocations of it is found by `observe`. Must be called within a
     /// tokio runtime.
     pub fn new(options: SlurmOptions) -> Result<Self, EngineError> {
-        let SlurmOptions { data, identity, program, settings, many_users, couriers } = options;
+        let SlurmOptions { data, identity, program, settings, many_users, sidecars } = options;
         let failed = |doing| move |source| EngineError::Host { doing, source };
         let invalid = |text: &'static str| {
             failed("set up the Slurm engine")(io::Error::new(ErrorKind::InvalidInput, text))
@@ -114,12 +114,12 @@ impl SlurmEngine {
         if let Some(objection) = settings.objection() {
             return Err(invalid(objection.what));
         }
-        let remote = match couriers {
+        let remote = match sidecars {
             _ if settings.shared => None,
-            Some(couriers) => {
-                Some(Remote::new(&settings, couriers, &program).map_err(failed("prepare what nodes fetch"))?)
+            Some(sidecars) => {
+                Some(Remote::new(&settings, sidecars, &program).map_err(failed("prepare what nodes fetch"))?)
             }
-            None => return Err(invalid("nobody gives tokens to its couriers")),
+            None => return Err(invalid("nobody gives tokens to its sidecars")),
         };
         let program = settings.program.clone().map_or(program, PathBuf::into_os_string);
         let program = program.into_string().map_err(|_| invalid("its program's path is not UTF-8"))?;
@@ -290,7 +290,7 @@ impl Engine for SlurmEngine {
         let failed = move |source| EngineError::Worker { doing: "stop", worker, source };
         let call = self.blocking(move |folders, _| folders.order(worker, &order).map_err(failed)).await?;
         match call {
-            // Couriers hear of orders from the server.
+            // Sidecars hear of orders from the server.
             Some(Call::Wake { .. }) if self.remote.is_some() => Ok(()),
             Some(call) => self.call(call).await,
             None => Ok(()),

@@ -29,7 +29,7 @@ const SLOWEST_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Capture {
     spool: Spool,
     streams: [Stream; 2],
-    journal: LauncherLog,
+    launcher_log: LauncherLog,
     /// What the journal calls this log.
     name: String,
     /// Who listens to what a rank says of itself, and which rank it is; nobody to what is not a rank's.
@@ -54,7 +54,7 @@ impl Capture {
     pub(crate) fn new(
         spool: Spool,
         (stdout, stderr): (Option<ChildStdout>, Option<ChildStderr>),
-        journal: LauncherLog,
+        launcher_log: LauncherLog,
         name: String,
         listener: Option<(ReportWriter, Rank)>,
         echo: Option<String>,
@@ -66,7 +66,7 @@ impl Capture {
             Stream { kind: LogStream::Stdout, pipe: stdout, lines: LineSplitter::default() },
             Stream { kind: LogStream::Stderr, pipe: stderr, lines: LineSplitter::default() },
         ];
-        Ok(Capture { spool, streams, journal, name, listener, echo, mask, retry: None })
+        Ok(Capture { spool, streams, launcher_log, name, listener, echo, mask, retry: None })
     }
 
     /// Runs until both streams have ended, or `finish` turns true: then takes what is in the pipes and waits for no more,
@@ -154,7 +154,7 @@ impl Capture {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
-                self.journal.note(format_args!("{}: cannot read the {kind:?} pipe: {error}", self.name));
+                self.launcher_log.note(format_args!("{}: cannot read the {kind:?} pipe: {error}", self.name));
                 *pipe = None;
             }
         }
@@ -165,19 +165,19 @@ impl Capture {
         match self.spool.write() {
             Written::All => {
                 if self.retry.take().is_some() {
-                    self.journal
+                    self.launcher_log
                         .note(format_args!("{}: can be written again, nothing is missing", self.name));
                 }
             }
             Written::Later(error) => {
                 if self.retry.is_none() {
-                    self.journal.note(format_args!("{}: waiting for the disk: {error}", self.name));
+                    self.launcher_log.note(format_args!("{}: waiting for the disk: {error}", self.name));
                 }
                 self.retry = Some(self.retry.map_or(FIRST_RETRY, |last| (last * 2).min(SLOWEST_RETRY)));
             }
             Written::Never(error) => {
                 self.retry = None;
-                self.journal.note(format_args!("{}: lines were lost: {error}", self.name));
+                self.launcher_log.note(format_args!("{}: lines were lost: {error}", self.name));
             }
         }
     }

@@ -1,7 +1,7 @@
-//! The nursery: a process that becomes a launcher as often as it is asked to, by copying itself.
+//! The fork server: a process that becomes a launcher as often as it is asked to, by copying itself.
 //!
 //! A program's start is dear compared to what a launcher does: the loader, the C library looking at the processor, which
-//! virtual machines make slow. A copy of a process that is up has all of that behind it. The nursery has one thread, no
+//! virtual machines make slow. A copy of a process that is up has all of that behind it. The fork server has one thread, no
 //! runtime and no state but who its children are, so that there is nothing in it that a copy could inherit wrongly.
 //!
 //! Requests come through standard input: a worker id, a zero byte, the run folder, and with them the open log whose lock
@@ -64,7 +64,7 @@ impl ForkServer {
     }
 
     /// Returns nothing when the other side is gone, and something in each copy. By then the copy has let go of the
-    /// nursery's descriptors: were the channel still open in a launcher, a nursery that died would look alive.
+    /// fork server's descriptors: were the channel still open in a launcher, a fork server that died would look alive.
     fn serve(mut self) -> io::Result<Option<Launcher>> {
         loop {
             let readable = PollFlags::POLLIN;

@@ -41,10 +41,10 @@ pub(crate) fn guard(run: &Path, launcher: impl FnOnce() -> ExitCode) -> ExitCode
     }
 }
 
-/// Runs a courier below this process. Without it nobody would hear of the worker any more, and the cluster would call its job over while
-/// the worker still runs: it ends with its courier, at once.
-pub fn guard_courier(courier: impl FnOnce() -> ExitCode) -> ExitCode {
-    // A courier that delivers what is left heeds no other.
+/// Runs a sidecar below this process. Without it nobody would hear of the worker any more, and the cluster would call its job over while
+/// the worker still runs: it ends with its sidecar, at once.
+pub fn guard_sidecar(sidecar: impl FnOnce() -> ExitCode) -> ExitCode {
+    // A sidecar that delivers what is left heeds no other.
     match below(Signal::SIGKILL) {
         Ok(Some(pid)) => {
             let ended = wait_for(Pid::from_raw(pid));
@@ -53,10 +53,10 @@ pub fn guard_courier(courier: impl FnOnce() -> ExitCode) -> ExitCode {
                 u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
             })
         }
-        Ok(None) => courier(),
+        Ok(None) => sidecar(),
         Err(error) => {
             let _ = writeln!(io::stderr(), "runs without a guard: {error}");
-            courier()
+            sidecar()
         }
     }
 }
@@ -64,7 +64,7 @@ pub fn guard_courier(courier: impl FnOnce() -> ExitCode) -> ExitCode {
 /// Ends this process with the one that started it.
 pub(crate) fn end_with_parent() {
     if let Err(error) = prctl::set_pdeathsig(Signal::SIGKILL) {
-        let _ = writeln!(io::stderr(), "would outlive its courier: {error}");
+        let _ = writeln!(io::stderr(), "would outlive its sidecar: {error}");
     }
 }
 
@@ -136,8 +136,8 @@ fn end_all() -> (usize, usize) {
 
 /// Adds the last status, unless the launcher has.
 fn tell(run: &Path, launcher: Option<danlu_core::launch::ProcessIdentity>, detail: String) {
-    let journal = LauncherLog::new(run);
-    journal.note(format_args!("{detail}"));
+    let launcher_log = LauncherLog::new(run);
+    launcher_log.note(format_args!("{detail}"));
     let told = || -> io::Result<()> {
         std::env::set_current_dir(run)?;
         let launch: LaunchFile = serde_json::from_slice(&std::fs::read(LAUNCH_FILE)?)?;
@@ -156,6 +156,6 @@ fn tell(run: &Path, launcher: Option<danlu_core::launch::ProcessIdentity>, detai
         Ok(())
     };
     if let Err(error) = told() {
-        journal.note(format_args!("cannot write the last status: {error}"));
+        launcher_log.note(format_args!("cannot write the last status: {error}"));
     }
 }

@@ -56,7 +56,7 @@ use launcher_log::LauncherLog;
 use worker::{Audience, Confinement};
 
 pub use fork_server::serve;
-pub use guard::guard_courier;
+pub use guard::guard_sidecar;
 pub use slurm::{pipe_session, run_in_allocation};
 
 /// Runs the worker whose run folder this is, to its end. Called in a process of its own, before any thread was started.

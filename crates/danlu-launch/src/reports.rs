@@ -34,7 +34,7 @@ pub(crate) struct ReportWriter {
 #[derive(Debug)]
 struct Inner {
     run: PathBuf,
-    journal: LauncherLog,
+    launcher_log: LauncherLog,
     report: ProgramReport,
     metrics: Option<File>,
     metrics_bytes: u64,
@@ -44,10 +44,10 @@ struct Inner {
 }
 
 impl ReportWriter {
-    pub(crate) fn new(run: PathBuf, journal: LauncherLog) -> Self {
+    pub(crate) fn new(run: PathBuf, launcher_log: LauncherLog) -> Self {
         let inner = Inner {
             run,
-            journal,
+            launcher_log,
             report: ProgramReport::default(),
             metrics: None,
             metrics_bytes: 0,
@@ -104,7 +104,7 @@ impl ReportWriter {
         }
         let text = serde_json::to_string(&inner.report).unwrap_or_default();
         if let Err(error) = write_whole(&inner.run.join(REPORT_FILE), &text) {
-            inner.journal.note(format_args!("cannot write what the program reports: {error}"));
+            inner.launcher_log.note(format_args!("cannot write what the program reports: {error}"));
         }
         true
     }
@@ -140,14 +140,14 @@ impl Inner {
         let line = format!("{}\n", Value::Object(object));
         self.metrics_bytes += line.len() as u64;
         if self.metrics_bytes >= MOST_METRICS_BYTES {
-            self.journal.note("the program reports so many metrics that further ones are not kept");
+            self.launcher_log.note("the program reports so many metrics that further ones are not kept");
         }
         if self.metrics.is_none() {
             self.metrics =
                 OpenOptions::new().create(true).append(true).open(self.run.join(METRICS_FILE)).ok();
         }
         if let Some(Err(error)) = self.metrics.as_mut().map(|file| file.write_all(line.as_bytes())) {
-            self.journal.note(format_args!("cannot write a metric: {error}"));
+            self.launcher_log.note(format_args!("cannot write a metric: {error}"));
             self.metrics_bytes = MOST_METRICS_BYTES;
         }
     }

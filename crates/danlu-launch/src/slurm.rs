@@ -56,10 +56,10 @@ enum AllocationError {
     RunFolder { path: PathBuf, source: io::Error },
 }
 
-/// Runs the worker that this process of an allocation is to be, to its end: beside a courier, not longer than that lives. Called before
+/// Runs the worker that this process of an allocation is to be, to its end: beside a sidecar, not longer than that lives. Called before
 /// any thread was started.
-pub fn run_in_allocation(folder: &Path, beside_courier: bool) -> ExitCode {
-    if beside_courier {
+pub fn run_in_allocation(folder: &Path, beside_sidecar: bool) -> ExitCode {
+    if beside_sidecar {
         guard::end_with_parent();
     }
     match take_place(folder) {

@@ -47,14 +47,18 @@ impl<'a> Status<'a> {
 
     /// Adds a line however long it takes: nobody else knows what became of the worker. Gives up only when the run
     /// folder is gone, because then nobody asks.
-    pub(crate) async fn write_at_last(&self, phase: &LauncherState, journal: &LauncherLog) -> io::Result<()> {
+    pub(crate) async fn write_at_last(
+        &self,
+        phase: &LauncherState,
+        launcher_log: &LauncherLog,
+    ) -> io::Result<()> {
         let mut wait = FIRST_RETRY;
         loop {
             match self.write(phase) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Err(error),
                 Err(error) if wait == FIRST_RETRY => {
-                    journal.note(format_args!("cannot write the last status, trying on: {error}"));
+                    launcher_log.note(format_args!("cannot write the last status, trying on: {error}"));
                 }
                 Err(_) => {}
             }

@@ -180,81 +180,81 @@ mod tests {
     #[test]
     fn all_well_is_no_reason() {
         let start = Instant::now();
-        let mut course = Termination::new(2, GRACE);
-        assert_eq!(course.on_exit(1, OK, start), SignalAction::Nothing);
-        assert!(!course.is_over());
-        assert_eq!(course.on_exit(0, OK, start), SignalAction::Nothing);
-        assert!(course.is_over() && !course.waits_for_leftovers());
-        assert_eq!(course.on_order(GRACE, start), SignalAction::Nothing);
-        assert_eq!(course.why(), None);
+        let mut termination = Termination::new(2, GRACE);
+        assert_eq!(termination.on_exit(1, OK, start), SignalAction::Nothing);
+        assert!(!termination.is_over());
+        assert_eq!(termination.on_exit(0, OK, start), SignalAction::Nothing);
+        assert!(termination.is_over() && !termination.waits_for_leftovers());
+        assert_eq!(termination.on_order(GRACE, start), SignalAction::Nothing);
+        assert_eq!(termination.why(), None);
     }
 
     #[test]
     fn what_was_left_running_can_still_be_stopped() {
         let start = Instant::now();
-        let mut course = Termination::new(1, GRACE);
-        assert_eq!(course.on_exit(0, OK, start), SignalAction::Nothing);
-        course.set_background(true);
-        assert!(course.has_everyone_exited() && !course.is_over());
-        assert_eq!(course.on_time_limit(start), SignalAction::Terminate);
-        assert!(course.is_over() && course.waits_for_leftovers());
-        assert_eq!(course.why(), Some(TerminationCause::TimeLimit));
+        let mut termination = Termination::new(1, GRACE);
+        assert_eq!(termination.on_exit(0, OK, start), SignalAction::Nothing);
+        termination.set_background(true);
+        assert!(termination.has_everyone_exited() && !termination.is_over());
+        assert_eq!(termination.on_time_limit(start), SignalAction::Terminate);
+        assert!(termination.is_over() && termination.waits_for_leftovers());
+        assert_eq!(termination.why(), Some(TerminationCause::TimeLimit));
     }
 
     #[test]
     fn the_first_failure_is_the_culprit_and_ends_the_others() {
         let start = Instant::now();
-        let mut course = Termination::new(3, GRACE);
+        let mut termination = Termination::new(3, GRACE);
         let failed = ProcessExit::Code(3);
-        assert_eq!(course.on_exit(1, failed, start), SignalAction::Terminate);
-        assert_eq!(course.on_exit(0, ProcessExit::Signal(15), start), SignalAction::Nothing);
-        assert_eq!(course.on_tick(after(start, 29)), SignalAction::Nothing);
-        assert_eq!(course.on_tick(after(start, 30)), SignalAction::Kill);
-        assert_eq!(course.on_tick(after(start, 31)), SignalAction::Nothing);
-        assert_eq!(course.on_exit(2, ProcessExit::Signal(9), after(start, 31)), SignalAction::Nothing);
-        assert_eq!(course.why(), Some(TerminationCause::Failed { index: 1, exit: failed }));
+        assert_eq!(termination.on_exit(1, failed, start), SignalAction::Terminate);
+        assert_eq!(termination.on_exit(0, ProcessExit::Signal(15), start), SignalAction::Nothing);
+        assert_eq!(termination.on_tick(after(start, 29)), SignalAction::Nothing);
+        assert_eq!(termination.on_tick(after(start, 30)), SignalAction::Kill);
+        assert_eq!(termination.on_tick(after(start, 31)), SignalAction::Nothing);
+        assert_eq!(termination.on_exit(2, ProcessExit::Signal(9), after(start, 31)), SignalAction::Nothing);
+        assert_eq!(termination.why(), Some(TerminationCause::Failed { index: 1, exit: failed }));
     }
 
     #[test]
     fn a_lone_failure_waits_for_nobody() {
-        let mut course = Termination::new(1, GRACE);
-        assert_eq!(course.on_exit(0, ProcessExit::Code(1), Instant::now()), SignalAction::Nothing);
-        assert!(course.is_over() && !course.waits_for_leftovers());
+        let mut termination = Termination::new(1, GRACE);
+        assert_eq!(termination.on_exit(0, ProcessExit::Code(1), Instant::now()), SignalAction::Nothing);
+        assert!(termination.is_over() && !termination.waits_for_leftovers());
     }
 
     #[test]
     fn ranks_do_not_outlive_the_failure_of_who_serves_them() {
         let start = Instant::now();
-        let mut course = Termination::new(2, GRACE);
-        assert_eq!(course.on_server_exit(OK, start), SignalAction::Nothing);
+        let mut termination = Termination::new(2, GRACE);
+        assert_eq!(termination.on_server_exit(OK, start), SignalAction::Nothing);
         let exit = ProcessExit::Signal(11);
-        assert_eq!(course.on_server_exit(exit, start), SignalAction::Terminate);
-        assert_eq!(course.on_exit(0, ProcessExit::Signal(15), start), SignalAction::Nothing);
-        assert_eq!(course.why(), Some(TerminationCause::ServerFailed { exit }));
+        assert_eq!(termination.on_server_exit(exit, start), SignalAction::Terminate);
+        assert_eq!(termination.on_exit(0, ProcessExit::Signal(15), start), SignalAction::Nothing);
+        assert_eq!(termination.why(), Some(TerminationCause::ServerFailed { exit }));
     }
 
     #[test]
     fn a_later_order_can_only_hurry() {
         let start = Instant::now();
-        let mut course = Termination::new(1, GRACE);
-        assert_eq!(course.on_order(GRACE, start), SignalAction::Terminate);
-        course.on_order(GRACE * 2, after(start, 1));
-        assert_eq!(course.next_tick(), Some(after(start, 30)));
-        course.on_order(Duration::from_secs(2), after(start, 1));
-        assert_eq!(course.next_tick(), Some(after(start, 3)));
-        assert_eq!(course.on_time_limit(after(start, 2)), SignalAction::Nothing);
-        assert_eq!(course.on_exit(0, ProcessExit::Code(1), after(start, 2)), SignalAction::Nothing);
-        assert_eq!(course.why(), Some(TerminationCause::Ordered));
-        assert!(course.waits_for_leftovers());
+        let mut termination = Termination::new(1, GRACE);
+        assert_eq!(termination.on_order(GRACE, start), SignalAction::Terminate);
+        termination.on_order(GRACE * 2, after(start, 1));
+        assert_eq!(termination.next_tick(), Some(after(start, 30)));
+        termination.on_order(Duration::from_secs(2), after(start, 1));
+        assert_eq!(termination.next_tick(), Some(after(start, 3)));
+        assert_eq!(termination.on_time_limit(after(start, 2)), SignalAction::Nothing);
+        assert_eq!(termination.on_exit(0, ProcessExit::Code(1), after(start, 2)), SignalAction::Nothing);
+        assert_eq!(termination.why(), Some(TerminationCause::Ordered));
+        assert!(termination.waits_for_leftovers());
     }
 
     #[test]
     fn time_is_up_only_once() {
         let start = Instant::now();
-        let mut course = Termination::new(1, Duration::ZERO);
-        assert_eq!(course.on_time_limit(start), SignalAction::Terminate);
-        assert_eq!(course.on_tick(start), SignalAction::Kill);
-        assert_eq!(course.on_time_limit(start), SignalAction::Nothing);
-        assert_eq!(course.why(), Some(TerminationCause::TimeLimit));
+        let mut termination = Termination::new(1, Duration::ZERO);
+        assert_eq!(termination.on_time_limit(start), SignalAction::Terminate);
+        assert_eq!(termination.on_tick(start), SignalAction::Kill);
+        assert_eq!(termination.on_time_limit(start), SignalAction::Nothing);
+        assert_eq!(termination.why(), Some(TerminationCause::TimeLimit));
     }
 }

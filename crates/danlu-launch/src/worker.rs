@@ -75,14 +75,14 @@ pub(crate) async fn run(
     // Before the first file.
     let user = WorkerUser::new(&launch);
     let signals = Signals::new(audience).map_err(LauncherError::Runtime)?;
-    let journal = LauncherLog::new(&launch.folders.run);
+    let launcher_log = LauncherLog::new(&launch.folders.run);
     let own = process::identity(getpid().as_raw()).ok_or_else(|| {
         LauncherError::Runtime(std::io::Error::other("`/proc` does not know this process: is it mounted?"))
     })?;
     let status = Status::new(launch.worker, own, &launch.folders.hints);
     // No hint: for the server nothing has changed yet.
     if let Err(error) = status.write(&LauncherState::Preparing) {
-        journal.note(format_args!("cannot write the first status: {error}"));
+        launcher_log.note(format_args!("cannot write the first status: {error}"));
     }
     let mut worker = Worker {
         launch: &launch,
@@ -90,8 +90,8 @@ pub(crate) async fn run(
         audience,
         confinement,
         looking: None,
-        reports: ReportWriter::new(launch.folders.run.clone(), journal.clone()),
-        journal,
+        reports: ReportWriter::new(launch.folders.run.clone(), launcher_log.clone()),
+        launcher_log,
         signals,
         children: Arc::default(),
         status,
@@ -118,7 +118,7 @@ pub(crate) async fn run(
         at: Timestamp::now(),
         exit: exit.clone(),
     };
-    worker.status.write_at_last(&ended, &worker.journal).await.map_err(LauncherError::LastStatus)?;
+    worker.status.write_at_last(&ended, &worker.launcher_log).await.map_err(LauncherError::LastStatus)?;
     worker.status.poke();
     Ok(exit)
 }
@@ -130,7 +130,7 @@ struct Worker<'a> {
     confinement: Confinement,
     /// Somebody said that there is an order, and this disk does not show it yet: when to look again, and until when.
     looking: Option<(Instant, Instant)>,
-    journal: LauncherLog,
+    launcher_log: LauncherLog,
     signals: Signals,
     children: Arc<Children>,
     status: Status<'a>,
@@ -195,7 +195,7 @@ impl Worker<'_> {
         if let Some(size) = launch.limits.shared_memory
             && let Err(error) = shared_memory::mount_own(size)
         {
-            self.journal.note(format_args!("shared memory is not limited to {size}: {error}"));
+            self.launcher_log.note(format_args!("shared memory is not limited to {size}: {error}"));
         }
         let mut orders = Orders { signals: &mut self.signals, children: &self.children };
         let (port, workers) = rendezvous::assemble(launch, &mut orders).await?;
@@ -228,13 +228,13 @@ impl Worker<'_> {
         }
         let groups = Groups::detect();
         if let Some(limitation) = groups.limitation() {
-            self.journal.note(limitation);
+            self.launcher_log.note(limitation);
         }
         let data = self.launch.folders.hints.parent().unwrap_or(Path::new("/"));
         let name = cgroup::worker_group_name(data, self.launch.worker);
         let closed = self.closed_devices(&groups);
         self.group = cgroup::create(&groups, &name, &self.launch.limits, &closed).unwrap_or_else(|error| {
-            self.journal.note(format_args!("not all limits hold: {}", chain(&error)));
+            self.launcher_log.note(format_args!("not all limits hold: {}", chain(&error)));
             cgroup::open(&groups, &name).unwrap_or_default()
         });
     }
@@ -293,9 +293,9 @@ impl Worker<'_> {
 
         self.reports.on_output();
         self.sampling = Some(Sampling::new(launch));
-        let mut course = Termination::new(pids.len(), launch.grace.to_duration());
-        self.supervise(&mut course, &pids, deadline).await;
-        Ok(match course.why() {
+        let mut termination = Termination::new(pids.len(), launch.grace.to_duration());
+        self.supervise(&mut termination, &pids, deadline).await;
+        Ok(match termination.why() {
             None => WorkerEnd::Succeeded,
             Some(TerminationCause::Ordered) => WorkerEnd::Stopped,
             Some(TerminationCause::TimeLimit) => WorkerEnd::Failed(self.time_limit()),
@@ -345,7 +345,7 @@ impl Worker<'_> {
             (Audience::Terminal, _) => Some(String::new()),
         };
         let mask = self.secrets.mask.clone();
-        let capture = Capture::new(spool, pipes, self.journal.clone(), name, listener, echo, mask)?;
+        let capture = Capture::new(spool, pipes, self.launcher_log.clone(), name, listener, echo, mask)?;
         self.captures.push(tokio::spawn(capture.run(self.finish.subscribe())));
         Ok(())
     }
@@ -355,7 +355,7 @@ impl Worker<'_> {
         let Some(inside) = self.inside.take() else { return };
         match Sessions::open(inside) {
             Ok(sessions) => self.sessions = Some(sessions),
-            Err(error) => self.journal.note(format_args!("no sessions in this worker: {error}")),
+            Err(error) => self.launcher_log.note(format_args!("no sessions in this worker: {error}")),
         }
     }
 
@@ -370,7 +370,7 @@ impl Worker<'_> {
             }
             Err(error) => {
                 if !self.disk_is_full {
-                    self.journal.note(format_args!("cannot write the status, trying on: {error}"));
+                    self.launcher_log.note(format_args!("cannot write the status, trying on: {error}"));
                 }
                 self.disk_is_full = true;
                 self.unsaid = Some((phase, Instant::now() + STATUS_RETRY));
@@ -384,7 +384,8 @@ impl Worker<'_> {
         match serde_json::from_slice::<StopOrder>(&text) {
             Ok(order) => Some(order.grace.to_duration()),
             Err(error) => {
-                self.journal.note(format_args!("`{STOP_FILE}` is damaged, taking it as an order: {error}"));
+                self.launcher_log
+                    .note(format_args!("`{STOP_FILE}` is damaged, taking it as an order: {error}"));
                 Some(self.launch.grace.to_duration())
             }
         }

@@ -48,8 +48,8 @@ const TRY_AGAIN: &str = "nothing was changed, or it is shown once the database a
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) book: Arc<LiveState>,
-    pub(crate) ledger: JobWriter,
+    pub(crate) live_state: Arc<LiveState>,
+    pub(crate) job_writer: JobWriter,
     pub(crate) wake: Arc<Notifier>,
     pub(crate) layout: RunLayout,
     pub(crate) code: CodeStore,
@@ -78,7 +78,7 @@ pub(crate) struct App {
     pub(crate) users: UserTable,
     pub(crate) attempts: Arc<AttemptTokens>,
     /// Only where nodes share no disk with the server.
-    pub(crate) couriers: Option<Sidecars>,
+    pub(crate) sidecars: Option<Sidecars>,
     pub(crate) secrets: SecretTable,
     pub(crate) health: Arc<Health>,
     /// What keeps the server from doing all of its work now, and does not keep it from taking jobs.
@@ -130,22 +130,22 @@ impl App {
 
     pub(crate) async fn submit(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         spec: JobSpec,
         key: Option<String>,
     ) -> Result<Arc<Job>, Problem> {
         // Of the job as it was sent: what a workspace adds to it may be another thing at the second try.
-        let key = key.map(|key| submission_key(asker, &key, &spec));
-        let (spec, excesses) = self.check(asker, spec)?;
+        let key = key.map(|key| submission_key(caller, &key, &spec));
+        let (spec, excesses) = self.check(caller, spec)?;
         let approval = excesses.first().map(Excess::need);
         // Taken now, it could not start, and nobody would be told why.
         if let Some(trouble) = self.health.objection() {
             return Err(Problem::new(ProblemCode::Unavailable, trouble).with_hint(TRY_AGAIN));
         }
-        self.unix_user(&asker.name()).await.map_err(user_problem)?;
-        match self.ledger.submit(spec, asker.name(), key.clone(), approval).await {
+        self.unix_user(&caller.name()).await.map_err(user_problem)?;
+        match self.job_writer.submit(spec, caller.name(), key.clone(), approval).await {
             Ok(WriteResult::SubmittedBefore(id)) => {
-                let job = self.job_for(asker, id, Action::SeeJob).await?;
+                let job = self.job_for(caller, id, Action::SeeJob).await?;
                 match key {
                     Some(key) if self.differs(&key).await? => Err(key_reused(&job)),
                     _ => Ok(job),
@@ -170,23 +170,23 @@ impl App {
         Ok(before.is_some_and(|digest| digest != key.digest))
     }
 
-    /// Refuses what is wrong in itself, what the asker may not ask for, and what nothing here could ever run. The job as
+    /// Refuses what is wrong in itself, what the caller may not ask for, and what nothing here could ever run. The job as
     /// its workspace takes it, and all for which somebody has to approve it.
-    pub(crate) fn check(&self, asker: &Caller, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), Problem> {
+    pub(crate) fn check(&self, caller: &Caller, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), Problem> {
         let errors = spec.check();
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
         }
-        let relation = self.directory.to_workspace(&asker.person, &spec.workspace);
+        let relation = self.directory.to_workspace(&caller.person, &spec.workspace);
         let nowhere = || {
             let message = format!(
                 "cannot be `{}`: there is no such workspace, or `{}` is not a member of it",
-                spec.workspace, asker.person.name
+                spec.workspace, caller.person.name
             );
             Problem::invalid_fields(vec![FieldError::new("workspace", message)])
                 .with_hint("`danlu whoami` lists yours; an owner of the workspace can put you into it")
         };
-        require(asker, relation, Action::SubmitJob, Action::SeeMembers, nowhere)?;
+        require(caller, relation, Action::SubmitJob, Action::SeeMembers, nowhere)?;
         if !self.directory.has_workspace(&spec.workspace) {
             return Err(nowhere());
         }
@@ -195,7 +195,7 @@ impl App {
             self.directory.settle(spec).map_err(|error| Problem::invalid_fields(vec![error]))?;
         self.check_secrets(&spec)?;
         // Of nodes that nobody has seen yet, nothing can be said.
-        if self.book.nodes().is_empty() {
+        if self.live_state.nodes().is_empty() {
             let trouble = self.engine.trouble().unwrap_or_else(|| NAMES_NO_NODES.to_owned());
             return Err(Problem::new(ProblemCode::Unavailable, trouble)
                 .with_hint("nothing is known of its nodes yet; submit again once it answers"));
@@ -223,21 +223,21 @@ impl App {
         Some(format!("node `{node}`: {notice}"))
     }
 
-    /// The job, if the asker may do this to it.
+    /// The job, if the caller may do this to it.
     pub(crate) async fn job_for(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         id: JobId,
         action: Action,
     ) -> Result<Arc<Job>, Problem> {
         let job = self.job(id).await?;
-        let relation = self.directory.to_job(&asker.person, &job);
-        require(asker, relation, action, Action::SeeJob, || no_such_job(id))?;
+        let relation = self.directory.to_job(&caller.person, &job);
+        require(caller, relation, action, Action::SeeJob, || no_such_job(id))?;
         Ok(job)
     }
 
     async fn job(&self, id: JobId) -> Result<Arc<Job>, Problem> {
-        if let Some(job) = self.book.job(id) {
+        if let Some(job) = self.live_state.job(id) {
             return Ok(job);
         }
         let job = self.store.job_fetch(id).await.map_err(store_problem)?;
@@ -252,8 +252,8 @@ impl App {
     }
 
     pub(crate) async fn change(&self, id: JobId, event: Trigger) -> Result<Arc<Job>, Problem> {
-        match self.ledger.apply(id, event.clone()).await {
-            // The book forgets jobs that have ended; they are not gone, they only take no more events.
+        match self.job_writer.apply(id, event.clone()).await {
+            // The live state forgets jobs that have ended; they are not gone, they only take no more events.
             Ok(WriteResult::NoSuchJob) => {
                 let job = self.job(id).await?;
                 match danlu_core::apply(&job, event, Timestamp::now()) {
@@ -265,8 +265,8 @@ impl App {
         }
     }
 
-    pub(crate) async fn delete(&self, asker: &Caller, id: JobId) -> Result<(), Problem> {
-        let job = self.job_for(asker, id, Action::ChangeJob).await?;
+    pub(crate) async fn delete(&self, caller: &Caller, id: JobId) -> Result<(), Problem> {
+        let job = self.job_for(caller, id, Action::ChangeJob).await?;
         if job.ended_at().is_none() {
             return Err(Problem::new(ProblemCode::WrongState, format!("job {id} has not ended"))
                 .with_hint(format!("stop it first: `danlu stop {id}`")));
@@ -353,12 +353,12 @@ const OF_THE_SHELL: [&str; 7] = [
     "CONDA_EXE",
 ];
 
-fn submission_key(asker: &Caller, key: &str, spec: &JobSpec) -> SubmissionKey {
+fn submission_key(caller: &Caller, key: &str, spec: &JobSpec) -> SubmissionKey {
     let mut spec = spec.clone();
     spec.env.retain(|name, _| !OF_THE_SHELL.contains(&name.as_str()));
     let body = serde_json::to_vec(&spec).expect("a job is plain values");
     SubmissionKey {
-        key: format!("{} {key}", asker.name()),
+        key: format!("{} {key}", caller.name()),
         digest: BASE64URL_NOPAD.encode(&Sha256::digest(body)),
     }
 }

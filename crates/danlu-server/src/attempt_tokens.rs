@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is sealed for one use opens no other.
 const CONTEXT: &[u8] = b"danlu attempt\0";
-const COURIER_CONTEXT: &[u8] = b"danlu courier\0";
+const SIDECAR_CONTEXT: &[u8] = b"danlu courier\0";
 
 pub(crate) struct AttemptTokens {
     key: hmac::Key,
@@ -62,19 +62,19 @@ impl AttemptTokens {
         format!("{PREFIX}{worker}_{}", HEXLOWER.encode(seal.as_ref()))
     }
 
-    /// What opens the folders of an attempt to couriers. Programs of the job do not get to see it.
-    pub(crate) fn courier_token(&self, job: JobId, attempt: AttemptNumber) -> String {
-        let seal = hmac::sign(&self.key, &sealed_for_couriers(job, attempt));
+    /// What opens the folders of an attempt to sidecars. Programs of the job do not get to see it.
+    pub(crate) fn sidecar_token(&self, job: JobId, attempt: AttemptNumber) -> String {
+        let seal = hmac::sign(&self.key, &sealed_for_sidecars(job, attempt));
         format!("{}{job}.{attempt}_{}", sidecar::PREFIX, HEXLOWER.encode(seal.as_ref()))
     }
 
-    /// The attempt whose couriers have this token.
-    pub(crate) fn read_courier(&self, secret: &str) -> Option<(JobId, AttemptNumber)> {
+    /// The attempt whose sidecars have this token.
+    pub(crate) fn read_sidecar(&self, secret: &str) -> Option<(JobId, AttemptNumber)> {
         let (name, seal) = secret.strip_prefix(sidecar::PREFIX)?.split_once('_')?;
         let (job, attempt) = name.split_once('.')?;
         let (job, attempt) = (JobId(job.parse().ok()?), AttemptNumber(attempt.parse().ok()?));
         let seal = HEXLOWER.decode(seal.as_bytes()).ok()?;
-        hmac::verify(&self.key, &sealed_for_couriers(job, attempt), &seal).is_ok().then_some((job, attempt))
+        hmac::verify(&self.key, &sealed_for_sidecars(job, attempt), &seal).is_ok().then_some((job, attempt))
     }
 
     /// The worker whose token this is.
@@ -90,13 +90,13 @@ fn sealed(worker: WorkerId) -> Vec<u8> {
     [CONTEXT, worker.to_string().as_bytes()].concat()
 }
 
-fn sealed_for_couriers(job: JobId, attempt: AttemptNumber) -> Vec<u8> {
-    [COURIER_CONTEXT, format!("{job}.{attempt}").as_bytes()].concat()
+fn sealed_for_sidecars(job: JobId, attempt: AttemptNumber) -> Vec<u8> {
+    [SIDECAR_CONTEXT, format!("{job}.{attempt}").as_bytes()].concat()
 }
 
-impl danlu_engine::slurm::CourierTokens for AttemptTokens {
+impl danlu_engine::slurm::SidecarTokens for AttemptTokens {
     fn token(&self, job: JobId, attempt: AttemptNumber) -> String {
-        self.courier_token(job, attempt)
+        self.sidecar_token(job, attempt)
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) enum ReportError {
 impl App {
     pub(crate) fn speaker(&self, secret: &str) -> Option<Speaker> {
         let worker = self.attempts.read(secret)?;
-        let job = self.book.job(worker.job)?;
+        let job = self.live_state.job(worker.job)?;
         let attempt = job.active().filter(|attempt| attempt.number == worker.attempt)?;
         let lives =
             !matches!(attempt.workers.get(worker.worker.0 as usize)?.state, WorkerLifecycle::Ended { .. });
@@ -164,20 +164,20 @@ mod tests {
         /// Whatever is sent for a token, it opens what it was made for or nothing.
         #[test]
         fn no_damaged_token_opens_anything_else(
-            job in any::<u64>(), attempt in any::<u32>(), worker in any::<u32>(), is_couriers in any::<bool>(),
+            job in any::<u64>(), attempt in any::<u32>(), worker in any::<u32>(), is_sidecars in any::<bool>(),
             from in any::<Index>(), to in any::<Index>(), with in "([0-9a-f._+-]|é|danlu_attempt_|danlu_sidecar_){0,6}",
         ) {
             let tokens = AttemptTokens::new("one key");
             let own: WorkerId = format!("{job}.{attempt}.{worker}").parse().unwrap();
-            let token = if is_couriers { tokens.courier_token(own.job, own.attempt) } else { tokens.token(own) };
-            prop_assert_eq!(tokens.read(&token), (!is_couriers).then_some(own));
-            prop_assert_eq!(tokens.read_courier(&token), is_couriers.then_some((own.job, own.attempt)));
+            let token = if is_sidecars { tokens.sidecar_token(own.job, own.attempt) } else { tokens.token(own) };
+            prop_assert_eq!(tokens.read(&token), (!is_sidecars).then_some(own));
+            prop_assert_eq!(tokens.read_sidecar(&token), is_sidecars.then_some((own.job, own.attempt)));
             let (from, to) = (from.index(token.len() + 1), to.index(token.len() + 1));
             let damaged = format!("{}{with}{}", &token[..from], &token[to..]);
             if damaged != token {
                 // `01` is read as `1`: another way to write the same token is no other token.
-                prop_assert!(tokens.read(&damaged).is_none_or(|found| !is_couriers && found == own), "{damaged}");
-                prop_assert!(tokens.read_courier(&damaged).is_none_or(|found| is_couriers && found == (own.job, own.attempt)), "{damaged}");
+                prop_assert!(tokens.read(&damaged).is_none_or(|found| !is_sidecars && found == own), "{damaged}");
+                prop_assert!(tokens.read_sidecar(&damaged).is_none_or(|found| is_sidecars && found == (own.job, own.attempt)), "{damaged}");
             }
         }
 
@@ -187,7 +187,7 @@ mod tests {
         ) {
             let tokens = AttemptTokens::new("one key");
             prop_assert_eq!(tokens.read(&text), None);
-            prop_assert_eq!(tokens.read_courier(&text), None);
+            prop_assert_eq!(tokens.read_sidecar(&text), None);
         }
     }
 
@@ -217,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn a_couriers_token_is_one_attempts_and_no_programs() {
+    fn a_sidecars_token_is_one_attempts_and_no_programs() {
         let (tokens, others) = (AttemptTokens::new("one key"), AttemptTokens::new("another"));
-        let token = tokens.courier_token(JobId(7), AttemptNumber(1));
-        assert_eq!(tokens.read_courier(&token), Some((JobId(7), AttemptNumber(1))));
-        assert_eq!(others.read_courier(&token), None, "another server's");
+        let token = tokens.sidecar_token(JobId(7), AttemptNumber(1));
+        assert_eq!(tokens.read_sidecar(&token), Some((JobId(7), AttemptNumber(1))));
+        assert_eq!(others.read_sidecar(&token), None, "another server's");
         assert_eq!(tokens.read(&token), None);
         let (prefix, seal) = (sidecar::PREFIX, token.rsplit('_').next().unwrap());
         let own = tokens.token("7.1.0".parse().unwrap());
@@ -235,7 +235,7 @@ mod tests {
             format!("{prefix}7.1_"),
             prefix.to_owned(),
         ] {
-            assert_eq!(tokens.read_courier(&forged), None, "{forged}");
+            assert_eq!(tokens.read_sidecar(&forged), None, "{forged}");
             assert_eq!(tokens.read(&forged), None, "{forged}");
         }
     }

@@ -126,8 +126,8 @@ fn code_of(key: &hmac::Key, what: &str, text: &str) -> Code {
 }
 
 impl Trail {
-    pub(crate) fn new(folder: &Path, sealer: &Encryptor) -> Self {
-        Trail { key: sealer.audit_key(), file: folder.join(COUNT_FILE), state: Mutex::default() }
+    pub(crate) fn new(folder: &Path, encryptor: &Encryptor) -> Self {
+        Trail { key: encryptor.audit_key(), file: folder.join(COUNT_FILE), state: Mutex::default() }
     }
 
     /// Looks whether the end of the audit and the directory are what an earlier server left, and makes an entry of what is

@@ -17,7 +17,7 @@ use crate::app::{App, done, refused};
 use crate::http::json_problem;
 use crate::job_writer::WriteResult;
 
-/// How often a change is made anew before the asker is told to try again.
+/// How often a change is made anew before the caller is told to try again.
 const MOST_TRIES: usize = 16;
 
 /// A change of a job that was admitted.
@@ -44,14 +44,14 @@ impl Change {
 impl App {
     pub(crate) async fn change_spec(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         id: JobId,
         patch: &Map<String, Value>,
     ) -> Result<Arc<Job>, Problem> {
         for _ in 0..MOST_TRIES {
-            let job = self.job_for(asker, id, Action::ChangeJob).await?;
-            let change = self.change_of(asker, &job, patch)?;
-            match self.ledger.apply(id, change.event()).await {
+            let job = self.job_for(caller, id, Action::ChangeJob).await?;
+            let change = self.change_of(caller, &job, patch)?;
+            match self.job_writer.apply(id, change.event()).await {
                 Ok(WriteResult::Refused(TransitionError::ChangedMeanwhile { .. })) => {}
                 // It ended just now.
                 Ok(WriteResult::NoSuchJob) => {
@@ -66,14 +66,14 @@ impl App {
         Err(refused(&TransitionError::ChangedMeanwhile { job: id }))
     }
 
-    /// The change that a patch is of a job, as the asker may make it.
+    /// The change that a patch is of a job, as the caller may make it.
     pub(crate) fn change_of(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         job: &Job,
         patch: &Map<String, Value>,
     ) -> Result<Change, Problem> {
-        let by = asker.name();
+        let by = caller.name();
         let (spec, seen) = (job.spec.clone(), job.generation);
         let unchanged = Change { by: by.clone(), spec, approval: None, seen };
         // Said first: what is wrong with a change of a running job is that it runs.
@@ -89,7 +89,7 @@ impl App {
                  and `labels`",
             ));
         }
-        let (spec, excesses) = self.check(asker, spec)?;
+        let (spec, excesses) = self.check(caller, spec)?;
         // Whoever let it start has approved as much of each already, and no more.
         let approved = match &job.life {
             JobLifecycle::Queued { .. } => {

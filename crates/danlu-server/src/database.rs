@@ -93,8 +93,8 @@ mod tests {
         let file = folder.path().join("danlu.db");
         let url = format!("sqlite:{}", file.display());
         let health = Arc::new(Health::new(folder.path()));
-        let sealer = crate::encryption::Encryptor::open(folder.path()).unwrap();
-        let trail = Arc::new(Trail::new(folder.path(), &sealer));
+        let encryptor = crate::encryption::Encryptor::open(folder.path()).unwrap();
+        let trail = Arc::new(Trail::new(folder.path(), &encryptor));
         open(&url, &health, &trail).await.unwrap().close().await;
         assert_eq!(health.objection(), None);
 
@@ -114,8 +114,8 @@ mod tests {
         let file = folder.path().join("danlu.db");
         std::fs::write(&file, "not a database ".repeat(500)).unwrap();
         let health = Arc::new(Health::new(folder.path()));
-        let sealer = crate::encryption::Encryptor::open(folder.path()).unwrap();
-        let trail = Arc::new(Trail::new(folder.path(), &sealer));
+        let encryptor = crate::encryption::Encryptor::open(folder.path()).unwrap();
+        let trail = Arc::new(Trail::new(folder.path(), &encryptor));
         let error =
             open(&format!("sqlite:{}", file.display()), &health, &trail).await.unwrap_err().to_string();
         assert!(error.contains("damaged") && error.contains("back-up"), "{error}");

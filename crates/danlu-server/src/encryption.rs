@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn a_secret_opens_in_its_context_and_with_its_key_only() {
         let folder = tempfile::tempdir().unwrap();
-        let sealer = Encryptor::open(folder.path()).unwrap();
-        let sealed = sealer.seal("ada/registry", b"hunter2");
+        let encryptor = Encryptor::open(folder.path()).unwrap();
+        let sealed = encryptor.seal("ada/registry", b"hunter2");
         assert!(!sealed.contains("hunter2"));
-        assert_ne!(sealed, sealer.seal("ada/registry", b"hunter2"), "nobody sees that two are the same");
+        assert_ne!(sealed, encryptor.seal("ada/registry", b"hunter2"), "nobody sees that two are the same");
         let again = Encryptor::open(folder.path()).unwrap();
         assert_eq!(again.unseal("ada/registry", &sealed).unwrap(), b"hunter2");
         assert!(again.unseal("eve/registry", &sealed).is_err());
@@ -145,7 +145,7 @@ mod tests {
         let other = Encryptor::open(elsewhere.path()).unwrap();
         insta::assert_snapshot!(other.unseal("ada/registry", &sealed).unwrap_err(), @"the secret of ada/registry was not sealed with this server's key");
         for broken in ["", "v1.", "v1.AAAA", "v2.AAAA", &sealed[..sealed.len() - 2], "v1.=ä"] {
-            assert!(sealer.unseal("ada/registry", broken).is_err(), "{broken}");
+            assert!(encryptor.unseal("ada/registry", broken).is_err(), "{broken}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! Why a job waits, for whoever asks: the scheduler's answer, with only such offers as the asker can take.
+//! Why a job waits, for whoever asks: the scheduler's answer, with only such offers as the caller can take.
 //!
 //! The scheduler has planned each offer. Here it is made to the job, as `danlu change` or a submission would make it, and
-//! admitted with the asker's rights; what would be refused, or would wait for approval, is not offered.
+//! admitted with the caller's rights; what would be refused, or would wait for approval, is not offered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,19 +22,19 @@ const NOT_SUBMITTED: JobId = JobId(u64::MAX);
 
 impl App {
     /// What would happen to a job if it were submitted now.
-    pub(crate) async fn dry_run(&self, asker: &Caller, spec: JobSpec) -> Result<Explanation, Problem> {
-        let (spec, excesses) = self.check(asker, spec)?;
+    pub(crate) async fn dry_run(&self, caller: &Caller, spec: JobSpec) -> Result<Explanation, Problem> {
+        let (spec, excesses) = self.check(caller, spec)?;
         let now = Timestamp::now();
-        let mut job = Job::submitted(NOT_SUBMITTED, asker.name(), Arc::new(spec), now);
+        let mut job = Job::submitted(NOT_SUBMITTED, caller.name(), Arc::new(spec), now);
         if let Some(excess) = excesses.first() {
             job = job.waiting_for_approval(excess.need());
         }
-        Ok(Explanation { job: JobId(0), ..self.explain_job(asker, job, now).await? })
+        Ok(Explanation { job: JobId(0), ..self.explain_job(caller, job, now).await? })
     }
 
-    pub(crate) async fn explain(&self, asker: &Caller, id: JobId) -> Result<Explanation, Problem> {
-        let job = self.job_for(asker, id, Action::SeeJob).await?;
-        let mut explanation = self.explain_job(asker, Job::clone(&job), Timestamp::now()).await?;
+    pub(crate) async fn explain(&self, caller: &Caller, id: JobId) -> Result<Explanation, Problem> {
+        let job = self.job_for(caller, id, Action::SeeJob).await?;
+        let mut explanation = self.explain_job(caller, Job::clone(&job), Timestamp::now()).await?;
         let queued = job.state() == JobState::Queued;
         if let Some(text) = running_text(&job, Timestamp::now()).filter(|_| explanation.text == "Running.") {
             explanation.text = text;
@@ -62,9 +62,9 @@ impl App {
         Ok(explanation)
     }
 
-    async fn explain_job(&self, asker: &Caller, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
+    async fn explain_job(&self, caller: &Caller, job: Job, now: Timestamp) -> Result<Explanation, Problem> {
         let waits = matches!(job.life, JobLifecycle::Queued { .. });
-        let workspaces = if waits { self.workspaces_for(asker, &job) } else { Vec::new() };
+        let workspaces = if waits { self.workspaces_for(caller, &job) } else { Vec::new() };
         let ends = if waits { self.reported_ends(now) } else { BTreeMap::new() };
         let held = if waits { self.held_by_engine() } else { BTreeSet::new() };
         let circumstances = Circumstances { workspaces, ends, held };
@@ -77,29 +77,29 @@ impl App {
             )
         })?;
         let offered = explanation.offers.len();
-        explanation.offers.retain(|offer| self.could_take(asker, &job, offer));
-        let is_hidden = self.sight_of(asker).explanation(&mut explanation);
+        explanation.offers.retain(|offer| self.could_take(caller, &job, offer));
+        let is_hidden = self.sight_of(caller).explanation(&mut explanation);
         if is_hidden || explanation.offers.len() < offered {
             explanation.text = danlu_sched::explanation_text(&explanation, &job, now);
         }
         Ok(explanation)
     }
 
-    /// Workspaces to which the asker could move a job so that it need not be approved there.
-    fn workspaces_for(&self, asker: &Caller, job: &Job) -> Vec<String> {
-        let names = self.directory.submittable_by(&asker.person);
+    /// Workspaces to which the caller could move a job so that it need not be approved there.
+    fn workspaces_for(&self, caller: &Caller, job: &Job) -> Vec<String> {
+        let names = self.directory.submittable_by(&caller.person);
         let mut others: Vec<String> =
             names.into_iter().filter(|workspace| *workspace != job.spec.workspace).collect();
         others.retain(|workspace| {
             let set = BTreeMap::from([("workspace".to_owned(), workspace.clone())]);
-            self.could_take(asker, job, &Offer { set, text: String::new() })
+            self.could_take(caller, job, &Offer { set, text: String::new() })
         });
         others
     }
 
     /// When running jobs will be done, going by the progress that they report, as `danlu show` has it.
     fn reported_ends(&self, now: Timestamp) -> BTreeMap<JobId, Timestamp> {
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let attempts = pages.active().filter_map(|job| Some((job.id, job.active()?.number)));
         let left = attempts.filter_map(|(id, attempt)| {
             let progress = self.reports.of(id, attempt)?;
@@ -112,7 +112,7 @@ impl App {
 
     /// Jobs that the engine's own queue keeps from running.
     fn held_by_engine(&self) -> BTreeSet<JobId> {
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let attempts = pages.active().filter_map(|job| Some((job.id, job.active()?.number)));
         attempts
             .filter(|(id, attempt)| self.reports.queued(*id, *attempt).is_some())
@@ -120,20 +120,20 @@ impl App {
             .collect()
     }
 
-    /// Whether the asker could make this change, and the job would then be queued.
-    fn could_take(&self, asker: &Caller, job: &Job, offer: &Offer) -> bool {
+    /// Whether the caller could make this change, and the job would then be queued.
+    fn could_take(&self, caller: &Caller, job: &Job, offer: &Offer) -> bool {
         let Some(patch) = patch_of(offer) else { return false };
         if job.id == NOT_SUBMITTED {
             let changed = crate::change::patched(&job.spec, patch);
             return changed
-                .and_then(|spec| self.check(asker, spec))
+                .and_then(|spec| self.check(caller, spec))
                 .is_ok_and(|(_, excesses)| excesses.is_empty());
         }
-        let relation = self.directory.to_job(&asker.person, job);
+        let relation = self.directory.to_job(&caller.person, job);
         let permission =
-            authorization::permission(relation, asker.person.scope, Action::ChangeJob, Action::SeeJob);
+            authorization::permission(relation, caller.person.scope, Action::ChangeJob, Action::SeeJob);
         permission == AuthzDecision::Yes
-            && self.change_of(asker, job, &patch).is_ok_and(|change| change.is_queued())
+            && self.change_of(caller, job, &patch).is_ok_and(|change| change.is_queued())
     }
 }
 

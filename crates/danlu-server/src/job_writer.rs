@@ -2,7 +2,7 @@
 //!
 //! Changes that arrive while a commit is under way wait for it and then share the next one, so a thousand clients cost a
 //! few commits. Nothing is answered before what it follows from is durable ([`draft`]). If the store fails, nothing has
-//! happened: the book still shows the old state, and whoever asked is told to try again.
+//! happened: the live state still shows the old state, and whoever asked is told to try again.
 
 mod draft;
 #[cfg(test)]
@@ -71,7 +71,7 @@ struct Submission {
     approval: Option<ApprovalNeed>,
 }
 
-/// A handle to the ledger; clones share it.
+/// A handle to the job writer; clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct JobWriter {
     commands: mpsc::UnboundedSender<Command>,
@@ -81,12 +81,12 @@ impl JobWriter {
     /// Starts the writer. It ends when the last handle is dropped.
     pub(crate) fn spawn(
         store: Arc<dyn Store>,
-        book: Arc<LiveState>,
+        live_state: Arc<LiveState>,
         wake: Arc<Notifier>,
         last_id: JobId,
     ) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        tokio::spawn(Writer { store, book, wake, last_id, doubtful: BTreeSet::new() }.run(inbox));
+        tokio::spawn(Writer { store, live_state, wake, last_id, doubtful: BTreeSet::new() }.run(inbox));
         JobWriter { commands }
     }
 
@@ -132,7 +132,7 @@ impl JobWriter {
             .into_iter()
             .map(|(id, event, at, seen)| {
                 let (reply, answer) = oneshot::channel();
-                // A closed ledger drops the reply, which the receiver notices.
+                // A closed job writer drops the reply, which the receiver notices.
                 let _ = self.commands.send(Command::Apply { id, event, at, seen, reply });
                 answer
             })
@@ -153,10 +153,10 @@ impl JobWriter {
 
 struct Writer {
     store: Arc<dyn Store>,
-    book: Arc<LiveState>,
+    live_state: Arc<LiveState>,
     wake: Arc<Notifier>,
     last_id: JobId,
-    /// Jobs that may be otherwise in the store than in the book, until the store can be asked.
+    /// Jobs that may be otherwise in the store than in the live state, until the store can be asked.
     doubtful: BTreeSet<JobId>,
 }
 
@@ -182,9 +182,10 @@ impl Writer {
                     Command::Apply { id, event, at, seen, reply } => {
                         // A plan is checked against the newest state before it is committed: devices are taken here, or
                         // not at all.
-                        let take = |grants: &[Grant]| self.book.write().cluster.take(id, grants).is_ok();
+                        let take =
+                            |grants: &[Grant]| self.live_state.write().cluster.take(id, grants).is_ok();
                         let wish = Wish { id, event, at, seen };
-                        draft.apply(wish, self.book.job(id), reply, take);
+                        draft.apply(wish, self.live_state.job(id), reply, take);
                     }
                 }
             }
@@ -213,7 +214,9 @@ impl Writer {
     async fn resolve_doubts(&mut self) {
         for id in std::mem::take(&mut self.doubtful) {
             match self.store.job_fetch(id).await {
-                Ok(Some(job)) if self.book.job(id).is_none_or(|known| known.generation < job.generation) => {
+                Ok(Some(job))
+                    if self.live_state.job(id).is_none_or(|known| known.generation < job.generation) =>
+                {
                     tracing::info!(job.id = %id, "a change of job {id} was written after all");
                     self.take_over(Arc::new(job));
                 }
@@ -223,9 +226,9 @@ impl Writer {
         }
     }
 
-    /// Takes a job as the store has it, whatever the book said.
+    /// Takes a job as the store has it, whatever the live state said.
     fn take_over(&self, job: Arc<Job>) {
-        self.book.write().replace(job.clone());
+        self.live_state.write().replace(job.clone());
         self.wake.jobs_changed(&[job]);
     }
 
@@ -258,7 +261,7 @@ impl Writer {
     async fn settle(&mut self, settled: Settled<Reply>) {
         let Settled { answers, changed, stale, give_back, doubtful } = settled;
         {
-            let mut pages = self.book.write();
+            let mut pages = self.live_state.write();
             for id in give_back {
                 pages.cluster.give_back(id);
             }

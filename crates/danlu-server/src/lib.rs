@@ -1,7 +1,7 @@
 //! The server: HTTP API, use-cases, reconcilers.
 //!
 //! Three parts, in the order in which a request meets them: `http` turns requests into use-cases of `app`, which hand
-//! changes to the `job_writer`, the one writer. `reconcile` then makes the world follow the book. No handler talks to the
+//! changes to the `job_writer`, the one writer. `reconcile` then makes the world follow the live state. No handler talks to the
 //! engine, but for sessions and reading; no reconciler talks HTTP.
 
 mod accounts;

@@ -1,6 +1,6 @@
 //! What the server knows without asking the store: every job that has not ended, and what each holds.
 //!
-//! Written by the ledger alone, after the store has made a change durable. Everybody else reads. The cluster's
+//! Written by the job writer alone, after the store has made a change durable. Everybody else reads. The cluster's
 //! bookkeeping lives under the same lock, so that nobody sees a job without the devices it holds.
 
 use std::collections::{BTreeMap, HashMap};
@@ -47,7 +47,7 @@ impl LiveState {
         LiveState { pages: RwLock::new(pages) }
     }
 
-    /// Short reads only: the ledger waits for them.
+    /// Short reads only: the job writer waits for them.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, LiveJobs> {
         self.pages.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -139,7 +139,7 @@ impl App {
 
     fn views_of(&self, which: impl Fn(&Node) -> bool) -> Vec<NodeView> {
         let mut notices = self.engine.notices();
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let view = |node: &Node| NodeView {
             notice: notices.remove(&node.name),
             node: node.clone(),
@@ -170,7 +170,7 @@ impl App {
 
     /// Nodes on which nothing new starts.
     pub(crate) fn closed_nodes(&self) -> HashSet<NodeName> {
-        let nodes = self.book.nodes();
+        let nodes = self.live_state.nodes();
         nodes.iter().filter(|node| node.cordoned.is_some()).map(|node| node.name.clone()).collect()
     }
 
@@ -207,7 +207,7 @@ impl App {
                 tracing::warn!("{}", crate::error_chain(&error));
                 let _changing = self.nodes.changing.lock().await;
                 if let Some(trouble) = self.engine.trouble().filter(|_| self.nodes.close_all()) {
-                    self.book.write().set_nodes(self.nodes.noted());
+                    self.live_state.write().set_nodes(self.nodes.noted());
                     tracing::warn!("nothing new starts: {trouble}");
                 }
                 return false;
@@ -217,7 +217,7 @@ impl App {
         let _changing = self.nodes.changing.lock().await;
         let displaced = self.displaced(&inventory);
         let inventory = {
-            let pages = self.book.read();
+            let pages = self.live_state.read();
             // What others have taken is theirs, whatever was planned there.
             let holding = pages.active().filter(|job| !displaced.contains(&job.id));
             beside_ours(inventory, holding.map(Arc::as_ref))
@@ -239,7 +239,7 @@ impl App {
 
     /// Whether any worker has devices that exist.
     pub(crate) fn holds_real_devices(&self) -> bool {
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let real = |name: &NodeName| pages.nodes.iter().any(|node| node.name == *name && !node.simulated);
         let workers = pages.active().filter_map(|job| job.active()).flat_map(|attempt| &attempt.workers);
         workers.map(|worker| &worker.grant).any(|grant| !grant.devices.is_empty() && real(&grant.node))
@@ -271,7 +271,7 @@ impl App {
     pub(crate) async fn drain(&self, by: &str, name: &NodeName, why: &str) -> Result<DrainView, Problem> {
         self.cordon(by, name, why).await?;
         let here: Vec<Arc<Job>> = {
-            let pages = self.book.read();
+            let pages = self.live_state.read();
             let on_node = |job: &&Arc<Job>| {
                 job.active()
                     .is_some_and(|attempt| attempt.workers.iter().any(|worker| worker.grant.node == *name))
@@ -281,7 +281,7 @@ impl App {
         let (leaving, staying): (Vec<_>, Vec<_>) = here.iter().partition(|job| job.spec.preemptible);
         let event = || Trigger::Drain { node: name.clone(), by: by.to_owned() };
         let events = leaving.iter().map(|job| (job.id, event(), Timestamp::now())).collect();
-        for answer in self.ledger.apply_all(events).await {
+        for answer in self.job_writer.apply_all(events).await {
             crate::app::done(answer)?;
         }
         let shown = |job: &&Arc<Job>| JobOnNode {
@@ -378,7 +378,7 @@ impl App {
         if changed.is_empty() {
             return;
         }
-        self.book.write().set_nodes(self.nodes.noted());
+        self.live_state.write().set_nodes(self.nodes.noted());
         for name in changed {
             self.wake.node_changed(name);
         }

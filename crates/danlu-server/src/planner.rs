@@ -1,7 +1,7 @@
-//! The scheduler in the server: told what the book has noted before anybody asks it anything.
+//! The scheduler in the server: told what the live state has noted before anybody asks it anything.
 //!
-//! The book's lock is held only while its notes are taken, never while a plan is made. Lock order: the scheduler, then the
-//! book. What a submission is refused for depends on nodes and workspaces only, so that is asked of a second scheduler,
+//! The live state's lock is held only while its notes are taken, never while a plan is made. Lock order: the scheduler, then the
+//! live state. What a submission is refused for depends on nodes and workspaces only, so that is asked of a second scheduler,
 //! which knows no jobs: submissions do not wait for a plan over a long queue.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::live_state::{Changes, LiveState};
 
 #[derive(Debug)]
 pub(crate) struct Planner {
-    book: Arc<LiveState>,
+    live_state: Arc<LiveState>,
     scheduler: Arc<tokio::sync::Mutex<Scheduler>>,
     gate: Mutex<Gate>,
 }
@@ -31,11 +31,15 @@ struct Gate {
 }
 
 impl Planner {
-    pub(crate) fn new(book: Arc<LiveState>, sharing: Sharing) -> Self {
-        let nodes = book.nodes();
+    pub(crate) fn new(live_state: Arc<LiveState>, sharing: Sharing) -> Self {
+        let nodes = live_state.nodes();
         let scheduler = Scheduler::new(&nodes, sharing.clone());
         let gate = Gate { scheduler: Scheduler::new(&nodes, sharing), nodes };
-        Planner { book, scheduler: Arc::new(tokio::sync::Mutex::new(scheduler)), gate: Mutex::new(gate) }
+        Planner {
+            live_state,
+            scheduler: Arc::new(tokio::sync::Mutex::new(scheduler)),
+            gate: Mutex::new(gate),
+        }
     }
 
     /// What to do now.
@@ -73,15 +77,15 @@ impl Planner {
 
     async fn start_anew(&self) {
         let mut scheduler = self.scheduler.lock().await;
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         *scheduler = Scheduler::new(&pages.nodes, scheduler.sharing().clone());
         pages.jobs().for_each(|job| scheduler.file(job));
     }
 
-    /// The scheduler, up to date with the book.
+    /// The scheduler, up to date with the live state.
     pub(crate) async fn lock(&self) -> OwnedMutexGuard<Scheduler> {
         let mut scheduler = self.scheduler.clone().lock_owned().await;
-        let Changes { jobs, nodes } = self.book.write().take_changes();
+        let Changes { jobs, nodes } = self.live_state.write().take_changes();
         if let Some(nodes) = nodes {
             scheduler.set_nodes(&nodes);
         }
@@ -93,7 +97,7 @@ impl Planner {
 
     /// Everything for which nothing here could ever run the job.
     pub(crate) fn check(&self, spec: &JobSpec) -> Result<(), FieldError> {
-        let nodes = self.book.nodes();
+        let nodes = self.live_state.nodes();
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&gate.nodes, &nodes) {
             gate.scheduler.set_nodes(&nodes);

@@ -39,7 +39,7 @@ type ByName = BTreeMap<(String, String), StoredSecret>;
 #[derive(Debug)]
 pub(crate) struct SecretTable {
     store: Arc<dyn Store>,
-    sealer: Arc<Encryptor>,
+    encryptor: Arc<Encryptor>,
     kept: Mutex<ByName>,
     changing: tokio::sync::Mutex<()>,
 }
@@ -56,12 +56,12 @@ pub(crate) enum SecretError {
 }
 
 impl SecretTable {
-    pub(crate) async fn open(store: Arc<dyn Store>, sealer: Arc<Encryptor>) -> anyhow::Result<Self> {
+    pub(crate) async fn open(store: Arc<dyn Store>, encryptor: Arc<Encryptor>) -> anyhow::Result<Self> {
         let kept = match by_name(&store.directory().await?) {
             Ok(kept) => kept,
             Err(key) => bail!("the secret `{key}` cannot be read from the database"),
         };
-        Ok(SecretTable { store, sealer, kept: Mutex::new(kept), changing: tokio::sync::Mutex::default() })
+        Ok(SecretTable { store, encryptor, kept: Mutex::new(kept), changing: tokio::sync::Mutex::default() })
     }
 
     /// Takes what the database has for what is so, after a change that it may have taken without saying so.
@@ -96,7 +96,8 @@ impl SecretTable {
             let key = (workspace.clone(), asked.name.clone());
             let sealed = self.kept().get(&key).map(|kept| kept.sealed.clone());
             let missing = || SecretError::Missing { workspace: workspace.clone(), name: asked.name.clone() };
-            let value = self.sealer.unseal(&context(workspace, &asked.name), &sealed.ok_or_else(missing)?)?;
+            let value =
+                self.encryptor.unseal(&context(workspace, &asked.name), &sealed.ok_or_else(missing)?)?;
             let value = String::from_utf8(value).map_err(|_| SecretError::NoText(asked.name.clone()))?;
             Ok(GivenSecret { variable: variable.clone(), form: asked.form, value })
         };
@@ -106,7 +107,7 @@ impl SecretTable {
     /// Writes a change with its trail, and shows it once it is durable.
     async fn write(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &str,
         kept: Option<StoredSecret>,
@@ -117,8 +118,8 @@ impl SecretTable {
         let audit = AuditEntry {
             number: 0,
             at: Timestamp::now(),
-            by: asker.name(),
-            from: asker.from.to_string(),
+            by: caller.name(),
+            from: caller.from.to_string(),
             action: if kept.is_some() { "secret.set" } else { "secret.delete" }.to_owned(),
             subject: workspace.to_owned(),
             before: said(before),
@@ -159,19 +160,19 @@ fn context(workspace: &str, name: &str) -> String {
 }
 
 impl App {
-    pub(crate) fn secrets_list(&self, asker: &Caller, workspace: &str) -> Result<Vec<SecretView>, Problem> {
-        self.directory.require_of_workspace(asker, workspace, Action::SeeSecrets)?;
+    pub(crate) fn secrets_list(&self, caller: &Caller, workspace: &str) -> Result<Vec<SecretView>, Problem> {
+        self.directory.require_of_workspace(caller, workspace, Action::SeeSecrets)?;
         Ok(self.secrets.list(workspace))
     }
 
     pub(crate) async fn secret_set(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &str,
         new: NewSecret,
     ) -> Result<(), Problem> {
-        self.directory.require_of_workspace(asker, workspace, Action::ChangeSecrets)?;
+        self.directory.require_of_workspace(caller, workspace, Action::ChangeSecrets)?;
         if !is_name(name) {
             let message = "must have 1 to 63 letters, digits, `.`, `_` and `-`";
             return Err(Problem::invalid_fields(vec![FieldError::new("secret", message)]));
@@ -185,32 +186,32 @@ impl App {
             let detail = format!("the workspace `{workspace}` has {MOST_SECRETS} secrets already");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("delete those not in use"));
         }
-        let sealed = self.secrets.sealer.seal(&context(workspace, name), new.value.as_bytes());
-        let kept = StoredSecret { sealed, changed_at: Timestamp::now(), changed_by: asker.name() };
-        self.secrets.write(asker, workspace, name, Some(kept)).await.map_err(store_problem)
+        let sealed = self.secrets.encryptor.seal(&context(workspace, name), new.value.as_bytes());
+        let kept = StoredSecret { sealed, changed_at: Timestamp::now(), changed_by: caller.name() };
+        self.secrets.write(caller, workspace, name, Some(kept)).await.map_err(store_problem)
     }
 
     pub(crate) async fn secret_delete(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &str,
     ) -> Result<(), Problem> {
-        self.directory.require_of_workspace(asker, workspace, Action::ChangeSecrets)?;
+        self.directory.require_of_workspace(caller, workspace, Action::ChangeSecrets)?;
         let _one_at_a_time = self.secrets.changing.lock().await;
         if !self.secrets.has(workspace, name) {
             let name: String = name.chars().take(63).collect();
             let detail = format!("the workspace `{workspace}` has no secret `{name}`");
             return Err(Problem::new(ProblemCode::NotFound, detail));
         }
-        self.secrets.write(asker, workspace, name, None).await.map_err(store_problem)
+        self.secrets.write(caller, workspace, name, None).await.map_err(store_problem)
     }
 
     /// With a workspace goes what is secret in it: the name may be another's one day.
-    pub(crate) async fn secrets_forget(&self, asker: &Caller, workspace: &str) -> Result<(), Problem> {
+    pub(crate) async fn secrets_forget(&self, caller: &Caller, workspace: &str) -> Result<(), Problem> {
         let _one_at_a_time = self.secrets.changing.lock().await;
         for secret in self.secrets.list(workspace) {
-            self.secrets.write(asker, workspace, &secret.name, None).await.map_err(store_problem)?;
+            self.secrets.write(caller, workspace, &secret.name, None).await.map_err(store_problem)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use danlu_core::launch::RunLayout;
 use danlu_engine::Engine;
 use danlu_engine::local::{self, Launchers, LocalEngine, LocalOptions};
-use danlu_engine::slurm::{CourierOptions, SlurmEngine, SlurmOptions};
+use danlu_engine::slurm::{SidecarOptions, SlurmEngine, SlurmOptions};
 use danlu_objects::CodeStore;
 use danlu_slurm::SlurmSettings;
 use danlu_store::logs::LineCounts;
@@ -56,7 +56,7 @@ const JOBS_TO_LEARN_FROM: u32 = 1000;
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     pub data: PathBuf,
-    pub entrance: ListenConfig,
+    pub listen_config: ListenConfig,
     /// `postgres://…`; the data folder's own SQLite file when absent.
     pub database: Option<String>,
     /// Where workers run.
@@ -66,7 +66,7 @@ pub struct ServeOptions {
     /// A file whose workspaces are taken over at start and at SIGHUP.
     pub sharing: Option<Arc<dyn SharingSource>>,
     /// The program, with its arguments, whose copies become the launchers of workers (`danlu_launch::serve`).
-    pub nursery: Vec<OsString>,
+    pub fork_server: Vec<OsString>,
     /// How accounts come to be.
     pub registration: Registration,
     /// A provider through which people sign in.
@@ -102,10 +102,10 @@ pub struct FirstSignIn {
 
 /// Serves until SIGTERM or SIGINT. Where no administrator has ever signed in, `tell` gets a way in for one.
 pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> anyhow::Result<()> {
-    if let Some(objection) = options.entrance.objection() {
+    if let Some(objection) = options.listen_config.objection() {
         bail!(objection);
     }
-    // On a cluster, users' files reach the server only by way of couriers.
+    // On a cluster, users' files reach the server only by way of sidecars.
     let is_local = matches!(options.engine, EngineChoice::Local);
     let folder = Arc::new(DataFolder::open(&options.data, is_local && options.unix_users.is_some())?);
     // A start on a full disk writes a little; what was kept for that is given up as long as it helps.
@@ -115,17 +115,17 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Some(url) => Some(database::claim(url).await.context("could not take the database")?),
         None => None,
     };
-    let entrance = Arc::new(options.entrance.clone());
-    let identity = certificate::open(&folder.path, &entrance)?;
+    let listen_config = Arc::new(options.listen_config.clone());
+    let identity = certificate::open(&folder.path, &listen_config)?;
     let fingerprint = identity.as_ref().map(|identity| identity.fingerprint);
     let attempts = Arc::new(AttemptTokens::new(&folder.attempt_key()?));
     let engine = |identity| open_engine(&options, &folder, identity, fingerprint, &attempts);
     let app = Arc::new(open(&options, &folder, engine, attempts.clone()).await?);
 
-    let listener = tokio::net::TcpListener::bind(entrance.listen)
+    let listener = tokio::net::TcpListener::bind(listen_config.listen)
         .await
-        .with_context(|| format!("could not listen on `{}`", entrance.listen))?;
-    let address = entrance.address(listener.local_addr()?);
+        .with_context(|| format!("could not listen on `{}`", listen_config.listen))?;
+    let address = listen_config.address(listener.local_addr()?);
     // On other machines, jobs find it where the settings say.
     app.attempts.set_address(server_for_nodes(&options.engine).unwrap_or(&address));
     let stop = CancellationToken::new();
@@ -152,22 +152,22 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     }
     match app.directory.first_link().await {
         Ok(Some(link)) => {
-            tell(FirstSignIn { page: sign_in_page(entrance.public_address(&address), &link.secret) });
+            tell(FirstSignIn { page: sign_in_page(listen_config.public_address(&address), &link.secret) });
         }
         Ok(None) => {}
         Err(problem) => tracing::warn!("could not make a link to sign in with: {}", problem.detail),
     }
 
-    if let Some(warning) = entrance.warning(options.unix_users.is_some()) {
+    if let Some(warning) = listen_config.warning(options.unix_users.is_some()) {
         tracing::warn!("{warning}");
     }
-    let public = entrance.public_address(&address);
+    let public = listen_config.public_address(&address);
     let oidc = match options.oidc.clone() {
         Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
         None => None,
     };
     let places = ConnectionLimits::new(Bounds::of_this_process());
-    let router = crate::http::router(app.clone(), entrance.clone(), oidc, places.clone(), stop.clone());
+    let router = crate::http::router(app.clone(), listen_config.clone(), oidc, places.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
         let stop = stop.clone();
@@ -180,9 +180,9 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         }
     };
     let tls = identity.map(|identity| identity.acceptor);
-    let proxies = entrance.proxies.clone().unwrap_or_default();
-    let knows_jobs = entrance.proxies.is_some() && options.unix_users.is_some();
-    let (patience, refuse) = (entrance.patience, crate::http::refuse);
+    let proxies = listen_config.proxies.clone().unwrap_or_default();
+    let knows_jobs = listen_config.proxies.is_some() && options.unix_users.is_some();
+    let (patience, refuse) = (listen_config.patience, crate::http::refuse);
     Listener { router, tls, patience, places, proxies, refuse, knows_jobs }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
@@ -260,8 +260,8 @@ pub(crate) async fn open(
         Some(url) => url.clone(),
         None => format!("sqlite:{}", folder.path.join("danlu.db").display()),
     };
-    let sealer = Arc::new(Encryptor::open(&folder.path)?);
-    let trail = Arc::new(Trail::new(&folder.path, &sealer));
+    let encryptor = Arc::new(Encryptor::open(&folder.path)?);
+    let trail = Arc::new(Trail::new(&folder.path, &encryptor));
     let store = database::open(&url, &folder.health, &trail).await?;
     // Engines tell by the name what is theirs.
     let engine = engine(take_lead(options, folder, &*store).await?)?;
@@ -271,15 +271,15 @@ pub(crate) async fn open(
 
     let jobs = store.jobs_live().await?;
     let nodes = NodeNotes::new(beside_ours(nodes, jobs.iter()), store.node_notes().await?);
-    let book = Arc::new(LiveState::new(nodes.noted()));
-    adopt(&book, jobs);
+    let live_state = Arc::new(LiveState::new(nodes.noted()));
+    adopt(&live_state, jobs);
     let wake = Arc::new(Notifier::new());
     let last_id = store.job_last_id().await?.max(crate::identity::largest_number(&folder.path));
-    let ledger = JobWriter::spawn(store.clone(), book.clone(), wake.clone(), last_id);
+    let job_writer = JobWriter::spawn(store.clone(), live_state.clone(), wake.clone(), last_id);
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, sealer.clone())
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, encryptor.clone())
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
@@ -289,14 +289,14 @@ pub(crate) async fn open(
         }
     }
     let sharing = directory.sharing();
-    for warning in danlu_core::quota::overpromised(&sharing, &book.nodes()) {
+    for warning in danlu_core::quota::overpromised(&sharing, &live_state.nodes()) {
         tracing::warn!("{warning}; not all guarantees can be kept at once");
     }
-    let planner = Planner::new(book.clone(), sharing);
+    let planner = Planner::new(live_state.clone(), sharing);
     let mut ended = store.jobs_ended_last(JOBS_TO_LEARN_FROM).await?;
     ended.reverse();
     planner.remember(&ended).await;
-    nodes.learn(ended.iter().chain(book.read().jobs().map(Arc::as_ref)), Timestamp::now());
+    nodes.learn(ended.iter().chain(live_state.read().jobs().map(Arc::as_ref)), Timestamp::now());
     let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
     match (&options.unix_users, users.limitation(options.sandbox.launch.closed_data)) {
         (Some(rule), _) => {
@@ -310,8 +310,8 @@ pub(crate) async fn open(
         }
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
-    let secrets = SecretTable::open(store.clone(), sealer).await?;
-    let couriers = match &options.engine {
+    let secrets = SecretTable::open(store.clone(), encryptor).await?;
+    let sidecars = match &options.engine {
         EngineChoice::Slurm(settings) if !settings.shared => {
             Some(Sidecars::new(programs_folder(&folder.path)))
         }
@@ -323,8 +323,8 @@ pub(crate) async fn open(
     Ok(App {
         store,
         engine,
-        book,
-        ledger,
+        live_state,
+        job_writer,
         wake,
         layout,
         code,
@@ -345,7 +345,7 @@ pub(crate) async fn open(
         sandbox: options.sandbox.clone(),
         users,
         attempts,
-        couriers,
+        sidecars,
         secrets,
         health: folder.health.clone(),
         troubles: Troubles::default(),
@@ -383,7 +383,7 @@ fn open_engine(
             }
             let offered =
                 local::offered_nodes(options.simulate.as_deref()).context("could not read `--simulate`")?;
-            let launchers = Launchers::Nursery(options.nursery.clone());
+            let launchers = Launchers::Nursery(options.fork_server.clone());
             let environment = options.sandbox.environment.clone();
             let engine = LocalEngine::new(LocalOptions { data, launchers, environment, offered })
                 .context("could not prepare the local engine")?;
@@ -393,16 +393,16 @@ fn open_engine(
             Ok(Arc::new(engine))
         }
         EngineChoice::Slurm(settings) => {
-            let program = options.nursery.first().cloned().unwrap_or_default();
+            let program = options.fork_server.first().cloned().unwrap_or_default();
             // A certificate that authorities vouch for may be renewed while jobs run.
-            let fingerprint = fingerprint.filter(|_| options.entrance.tls == Tls::SelfSigned);
-            let couriers = (!settings.shared).then(|| CourierOptions {
+            let fingerprint = fingerprint.filter(|_| options.listen_config.tls == Tls::SelfSigned);
+            let sidecars = (!settings.shared).then(|| SidecarOptions {
                 tokens: attempts.clone(),
                 fingerprint: fingerprint.map(|fingerprint| fingerprint.to_string()),
                 programs: programs_folder(&folder.path),
             });
             let (settings, many_users) = ((**settings).clone(), options.unix_users.is_some());
-            let slurm = SlurmOptions { data, identity, program, settings, many_users, couriers };
+            let slurm = SlurmOptions { data, identity, program, settings, many_users, sidecars };
             let engine = SlurmEngine::new(slurm).context("could not prepare the Slurm engine")?;
             Ok(Arc::new(engine))
         }
@@ -415,8 +415,8 @@ fn programs_folder(data: &std::path::Path) -> PathBuf {
 }
 
 /// Takes over what an earlier server left: jobs that wait go on waiting, those that run hold their devices.
-fn adopt(book: &LiveState, jobs: Vec<danlu_core::Job>) {
-    let mut pages = book.write();
+fn adopt(live_state: &LiveState, jobs: Vec<danlu_core::Job>) {
+    let mut pages = live_state.write();
     let count = jobs.len();
     for job in jobs {
         if let Some(attempt) = job.active() {

@@ -38,7 +38,7 @@ impl Drop for GivenUp {
 impl App {
     pub(crate) async fn simulate(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         request: SimulationRequest,
     ) -> Result<Comparison, Problem> {
         if request.runs.is_empty() || request.runs.len() > MOST_RUNS {
@@ -52,9 +52,10 @@ impl App {
         };
         let (trace, is_ours) = match request.trace {
             Some(text) => (read(text)?, false),
-            None => (self.own_history(asker).await?, true),
+            None => (self.own_history(caller).await?, true),
         };
-        let usual = if trace.nodes.is_empty() { self.book.nodes().to_vec() } else { trace.nodes.clone() };
+        let usual =
+            if trace.nodes.is_empty() { self.live_state.nodes().to_vec() } else { trace.nodes.clone() };
         let sharing = if is_ours { self.directory.sharing() } else { trace.sharing.clone() };
         let mut variants = Vec::new();
         for (run, at) in request.runs.into_iter().zip(0..) {
@@ -85,11 +86,11 @@ impl App {
         })
     }
 
-    /// What has ended of what the asker may see.
-    async fn own_history(&self, asker: &Caller) -> Result<Trace, Problem> {
+    /// What has ended of what the caller may see.
+    async fn own_history(&self, caller: &Caller) -> Result<Trace, Problem> {
         let filter = JobFilter {
             states: vec![JobState::Ended],
-            visible: self.directory.visible_to(&asker.person),
+            visible: self.directory.visible_to(&caller.person),
             limit: MOST_JOBS,
             ..JobFilter::default()
         };
@@ -98,7 +99,7 @@ impl App {
             let detail = "no job of yours has ended here, so there is no history to replay";
             return Err(Problem::new(ProblemCode::InvalidFields, detail).with_hint("give a `trace`"));
         }
-        let header = Header::new(Timestamp::now(), self.book.nodes().to_vec());
+        let header = Header::new(Timestamp::now(), self.live_state.nodes().to_vec());
         let mut lines = serde_json::to_string(&header).unwrap_or_default();
         for job in &jobs {
             lines.push('\n');

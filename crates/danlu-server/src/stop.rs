@@ -19,12 +19,12 @@ use crate::app::App;
 impl App {
     pub(crate) async fn stop(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         id: JobId,
         grace: Option<Span>,
     ) -> Result<Arc<Job>, Problem> {
-        self.job_for(asker, id, Action::ChangeJob).await?;
-        let stopped = self.change(id, Trigger::Stop { by: asker.name(), grace }).await;
+        self.job_for(caller, id, Action::ChangeJob).await?;
+        let stopped = self.change(id, Trigger::Stop { by: caller.name(), grace }).await;
         match (stopped, self.health.read_only()) {
             (Err(problem), Some(why)) if problem.code == ProblemCode::Unavailable => {
                 Err(self.stop_unwritten(id, grace, &why).await)
@@ -35,7 +35,7 @@ impl App {
 
     /// Signals the workers of a job whose stop could not be written; what to say of it.
     async fn stop_unwritten(&self, id: JobId, grace: Option<Span>, why: &str) -> Problem {
-        let job = self.book.job(id);
+        let job = self.live_state.job(id);
         let (mut told, mut failures) = (0, Vec::new());
         if let Some((job, attempt)) = job.as_ref().and_then(|job| Some((job, job.active()?))) {
             let order = StopOrder { grace: grace.unwrap_or(job.spec.grace) };

@@ -100,7 +100,7 @@ impl App {
 
     /// Jobs that wait, and jobs that have their devices.
     fn jobs_counted(&self) -> (usize, usize) {
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let queued = pages.jobs().filter(|job| job.state() == JobState::Queued).count();
         (queued, pages.active().count())
     }

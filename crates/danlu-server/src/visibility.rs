@@ -26,10 +26,10 @@ struct Seen {
 }
 
 impl App {
-    pub(crate) fn sight_of(&self, asker: &Caller) -> Sight {
-        let Some(workspaces) = self.directory.visible_to(&asker.person) else { return Sight { seen: None } };
+    pub(crate) fn sight_of(&self, caller: &Caller) -> Sight {
+        let Some(workspaces) = self.directory.visible_to(&caller.person) else { return Sight { seen: None } };
         let workspaces: HashSet<String> = workspaces.into_iter().collect();
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let jobs = pages.active().filter(|job| workspaces.contains(&job.spec.workspace));
         let jobs = jobs.map(|job| job.id).collect();
         Sight { seen: Some(Seen { workspaces, jobs }) }

@@ -1,4 +1,4 @@
-//! What earlier couriers left on this node: those that died with it, what could not be delivered, and programs of servers
+//! What earlier sidecars left on this node: those that died with it, what could not be delivered, and programs of servers
 //! from before. A week later it goes, unless somebody works with it.
 //!
 //! Nothing here fails: what stays is in nobody's way.

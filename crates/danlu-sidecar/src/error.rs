@@ -1,4 +1,4 @@
-//! What keeps a courier from its work for good.
+//! What keeps a sidecar from its work for good.
 
 use std::error::Error;
 use std::io;

@@ -1,9 +1,9 @@
-//! The courier: one process beside each launcher on a node that shares no disk with the server.
+//! The sidecar: one process beside each launcher on a node that shares no disk with the server.
 //!
 //! It brings what the launcher reads (launch file, secrets, code, checkpoint, orders, the words of the gang), starts the
 //! launcher on a folder of the node's own, and carries what it writes to the server, into the run folder that the engine
 //! looks at. The launcher knows nothing of it, and neither does the engine
-//! ([ADR 12](../../../docs/adr/0012-couriers-where-nothing-is-shared.md)).
+//! ([ADR 12](../../../docs/adr/0012-sidecars-where-nothing-is-shared.md)).
 //!
 //! Invariants:
 //! - That a worker has ended is the last that the server hears of it: logs, outputs and checkpoints are there by then.
@@ -79,6 +79,6 @@ fn runtime() -> Result<tokio::runtime::Runtime, SidecarError> {
 
 fn gave_up(error: &SidecarError) -> ExitCode {
     // Standard error is the allocation's log on this node.
-    let _ = writeln!(std::io::stderr(), "the courier gave up: {}", chain(error));
+    let _ = writeln!(std::io::stderr(), "the sidecar gave up: {}", chain(error));
     ExitCode::FAILURE
 }

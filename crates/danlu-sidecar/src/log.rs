@@ -1,4 +1,4 @@
-//! The courier's own words, in the launcher's log: they travel with it.
+//! The sidecar's own words, in the launcher's log: they travel with it.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -22,7 +22,7 @@ impl Notes {
     /// A line that cannot be written is lost: the worker matters more.
     pub(crate) fn add(&self, text: impl Display) {
         let mut record = Vec::new();
-        let text = format!("courier: {text}").replace('\n', " ");
+        let text = format!("sidecar: {text}").replace('\n', " ");
         encode(&mut record, Timestamp::now(), LogStream::Danlu, text.as_bytes());
         if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(&self.path) {
             let _ = file.write_all(&record);

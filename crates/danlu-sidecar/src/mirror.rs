@@ -29,7 +29,7 @@ pub(crate) struct Mirror {
     worker: WorkerIndex,
     notes: Notes,
     files: Vec<MirroredFile>,
-    /// Which checkpoint is on the server, where the courier brings them: others are not spoken of yet.
+    /// Which checkpoint is on the server, where the sidecar brings them: others are not spoken of yet.
     arrived: Option<watch::Receiver<Option<Checkpoint>>>,
 }
 

@@ -8,7 +8,7 @@ use rand::Rng as _;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// A server that was started with other settings by mistake knows none of its couriers. It is given time to be set right.
+/// A server that was started with other settings by mistake knows none of its sidecars. It is given time to be set right.
 const LONGEST_DENIAL: Duration = Duration::from_mins(10);
 
 /// An answer that asking again would not change.
@@ -75,7 +75,7 @@ fn reaction(error: &ClientError, asked_for: Duration) -> Reaction {
     }
 }
 
-/// Twice as long each time, and a little different for everybody: a thousand couriers whose server comes back do not all
+/// Twice as long each time, and a little different for everybody: a thousand sidecars whose server comes back do not all
 /// ask at once. `dice` is between 0 and 1.
 fn pause(turn: u32, dice: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << turn.min(10)).min(LONGEST_PAUSE);

@@ -1,4 +1,4 @@
-//! The course of a courier: bring, start the launcher, carry, and tell the end last.
+//! The course of a sidecar: bring, start the launcher, carry, and tell the end last.
 
 use std::process::{ExitCode, ExitStatus, Stdio};
 
@@ -29,7 +29,7 @@ pub(crate) async fn carry(way: &SidecarContext) -> Result<ExitCode, SidecarError
     }
 }
 
-/// A cluster that ends a job signals all of its processes. The launcher heeds that; the courier still has to deliver what comes
+/// A cluster that ends a job signals all of its processes. The launcher heeds that; the sidecar still has to deliver what comes
 /// of it.
 fn take_signals() -> Result<[Signal; 3], SidecarError> {
     let take = |kind| signal(kind).map_err(SidecarError::Runtime);
@@ -38,7 +38,7 @@ fn take_signals() -> Result<[Signal; 3], SidecarError> {
 
 /// A worker with all that it needs, before it is started.
 struct Voyage {
-    baggage: StagedInputs,
+    staged_inputs: StagedInputs,
     notes: Notes,
     mirror: Mirror,
     trees: Trees,
@@ -49,42 +49,43 @@ struct Voyage {
 
 impl Voyage {
     async fn begin(way: &SidecarContext) -> Brought<Self> {
-        let baggage = StagedInputs::bring(way).await?;
-        let launch = &baggage.launch;
+        let staged_inputs = StagedInputs::bring(way).await?;
+        let launch = &staged_inputs.launch;
         let notes = Notes::new(&launch.folders.run);
         let mut trees = Trees::new(way.client.clone(), launch, notes.clone());
         let mirror = Mirror::new(way.client.clone(), launch, notes.clone(), trees.arrived());
         trees.fetch().await?;
-        let hints = listen(&baggage)
+        let hints = listen(&staged_inputs)
             .map_err(|source| SidecarError::Folder { path: launch.folders.hints.clone(), source })?;
-        let listener = Listener { client: &way.client, baggage: &baggage, notes: notes.clone() };
+        let listener = Listener { client: &way.client, staged_inputs: &staged_inputs, notes: notes.clone() };
         let heard = match listener.first().await {
             Ok(heard) => heard,
             Err(RetryError::Over) => {
-                let _ = baggage.remove(way);
+                let _ = staged_inputs.remove(way);
                 return Err(None);
             }
             Err(RetryError::Refused(source)) => {
                 return Err(Some(SidecarError::Server { doing: "say what there is to hear", source }));
             }
         };
-        Ok(Voyage { baggage, notes, mirror, trees, hints, heard })
+        Ok(Voyage { staged_inputs, notes, mirror, trees, hints, heard })
     }
 
     async fn go(mut self, way: &SidecarContext) -> Result<ExitCode, SidecarError> {
-        let mut launcher = start(&self.baggage).map_err(SidecarError::Launcher)?;
+        let mut launcher = start(&self.staged_inputs).map_err(SidecarError::Launcher)?;
         let number = launcher.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
         let (end, ended) = watch::channel(false);
         let wait = async {
             let status = launcher.wait().await;
-            let mark = self.baggage.launch.folders.run.join(LAUNCHER_ENDED_FILE);
+            let mark = self.staged_inputs.launch.folders.run.join(LAUNCHER_ENDED_FILE);
             if let Err(error) = std::fs::write(mark, "ended\n") {
                 self.notes.add(format_args!("cannot write down that the launcher has ended: {error}"));
             }
             end.send_replace(true);
             status
         };
-        let listener = Listener { client: &way.client, baggage: &self.baggage, notes: self.notes.clone() };
+        let listener =
+            Listener { client: &way.client, staged_inputs: &self.staged_inputs, notes: self.notes.clone() };
         let work = async {
             tokio::join!(wait, self.mirror.run(ended.clone(), &self.hints), self.trees.run(ended.clone()))
         };
@@ -93,7 +94,7 @@ impl Voyage {
             never = listener.listen(self.heard, Pid::from_raw(number)) => match never {},
         };
         if self.trees.is_incomplete {
-            let folder = self.baggage.folder.display();
+            let folder = self.staged_inputs.folder.display();
             self.notes
                 .add(format_args!("not all could be delivered; what is left is on the node in `{folder}`"));
         }
@@ -111,7 +112,7 @@ impl Voyage {
         };
         if is_told && !self.trees.is_incomplete {
             // What stays in the way of nobody is no reason to fail.
-            let _ = self.baggage.remove(way);
+            let _ = self.staged_inputs.remove(way);
         }
         Ok(if is_told && status.as_ref().is_ok_and(ExitStatus::success) {
             ExitCode::SUCCESS
@@ -121,11 +122,11 @@ impl Voyage {
     }
 }
 
-fn start(baggage: &StagedInputs) -> std::io::Result<Child> {
+fn start(staged_inputs: &StagedInputs) -> std::io::Result<Child> {
     Command::new(std::env::current_exe()?)
         .arg("slurm-worker")
-        .arg(baggage.allocation())
-        .arg("beside-courier")
+        .arg(staged_inputs.allocation())
+        .arg("beside-sidecar")
         .env_remove(TOKEN_VARIABLE)
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -133,9 +134,9 @@ fn start(baggage: &StagedInputs) -> std::io::Result<Child> {
 }
 
 /// The path may be longer than the address of a socket.
-fn listen(baggage: &StagedInputs) -> std::io::Result<UnixDatagram> {
-    let folder = std::fs::File::open(&baggage.folder)?;
-    let name = baggage.launch.folders.hints.file_name().unwrap_or_default();
+fn listen(staged_inputs: &StagedInputs) -> std::io::Result<UnixDatagram> {
+    let folder = std::fs::File::open(&staged_inputs.folder)?;
+    let name = staged_inputs.launch.folders.hints.file_name().unwrap_or_default();
     let number = std::os::fd::AsRawFd::as_raw_fd(&folder).to_string();
     UnixDatagram::bind(std::path::Path::new("/proc/self/fd").join(number).join(name))
 }

@@ -10,7 +10,7 @@ use danlu_client::ClientError;
 use danlu_core::launch::{
     LAUNCH_FILE, LaunchFile, PYTHON_HELPER, PYTHON_HELPER_NAME, SECRETS_FILE, WorkerFolders,
 };
-use danlu_slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, courier_folder, granted};
+use danlu_slurm::{AllocationRequest, GRANTED_FILE, ORDER_FILE, TaskLocation, granted, sidecar_folder};
 use danlu_types::WorkerIndex;
 use data_encoding::HEXLOWER;
 use serde_json::from_slice;
@@ -64,16 +64,16 @@ impl StagedInputs {
             let secrets = retry_until_answered(|| client.worker_file(worker, SECRETS_FILE));
             Some(secrets.await.map_err(refused("hand over the job's secrets"))?)
         };
-        let folder = courier_folder(&way.work, &order.name, worker);
+        let folder = sidecar_folder(&way.work, &order.name, worker);
         let failed = |source| SidecarError::Folder { path: folder.clone(), source };
         let (launch, order) = lay_down(way, &folder, launch, order, &details, secrets).map_err(failed)?;
         // One that was not fetched is not ours to remove, and may lie on a network disk, where locks are slow or none.
         let fetched = std::env::current_exe().ok().filter(|program| program.starts_with(&way.work));
         let kept = [keep(&folder).ok(), fetched.and_then(|program| keep(&program).ok())];
         cleanup::clear(&way.work);
-        let baggage = StagedInputs { folder, launch, order, _kept: kept };
-        baggage.bring_code(way).await?;
-        Ok(baggage)
+        let staged_inputs = StagedInputs { folder, launch, order, _kept: kept };
+        staged_inputs.bring_code(way).await?;
+        Ok(staged_inputs)
     }
 
     pub(crate) fn worker(&self) -> WorkerIndex {
@@ -173,7 +173,7 @@ fn lay_down(
         hints: folder.join("hints.sock"),
     };
     for worker in &mut order.workers {
-        worker.run = courier_folder(&way.work, &order.name, worker.worker.worker).join("run");
+        worker.run = sidecar_folder(&way.work, &order.name, worker.worker.worker).join("run");
     }
     write_private(&folder.join("run").join(LAUNCH_FILE), &serde_json::to_vec(&launch)?)?;
     if let Some(secrets) = secrets {

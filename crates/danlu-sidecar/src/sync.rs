@@ -1,7 +1,7 @@
 //! Outputs and checkpoints: folders that are carried to the server when they change, and checkpoints that come back for the
 //! next attempt.
 //!
-//! What the server has of a folder is remembered as entries; [`plan`] says what has changed. Only what this courier sent or
+//! What the server has of a folder is remembered as entries; [`plan`] says what has changed. Only what this sidecar sent or
 //! fetched itself is ever removed on the server: other workers of the job write into the same folders there.
 
 mod fetch;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use danlu_client::Client;
 use danlu_core::launch::{STOP_FILE, StopOrder};
 use danlu_types::Span;
-use danlu_types::api::CourierNews;
+use danlu_types::api::SidecarNews;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -22,14 +22,14 @@ const LEAST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Listener<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) baggage: &'a StagedInputs,
+    pub(crate) staged_inputs: &'a StagedInputs,
     pub(crate) notes: Notes,
 }
 
 impl Listener<'_> {
     /// What there is to hear before the launcher is started; returns its version.
     pub(crate) async fn first(&self) -> Result<String, RetryError> {
-        let news = retry_until_answered(|| self.client.worker_news(self.baggage.worker(), "")).await?;
+        let news = retry_until_answered(|| self.client.worker_news(self.staged_inputs.worker(), "")).await?;
         self.lay_down(&news);
         Ok(news.version)
     }
@@ -38,7 +38,8 @@ impl Listener<'_> {
     pub(crate) async fn listen(&self, mut since: String, launcher: Pid) -> Infallible {
         loop {
             let asked = Instant::now();
-            match retry_until_answered(|| self.client.worker_news(self.baggage.worker(), &since)).await {
+            match retry_until_answered(|| self.client.worker_news(self.staged_inputs.worker(), &since)).await
+            {
                 Ok(news) if news.version == since => {
                     let rest = LEAST_PAUSE.saturating_sub(asked.elapsed());
                     tokio::time::sleep(rest).await;
@@ -52,7 +53,7 @@ impl Listener<'_> {
                     if let RetryError::Refused(error) = refusal {
                         self.notes.add(format_args!("the server tells no news: {error}; ending the worker"));
                     }
-                    self.lay_down(&CourierNews { stop: Some(Span::default()), ..CourierNews::default() });
+                    self.lay_down(&SidecarNews { stop: Some(Span::default()), ..SidecarNews::default() });
                     wake(launcher);
                     return std::future::pending().await;
                 }
@@ -60,8 +61,8 @@ impl Listener<'_> {
         }
     }
 
-    fn lay_down(&self, news: &CourierNews) {
-        let folders = &self.baggage.launch.folders;
+    fn lay_down(&self, news: &SidecarNews) {
+        let folders = &self.staged_inputs.launch.folders;
         let write = || -> io::Result<()> {
             let is_word = |name: &str| name.starts_with("worker-") && !name.contains('/');
             for (name, word) in news.gang.iter().filter(|(name, _)| is_word(name)) {

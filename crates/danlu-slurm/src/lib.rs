@@ -34,8 +34,8 @@ pub use queue::{
     parse_job, parse_preempted, parse_queue, parse_submitted,
 };
 pub use remote::{
-    CLAIMED_BY_ANOTHER, NodeProgram, SidecarConfig, TOKEN_VARIABLE, courier_folder, parse_allocation_name,
-    remote_script,
+    CLAIMED_BY_ANOTHER, NodeProgram, SidecarConfig, TOKEN_VARIABLE, parse_allocation_name, remote_script,
+    sidecar_folder,
 };
 pub use reservations::{SlurmReservation, keep_to_reservations, parse_reservations};
 pub use settings::{GresRule, InvalidSettings, PlacementMode, SlurmSettings, WorkspaceSettings};

@@ -1,7 +1,7 @@
-//! An allocation whose nodes share no disk with the server: its script, and where its couriers keep what they carry.
+//! An allocation whose nodes share no disk with the server: its script, and where its sidecars keep what they carry.
 //!
 //! The invariant of [`super::order`] holds here too, with the server's disk in place of a shared one: before anything is
-//! started, the script has the server claim the order. No secret is in the script or on a command line. The couriers' token
+//! started, the script has the server claim the order. No secret is in the script or on a command line. The sidecars' token
 //! comes in the environment, the only way that `sbatch` has, and other programs of the same user could read it there: the
 //! script goes on at once without it, and hands it on by standard input.
 
@@ -13,12 +13,12 @@ use super::allocation_folder_name;
 use super::order::{AllocationRequest, quoted, step};
 
 /// In the environment with which Slurm starts the script, and of nothing else.
-pub const TOKEN_VARIABLE: &str = "DANLU_COURIER_TOKEN";
+pub const TOKEN_VARIABLE: &str = "DANLU_SIDECAR_TOKEN";
 
 /// How the claim ends where another job has the order: nothing is to be run, and nothing is wrong.
 pub const CLAIMED_BY_ANOTHER: u8 = 3;
 
-/// How a courier reaches the server, and where it works.
+/// How a sidecar reaches the server, and where it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SidecarConfig {
     /// Without a slash at its end.
@@ -39,7 +39,7 @@ pub enum NodeProgram {
 }
 
 /// A worker's folder on its node: `run/` and what else its launcher finds.
-pub fn courier_folder(work: &Path, order_name: &str, worker: WorkerIndex) -> PathBuf {
+pub fn sidecar_folder(work: &Path, order_name: &str, worker: WorkerIndex) -> PathBuf {
     work.join(order_name).join(worker.to_string())
 }
 
@@ -50,12 +50,12 @@ pub fn parse_allocation_name(name: &str, attempt: AttemptNumber) -> Option<usize
 }
 
 /// The script that Slurm runs on the first node. `allocation` is the name of the allocation's folder on the server.
-pub fn remote_script(order: &AllocationRequest, allocation: &str, courier: &SidecarConfig) -> String {
-    let work = quoted(&courier.work.display().to_string());
+pub fn remote_script(order: &AllocationRequest, allocation: &str, sidecar: &SidecarConfig) -> String {
+    let work = quoted(&sidecar.work.display().to_string());
     let way = format!(
         "{} {} {} {work}",
-        quoted(&courier.server),
-        quoted(courier.fingerprint.as_deref().unwrap_or("-")),
+        quoted(&sidecar.server),
+        quoted(sidecar.fingerprint.as_deref().unwrap_or("-")),
         quoted(allocation),
     );
     let granted = if order.asks_what_was_granted() {
@@ -64,12 +64,12 @@ pub fn remote_script(order: &AllocationRequest, allocation: &str, courier: &Side
     } else {
         "granted=\n"
     };
-    let program = program(courier);
+    let program = program(sidecar);
     // For this user only: launch files hold users' environment.
     let open = "mkdir -p \"$work\" && chmod 700 \"$work\" || exit 70\n";
     // What is read here lies in a pipe, and in none any more once it is read.
     let token = "<<END\n$token\nEND";
-    let carry = format!("exec \"$program\" slurm-courier {way} {token}");
+    let carry = format!("exec \"$program\" slurm-sidecar {way} {token}");
     let start = if order.workers.len() == 1 {
         carry
     } else {
@@ -100,12 +100,12 @@ pub fn remote_script(order: &AllocationRequest, allocation: &str, courier: &Side
 }
 
 /// Sets `$program`, once it is there.
-fn program(courier: &SidecarConfig) -> String {
-    let digest = match &courier.program {
+fn program(sidecar: &SidecarConfig) -> String {
+    let digest = match &sidecar.program {
         NodeProgram::At(path) => return format!("program={}\n", quoted(path)),
         NodeProgram::Fetched(digest) => digest,
     };
-    let address = quoted(&format!("{}/api/v1/courier/programs/{digest}", courier.server));
+    let address = quoted(&format!("{}/api/v1/sidecar/programs/{digest}", sidecar.server));
     // Headers on a command line are seen by everybody on the node.
     format!(
         "program=\"$work\"/bin/danlu-{digest}\n\
@@ -153,7 +153,7 @@ mod tests {
         order_of((0..workers).map(worker).collect())
     }
 
-    fn courier(program: NodeProgram) -> SidecarConfig {
+    fn sidecar(program: NodeProgram) -> SidecarConfig {
         let (server, work) = ("https://head:8765".to_owned(), "/var/tmp/it's".into());
         SidecarConfig { server, fingerprint: None, work, program }
     }
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn the_script_has_the_server_claim_the_order_before_it_starts_anything() {
         let script =
-            remote_script(&order(2), "1.slurm.0", &courier(NodeProgram::At("/opt/danlu".to_owned())));
+            remote_script(&order(2), "1.slurm.0", &sidecar(NodeProgram::At("/opt/danlu".to_owned())));
         insta::assert_snapshot!(script, @r#"
         #!/bin/sh
         # Written by Danlu: starts the workers of one attempt, on nodes that share no disk with the server.
         # Programs of this user can read our environment: on without the token in it.
-        if [ -n "$DANLU_COURIER_TOKEN" ]; then
-        exec env -u DANLU_COURIER_TOKEN sh "$0" <<END
-        $DANLU_COURIER_TOKEN
+        if [ -n "$DANLU_SIDECAR_TOKEN" ]; then
+        exec env -u DANLU_SIDECAR_TOKEN sh "$0" <<END
+        $DANLU_SIDECAR_TOKEN
         END
         fi
         read -r token
@@ -184,7 +184,7 @@ mod tests {
         work='\''/var/tmp/it'\''\'\'''\''s'\''
         mkdir -p "$work" && chmod 700 "$work" || exit 70
         program='\''/opt/danlu'\''
-        exec "$program" slurm-courier '\''https://head:8765'\'' '\''-'\'' '\''1.slurm.0'\'' '\''/var/tmp/it'\''\'\'''\''s'\'' <<END
+        exec "$program" slurm-sidecar '\''https://head:8765'\'' '\''-'\'' '\''1.slurm.0'\'' '\''/var/tmp/it'\''\'\'''\''s'\'' <<END
         $token
         END
         ' <<END
@@ -195,14 +195,14 @@ mod tests {
 
     #[test]
     fn the_program_is_fetched_and_checked_on_every_node() {
-        let script = remote_script(&order(1), "1.slurm.0", &courier(NodeProgram::Fetched("ab12".to_owned())));
+        let script = remote_script(&order(1), "1.slurm.0", &sidecar(NodeProgram::Fetched("ab12".to_owned())));
         insta::assert_snapshot!(script, @r#"
         #!/bin/sh
         # Written by Danlu: starts the workers of one attempt, on nodes that share no disk with the server.
         # Programs of this user can read our environment: on without the token in it.
-        if [ -n "$DANLU_COURIER_TOKEN" ]; then
-        exec env -u DANLU_COURIER_TOKEN sh "$0" <<END
-        $DANLU_COURIER_TOKEN
+        if [ -n "$DANLU_SIDECAR_TOKEN" ]; then
+        exec env -u DANLU_SIDECAR_TOKEN sh "$0" <<END
+        $DANLU_SIDECAR_TOKEN
         END
         fi
         read -r token
@@ -228,7 +228,7 @@ mod tests {
         until [ -x "$program" ]; do
         mkdir -p "$work"/bin
         draft="$program".$$.new
-        fetch 'https://head:8765/api/v1/courier/programs/ab12' "$draft" && echo 'ab12  '"$draft" | sha256sum --check --status && chmod 700 "$draft" && mv -f "$draft" "$program"
+        fetch 'https://head:8765/api/v1/sidecar/programs/ab12' "$draft" && echo 'ab12  '"$draft" | sha256sum --check --status && chmod 700 "$draft" && mv -f "$draft" "$program"
         rm -f "$draft" "$draft".rc
         [ -x "$program" ] && break
         turn=$((turn + 1))
@@ -239,7 +239,7 @@ mod tests {
         # Whoever comes second runs nothing: the job may have been submitted twice, or be run again.
         printf '%s\n%s' "$token" "$granted" | "$program" slurm-claim 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' "$SLURM_JOB_ID"
         case $? in 0) ;; 3) exit 0 ;; *) exit 71 ;; esac
-        exec "$program" slurm-courier 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' <<END
+        exec "$program" slurm-sidecar 'https://head:8765' '-' '1.slurm.0' '/var/tmp/it'\''s' <<END
         $token
         END
         "#);

@@ -34,7 +34,7 @@ pub struct SlurmSettings {
     pub options: Vec<String>,
     /// Who says which nodes a job gets.
     pub placement: PlacementMode,
-    /// Whether nodes see the data folder by the same path. If not, a courier on each node carries what workers read and
+    /// Whether nodes see the data folder by the same path. If not, a sidecar on each node carries what workers read and
     /// write to and from the server.
     pub shared: bool,
     /// Where nodes reach the server; needed where nothing is shared.

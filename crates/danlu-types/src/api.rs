@@ -3,7 +3,6 @@
 mod accounts;
 mod attempt;
 mod cluster;
-mod courier;
 mod explanation;
 mod files;
 mod keys;
@@ -11,6 +10,7 @@ mod migration;
 mod quota;
 mod secrets;
 mod series;
+mod sidecar;
 mod simulation;
 mod usage;
 
@@ -31,10 +31,6 @@ pub use cluster::{
     AmountsUsed, ClusterQuery, CordonRequest, DeviceView, DrainView, HIDDEN_JOB, HeldDevice, JobOnNode,
     NodeView, WorkspaceView,
 };
-pub use courier::{
-    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, PutQuery, TreeArea, TreeEntry, TreeKind,
-    TreePut, TreeQuery,
-};
 pub use explanation::{
     CordonedNode, EstimateBasis, EstimateBound, Explanation, ForeignHolder, Holder, Offer, QuotaUse,
     StartEstimate, Supply,
@@ -51,6 +47,10 @@ pub use migration::{
 pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
 pub use secrets::{NewSecret, SecretView};
 pub use series::{MetricPoint, SeriesQuery};
+pub use sidecar::{
+    ClaimRequest, ClaimView, FileSize, NewsQuery, PutQuery, SidecarNews, TreeArea, TreeEntry, TreeKind,
+    TreePut, TreeQuery,
+};
 pub use simulation::{SimulationRequest, SimulationRun};
 pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 

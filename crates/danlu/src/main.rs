@@ -10,12 +10,12 @@ fn main() -> ExitCode {
     match (first.as_deref().and_then(|first| first.to_str()), second) {
         (Some("launch-workers"), _) => danlu_launch::serve(),
         (Some("slurm-worker"), Some(folder)) => {
-            let beside_courier = arguments.next().is_some_and(|word| word == "beside-courier");
-            danlu_launch::run_in_allocation(Path::new(&folder), beside_courier)
+            let beside_sidecar = arguments.next().is_some_and(|word| word == "beside-sidecar");
+            danlu_launch::run_in_allocation(Path::new(&folder), beside_sidecar)
         }
         (Some("slurm-claim"), Some(server)) => danlu_sidecar::claim(server, arguments),
-        (Some("slurm-courier"), Some(server)) => {
-            danlu_launch::guard_courier(|| danlu_sidecar::run(server, arguments))
+        (Some("slurm-sidecar"), Some(server)) => {
+            danlu_launch::guard_sidecar(|| danlu_sidecar::run(server, arguments))
         }
         (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
         (Some("migrate-snapshot"), Some(folder)) => danlu_cli::migrate_snapshot(Path::new(&folder)),

@@ -100,9 +100,9 @@ async fn a_restored_copy_leaves_the_originals_jobs_in_slurm_alone() {
     assert_eq!((ended.outcome, ended.attempts.len()), (Some(JobOutcome::Succeeded), 1), "{:?}", ended.reason);
 }
 
-/// Slurm calls a job over whose courier is gone, and the next attempt begins.
+/// Slurm calls a job over whose sidecar is gone, and the next attempt begins.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_courier_that_is_killed_takes_its_worker_along() {
+async fn a_sidecar_that_is_killed_takes_its_worker_along() {
     let Some(rig) = SlurmRig::apart() else { return };
     let rigs = rig.configuration().parent().unwrap().to_owned();
     let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir_in(rig.hidden()).unwrap();
@@ -125,15 +125,15 @@ async fn a_courier_that_is_killed_takes_its_worker_along() {
     let rank: i32 =
         eventually("the rank's word", || async { std::fs::read_to_string(&word).ok()?.trim().parse().ok() })
             .await;
-    let is_courier = |pid: i32| {
+    let is_sidecar = |pid: i32| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        command.split(|byte| *byte == 0).nth(1) == Some(b"slurm-courier".as_slice())
+        command.split(|byte| *byte == 0).nth(1) == Some(b"slurm-sidecar".as_slice())
     };
-    let couriers: Vec<i32> = processes_of(&rigs).into_iter().filter(|pid| is_courier(*pid)).collect();
+    let sidecars: Vec<i32> = processes_of(&rigs).into_iter().filter(|pid| is_sidecar(*pid)).collect();
     // The one below its guard, where there is one.
-    let courier =
-        couriers.iter().find(|pid| parent_of(**pid).is_some_and(is_courier)).or(couriers.first()).unwrap();
-    kill(Pid::from_raw(*courier), Signal::SIGKILL).unwrap();
+    let sidecar =
+        sidecars.iter().find(|pid| parent_of(**pid).is_some_and(is_sidecar)).or(sidecars.first()).unwrap();
+    kill(Pid::from_raw(*sidecar), Signal::SIGKILL).unwrap();
     let ended = server.wait_for_end(id).await;
     assert_eq!(ended.reason.code, "launcher_lost", "{:?}", ended.reason);
     let runs_on = alive(rank);

@@ -77,11 +77,11 @@ impl Site {
     /// What the ranks printed, by themselves.
     async fn printed(&self, id: JobId) -> Vec<String> {
         let mut lines = self.server.texts(id).await;
-        lines.retain(|line| !line.starts_with("launcher started") && !line.starts_with("courier: "));
+        lines.retain(|line| !line.starts_with("launcher started") && !line.starts_with("sidecar: "));
         lines
     }
 
-    /// The token of the couriers of an attempt, `7.1`.
+    /// The token of the sidecars of an attempt, `7.1`.
     fn token_of(&self, attempt: &str) -> String {
         let key = std::fs::read_to_string(self.server.data().join("attempts.key")).unwrap();
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.trim().as_bytes());
@@ -109,7 +109,7 @@ async fn a_gang_meets_and_leaves_what_it_made() {
     site.server.client().code_put(&packed.digest, &archive, |_| {}).await.unwrap();
     let data = site.server.data();
     let command = format!(
-        "ls {} > /dev/null 2>&1 && echo sees the data folder; env | grep -c COURIER; mkdir -p \"$DANLU_OUTPUT_DIR/made\"; . ./train.sh; \
+        "ls {} > /dev/null 2>&1 && echo sees the data folder; env | grep -c SIDECAR; mkdir -p \"$DANLU_OUTPUT_DIR/made\"; . ./train.sh; \
          ln -s made/$RANK \"$DANLU_OUTPUT_DIR/latest-$RANK\"; echo $RANK of $WORLD_SIZE meets at $MASTER_ADDR:$MASTER_PORT on $SLURMD_NODENAME",
         data.display()
     );
@@ -125,7 +125,7 @@ async fn a_gang_meets_and_leaves_what_it_made() {
     let mut lines = site.printed(id).await;
     lines.sort_unstable();
     let [none, nothing, first, second] = &lines[..] else { panic!("{lines:?}") };
-    assert_eq!((none.as_str(), nothing.as_str()), ("0", "0"), "no courier's token in the environment");
+    assert_eq!((none.as_str(), nothing.as_str()), ("0", "0"), "no sidecar's token in the environment");
     let (zero, one) = (first.strip_prefix("0 of 2 meets at "), second.strip_prefix("1 of 2 meets at "));
     let place = |line: Option<&str>| line.and_then(|line| Some(line.split_once(" on ")?.0.to_owned()));
     assert!(place(zero).is_some() && place(zero) == place(one), "{lines:?}");
@@ -214,11 +214,11 @@ async fn an_end_that_comes_while_the_server_is_away_waits_for_it() {
     site.relay.cut();
     site.server.kill();
     std::fs::write(&flag, "").unwrap();
-    // The rank has gone; its job in Slurm has not, because its courier waits.
+    // The rank has gone; its job in Slurm has not, because its sidecar waits.
     site.restart().await;
     site.succeeded(id).await;
     assert_eq!(site.printed(id).await, ["up", "last words"]);
-    // The courier goes after the end was heard.
+    // The sidecar goes after the end was heard.
     eventually("nothing to be left on nodes", || async {
         site.left_on_nodes().trim().is_empty().then_some(())
     })
@@ -234,7 +234,7 @@ async fn nodes_fetch_the_program_where_they_have_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn couriers_know_a_server_by_its_certificate_that_nobody_vouches_for() {
+async fn sidecars_know_a_server_by_its_certificate_that_nobody_vouches_for() {
     let program = format!("program: {DANLU}\n");
     let Some(mut site) = Site::start_with(&program, &["--tls"]).await else { return };
     let id = site.server.submit(&spec("echo ran")).await;
@@ -248,11 +248,11 @@ async fn ask(site: &Site, token: &str, method: &str, path: &str, body: &str) -> 
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/octet-stream")];
     let address = site.server.client().address();
-    send(&address, method, &format!("/api/v1/courier/{path}"), &headers, body.as_bytes()).await
+    send(&address, method, &format!("/api/v1/sidecar/{path}"), &headers, body.as_bytes()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
+async fn a_sidecars_token_opens_its_own_attempt_and_nothing_else() {
     let Some(site) = Site::start(Some(DANLU)).await else { return };
     let id = site
         .server
@@ -341,7 +341,7 @@ async fn a_couriers_token_opens_its_own_attempt_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn couriers_say_where_slurm_has_put_them() {
+async fn sidecars_say_where_slurm_has_put_them() {
     let settings = format!("program: {DANLU}\nplacement: engine\n");
     let Some(site) = Site::start_with(&settings, &[]).await else { return };
     let job = JobSpec {

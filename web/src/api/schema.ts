@@ -765,7 +765,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/claim": {
+    "/sidecar/claim": {
         parameters: {
             query?: never;
             header?: never;
@@ -785,7 +785,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/allocations/{allocation}/files/{file}": {
+    "/sidecar/allocations/{allocation}/files/{file}": {
         parameters: {
             query?: never;
             header?: never;
@@ -805,7 +805,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/workers/{worker}/news": {
+    "/sidecar/workers/{worker}/news": {
         parameters: {
             query?: never;
             header?: never;
@@ -825,7 +825,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/workers/{worker}/code": {
+    "/sidecar/workers/{worker}/code": {
         parameters: {
             query?: never;
             header?: never;
@@ -842,7 +842,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/programs/{digest}": {
+    "/sidecar/programs/{digest}": {
         parameters: {
             query?: never;
             header?: never;
@@ -859,7 +859,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/workers/{worker}/trees/{area}": {
+    "/sidecar/workers/{worker}/trees/{area}": {
         parameters: {
             query?: never;
             header?: never;
@@ -876,7 +876,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/workers/{worker}/files/{file}": {
+    "/sidecar/workers/{worker}/files/{file}": {
         parameters: {
             query?: never;
             header?: never;
@@ -901,7 +901,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/courier/workers/{worker}/trees/{area}/content": {
+    "/sidecar/workers/{worker}/trees/{area}/content": {
         parameters: {
             query?: never;
             header?: never;
@@ -1624,7 +1624,7 @@ export interface components {
             reason: string;
         };
         /** @description What a worker on a node has to hear. */
-        CourierNews: {
+        SidecarNews: {
             /** @description What the workers of its gang say of themselves, by the names of the files; once all have, or some are late. */
             gang?: {
                 [key: string]: string;
@@ -5215,7 +5215,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CourierNews"];
+                    "application/json": components["schemas"]["SidecarNews"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */

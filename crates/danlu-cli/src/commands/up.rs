@@ -129,8 +129,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, CliError> {
-    let entrance = entrance(&arguments);
-    if let Some(objection) = entrance.objection() {
+    let listen_config = listen_config(&arguments);
+    if let Some(objection) = listen_config.objection() {
         return Err(CliError::new(objection).with_code(USAGE).hint(
             "add `--tls`, or `--behind-proxy` where a proxy does TLS; or listen on 127.0.0.1, and reach it from \
              elsewhere through `ssh -L 8765:127.0.0.1:8765 HOST`",
@@ -171,12 +171,12 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
     }
     let options = ServeOptions {
         data,
-        entrance,
+        listen_config,
         database,
         engine,
         simulate: arguments.simulate,
         sharing: arguments.workspaces.map(|file| Arc::new(WorkspacesFile(file)) as Arc<dyn SharingSource>),
-        nursery: vec![program.into_os_string(), OsString::from("launch-workers")],
+        fork_server: vec![program.into_os_string(), OsString::from("launch-workers")],
         registration: arguments.registration,
         oidc,
         unix_users: arguments.unix_users,
@@ -217,7 +217,7 @@ fn keep_to_ourselves() {
     }
 }
 
-fn entrance(arguments: &Arguments) -> ListenConfig {
+fn listen_config(arguments: &Arguments) -> ListenConfig {
     let tls = match (&arguments.tls_certificate, &arguments.tls_key) {
         (Some(certificate), Some(key)) => Tls::Files { certificate: certificate.clone(), key: key.clone() },
         _ if arguments.tls => Tls::SelfSigned,

@@ -1,11 +1,11 @@
-//! The engine's side of a nursery: the process whose copies become launchers (`danlu_launch::serve`).
+//! The engine's side of a fork server: the process whose copies become launchers (`danlu_launch::serve`).
 //!
-//! To copy a process that runs costs less than to start a program, and a launcher starts with every worker. The nursery
+//! To copy a process that runs costs less than to start a program, and a launcher starts with every worker. The fork server
 //! is started with the first worker, again where it died, and ends with this process, of whatever that dies; its
 //! launchers stay. It decides nothing: the lock that goes with each request says whether a launcher lives, also for one
 //! that was asked for and never started ([`super::lock`]).
 //!
-//! A nursery that lives and does not answer is killed and replaced. Nobody waits for its answers: requests that are
+//! A fork server that lives and does not answer is killed and replaced. Nobody waits for its answers: requests that are
 //! answered by nothing for too long are found when the next launcher is asked for, at the latest when the worker that
 //! waits for its launcher is launched again.
 
@@ -39,7 +39,7 @@ pub(super) struct ForkServerClient {
     open: Mutex<Option<Open>>,
 }
 
-/// A nursery that runs.
+/// A fork server that runs.
 #[derive(Debug)]
 struct Open {
     channel: Arc<Channel>,
@@ -53,7 +53,7 @@ impl ForkServerClient {
         ForkServerClient { program, environment, hints, open: Mutex::default() }
     }
 
-    /// Ends a nursery that has not answered for too long. Its requests go with it: where no launcher was started for one,
+    /// Ends a fork server that has not answered for too long. Its requests go with it: where no launcher was started for one,
     /// the worker's lock is free again.
     pub(super) fn end_if_silent(&self) {
         let mut open = lock(&self.open);
@@ -102,18 +102,18 @@ impl ForkServerClient {
 
     fn start(&self) -> io::Result<Open> {
         let (channel, theirs) = Channel::pair()?;
-        let nursery = detached(&self.program, &self.environment)?
+        let fork_server = detached(&self.program, &self.environment)?
             .stdin(theirs)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         // Before it is asked for anything, so that every launcher and rank has it.
-        if let Err(error) = limits::restore_open_files(nursery.id()) {
+        if let Err(error) = limits::restore_open_files(fork_server.id()) {
             tracing::warn!("programs of jobs may open more files than they expect: {error}");
         }
         let open = Open {
             channel: Arc::new(channel),
-            process: Arc::new(Mutex::new(nursery)),
+            process: Arc::new(Mutex::new(fork_server)),
             unanswered: Arc::default(),
         };
         let reading = Open {

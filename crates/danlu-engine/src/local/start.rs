@@ -1,4 +1,4 @@
-//! Starting a launcher, once: in a nursery, or as a program.
+//! Starting a launcher, once: in a fork server, or as a program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,8 +30,8 @@ impl Workers {
         secrets: Option<&[u8]>,
         user: Option<&UnixUser>,
     ) -> io::Result<()> {
-        if let StartedBy::Nursery(nursery) = &self.launchers {
-            nursery.end_if_silent();
+        if let StartedBy::Nursery(fork_server) = &self.launchers {
+            fork_server.end_if_silent();
         }
         let _guard = self.guard(worker);
         let run = self.layout.run_folder(worker);
@@ -98,8 +98,8 @@ impl Workers {
 
     fn start(&self, worker: WorkerId, run: &Path, lock: Taken) -> io::Result<()> {
         match &self.launchers {
-            StartedBy::Nursery(nursery) => {
-                nursery.launch(worker, run, &lock)?;
+            StartedBy::Nursery(fork_server) => {
+                fork_server.launch(worker, run, &lock)?;
                 lock.leave();
                 Ok(())
             }

@@ -24,10 +24,10 @@ use crate::{ObservedState, files};
 const KILLED_FILE: &str = "killed.json";
 /// NFS shows what another machine wrote within a minute, unless a site has changed that.
 const LONGEST_AWAITED: Duration = Duration::from_secs(90);
-/// A courier that lives and reaches the server asks for news every 20 seconds, or 15 seconds after it could not.
+/// A sidecar that lives and reaches the server asks for news every 20 seconds, or 15 seconds after it could not.
 const LONGEST_UNHEARD: Duration = Duration::from_mins(1);
 
-/// Sizes and times of what a living launcher, or its courier, writes again and again. Times of a shared disk are another
+/// Sizes and times of what a living launcher, or its sidecar, writes again and again. Times of a shared disk are another
 /// machine's: they are only compared with each other.
 pub(super) type Traces = [Option<(u64, SystemTime)>; 3];
 
@@ -65,7 +65,7 @@ impl AllocationFolders {
     pub(super) fn silence(&self, worker: WorkerId) -> io::Result<Option<String>> {
         let run = self.run(worker);
         let Some(age) = files::long_silence(&run) else { return Ok(None) };
-        // Its courier still brings what it has left.
+        // Its sidecar still brings what it has left.
         if run.join(LAUNCHER_ENDED_FILE).exists() {
             return Ok(None);
         }
@@ -79,7 +79,7 @@ impl AllocationFolders {
     }
 
     /// For a launcher that does not do what it was told, or does not keep its worker's time limit: what has Slurm end the job. A job
-    /// of somebody else's, of which this data folder is a copy, is left alone. `remote_since`: where couriers tell of launchers,
+    /// of somebody else's, of which this data folder is a copy, is left alone. `remote_since`: where sidecars tell of launchers,
     /// from when on they could.
     pub(super) fn kill(
         &self,
@@ -122,7 +122,7 @@ impl AllocationFolders {
         Ok(Some(Call::End { job, user: order.user }))
     }
 
-    /// Whether the launcher has ended and its courier, which is alive, still brings what it has left.
+    /// Whether the launcher has ended and its sidecar, which is alive, still brings what it has left.
     fn is_delivering(&self, worker: WorkerId, since: Instant) -> bool {
         let run = self.run(worker);
         let contact = fs::symlink_metadata(run.join(CONTACT_FILE)).and_then(|about| about.modified());

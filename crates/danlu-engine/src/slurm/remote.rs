@@ -1,4 +1,4 @@
-//! What is different where nodes share no disk with the server: couriers are submitted in the launchers' place, with a token,
+//! What is different where nodes share no disk with the server: sidecars are submitted in the launchers' place, with a token,
 //! and the program may have to be fetched.
 
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use danlu_core::launch::UnixUser;
 use danlu_slurm::{
-    AllocationRequest, NodeProgram, SidecarConfig, SlurmSettings, TOKEN_VARIABLE, courier_folder,
+    AllocationRequest, NodeProgram, SidecarConfig, SlurmSettings, TOKEN_VARIABLE, sidecar_folder,
 };
 use danlu_types::{AttemptNumber, JobId, WorkerId};
 use data_encoding::HEXLOWER;
@@ -19,14 +19,14 @@ use sha2::{Digest as _, Sha256};
 use super::session::SessionTarget;
 use crate::files;
 
-/// By which the couriers of an attempt are known to the server.
-pub trait CourierTokens: fmt::Debug + Send + Sync {
+/// By which the sidecars of an attempt are known to the server.
+pub trait SidecarTokens: fmt::Debug + Send + Sync {
     fn token(&self, job: JobId, attempt: AttemptNumber) -> String;
 }
 
 #[derive(Debug, Clone)]
-pub struct CourierOptions {
-    pub tokens: Arc<dyn CourierTokens>,
+pub struct SidecarOptions {
+    pub tokens: Arc<dyn SidecarTokens>,
     /// Of the server's certificate, where nobody else vouches for it.
     pub fingerprint: Option<String>,
     /// Where the server finds the programs that nodes fetch, each under its digest.
@@ -35,14 +35,14 @@ pub struct CourierOptions {
 
 #[derive(Debug)]
 pub(super) struct Remote {
-    courier: SidecarConfig,
-    tokens: Arc<dyn CourierTokens>,
+    sidecar: SidecarConfig,
+    tokens: Arc<dyn SidecarTokens>,
 }
 
 impl Remote {
     /// `own` is the program of this server: what nodes run where the settings name none.
-    pub(super) fn new(settings: &SlurmSettings, options: CourierOptions, own: &OsStr) -> io::Result<Self> {
-        let CourierOptions { tokens, fingerprint, programs } = options;
+    pub(super) fn new(settings: &SlurmSettings, options: SidecarOptions, own: &OsStr) -> io::Result<Self> {
+        let SidecarOptions { tokens, fingerprint, programs } = options;
         let program = match &settings.program {
             Some(program) => NodeProgram::At(program.display().to_string()),
             None if fingerprint.is_some() => {
@@ -53,28 +53,28 @@ impl Remote {
             None => NodeProgram::Fetched(lay_down(Path::new(own), &programs)?),
         };
         let server = settings.server.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
-        let courier = SidecarConfig { server, fingerprint, work: settings.work.clone(), program };
-        Ok(Remote { courier, tokens })
+        let sidecar = SidecarConfig { server, fingerprint, work: settings.work.clone(), program };
+        Ok(Remote { sidecar, tokens })
     }
 
     pub(super) fn secret(&self, worker: WorkerId) -> (&'static str, String) {
         (TOKEN_VARIABLE, self.tokens.token(worker.job, worker.attempt))
     }
 
-    /// Where a courier keeps its worker, and itself.
+    /// Where a sidecar keeps its worker, and itself.
     pub(super) fn session_place(&self, order: &AllocationRequest, worker: WorkerId) -> SessionTarget {
-        let work = self.courier_of(order.user.as_ref()).work;
-        let folder = courier_folder(&work, &order.name, worker.worker);
+        let work = self.sidecar_of(order.user.as_ref()).work;
+        let folder = sidecar_folder(&work, &order.name, worker.worker);
         SessionTarget { program: folder.join("danlu"), run: folder.join("run"), user: order.user.clone() }
     }
 
     /// Every user has a folder of their own, which nobody else can enter.
-    pub(super) fn courier_of(&self, user: Option<&UnixUser>) -> SidecarConfig {
-        let mut courier = self.courier.clone();
+    pub(super) fn sidecar_of(&self, user: Option<&UnixUser>) -> SidecarConfig {
+        let mut sidecar = self.sidecar.clone();
         if let Some(user) = user {
-            courier.work = format!("{}-{}", courier.work.display(), user.name).into();
+            sidecar.work = format!("{}-{}", sidecar.work.display(), user.name).into();
         }
-        courier
+        sidecar
     }
 }
 

@@ -240,7 +240,7 @@ fn write_order(
         }
         Scripts::Remote(remote) => {
             let name = allocation_folder_name(first.worker.attempt, number);
-            remote_script(&order, &name, &remote.courier_of(order.user.as_ref()))
+            remote_script(&order, &name, &remote.sidecar_of(order.user.as_ref()))
         }
     };
     files::replace(folder, SCRIPT_FILE, script.as_bytes())?;

@@ -71,7 +71,7 @@ pub(crate) fn site_with(
             program,
             settings: settings.clone(),
             many_users,
-            couriers: None,
+            sidecars: None,
         };
         Arc::new(SlurmEngine::new(options).unwrap()) as Arc<dyn Engine>
     });

@@ -119,8 +119,8 @@ impl Worker<'_> {
     }
 
     /// Once all ranks have ended well: whether the worker goes on for what they left running.
-    pub(super) fn follow_background(&mut self, course: &mut Termination, any_left: bool) {
-        if self.running_since.is_none() || course.why().is_some() || !course.has_everyone_exited() {
+    pub(super) fn follow_background(&mut self, termination: &mut Termination, any_left: bool) {
+        if self.running_since.is_none() || termination.why().is_some() || !termination.has_everyone_exited() {
             return;
         }
         let now = Instant::now();
@@ -131,7 +131,7 @@ impl Worker<'_> {
         self.background.awaited.extend(awaited.iter().map(|left| (left.process.pid, left.name.clone())));
         let is_settling = now < since + SETTLING;
         let goes_on = !awaited.is_empty() || (is_settling && !others.is_empty());
-        course.set_background(goes_on);
+        termination.set_background(goes_on);
         let pause = if is_settling { LOOK_OFTEN } else { LOOK_AGAIN };
         self.background.next_look = goes_on.then(|| now + pause);
         if !awaited.is_empty() && !is_settling && !self.background.has_told {
@@ -158,7 +158,7 @@ impl Worker<'_> {
 
     /// A line of ours in the log of the worker's first rank, and in the journal.
     pub(super) fn announce(&self, text: &str) {
-        self.journal.note(text);
+        self.launcher_log.note(text);
         if self.audience == Audience::Terminal {
             let _ = writeln!(io::stderr(), "danlu: {text}");
         }

@@ -17,7 +17,7 @@ impl Worker<'_> {
         let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.closed_devices);
         let closed = if is_wanted { withheld(Path::new("/"), &self.launch.devices) } else { Vec::new() };
         if !closed.is_empty() && !groups.closes_devices() {
-            self.journal.note("devices that this worker was not given are open to it: only root closes them, through cgroups");
+            self.launcher_log.note("devices that this worker was not given are open to it: only root closes them, through cgroups");
             return Vec::new();
         }
         closed
@@ -28,7 +28,7 @@ impl Worker<'_> {
         let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.restricted);
         let filter = is_wanted.then(|| Filter::new(self.user.is_root()))?;
         if filter.is_none() {
-            self.journal.note("system calls are not restricted: this kernel has no filters for them, or other calls than are known here");
+            self.launcher_log.note("system calls are not restricted: this kernel has no filters for them, or other calls than are known here");
         }
         filter.map(Arc::new)
     }

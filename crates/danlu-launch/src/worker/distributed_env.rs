@@ -64,7 +64,7 @@ impl Worker<'_> {
             Ok(None) => Ok(None),
             Err(error) if launch.options.needs_rank_table() => Err(StartError::RankTable(error)),
             Err(error) => {
-                self.journal.note(format_args!("no rank table is made: {}", chain(&error)));
+                self.launcher_log.note(format_args!("no rank table is made: {}", chain(&error)));
                 Ok(None)
             }
         }
@@ -92,7 +92,7 @@ impl Worker<'_> {
                             let table = table.on_architecture(std::env::consts::ARCH);
                             write_whole(&folder.join(name), &render(&table))?;
                         }
-                        Err(error) => self.journal.note(format_args!("no `{name}` is made: {error}")),
+                        Err(error) => self.launcher_log.note(format_args!("no `{name}` is made: {error}")),
                     }
                 }
             }

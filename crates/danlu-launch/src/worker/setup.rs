@@ -76,9 +76,9 @@ impl Worker<'_> {
         let pid = pid_of(&child);
         self.capture(rank_log_name(first.rank), child, None)
             .map_err(|source| StartError::Log { rank: first.rank, source })?;
-        let mut course = Termination::new(1, self.launch.grace.to_duration());
-        self.supervise(&mut course, &[pid], deadline).await;
-        match course.why() {
+        let mut termination = Termination::new(1, self.launch.grace.to_duration());
+        self.supervise(&mut termination, &[pid], deadline).await;
+        match termination.why() {
             None => Ok(()),
             Some(TerminationCause::Ordered | TerminationCause::Hang) => Err(StartAborted::Stopped),
             Some(TerminationCause::TimeLimit) => Err(StartAborted::Failed(self.time_limit())),

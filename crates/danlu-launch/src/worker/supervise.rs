@@ -32,48 +32,49 @@ impl Worker<'_> {
     /// Until all `pids` have ended, and, where they were told to, what they started has too.
     pub(super) async fn supervise(
         &mut self,
-        course: &mut Termination,
+        termination: &mut Termination,
         pids: &[i32],
         deadline: Option<Instant>,
     ) {
-        let mut any_left = self.reap(course, pids).await;
-        self.follow_background(course, any_left);
-        while !course.is_over() || (course.waits_for_leftovers() && any_left) {
-            let tick = course.next_tick();
+        let mut any_left = self.reap(termination, pids).await;
+        self.follow_background(termination, any_left);
+        while !termination.is_over() || (termination.waits_for_leftovers() && any_left) {
+            let tick = termination.next_tick();
             let status_due = self.unsaid.as_ref().map(|(_, due)| *due);
             let report_due = self.reports.due();
-            let sample_due = self.sampling.as_ref().map(Sampling::due).filter(|_| course.why().is_none());
-            let time_limit = deadline.filter(|_| course.why().is_none());
+            let sample_due =
+                self.sampling.as_ref().map(Sampling::due).filter(|_| termination.why().is_none());
+            let time_limit = deadline.filter(|_| termination.why().is_none());
             let look_due = self.looking.map(|(next, _)| next);
-            let background_due = self.background.next_look().filter(|_| course.why().is_none());
+            let background_due = self.background.next_look().filter(|_| termination.why().is_none());
             tokio::select! {
                 biased;
                 wake = self.signals.next() => match wake {
                     SignalEvent::Reap => {
-                        any_left = self.reap(course, pids).await;
-                        self.follow_background(course, any_left);
+                        any_left = self.reap(termination, pids).await;
+                        self.follow_background(termination, any_left);
                     }
                     SignalEvent::Order => {
                         // Without a file someone else wants us to end, such as a machine that shuts down.
                         // Whoever asks twice at a terminal does not want to wait.
-                        let again = self.audience == Audience::Terminal && course.why().is_some();
+                        let again = self.audience == Audience::Terminal && termination.why().is_some();
                         let own = if again { Duration::ZERO } else { self.launch.grace.to_duration() };
                         let grace = self.order().unwrap_or(own);
-                        self.act(course.on_order(grace, Instant::now()));
+                        self.act(termination.on_order(grace, Instant::now()));
                     }
                     SignalEvent::Look => {
                         self.looking = Some((Instant::now(), Instant::now() + LONGEST_LOOK));
-                        self.look(course);
+                        self.look(termination);
                     }
                 },
-                () = at(look_due) => self.look(course),
+                () = at(look_due) => self.look(termination),
                 () = at(background_due) => {
-                    any_left = self.reap(course, pids).await;
-                    self.follow_background(course, any_left);
+                    any_left = self.reap(termination, pids).await;
+                    self.follow_background(termination, any_left);
                 }
-                () = at(tick) => self.act(course.on_tick(Instant::now())),
-                () = at(time_limit) => self.act(course.on_time_limit(Instant::now())),
-                () = at(sample_due) => self.take_sample(course),
+                () = at(tick) => self.act(termination.on_tick(Instant::now())),
+                () = at(time_limit) => self.act(termination.on_time_limit(Instant::now())),
+                () = at(sample_due) => self.take_sample(termination),
                 () = at(report_due) => self.pass_on_reports(),
                 () = self.reports.became_due() => {}
                 () = at(status_due) => {
@@ -86,12 +87,12 @@ impl Worker<'_> {
     }
 
     /// Follows an order that somebody says is there. A network disk may show it only seconds later.
-    fn look(&mut self, course: &mut Termination) {
+    fn look(&mut self, termination: &mut Termination) {
         let (grace, now) = (self.order(), Instant::now());
         let goes_on = |(_, until): &(Instant, Instant)| grace.is_none() && now < *until;
         self.looking = self.looking.filter(goes_on).map(|(_, until)| (now + LOOK_AGAIN, until));
         if let Some(grace) = grace {
-            self.act(course.on_order(grace, Instant::now()));
+            self.act(termination.on_order(grace, Instant::now()));
         }
     }
 
@@ -104,24 +105,24 @@ impl Worker<'_> {
         self.finish.send_replace(true);
         for capture in self.captures.drain(..) {
             if capture.await.is_err() {
-                self.journal.note("a log's writer broke: its last lines may be missing");
+                self.launcher_log.note("a log's writer broke: its last lines may be missing");
             }
         }
         self.reports.write();
         if let Err(error) = secrets::remove(self.launch) {
-            self.journal.note(format_args!("secrets are left in the run folder: {error}"));
+            self.launcher_log.note(format_args!("secrets are left in the run folder: {error}"));
         }
         if let Err(error) = self.group.remove() {
             // Whoever releases the worker tries again.
             let busy = error.kind() == ErrorKind::ResourceBusy;
-            self.journal.note(format_args!("the cgroup is left behind (in use: {busy}): {error}"));
+            self.launcher_log.note(format_args!("the cgroup is left behind (in use: {busy}): {error}"));
         }
     }
 
-    fn take_sample(&mut self, course: &mut Termination) {
+    fn take_sample(&mut self, termination: &mut Termination) {
         // A cluster that has lost this node cannot call us, and the worker may have been given up.
         if self.confinement == Confinement::Theirs {
-            self.look(course);
+            self.look(termination);
         }
         let silent_for = self.reports.last_output().elapsed();
         let hung = self.sampling.as_ref().is_some_and(Sampling::hangs);
@@ -129,7 +130,7 @@ impl Worker<'_> {
             .sampling
             .as_mut()
             .is_some_and(|sampling| sampling.take(self.launch, &self.group, silent_for));
-        if hung && !self.sampling.as_ref().is_some_and(Sampling::hangs) && course.why().is_none() {
+        if hung && !self.sampling.as_ref().is_some_and(Sampling::hangs) && termination.why().is_none() {
             self.announce("the worker goes on: it printed something, or works again");
             self.reports.set_hang(None);
             self.pass_on_reports();
@@ -145,8 +146,8 @@ impl Worker<'_> {
                 self.pass_on_reports();
             }
             OnHang::Restart => {
-                self.journal.note(format_args!("ending the worker, which hangs: {sentence}"));
-                self.act(course.on_hang(Instant::now()));
+                self.launcher_log.note(format_args!("ending the worker, which hangs: {sentence}"));
+                self.act(termination.on_hang(Instant::now()));
             }
         }
     }
@@ -158,27 +159,27 @@ impl Worker<'_> {
         }
     }
 
-    async fn reap(&mut self, course: &mut Termination, pids: &[i32]) -> bool {
+    async fn reap(&mut self, termination: &mut Termination, pids: &[i32]) -> bool {
         let census = self.children.reap();
         // A cluster's scheduler signals all processes at once; ranks that end before we have heard of it neither failed nor came to
         // their end. Of a kill we do not hear: we are gone before we could say anything, and the cluster is asked why.
         if self.confinement == Confinement::Theirs
-            && course.why().is_none()
+            && termination.why().is_none()
             && let Some(patience) =
                 census.ended.iter().filter_map(|end| self.may_have_been_told(end, pids)).max()
             && self.signals.is_told_within(patience).await
         {
             let grace = self.order().unwrap_or(self.launch.grace.to_duration());
-            self.act(course.on_order(grace, Instant::now()));
+            self.act(termination.on_order(grace, Instant::now()));
         }
         for (pid, exit) in census.ended {
             // Orphans come to us, too; their end says nothing unless they are the work.
             if let Some(index) = pids.iter().position(|own| *own == pid) {
-                self.act(course.on_exit(index, exit, Instant::now()));
+                self.act(termination.on_exit(index, exit, Instant::now()));
             } else if self.server == Some(pid) {
-                self.act(course.on_server_exit(exit, Instant::now()));
+                self.act(termination.on_server_exit(exit, Instant::now()));
             } else if self.background.is_awaited(pid) {
-                self.act(course.on_background_exit(pid, exit, Instant::now()));
+                self.act(termination.on_background_exit(pid, exit, Instant::now()));
             }
         }
         census.any_left
@@ -208,7 +209,8 @@ impl Worker<'_> {
                 if self.launch.options.is_compatible_with(Compat::Slurm)
                     && let Err(error) = steps::announce_end(self.launch, &self.user)
                 {
-                    self.journal.note(format!("`srun` cannot be told that the worker is ended: {error}"));
+                    self.launcher_log
+                        .note(format!("`srun` cannot be told that the worker is ended: {error}"));
                 }
                 signal_all(&self.group, Signal::SIGTERM);
             }
@@ -220,7 +222,7 @@ impl Worker<'_> {
         let begun = Instant::now();
         while self.children.reap().any_left {
             if begun.elapsed() > LONGEST_SWEEP {
-                self.journal.note("processes of this worker do not end although they were killed");
+                self.launcher_log.note("processes of this worker do not end although they were killed");
                 return;
             }
             signal_all(&self.group, Signal::SIGKILL);

@@ -163,7 +163,7 @@ impl Launched {
         eventually("the launcher's end", || self.launcher.try_wait().unwrap());
         match self.status().expect("a last status").phase {
             LauncherState::Ended { exit, .. } => exit,
-            other => panic!("ended while {other:?}; {}", self.journal()),
+            other => panic!("ended while {other:?}; {}", self.launcher_log()),
         }
     }
 
@@ -204,7 +204,7 @@ impl Launched {
         self.log(rank).into_iter().map(|(_, _, text)| text).collect()
     }
 
-    pub(crate) fn journal(&self) -> String {
+    pub(crate) fn launcher_log(&self) -> String {
         fs::read_to_string(self.launch.folders.run.join("launcher.log")).unwrap_or_default()
     }
 }

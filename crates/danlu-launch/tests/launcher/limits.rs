@@ -71,10 +71,10 @@ fn shared_memory_is_the_workers_own_and_limited() {
     ));
     launch.limits.shared_memory = Some(Bytes(4 << 20));
     let (launched, exit) = Launched::run(launch);
-    if launched.journal().contains("shared memory is not limited") {
+    if launched.launcher_log().contains("shared memory is not limited") {
         // Then it was everybody's.
         fs::remove_file(&probe).unwrap();
-        danlu_testkit::skip(&launched.journal());
+        danlu_testkit::skip(&launched.launcher_log());
         return;
     }
     assert_eq!(exit, WorkerEnd::Succeeded);

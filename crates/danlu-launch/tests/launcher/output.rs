@@ -9,7 +9,7 @@ use danlu_types::api::LogStream;
 fn lines_of_both_streams_carry_times_in_order() {
     let bench = Bench::new();
     let (launched, exit) = bench.run("echo one; echo two >&2; echo three");
-    assert_eq!(exit, WorkerEnd::Succeeded, "{}", launched.journal());
+    assert_eq!(exit, WorkerEnd::Succeeded, "{}", launched.launcher_log());
     let log = launched.log(0);
     let mut texts: Vec<(LogStream, &str)> =
         log.iter().map(|(_, stream, text)| (*stream, text.as_str())).collect();

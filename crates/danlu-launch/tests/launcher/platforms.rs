@@ -166,7 +166,7 @@ fn apulis_finds_its_files_at_home() {
     launch.devices = vec![ascend(0, Some("192.168.1.1"))];
     launch.options.compat = vec![Compat::Apulis];
     let (launched, exit) = Launched::run(launch);
-    assert_eq!(exit, WorkerEnd::Succeeded, "{}", launched.journal());
+    assert_eq!(exit, WorkerEnd::Succeeded, "{}", launched.launcher_log());
     let lines = launched.lines(0).join(" ");
     assert_eq!(lines, "worker 1-worker0 hccl_ms.json hccl_tf.json setup_environment_done");
 }

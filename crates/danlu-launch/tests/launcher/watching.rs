@@ -81,7 +81,7 @@ fn devices_that_work_are_no_hang_and_stand_in_the_samples() {
     // At half a second each, this is long after it would have been called a hang.
     let seen = eventually("samples", || Some(samples(&launched)).filter(|samples| samples.len() >= 4));
     assert!(seen.iter().all(|sample| sample.devices == [(3, busy)].into()), "{seen:?}");
-    assert!(!launched.journal().contains("hang"), "{}", launched.journal());
+    assert!(!launched.launcher_log().contains("hang"), "{}", launched.launcher_log());
     fs::write(fifo, "end\n").unwrap();
     launched.exit();
 }

@@ -158,7 +158,7 @@ pub(crate) struct AccountCache {
     /// By token id; not worth a write each time.
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
-    pub(crate) belongings: Credentials,
+    pub(crate) credentials: Credentials,
 }
 
 impl AccountCache {
@@ -194,7 +194,7 @@ impl AccountCache {
             }
             // Kept beside people, and read by those whose they are.
             crate::unix_users::UNIX_USER | crate::secrets::SECRET | crate::audit_proof::HEAD => Some(()),
-            _ => self.belongings.file(row),
+            _ => self.credentials.file(row),
         };
         understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
     }
@@ -291,7 +291,7 @@ impl AccountCache {
     pub(crate) fn dismissals(&self, workspace: &str) -> Vec<DirectoryRow> {
         let members = self.members.get(workspace).into_iter().flatten();
         let members = members.map(|(account, _)| member_row(workspace, account, None));
-        let invitations = self.belongings.invitations.iter();
+        let invitations = self.credentials.invitations.iter();
         let invitations = invitations
             .filter(|(_, invitation)| invitation.workspace == workspace)
             .map(|(key, _)| no_invitation_row(key));
@@ -361,11 +361,11 @@ impl AccountCache {
     pub(crate) fn departures(&self, account: &AccountName) -> Vec<DirectoryRow> {
         let in_it = self.members.iter().filter(|(_, members)| members.contains_key(account));
         let left = in_it.map(|(workspace, _)| member_row(workspace, account, None));
-        left.chain(self.belongings.departures(account)).collect()
+        left.chain(self.credentials.departures(account)).collect()
     }
 
     /// Who asks with this secret, if it is one for asking and its account is in order.
-    pub(crate) fn asker(&mut self, secret: &str, now: Timestamp) -> Option<(Principal, Token)> {
+    pub(crate) fn caller(&mut self, secret: &str, now: Timestamp) -> Option<(Principal, Token)> {
         let token = self.token(secret)?.clone();
         let is_over = token.expires_at.is_some_and(|end| end <= now);
         let account = self.account(&token.account)?;

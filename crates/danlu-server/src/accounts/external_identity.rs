@@ -31,7 +31,7 @@ impl Directory {
         from: IpAddr,
     ) -> Result<(String, Caller), Problem> {
         let key = identity.key();
-        let known = self.register().belongings.subjects.get(&key).map(|subject| subject.account.clone());
+        let known = self.register().credentials.subjects.get(&key).map(|subject| subject.account.clone());
         let name = match known {
             Some(name) => name,
             None => self.create_for(&key, &identity, from).await?,
@@ -43,7 +43,7 @@ impl Directory {
         };
         // Meanwhile its owner may have taken the link back.
         let is_linked = |subject: &ExternalIdentityRecord| subject.account == name;
-        if !self.register().belongings.subjects.get(&key).is_some_and(is_linked) {
+        if !self.register().credentials.subjects.get(&key).is_some_and(is_linked) {
             return Err(Problem::new(
                 ProblemCode::Unauthenticated,
                 "this identity is linked to no account now",

@@ -192,26 +192,26 @@ impl Directory {
 
     /// What a browser keeps of a sign-in, to be known by when others guess; `None` if it has it already.
     pub(crate) fn device_cookie(&self, name: &AccountName, visitor: &Visitor) -> Option<String> {
-        self.device_of(name.as_str(), visitor).is_none().then(|| cookie_of_device(&self.sealer, name))
+        self.device_of(name.as_str(), visitor).is_none().then(|| cookie_of_device(&self.encryptor, name))
     }
 
     fn device_of(&self, name: &str, visitor: &Visitor) -> Option<String> {
-        device_in(&self.sealer, visitor.device.as_deref()?, name)
+        device_in(&self.encryptor, visitor.device.as_deref()?, name)
     }
 }
 
-fn cookie_of_device(sealer: &Encryptor, name: &AccountName) -> String {
+fn cookie_of_device(encryptor: &Encryptor, name: &AccountName) -> String {
     let id: [u8; 16] = rand::rng().random();
-    format!("{name}.{}", sealer.seal(&context(name.as_str()), &id))
+    format!("{name}.{}", encryptor.seal(&context(name.as_str()), &id))
 }
 
 /// The browser's number, if this server gave it to it for this account.
-fn device_in(sealer: &Encryptor, cookie: &str, name: &str) -> Option<String> {
+fn device_in(encryptor: &Encryptor, cookie: &str, name: &str) -> Option<String> {
     let (own, sealed) = cookie.split_once('.')?;
     if own != name {
         return None;
     }
-    let id = sealer.unseal(&context(name), sealed).ok()?;
+    let id = encryptor.unseal(&context(name), sealed).ok()?;
     Some(data_encoding::HEXLOWER.encode(&id))
 }
 
@@ -272,20 +272,20 @@ mod tests {
     #[test]
     fn a_browser_is_known_to_its_account_only() {
         let folder = tempfile::tempdir().unwrap();
-        let sealer = Encryptor::open(folder.path()).unwrap();
-        let cookie = cookie_of_device(&sealer, &"ada".parse().unwrap());
-        let id = device_in(&sealer, &cookie, "ada").unwrap();
-        assert_eq!(device_in(&sealer, &cookie, "ada"), Some(id));
+        let encryptor = Encryptor::open(folder.path()).unwrap();
+        let cookie = cookie_of_device(&encryptor, &"ada".parse().unwrap());
+        let id = device_in(&encryptor, &cookie, "ada").unwrap();
+        assert_eq!(device_in(&encryptor, &cookie, "ada"), Some(id));
         let sealed = cookie.strip_prefix("ada.").unwrap();
         for (forged, name) in [
             (cookie.as_str(), "mia"),
             (&format!("mia.{sealed}"), "mia"),
-            (&format!("ada.{}", sealer.seal("the authenticator of ada", b"0123456789abcdef")), "ada"),
+            (&format!("ada.{}", encryptor.seal("the authenticator of ada", b"0123456789abcdef")), "ada"),
             ("ada.", "ada"),
             ("ada", "ada"),
             ("", ""),
         ] {
-            assert_eq!(device_in(&sealer, forged, name), None, "{forged}");
+            assert_eq!(device_in(&encryptor, forged, name), None, "{forged}");
         }
     }
 }

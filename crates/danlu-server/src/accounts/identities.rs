@@ -21,17 +21,17 @@ use crate::oidc::{ExternalIdentity, LinkTo};
 const MOST_IDENTITIES: usize = 10;
 
 impl Directory {
-    /// Whether the asker may link an identity to their account: what to remember of them until they come back.
+    /// Whether the caller may link an identity to their account: what to remember of them until they come back.
     pub(crate) async fn begin_link(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         new: NewIdentity,
         visitor: &Visitor,
     ) -> Result<LinkTo, Problem> {
-        let name = &asker.person.name;
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        asker.require_in_person()?;
-        if !asker.in_browser {
+        let name = &caller.person.name;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        caller.require_in_person()?;
+        if !caller.in_browser {
             let detail = "an identity is linked in the browser in which you have signed in";
             let problem = Problem::new(ProblemCode::Forbidden, detail);
             return Err(problem.with_hint("use the page of your account in the console"));
@@ -46,12 +46,12 @@ impl Directory {
             );
         }
         let shown = Shown { password: Some(new.password), code: new.code };
-        let (_one_at_a_time, account) = self.prove(asker, shown, visitor).await?;
+        let (_one_at_a_time, account) = self.prove(caller, shown, visitor).await?;
         if account.has_second_factor() {
-            let by = asker.name();
+            let by = caller.name();
             let deed = Deed {
                 by: &by,
-                from: asker.from,
+                from: caller.from,
                 action: "totp.use",
                 subject: by.clone(),
                 before: None,
@@ -60,7 +60,7 @@ impl Directory {
             // A code that was used is not good again.
             self.write(vec![account_row(&account)], deed).await.map_err(store_problem)?;
         }
-        Ok(LinkTo { account: name.clone(), session: asker.key.clone() })
+        Ok(LinkTo { account: name.clone(), session: caller.key.clone() })
     }
 
     /// Links what the provider says to whom this was begun by, if it is still them who come back.
@@ -68,10 +68,10 @@ impl Directory {
         &self,
         identity: &ExternalIdentity,
         link_to: &LinkTo,
-        asker: Option<&Caller>,
+        caller: Option<&Caller>,
     ) -> Result<(), Problem> {
-        let is_the_same = |asker: &&Caller| asker.in_browser && asker.key == link_to.session;
-        let Some(asker) = asker.filter(is_the_same) else {
+        let is_the_same = |caller: &&Caller| caller.in_browser && caller.key == link_to.session;
+        let Some(caller) = caller.filter(is_the_same) else {
             let detail = "this was begun by a session that is over, or is another one than yours";
             return Err(
                 Problem::new(ProblemCode::Unauthenticated, detail).with_hint("sign in and begin again")
@@ -83,10 +83,10 @@ impl Directory {
         {
             let register = self.register();
             // It may have been ended while the provider was asked.
-            if register.expiry(&asker.key, Timestamp::now()).is_none() {
+            if register.expiry(&caller.key, Timestamp::now()).is_none() {
                 return Err(Problem::new(ProblemCode::Unauthenticated, "this session is over"));
             }
-            match register.belongings.subjects.get(&key) {
+            match register.credentials.subjects.get(&key) {
                 Some(other) if other.account != *name => {
                     let detail = "this identity is linked to another account";
                     return Err(Problem::new(ProblemCode::WrongState, detail)
@@ -95,7 +95,7 @@ impl Directory {
                 Some(_) => return Ok(()),
                 None => {}
             }
-            let own = register.belongings.subjects.values().filter(|subject| subject.account == *name);
+            let own = register.credentials.subjects.values().filter(|subject| subject.account == *name);
             if own.count() >= MOST_IDENTITIES {
                 let detail = format!("`{name}` is linked to {MOST_IDENTITIES} identities already");
                 return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("unlink one first"));
@@ -104,7 +104,7 @@ impl Directory {
         let record = ExternalIdentityRecord { account: name.clone(), linked_at: Some(Timestamp::now()) };
         let deed = Deed {
             by: name.as_str(),
-            from: asker.from,
+            from: caller.from,
             action: "account.link",
             subject: name.to_string(),
             before: None,
@@ -115,41 +115,41 @@ impl Directory {
 
     pub(crate) fn identities(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
     ) -> Result<Vec<IdentityView>, Problem> {
-        require_of_account(asker, name, Action::SeeAccount)?;
+        require_of_account(caller, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
-        let own = register.belongings.subjects.iter().filter(|(_, subject)| subject.account == *name);
+        let own = register.credentials.subjects.iter().filter(|(_, subject)| subject.account == *name);
         Ok(own.map(|(key, subject)| view(key, subject)).collect())
     }
 
     /// Takes a link back. Sessions go on: whoever is not their owner is ended by a new password.
-    pub(crate) async fn unlink(&self, asker: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
+    pub(crate) async fn unlink(&self, caller: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
+        require_of_account(caller, name, Action::ChangeAccount)?;
         let _one_at_a_time = self.changing.lock().await;
         let (key, before) = {
             let register = self.register();
             let account = register.account(name).ok_or_else(|| no_account(name))?;
-            let mut subjects = register.belongings.subjects.iter();
+            let mut subjects = register.credentials.subjects.iter();
             let own: Vec<_> = subjects.by_ref().filter(|(_, subject)| subject.account == *name).collect();
             let Some((key, subject)) = own.iter().find(|(key, _)| id_of(key) == id) else {
                 let id: String = id.chars().take(64).collect();
                 let detail = format!("`{name}` is linked to no identity `{id}`");
                 return Err(Problem::new(ProblemCode::NotFound, detail));
             };
-            if own.len() == 1 && account.password.is_none() && !asker.person.admin {
+            if own.len() == 1 && account.password.is_none() && !caller.person.admin {
                 let detail = "this is the only way in to this account: it has no password";
                 let problem = Problem::new(ProblemCode::WrongState, detail);
                 return Err(problem.with_hint("an administrator can make a link to set one, or unlink it"));
             }
             ((*key).clone(), view(key, subject))
         };
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "account.unlink",
             subject: name.to_string(),
             before: json(&before),

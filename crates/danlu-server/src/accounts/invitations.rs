@@ -52,7 +52,7 @@ impl Directory {
     fn invited(&self, secret: &str, visitor: &Visitor) -> Result<AccountOrigin<'static>, Problem> {
         let found = {
             let register = self.register();
-            let found = register.belongings.invitation(secret, Timestamp::now());
+            let found = register.credentials.invitation(secret, Timestamp::now());
             found.filter(|(_, invitation)| register.lets_in(&invitation.by, &invitation.workspace))
         };
         if let Some((key, invitation)) = found.filter(|_| self.registration != Registration::Closed) {
@@ -85,13 +85,13 @@ impl Directory {
 
     pub(crate) fn invitations(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
     ) -> Result<Vec<InvitationView>, Problem> {
-        self.require_doorkeeper(asker, workspace)?;
+        self.require_doorkeeper(caller, workspace)?;
         let now = Timestamp::now();
         let register = self.register();
-        let all = register.belongings.invitations.values();
+        let all = register.credentials.invitations.values();
         let good = all.filter(|invitation| invitation.workspace == workspace && invitation.expires_at > now);
         let good = good.filter(|invitation| register.lets_in(&invitation.by, workspace));
         let mut views: Vec<_> = good.map(invitation_view).collect();
@@ -101,11 +101,11 @@ impl Directory {
 
     pub(crate) async fn invite(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         new: NewInvitation,
     ) -> Result<MadeInvitation, Problem> {
-        self.require_doorkeeper(asker, workspace)?;
+        self.require_doorkeeper(caller, workspace)?;
         if self.registration == Registration::Closed {
             let detail = "accounts are made by administrators here";
             return Err(Problem::new(ProblemCode::WrongState, detail)
@@ -117,10 +117,10 @@ impl Directory {
             let message = "an invitation lasts 30 days at most";
             return Err(Problem::invalid_fields(vec![FieldError::new("lasts", message)]));
         }
-        let _one_at_a_time = self.change_by(asker).await?;
+        let _one_at_a_time = self.change_by(caller).await?;
         let now = Timestamp::now();
         let mut rows = self.over(now);
-        if self.register().belongings.invitations.len() - rows.len() >= MOST_INVITATIONS {
+        if self.register().credentials.invitations.len() - rows.len() >= MOST_INVITATIONS {
             let detail = format!("there are {MOST_INVITATIONS} invitations already");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("take back those not in use"));
         }
@@ -128,17 +128,17 @@ impl Directory {
             id: new_id(),
             workspace: workspace.to_owned(),
             role: new.role,
-            by: asker.person.name.clone(),
+            by: caller.person.name.clone(),
             created_at: now,
-            expires_at: asker.bounded(now + lasts),
+            expires_at: caller.bounded(now + lasts),
         };
         let secret = new_secret();
         rows.push(invitation_row(&secret, &invitation));
         let view = invitation_view(&invitation);
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "invitation.create",
             subject: workspace.to_owned(),
             before: None,
@@ -152,16 +152,16 @@ impl Directory {
     fn over(&self, now: Timestamp) -> Vec<danlu_store::DirectoryRow> {
         let register = self.register();
         let over =
-            register.belongings.invitations.iter().filter(|(_, invitation)| invitation.expires_at <= now);
+            register.credentials.invitations.iter().filter(|(_, invitation)| invitation.expires_at <= now);
         over.map(|(key, _)| no_invitation_row(key)).collect()
     }
 
-    pub(crate) async fn disinvite(&self, asker: &Caller, workspace: &str, id: &str) -> Result<(), Problem> {
-        self.require_doorkeeper(asker, workspace)?;
+    pub(crate) async fn disinvite(&self, caller: &Caller, workspace: &str, id: &str) -> Result<(), Problem> {
+        self.require_doorkeeper(caller, workspace)?;
         let _one_at_a_time = self.changing.lock().await;
         let found = {
             let register = self.register();
-            let mut all = register.belongings.invitations.iter();
+            let mut all = register.credentials.invitations.iter();
             let found = all.find(|(_, invitation)| invitation.workspace == workspace && invitation.id == id);
             found.map(|(key, invitation)| (no_invitation_row(key), invitation_view(invitation)))
         };
@@ -169,10 +169,10 @@ impl Directory {
         let no_such =
             || Problem::new(ProblemCode::NotFound, format!("`{workspace}` has no invitation `{id}`"));
         let (row, view) = found.ok_or_else(no_such)?;
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "invitation.revoke",
             subject: workspace.to_owned(),
             before: json(&view),
@@ -182,8 +182,8 @@ impl Directory {
     }
 
     /// Who asks to be let in.
-    pub(crate) fn applicants(&self, asker: &Caller, workspace: &str) -> Result<Vec<Applicant>, Problem> {
-        self.require_doorkeeper(asker, workspace)?;
+    pub(crate) fn applicants(&self, caller: &Caller, workspace: &str) -> Result<Vec<Applicant>, Problem> {
+        self.require_doorkeeper(caller, workspace)?;
         let register = self.register();
         let asking = register.accounts().filter(|account| asks_for(account, workspace));
         Ok(asking.map(applicant).collect())
@@ -192,31 +192,31 @@ impl Directory {
     /// Lets somebody in: the account works from now on, as a member's.
     pub(crate) async fn admit(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &AccountName,
     ) -> Result<AccountView, Problem> {
-        self.decide(asker, workspace, name, true).await
+        self.decide(caller, workspace, name, true).await
     }
 
     /// Leaves the account to others, or to administrators.
     pub(crate) async fn turn_away(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &AccountName,
     ) -> Result<(), Problem> {
-        self.decide(asker, workspace, name, false).await.map(drop)
+        self.decide(caller, workspace, name, false).await.map(drop)
     }
 
     async fn decide(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &AccountName,
         admitted: bool,
     ) -> Result<AccountView, Problem> {
-        self.require_doorkeeper(asker, workspace)?;
+        self.require_doorkeeper(caller, workspace)?;
         let _one_at_a_time = self.changing.lock().await;
         let account = self.register().account(name).filter(|account| asks_for(account, workspace)).cloned();
         let mut account = account.ok_or_else(|| {
@@ -234,17 +234,17 @@ impl Directory {
         }
         rows.push(account_row(&account));
         after.insert("standing".to_owned(), serde_json::json!(account.standing));
-        let by = asker.name();
+        let by = caller.name();
         let action = if admitted { "application.approve" } else { "application.decline" };
         let after = Some(after.into());
-        let deed = Deed { by: &by, from: asker.from, action, subject: name.to_string(), before, after };
+        let deed = Deed { by: &by, from: caller.from, action, subject: name.to_string(), before, after };
         self.write(rows, deed).await.map_err(store_problem)?;
         self.view(name)
     }
 
-    fn require_doorkeeper(&self, asker: &Caller, workspace: &str) -> Result<(), Problem> {
-        self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
-        if asker.person.admin || asker.person.name.as_str() != workspace {
+    fn require_doorkeeper(&self, caller: &Caller, workspace: &str) -> Result<(), Problem> {
+        self.require_of_workspace(caller, workspace, Action::ChangeMembers)?;
+        if caller.person.admin || caller.person.name.as_str() != workspace {
             return Ok(());
         }
         let detail = "nobody comes in through a workspace of one's own";

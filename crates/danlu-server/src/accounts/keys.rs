@@ -20,11 +20,11 @@ const ACCESS_KEY_LENGTH: usize = 20;
 const SECRET_KEY_LENGTH: usize = 40;
 
 impl Directory {
-    pub(crate) fn ssh_keys(&self, asker: &Caller, name: &AccountName) -> Result<Vec<SshKeyView>, Problem> {
-        require_of_account(asker, name, Action::SeeAccount)?;
+    pub(crate) fn ssh_keys(&self, caller: &Caller, name: &AccountName) -> Result<Vec<SshKeyView>, Problem> {
+        require_of_account(caller, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
-        let own = register.belongings.ssh_keys.iter().filter(|(_, key)| key.account == *name);
+        let own = register.credentials.ssh_keys.iter().filter(|(_, key)| key.account == *name);
         let mut keys: Vec<_> = own.map(|(fingerprint, key)| ssh_key_view(fingerprint, key)).collect();
         keys.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         Ok(keys)
@@ -32,22 +32,22 @@ impl Directory {
 
     pub(crate) async fn add_ssh_key(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         new: NewSshKey,
     ) -> Result<SshKeyView, Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        asker.require_in_person()?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        caller.require_in_person()?;
         let wrong = |message: String| Problem::invalid_fields(vec![FieldError::new("key", message)]);
         let key = SshKey::read(&new.key).map_err(|error| wrong(error.to_string()))?;
         let called = new.name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.comment.clone());
         check_text("name", Some(&called))?;
-        let _one_at_a_time = self.change_by(asker).await?;
+        let _one_at_a_time = self.change_by(caller).await?;
         self.view(name)?;
         let fingerprint = key.fingerprint();
         {
             let register = self.register();
-            let keys = &register.belongings.ssh_keys;
+            let keys = &register.credentials.ssh_keys;
             if keys.contains_key(&fingerprint) {
                 let detail = "this key is somebody's already";
                 return Err(Problem::new(ProblemCode::WrongState, detail)
@@ -64,34 +64,34 @@ impl Directory {
         };
         let view = ssh_key_view(&fingerprint, &record);
         let after = json(&view);
-        self.note(asker, "ssh_key.add", name, ssh_key_row(&fingerprint, Some(&record)), None, after).await?;
+        self.note(caller, "ssh_key.add", name, ssh_key_row(&fingerprint, Some(&record)), None, after).await?;
         Ok(view)
     }
 
     pub(crate) async fn remove_ssh_key(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         id: &str,
     ) -> Result<(), Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
         let _one_at_a_time = self.changing.lock().await;
         let found = {
             let register = self.register();
-            let mut keys = register.belongings.ssh_keys.iter();
+            let mut keys = register.credentials.ssh_keys.iter();
             let found = keys.find(|(_, key)| key.account == *name && key.id == id);
             found.map(|(fingerprint, key)| ssh_key_view(fingerprint, key))
         };
         let view = found.ok_or_else(|| no_key(name, id))?;
         let row = ssh_key_row(&view.fingerprint, None);
-        self.note(asker, "ssh_key.remove", name, row, json(&view), None).await
+        self.note(caller, "ssh_key.remove", name, row, json(&view), None).await
     }
 
-    pub(crate) fn s3_keys(&self, asker: &Caller, name: &AccountName) -> Result<Vec<S3KeyView>, Problem> {
-        require_of_account(asker, name, Action::SeeAccount)?;
+    pub(crate) fn s3_keys(&self, caller: &Caller, name: &AccountName) -> Result<Vec<S3KeyView>, Problem> {
+        require_of_account(caller, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
-        let own = register.belongings.s3_keys.iter().filter(|(_, key)| key.account == *name);
+        let own = register.credentials.s3_keys.iter().filter(|(_, key)| key.account == *name);
         let mut keys: Vec<_> = own.map(|(access_key, key)| s3_key_view(access_key, key)).collect();
         keys.sort_by(|one, other| {
             (one.created_at, &one.access_key).cmp(&(other.created_at, &other.access_key))
@@ -102,16 +102,16 @@ impl Directory {
     /// Only for oneself: whoever has the secret is its account to the object store.
     pub(crate) async fn make_s3_key(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         new: NewS3Key,
     ) -> Result<MadeS3Key, Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        only_own(asker, name)?;
-        asker.require_in_person()?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        only_own(caller, name)?;
+        caller.require_in_person()?;
         check_text("name", Some(&new.name))?;
-        let _one_at_a_time = self.change_by(asker).await?;
-        let held = self.register().belongings.s3_keys.values().filter(|key| key.account == *name).count();
+        let _one_at_a_time = self.change_by(caller).await?;
+        let held = self.register().credentials.s3_keys.values().filter(|key| key.account == *name).count();
         at_most(held, name)?;
         let access_key = letters(ACCESS_KEY_LENGTH, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");
         let secret_key =
@@ -119,38 +119,38 @@ impl Directory {
         let record = S3KeyRecord {
             account: name.clone(),
             name: new.name,
-            secret: self.sealer.seal(&s3_context(&access_key), secret_key.as_bytes()),
+            secret: self.encryptor.seal(&s3_context(&access_key), secret_key.as_bytes()),
             created_at: Timestamp::now(),
         };
         let view = s3_key_view(&access_key, &record);
         let row = s3_key_row(&access_key, Some(&record));
-        self.note(asker, "s3_key.create", name, row, None, json(&view)).await?;
+        self.note(caller, "s3_key.create", name, row, None, json(&view)).await?;
         Ok(MadeS3Key { key: view, secret_key })
     }
 
     pub(crate) async fn remove_s3_key(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         access_key: &str,
     ) -> Result<(), Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
         let _one_at_a_time = self.changing.lock().await;
         let found = {
             let register = self.register();
-            let found = register.belongings.s3_keys.get(access_key).filter(|key| key.account == *name);
+            let found = register.credentials.s3_keys.get(access_key).filter(|key| key.account == *name);
             found.map(|key| s3_key_view(access_key, key))
         };
         let view = found.ok_or_else(|| no_key(name, access_key))?;
-        self.note(asker, "s3_key.remove", name, s3_key_row(access_key, None), json(&view), None).await
+        self.note(caller, "s3_key.remove", name, s3_key_row(access_key, None), json(&view), None).await
     }
 
     /// Says so if what was sealed cannot be opened: a data folder whose key was lost or exchanged.
     pub(super) fn check_seals(&self) {
         let register = self.register();
-        let mut keys = register.belongings.s3_keys.iter();
-        let broken =
-            keys.find_map(|(access_key, key)| self.sealer.unseal(&s3_context(access_key), &key.secret).err());
+        let mut keys = register.credentials.s3_keys.iter();
+        let broken = keys
+            .find_map(|(access_key, key)| self.encryptor.unseal(&s3_context(access_key), &key.secret).err());
         if let Some(error) = broken {
             tracing::error!("{error}; put back `{}` from the back-up", crate::encryption::KEY_FILE);
         }
@@ -158,22 +158,22 @@ impl Directory {
 
     async fn note(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         action: &'static str,
         name: &AccountName,
         row: danlu_store::DirectoryRow,
         before: Option<serde_json::Value>,
         after: Option<serde_json::Value>,
     ) -> Result<(), Problem> {
-        let by = asker.name();
-        let deed = Deed { by: &by, from: asker.from, action, subject: name.to_string(), before, after };
+        let by = caller.name();
+        let deed = Deed { by: &by, from: caller.from, action, subject: name.to_string(), before, after };
         self.write(vec![row], deed).await.map_err(store_problem)
     }
 }
 
 /// For secrets that make their holder the account: nobody gets one for somebody else, administrators neither.
-pub(super) fn only_own(asker: &Caller, name: &AccountName) -> Result<(), Problem> {
-    if asker.person.name == *name {
+pub(super) fn only_own(caller: &Caller, name: &AccountName) -> Result<(), Problem> {
+    if caller.person.name == *name {
         return Ok(());
     }
     let detail = format!("only `{name}` can be given this secret");

@@ -25,32 +25,32 @@ impl Directory {
     /// A link by which the owner of an account sets a new password; earlier links end.
     pub(crate) async fn password_link(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
     ) -> Result<Invitation, Problem> {
-        let _one_at_a_time = self.change_by(asker).await?;
+        let _one_at_a_time = self.change_by(caller).await?;
         let view = self.view(name)?;
-        if view.admin || asker.person.name == *name {
-            asker.require_in_person()?;
+        if view.admin || caller.person.name == *name {
+            caller.require_in_person()?;
         }
         let mut link = new_link(name, TokenKind::PasswordLink);
-        asker.bound(&mut link.1);
-        self.write_link(&asker.name(), asker.from, "account.password_link", &link).await?;
+        caller.bound(&mut link.1);
+        self.write_link(&caller.name(), caller.from, "account.password_link", &link).await?;
         Ok(Invitation { account: view, password_link: Some(link.0) })
     }
 
-    /// A link by which the asker signs in elsewhere: in a browser. Earlier ones end.
-    pub(crate) async fn sign_in_link(&self, asker: &Caller) -> Result<SignInLink, Problem> {
-        let name = &asker.person.name;
+    /// A link by which the caller signs in elsewhere: in a browser. Earlier ones end.
+    pub(crate) async fn sign_in_link(&self, caller: &Caller) -> Result<SignInLink, Problem> {
+        let name = &caller.person.name;
         // A session may do everything its account may, so a token for less must not get one.
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        asker.require_in_person()?;
-        let _one_at_a_time = self.change_by(asker).await?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        caller.require_in_person()?;
+        let _one_at_a_time = self.change_by(caller).await?;
         let mut link = new_link(name, TokenKind::SignInLink);
-        link.1.session_ends = asker.expires_at;
+        link.1.session_ends = caller.expires_at;
         // The data folder's token can do no more with a session than without.
-        link.1.root = (asker.token != LOCAL_TOKEN).then(|| asker.root.clone());
-        self.write_link(&asker.name(), asker.from, "account.sign_in_link", &link).await?;
+        link.1.root = (caller.token != LOCAL_TOKEN).then(|| caller.root.clone());
+        self.write_link(&caller.name(), caller.from, "account.sign_in_link", &link).await?;
         let (secret, token) = link;
         Ok(SignInLink { secret, expires_at: token.expires_at.unwrap_or(token.created_at) })
     }

@@ -19,8 +19,8 @@ use crate::app::store_problem;
 pub(super) const LONGEST_TEXT: usize = 200;
 
 impl Directory {
-    pub(crate) fn whoami(&self, asker: &Caller) -> Result<Whoami, Problem> {
-        Ok(Whoami { account: self.view(&asker.person.name)?, scope: asker.person.scope })
+    pub(crate) fn whoami(&self, caller: &Caller) -> Result<Whoami, Problem> {
+        Ok(Whoami { account: self.view(&caller.person.name)?, scope: caller.person.scope })
     }
 
     pub(super) fn view(&self, name: &AccountName) -> Result<AccountView, Problem> {
@@ -32,18 +32,18 @@ impl Directory {
         self.register().account_views()
     }
 
-    pub(crate) fn account(&self, asker: &Caller, name: &AccountName) -> Result<AccountView, Problem> {
-        require_of_account(asker, name, Action::SeeAccount)?;
+    pub(crate) fn account(&self, caller: &Caller, name: &AccountName) -> Result<AccountView, Problem> {
+        require_of_account(caller, name, Action::SeeAccount)?;
         self.view(name)
     }
 
     pub(crate) async fn create_account(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         new: NewAccount,
     ) -> Result<Invitation, Problem> {
-        let whose = For { name: asker.name(), place: None, is_known: true };
-        self.create(new, AccountOrigin::Made { asker }, &asker.name(), asker.from, whose).await
+        let whose = For { name: caller.name(), place: None, is_known: true };
+        self.create(new, AccountOrigin::Made { caller }, &caller.name(), caller.from, whose).await
     }
 
     /// `whose` is for whom its password is hashed.
@@ -83,7 +83,7 @@ impl Directory {
         let needs_password = account.password.is_none() && !is_vouched_for;
         let mut link = needs_password.then(|| new_link(&account.name, TokenKind::PasswordLink));
         match entry {
-            AccountOrigin::Made { asker } => link.iter_mut().for_each(|(_, token)| asker.bound(token)),
+            AccountOrigin::Made { caller } => link.iter_mut().for_each(|(_, token)| caller.bound(token)),
             AccountOrigin::VouchedFor { subject } => rows.push(subject),
             AccountOrigin::Waiting { workspace } => {
                 account.standing = Standing::Waiting;
@@ -93,7 +93,7 @@ impl Directory {
                 // Somebody else may have used it while the password was hashed, or the workspace may be gone.
                 let is_good = {
                     let register = self.register();
-                    register.belongings.invitations.contains_key(&key)
+                    register.credentials.invitations.contains_key(&key)
                         && register.has_workspace(&invitation.workspace)
                         && register.lets_in(&invitation.by, &invitation.workspace)
                 };
@@ -116,17 +116,17 @@ impl Directory {
 
     pub(crate) async fn change_account(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         change: AccountChange,
     ) -> Result<AccountView, Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
         if change.admin == Some(true) {
-            require_of_account(asker, name, Action::RunAccounts)?;
-            asker.require_in_person()?;
+            require_of_account(caller, name, Action::RunAccounts)?;
+            caller.require_in_person()?;
         }
         if change.admin.is_some() || change.standing.is_some() || change.unix_user.is_some() {
-            require_of_account(asker, name, Action::RunAccounts)?;
+            require_of_account(caller, name, Action::RunAccounts)?;
             if name.as_str() == LOCAL_ADMIN {
                 let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and stays what it is");
                 return Err(Problem::new(ProblemCode::WrongState, detail));
@@ -156,15 +156,21 @@ impl Directory {
             // Enabled again, nobody should find old sessions open.
             rows.extend(self.register().revocations(name, |token| token.kind != TokenKind::Api));
         }
-        let by = asker.name();
+        let by = caller.name();
         let subject = name.to_string();
-        let deed =
-            Deed { by: &by, from: asker.from, action: "account.change", subject, before, after: json(&view) };
+        let deed = Deed {
+            by: &by,
+            from: caller.from,
+            action: "account.change",
+            subject,
+            before,
+            after: json(&view),
+        };
         self.write(rows, deed).await.map_err(store_problem)?;
         Ok(view)
     }
 
-    pub(crate) async fn delete_account(&self, asker: &Caller, name: &AccountName) -> Result<(), Problem> {
+    pub(crate) async fn delete_account(&self, caller: &Caller, name: &AccountName) -> Result<(), Problem> {
         if name.as_str() == LOCAL_ADMIN {
             let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and cannot be deleted");
             return Err(Problem::new(ProblemCode::WrongState, detail));
@@ -178,10 +184,10 @@ impl Directory {
         rows.extend(self.register().departures(name));
         rows.extend(self.register().dismissals(name.as_str()));
         rows.push(no_account_row(name));
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "account.delete",
             subject: name.to_string(),
             before,
@@ -215,10 +221,10 @@ impl Directory {
     /// Nobody gets the name of an account or a workspace that was deleted, for what that left behind.
     pub(super) fn refuse_former(&self, name: &str) -> Result<(), Problem> {
         let what = {
-            let belongings = &self.register().belongings;
+            let credentials = &self.register().credentials;
             match () {
-                () if belongings.former.contains_key(name) => "an account",
-                () if belongings.former_workspaces.contains_key(name) => "a workspace",
+                () if credentials.former.contains_key(name) => "an account",
+                () if credentials.former_workspaces.contains_key(name) => "a workspace",
                 () => return Ok(()),
             }
         };
@@ -233,7 +239,7 @@ impl Directory {
 pub(super) enum AccountOrigin<'a> {
     /// By an administrator.
     Made {
-        asker: &'a Caller,
+        caller: &'a Caller,
     },
     /// By a provider that we sign people in through, and whose word on them this row keeps.
     VouchedFor {
@@ -249,9 +255,9 @@ pub(super) enum AccountOrigin<'a> {
     },
 }
 
-pub(super) fn require_of_account(asker: &Caller, name: &AccountName, action: Action) -> Result<(), Problem> {
-    let relation = authorization::to_account(&asker.person, name);
-    require(asker, relation, action, Action::SeeAccount, || no_account(name))
+pub(super) fn require_of_account(caller: &Caller, name: &AccountName, action: Action) -> Result<(), Problem> {
+    let relation = authorization::to_account(&caller.person, name);
+    require(caller, relation, action, Action::SeeAccount, || no_account(name))
 }
 
 pub(super) fn new_id() -> String {

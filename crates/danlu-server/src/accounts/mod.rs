@@ -63,7 +63,7 @@ pub(crate) struct Directory {
     /// Told after every change.
     changes: tokio::sync::watch::Sender<()>,
     registration: Registration,
-    sealer: Arc<Encryptor>,
+    encryptor: Arc<Encryptor>,
 }
 
 /// Who a request comes from.
@@ -134,7 +134,7 @@ impl Directory {
         store: Arc<dyn Store>,
         local_token: &str,
         registration: Registration,
-        sealer: Arc<Encryptor>,
+        encryptor: Arc<Encryptor>,
     ) -> Result<Self, StoreError> {
         let admin: AccountName = LOCAL_ADMIN.parse().expect("a name");
         let local = Token {
@@ -159,7 +159,7 @@ impl Directory {
             hashing: Hashing::default(),
             changes: tokio::sync::watch::Sender::default(),
             registration,
-            sealer,
+            encryptor,
         };
         directory.check_seals();
         if directory.register().account(&admin).is_none() {
@@ -200,8 +200,8 @@ impl Directory {
         self.guesses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn asker(&self, secret: &str, from: IpAddr) -> Option<Caller> {
-        let (person, token) = self.register().asker(secret, Timestamp::now())?;
+    pub(crate) fn caller(&self, secret: &str, from: IpAddr) -> Option<Caller> {
+        let (person, token) = self.register().caller(secret, Timestamp::now())?;
         let root = token.root().to_owned();
         let Token { id, kind, expires_at, .. } = token;
         Some(Caller {
@@ -216,11 +216,11 @@ impl Directory {
         })
     }
 
-    /// The next change is this asker's, if their token is still good: while they waited for it, another may have ended it, and
+    /// The next change is this caller's, if their token is still good: while they waited for it, another may have ended it, and
     /// what they make would be what is left of it.
-    async fn change_by(&self, asker: &Caller) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
+    async fn change_by(&self, caller: &Caller) -> Result<tokio::sync::MutexGuard<'_, ()>, Problem> {
         let one_at_a_time = self.changing.lock().await;
-        if self.register().expiry(&asker.key, Timestamp::now()).is_none() {
+        if self.register().expiry(&caller.key, Timestamp::now()).is_none() {
             let over = Problem::new(ProblemCode::Unauthenticated, "this session or token has ended");
             return Err(over.with_hint("sign in again"));
         }
@@ -307,22 +307,22 @@ impl Directory {
 /// Refuses what the policy does not allow. `what` names the thing for those who may know of it, `hidden` is the answer to
 /// those who may not.
 pub(crate) fn require(
-    asker: &Caller,
+    caller: &Caller,
     relation: Relation,
     action: Action,
     see: Action,
     hidden: impl FnOnce() -> Problem,
 ) -> Result<(), Problem> {
-    match authorization::permission(relation, asker.person.scope, action, see) {
+    match authorization::permission(relation, caller.person.scope, action, see) {
         AuthzDecision::Yes => Ok(()),
         AuthzDecision::Hidden => Err(hidden()),
         AuthzDecision::No => {
-            let detail = format!("`{}` may not do this", asker.person.name);
+            let detail = format!("`{}` may not do this", caller.person.name);
             Err(Problem::new(ProblemCode::Forbidden, detail)
                 .with_hint("ask an owner of the workspace, or an administrator"))
         }
         AuthzDecision::ScopeTooSmall(needed) => {
-            let detail = format!("this token is for `{}` only", asker.person.scope.as_str());
+            let detail = format!("this token is for `{}` only", caller.person.scope.as_str());
             Err(Problem::new(ProblemCode::Forbidden, detail)
                 .with_hint(format!("use one with the scope `{}`", needed.as_str())))
         }
@@ -330,9 +330,9 @@ pub(crate) fn require(
 }
 
 /// For what belongs to the whole platform.
-pub(crate) fn require_of_platform(asker: &Caller, action: Action) -> Result<(), Problem> {
-    let relation = authorization::to_platform(&asker.person);
-    require(asker, relation, action, Action::SeeCluster, || {
+pub(crate) fn require_of_platform(caller: &Caller, action: Action) -> Result<(), Problem> {
+    let relation = authorization::to_platform(&caller.person);
+    require(caller, relation, action, Action::SeeCluster, || {
         Problem::new(ProblemCode::NotFound, "there is nothing at this address")
     })
 }

@@ -22,15 +22,15 @@ pub(super) struct Shown {
 }
 
 impl Directory {
-    /// Asks for the asker's password, if their account has one, and for a code, if it has an authenticator. The account as it
+    /// Asks for the caller's password, if their account has one, and for a code, if it has an authenticator. The account as it
     /// is now: whoever asks for a code writes it, because the code is spent in it, before they let go of the guard.
     pub(super) async fn prove(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         shown: Shown,
         visitor: &Visitor,
     ) -> Result<(MutexGuard<'_, ()>, Account), Problem> {
-        let name = &asker.person.name;
+        let name = &caller.person.name;
         let find = || self.register().account(name).cloned().ok_or_else(|| no_account(name));
         let before = find()?;
         let needed = || field("password", "is needed: the present password of this account");
@@ -49,7 +49,7 @@ impl Directory {
                 })
             }
         };
-        let one_at_a_time = self.change_by(asker).await?;
+        let one_at_a_time = self.change_by(caller).await?;
         let mut account = find()?;
         // While it was hashed, somebody may have set another one.
         let is_same = account.password == before.password;
@@ -57,16 +57,16 @@ impl Directory {
             Some(proof) => {
                 let proof = proof.and_then(|ticket| is_same.then_some(ticket).ok_or_else(wrong));
                 let proof = proof.map(|ticket| self.password_was_right(&ticket));
-                self.counted(asker, proof).await?;
+                self.counted(caller, proof).await?;
             }
             None if is_same => {}
             None => return Err(needed()),
         }
         if account.has_second_factor() {
             // Who has the password alone goes on being counted.
-            self.prove_by_code(asker, &mut account, shown.code.as_deref()).await?;
+            self.prove_by_code(caller, &mut account, shown.code.as_deref()).await?;
         } else if before.password.is_some() {
-            self.right_proof(&asker.root);
+            self.right_proof(&caller.root);
         }
         Ok((one_at_a_time, account))
     }
@@ -74,7 +74,7 @@ impl Directory {
     /// Asks for a code of the account, and spends it in memory. To be called by whoever holds `changing`.
     pub(super) async fn prove_by_code(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         account: &mut Account,
         code: Option<&str>,
     ) -> Result<(), Problem> {
@@ -87,28 +87,30 @@ impl Directory {
                 .map_err(wrong_field),
             Err(too_often) => Err(too_often),
         };
-        self.counted(asker, spent).await?;
-        self.right_proof(&asker.root);
+        self.counted(caller, spent).await?;
+        self.right_proof(&caller.root);
         Ok(())
     }
 
     /// Passes on whether a proof was right, and counts it if it was not. A session whose holder fails again and again ends: it was
     /// left open. Whatever session was made with it, or it was made with, was open to the same person. To be called by whoever
     /// holds `changing`.
-    async fn counted(&self, asker: &Caller, proof: Result<(), Problem>) -> Result<(), Problem> {
-        if proof.is_err() && asker.token != LOCAL_TOKEN && self.wrong_proof(&asker.root) >= TRIES_OF_A_SESSION
+    async fn counted(&self, caller: &Caller, proof: Result<(), Problem>) -> Result<(), Problem> {
+        if proof.is_err()
+            && caller.token != LOCAL_TOKEN
+            && self.wrong_proof(&caller.root) >= TRIES_OF_A_SESSION
         {
-            let name = &asker.person.name;
-            let is_of_it = |token: &Token| token.root() == asker.root && token.kind != TokenKind::Api;
+            let name = &caller.person.name;
+            let is_of_it = |token: &Token| token.root() == caller.root && token.kind != TokenKind::Api;
             let rows = self.register().revocations(name, is_of_it);
             if !rows.is_empty() {
-                let by = asker.name();
+                let by = caller.name();
                 let deed = Deed {
                     by: &by,
-                    from: asker.from,
+                    from: caller.from,
                     action: "session.end",
                     subject: by.clone(),
-                    before: Some(serde_json::json!({ "token": asker.token, "root": asker.root })),
+                    before: Some(serde_json::json!({ "token": caller.token, "root": caller.root })),
                     after: Some(serde_json::json!({ "because": "too many wrong proofs" })),
                 };
                 self.write(rows, deed).await.map_err(store_problem)?;
@@ -118,7 +120,7 @@ impl Directory {
     }
 }
 
-/// The asker is known here, and a code is a field like others.
+/// The caller is known here, and a code is a field like others.
 fn wrong_field(problem: Problem) -> Problem {
     match problem.code {
         ProblemCode::SecondFactorNeeded => field("code", problem.detail),

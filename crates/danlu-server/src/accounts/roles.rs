@@ -16,8 +16,8 @@ use crate::app::store_problem;
 const MOST_TOKENS: usize = 100;
 
 impl Directory {
-    pub(crate) fn tokens(&self, asker: &Caller, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
-        require_of_account(asker, name, Action::SeeAccount)?;
+    pub(crate) fn tokens(&self, caller: &Caller, name: &AccountName) -> Result<Vec<TokenView>, Problem> {
+        require_of_account(caller, name, Action::SeeAccount)?;
         self.view(name)?;
         let register = self.register();
         let mut tokens: Vec<_> =
@@ -26,10 +26,10 @@ impl Directory {
         Ok(tokens)
     }
 
-    /// A token for the asker's programs, that may do no more than the one that asks.
-    pub(crate) async fn make_token(&self, asker: &Caller, new: NewToken) -> Result<MadeToken, Problem> {
-        let name = asker.person.name.clone();
-        require_of_account(asker, &name, Action::ChangeAccount)?;
+    /// A token for the caller's programs, that may do no more than the one that asks.
+    pub(crate) async fn make_token(&self, caller: &Caller, new: NewToken) -> Result<MadeToken, Problem> {
+        let name = caller.person.name.clone();
+        require_of_account(caller, &name, Action::ChangeAccount)?;
         if new.name.is_empty()
             || new.name.chars().count() > LONGEST_TEXT
             || new.name.contains(char::is_control)
@@ -37,7 +37,7 @@ impl Directory {
             let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
             return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
         }
-        let _one_at_a_time = self.change_by(asker).await?;
+        let _one_at_a_time = self.change_by(caller).await?;
         if self.register().tokens_of(&name).count() >= MOST_TOKENS {
             let detail = format!("`{name}` has {MOST_TOKENS} tokens already");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
@@ -52,17 +52,17 @@ impl Directory {
             name: new.name,
             scope: new.scope,
             created_at: now,
-            expires_at: ends(asker, now, lasts),
+            expires_at: ends(caller, now, lasts),
             session_ends: None,
             root: None,
         };
         let secret = new_secret();
         let view = self.register().token_view(&token);
-        let by = asker.name();
+        let by = caller.name();
         let subject = token.account.to_string();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "token.create",
             subject,
             before: None,
@@ -75,15 +75,15 @@ impl Directory {
     /// The same token with another secret; the old one ends. Programs may do so with their own.
     pub(crate) async fn rotate(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         id: &str,
     ) -> Result<MadeToken, Problem> {
-        let itself = asker.person.name == *name && asker.token == id;
+        let itself = caller.person.name == *name && caller.token == id;
         let action = if itself { Action::SeeAccount } else { Action::ChangeAccount };
-        require_of_account(asker, name, action)?;
-        only_own(asker, name)?;
-        let _one_at_a_time = self.change_by(asker).await?;
+        require_of_account(caller, name, action)?;
+        only_own(caller, name)?;
+        let _one_at_a_time = self.change_by(caller).await?;
         let old = {
             let register = self.register();
             let mut tokens = register.tokens_of(name).map(|(_, token)| token);
@@ -95,50 +95,50 @@ impl Directory {
         let now = Timestamp::now();
         // As long as it was good for when it was made, if its owner says so; a program does not renew its own.
         let lasts = old.expires_at.map(|end| end.duration_since(old.created_at));
-        let expires_at = ends(asker, now, lasts);
+        let expires_at = ends(caller, now, lasts);
         let token = Token { created_at: now, expires_at, ..old };
         let secret = new_secret();
         let mut rows = self.register().revocations(name, |token| token.id == id);
         rows.push(token_row(&secret, &token));
         let view = self.register().token_view(&token);
-        let by = asker.name();
+        let by = caller.name();
         let subject = name.to_string();
         let after = json(&view);
-        let deed = Deed { by: &by, from: asker.from, action: "token.rotate", subject, before: None, after };
+        let deed = Deed { by: &by, from: caller.from, action: "token.rotate", subject, before: None, after };
         self.write(rows, deed).await.map_err(store_problem)?;
         Ok(MadeToken { token: view, secret })
     }
 
-    pub(crate) async fn revoke(&self, asker: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
+    pub(crate) async fn revoke(&self, caller: &Caller, name: &AccountName, id: &str) -> Result<(), Problem> {
         // Whoever may look may also end the session that they look with.
-        let own = asker.person.name == *name && asker.token == id;
+        let own = caller.person.name == *name && caller.token == id;
         let action = if own { Action::SeeAccount } else { Action::ChangeAccount };
-        require_of_account(asker, name, action)?;
+        require_of_account(caller, name, action)?;
         let _one_at_a_time = self.changing.lock().await;
         let rows = self.register().revocations(name, |token| token.id == id && id != super::LOCAL_TOKEN);
         if rows.is_empty() {
             return Err(no_token(name, id));
         }
-        let by = asker.name();
+        let by = caller.name();
         let subject = name.to_string();
         let before = Some(serde_json::json!({ "token": id }));
-        let deed = Deed { by: &by, from: asker.from, action: "token.revoke", subject, before, after: None };
+        let deed = Deed { by: &by, from: caller.from, action: "token.revoke", subject, before, after: None };
         self.write(rows, deed).await.map_err(store_problem)
     }
 
-    pub(crate) fn members(&self, asker: &Caller, workspace: &str) -> Result<Vec<MemberView>, Problem> {
-        self.require_of_workspace(asker, workspace, Action::SeeMembers)?;
+    pub(crate) fn members(&self, caller: &Caller, workspace: &str) -> Result<Vec<MemberView>, Problem> {
+        self.require_of_workspace(caller, workspace, Action::SeeMembers)?;
         Ok(self.register().members(workspace))
     }
 
     pub(crate) fn require_of_workspace(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         action: Action,
     ) -> Result<(), Problem> {
-        let relation = self.to_workspace(&asker.person, workspace);
-        require(asker, relation, action, Action::SeeMembers, || no_workspace(workspace))?;
+        let relation = self.to_workspace(&caller.person, workspace);
+        require(caller, relation, action, Action::SeeMembers, || no_workspace(workspace))?;
         if !self.has_workspace(workspace) {
             return Err(no_workspace(workspace).with_hint(format!(
                 "an administrator makes it with `danlu admin workspace create {workspace}`"
@@ -150,17 +150,17 @@ impl Directory {
     /// Gives somebody a role, or takes it away.
     pub(crate) async fn set_role(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         workspace: &str,
         name: &AccountName,
         role: Option<WorkspaceRole>,
     ) -> Result<(), Problem> {
-        self.require_of_workspace(asker, workspace, Action::ChangeMembers)?;
+        self.require_of_workspace(caller, workspace, Action::ChangeMembers)?;
         let _one_at_a_time = self.changing.lock().await;
         let (before, is_known) = {
             let register = self.register();
             let before = register.members(workspace).into_iter().find(|member| member.account == *name);
-            let is_known = register.account(name).is_some() && may_know(asker, &register, name);
+            let is_known = register.account(name).is_some() && may_know(caller, &register, name);
             (before, is_known)
         };
         if role.is_some() && before.is_none() && !is_known {
@@ -173,10 +173,10 @@ impl Directory {
             let detail = format!("`{name}` was not put into `{workspace}`");
             return Err(Problem::new(ProblemCode::NotFound, detail));
         }
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "member.change",
             subject: workspace.to_owned(),
             before: before.as_ref().and_then(json),
@@ -187,15 +187,18 @@ impl Directory {
 }
 
 /// Whether somebody may learn that there is an account of this name.
-fn may_know(asker: &Caller, register: &AccountCache, name: &AccountName) -> bool {
-    let own = &asker.person.name;
-    asker.person.admin || own == name || register.answers_for_others(own) || register.work_together(own, name)
+fn may_know(caller: &Caller, register: &AccountCache, name: &AccountName) -> bool {
+    let own = &caller.person.name;
+    caller.person.admin
+        || own == name
+        || register.answers_for_others(own)
+        || register.work_together(own, name)
 }
 
 /// When a token ends that is to last so long.
-fn ends(asker: &Caller, now: Timestamp, lasts: Option<SignedDuration>) -> Option<Timestamp> {
+fn ends(caller: &Caller, now: Timestamp, lasts: Option<SignedDuration>) -> Option<Timestamp> {
     let end = lasts.map_or(Timestamp::MAX, |lasts| now.checked_add(lasts).unwrap_or(Timestamp::MAX));
-    Some(asker.bounded(end)).filter(|end| lasts.is_some() || *end < Timestamp::MAX)
+    Some(caller.bounded(end)).filter(|end| lasts.is_some() || *end < Timestamp::MAX)
 }
 
 fn no_token(name: &AccountName, id: &str) -> Problem {

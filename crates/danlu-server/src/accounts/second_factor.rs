@@ -44,14 +44,14 @@ impl Directory {
     /// Asks for the password, where there is one: with a session alone, whoever has it would keep its owner out for good.
     pub(crate) async fn enrol(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         new: NewTotp,
         visitor: &Visitor,
     ) -> Result<TotpEnrolment, Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        only_own(asker, name)?;
-        asker.require_in_person()?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        only_own(caller, name)?;
+        caller.require_in_person()?;
         let has_none = |account: &Account| {
             if account.has_second_factor() {
                 let detail = format!("`{name}` has an authenticator already");
@@ -62,16 +62,16 @@ impl Directory {
         let account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         has_none(&account)?;
         let shown = Shown { password: new.password, code: None };
-        let (_one_at_a_time, mut account) = self.prove(asker, shown, visitor).await?;
+        let (_one_at_a_time, mut account) = self.prove(caller, shown, visitor).await?;
         has_none(&account)?;
         let secret: [u8; SECRET_BYTES] = rand::rng().random();
         account.second_factor = Some(SecondFactor {
-            secret: self.sealer.seal(&context(name), &secret),
+            secret: self.encryptor.seal(&context(name), &secret),
             confirmed: false,
             last_step: None,
             recovery: Vec::new(),
         });
-        self.note_second_factor(asker, "totp.enrol", &account).await?;
+        self.note_second_factor(caller, "totp.enrol", &account).await?;
         let secret = BASE32_NOPAD.encode(&secret);
         let address = format!("otpauth://totp/Danlu:{name}?secret={secret}&issuer=Danlu");
         Ok(TotpEnrolment { secret, address })
@@ -80,54 +80,54 @@ impl Directory {
     /// Ends the beginning: from now on a code is asked for at sign-in.
     pub(crate) async fn confirm(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         code: &str,
     ) -> Result<RecoveryCodes, Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        only_own(asker, name)?;
-        asker.require_in_person()?;
-        let _one_at_a_time = self.change_by(asker).await?;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        only_own(caller, name)?;
+        caller.require_in_person()?;
+        let _one_at_a_time = self.change_by(caller).await?;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() || account.has_second_factor() {
             let detail = "there is nothing to confirm";
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("enrol first"));
         }
         // Of an authenticator that its owner has begun to use: whoever guesses its code gets the recovery codes.
-        self.prove_by_code(asker, &mut account, Some(code)).await?;
+        self.prove_by_code(caller, &mut account, Some(code)).await?;
         let codes = recovery_codes();
         if let Some(second) = &mut account.second_factor {
             second.confirmed = true;
             second.recovery = codes.iter().map(|code| hash(code)).collect();
         }
-        self.note_second_factor(asker, "totp.confirm", &account).await?;
+        self.note_second_factor(caller, "totp.confirm", &account).await?;
         Ok(RecoveryCodes { codes })
     }
 
     /// Takes it away: with a code from its owner, without one from an administrator who was asked to.
     pub(crate) async fn remove_second_factor(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &AccountName,
         code: Option<&str>,
     ) -> Result<(), Problem> {
-        require_of_account(asker, name, Action::ChangeAccount)?;
-        let is_own = asker.person.name == *name;
+        require_of_account(caller, name, Action::ChangeAccount)?;
+        let is_own = caller.person.name == *name;
         let view = self.view(name)?;
         if is_own || view.admin {
-            asker.require_in_person()?;
+            caller.require_in_person()?;
         }
-        let _one_at_a_time = self.change_by(asker).await?;
+        let _one_at_a_time = self.change_by(caller).await?;
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() {
             return Err(Problem::new(ProblemCode::NotFound, format!("`{name}` has no authenticator")));
         }
         if account.has_second_factor() && is_own {
             // A session that somebody left open should not be enough.
-            self.prove_by_code(asker, &mut account, code).await?;
+            self.prove_by_code(caller, &mut account, code).await?;
         }
         account.second_factor = None;
-        self.note_second_factor(asker, "totp.remove", &account).await
+        self.note_second_factor(caller, "totp.remove", &account).await
     }
 
     /// The same for whoever guesses: few tries, then pauses.
@@ -152,7 +152,7 @@ impl Directory {
     ) -> Result<(), Problem> {
         let context = context(&account.name);
         let Some(second) = &mut account.second_factor else { return Ok(()) };
-        let secret = self.sealer.unseal(&context, &second.secret).map_err(|error| {
+        let secret = self.encryptor.unseal(&context, &second.secret).map_err(|error| {
             tracing::error!("{error}");
             Problem::new(ProblemCode::Internal, "the authenticator's secret cannot be opened")
         })?;
@@ -171,14 +171,14 @@ impl Directory {
 
     async fn note_second_factor(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         action: &'static str,
         account: &Account,
     ) -> Result<(), Problem> {
-        let by = asker.name();
+        let by = caller.name();
         let after = json(&self.register().account_view(account));
         let subject = account.name.to_string();
-        let deed = Deed { by: &by, from: asker.from, action, subject, before: None, after };
+        let deed = Deed { by: &by, from: caller.from, action, subject, before: None, after };
         self.write(vec![account_row(account)], deed).await.map_err(store_problem)
     }
 }

@@ -145,11 +145,11 @@ impl Directory {
             after: Some(serde_json::json!({ "with": with })),
         };
         self.write(rows, deed).await.map_err(store_problem)?;
-        let asker = self.asker(&secret, from).ok_or_else(|| no_account(&account.name))?;
-        Ok((secret, asker))
+        let caller = self.caller(&secret, from).ok_or_else(|| no_account(&account.name))?;
+        Ok((secret, caller))
     }
 
-    pub(crate) async fn sign_out(&self, asker: &Caller) -> Result<(), Problem> {
-        self.revoke(asker, &asker.person.name.clone(), &asker.token.clone()).await
+    pub(crate) async fn sign_out(&self, caller: &Caller) -> Result<(), Problem> {
+        self.revoke(caller, &caller.person.name.clone(), &caller.token.clone()).await
     }
 }

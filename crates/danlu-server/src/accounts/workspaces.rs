@@ -41,9 +41,9 @@ impl Directory {
     }
 
     /// Whether somebody may know that there is this workspace. That somebody has one of their own would tell their name.
-    pub(crate) fn may_see_workspace(&self, asker: &Caller, workspace: &str) -> bool {
+    pub(crate) fn may_see_workspace(&self, caller: &Caller, workspace: &str) -> bool {
         let register = self.register();
-        let person = &asker.person;
+        let person = &caller.person;
         person.admin || !register.is_personal(workspace) || register.role(&person.name, workspace).is_some()
     }
 
@@ -68,7 +68,7 @@ impl Directory {
     /// Makes a workspace, or gives it other rules. What it may take of the cluster is for administrators to say.
     pub(crate) async fn set_workspace(
         &self,
-        asker: &Caller,
+        caller: &Caller,
         name: &str,
         rules: Workspace,
     ) -> Result<Workspace, Problem> {
@@ -79,13 +79,13 @@ impl Directory {
             (register.has_workspace(name), register.is_personal(name), before)
         };
         if exists {
-            self.require_of_workspace(asker, name, Action::ChangeWorkspace)?;
-        } else if !asker.person.admin {
+            self.require_of_workspace(caller, name, Action::ChangeWorkspace)?;
+        } else if !caller.person.admin {
             // As for one that is hidden: that it could be made would say that there is none.
             return Err(no_workspace(name));
         }
         if !exists || takes_other_share(&before, &rules) {
-            require_of_platform(asker, Action::RunWorkspaces)?;
+            require_of_platform(caller, Action::RunWorkspaces)?;
         }
         if is_personal && takes_other_share(&before, &rules) {
             let message = "of somebody's own workspace is what `personal` says for all of them; make a workspace for more";
@@ -104,10 +104,10 @@ impl Directory {
         if !errors.is_empty() {
             return Err(Problem::invalid_fields(errors));
         }
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: if exists { "workspace.change" } else { "workspace.create" },
             subject: name.to_owned(),
             before: exists.then(|| json(&before)).flatten(),
@@ -124,8 +124,8 @@ impl Directory {
     }
 
     /// Takes a workspace away with its roles.
-    pub(crate) async fn delete_workspace(&self, asker: &Caller, name: &str) -> Result<(), Problem> {
-        require_of_platform(asker, Action::RunWorkspaces)?;
+    pub(crate) async fn delete_workspace(&self, caller: &Caller, name: &str) -> Result<(), Problem> {
+        require_of_platform(caller, Action::RunWorkspaces)?;
         let _one_at_a_time = self.changing.lock().await;
         let Some(before) = self.register().sharing().workspaces.get(name).cloned() else {
             return Err(no_workspace(name));
@@ -139,10 +139,10 @@ impl Directory {
             rows.push(former_workspace_row(name, Timestamp::now()));
             rows
         };
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "workspace.delete",
             subject: name.to_owned(),
             before: json(&before),
@@ -152,8 +152,8 @@ impl Directory {
     }
 
     /// What holds for all workspaces.
-    pub(crate) async fn set_sharing(&self, asker: &Caller, rules: SharingRules) -> Result<(), Problem> {
-        require_of_platform(asker, Action::RunWorkspaces)?;
+    pub(crate) async fn set_sharing(&self, caller: &Caller, rules: SharingRules) -> Result<(), Problem> {
+        require_of_platform(caller, Action::RunWorkspaces)?;
         let SharingRules { lending, minimum_run_time, personal } = rules.clone();
         let errors = Sharing { lending, minimum_run_time, personal, ..Sharing::default() }.check();
         if !errors.is_empty() {
@@ -161,10 +161,10 @@ impl Directory {
         }
         let _one_at_a_time = self.changing.lock().await;
         let before = json(&SharingRules::from(&self.sharing()));
-        let by = asker.name();
+        let by = caller.name();
         let deed = Deed {
             by: &by,
-            from: asker.from,
+            from: caller.from,
             action: "sharing.change",
             subject: ALL.to_owned(),
             before,

@@ -22,17 +22,17 @@ use crate::app::store_problem;
 
 /// Who asks
 #[utoipa::path(get, path = "/whoami", tag = "accounts", responses((status = 200, body = Whoami)))]
-pub(crate) async fn whoami(State(context): State<Context>, asker: Caller) -> Result<Json<Whoami>, ApiError> {
-    Ok(Json(context.app.directory.whoami(&asker)?))
+pub(crate) async fn whoami(State(context): State<Context>, caller: Caller) -> Result<Json<Whoami>, ApiError> {
+    Ok(Json(context.app.directory.whoami(&caller)?))
 }
 
 /// List accounts
 #[utoipa::path(get, path = "/accounts", tag = "accounts", responses((status = 200, body = Page<AccountView>)))]
 pub(crate) async fn list_accounts(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
 ) -> Result<Json<Page<AccountView>>, ApiError> {
-    require_of_platform(&asker, Action::RunAccounts)?;
+    require_of_platform(&caller, Action::RunAccounts)?;
     Ok(Json(Page { items: context.app.directory.accounts(), next: None }))
 }
 
@@ -43,11 +43,11 @@ pub(crate) async fn list_accounts(
     (status = 201, body = Invitation), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn create_account(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Body(new): Body<NewAccount>,
 ) -> Result<(StatusCode, Json<Invitation>), ApiError> {
-    require_of_platform(&asker, Action::RunAccounts)?;
-    Ok((StatusCode::CREATED, Json(context.app.directory.create_account(&asker, new).await?)))
+    require_of_platform(&caller, Action::RunAccounts)?;
+    Ok((StatusCode::CREATED, Json(context.app.directory.create_account(&caller, new).await?)))
 }
 
 /// Show an account
@@ -55,10 +55,10 @@ pub(crate) async fn create_account(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show_account(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
 ) -> Result<Json<AccountView>, ApiError> {
-    Ok(Json(context.app.directory.account(&asker, &name)?))
+    Ok(Json(context.app.directory.account(&caller, &name)?))
 }
 
 /// Change an account: approve it, disable it, make it an administrator's
@@ -67,14 +67,14 @@ pub(crate) async fn show_account(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn change_account(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
     Body(change): Body<AccountChange>,
 ) -> Result<Json<AccountView>, ApiError> {
     let stop_jobs = change.jobs == Some(JobsOfAccount::Stop);
-    let view = context.app.directory.change_account(&asker, &name, change).await?;
+    let view = context.app.directory.change_account(&caller, &name, change).await?;
     if stop_jobs {
-        stop_jobs_of(&context, &asker, &name).await;
+        stop_jobs_of(&context, &caller, &name).await;
     }
     Ok(Json(view))
 }
@@ -93,29 +93,29 @@ pub(crate) struct DeleteQuery {
     responses((status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete_account(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
     Query(query): Query<DeleteQuery>,
 ) -> Result<StatusCode, ApiError> {
-    require_of_platform(&asker, Action::RunAccounts)?;
-    context.app.directory.delete_account(&asker, &name).await?;
-    context.app.secrets_forget(&asker, name.as_str()).await?;
+    require_of_platform(&caller, Action::RunAccounts)?;
+    context.app.directory.delete_account(&caller, &name).await?;
+    context.app.secrets_forget(&caller, name.as_str()).await?;
     // Its own workspace may have had rules.
     context.app.share_anew().await;
     if query.stop_jobs {
-        stop_jobs_of(&context, &asker, &name).await;
+        stop_jobs_of(&context, &caller, &name).await;
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn stop_jobs_of(context: &Context, asker: &Caller, name: &AccountName) {
+async fn stop_jobs_of(context: &Context, caller: &Caller, name: &AccountName) {
     let own: Vec<_> = {
-        let book = context.app.book.read();
-        book.jobs().filter(|job| job.owner == name.as_str()).map(|job| job.id).collect()
+        let live_state = context.app.live_state.read();
+        live_state.jobs().filter(|job| job.owner == name.as_str()).map(|job| job.id).collect()
     };
     for id in own {
         // One that has just ended needs no stopping.
-        let _ = context.app.change(id, Trigger::Stop { by: asker.name(), grace: None }).await;
+        let _ = context.app.change(id, Trigger::Stop { by: caller.name(), grace: None }).await;
     }
 }
 
@@ -124,10 +124,10 @@ async fn stop_jobs_of(context: &Context, asker: &Caller, name: &AccountName) {
     (status = 200, body = Page<TokenView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn tokens(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
 ) -> Result<Json<Page<TokenView>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.tokens(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.tokens(&caller, &name)?, next: None }))
 }
 
 /// Make a token for one's programs
@@ -135,10 +135,10 @@ pub(crate) async fn tokens(
     (status = 201, body = MadeToken), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn make_token(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Body(new): Body<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.make_token(&asker, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.make_token(&caller, new).await?)))
 }
 
 /// Revoke a token, or end a session
@@ -147,10 +147,10 @@ pub(crate) async fn make_token(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn revoke_token(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, id)): PathParams<(AccountName, String)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.revoke(&asker, &name, &id).await?;
+    context.app.directory.revoke(&caller, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -162,10 +162,10 @@ pub(crate) async fn revoke_token(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn rotate_token(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, id)): PathParams<(AccountName, String)>,
 ) -> Result<Json<MadeToken>, ApiError> {
-    Ok(Json(context.app.directory.rotate(&asker, &name, &id).await?))
+    Ok(Json(context.app.directory.rotate(&caller, &name, &id).await?))
 }
 
 /// List who was put into a workspace
@@ -173,10 +173,10 @@ pub(crate) async fn rotate_token(
     (status = 200, body = Page<MemberView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn members(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<Page<MemberView>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.members(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.members(&caller, &name)?, next: None }))
 }
 
 /// Put somebody into a workspace, or give them another role there
@@ -185,11 +185,11 @@ pub(crate) async fn members(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_role(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, account)): PathParams<(String, AccountName)>,
     Body(NewRole { role }): Body<NewRole>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.set_role(&asker, &name, &account, Some(role)).await?;
+    context.app.directory.set_role(&caller, &name, &account, Some(role)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -199,10 +199,10 @@ pub(crate) async fn set_role(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_member(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, account)): PathParams<(String, AccountName)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.set_role(&asker, &name, &account, None).await?;
+    context.app.directory.set_role(&caller, &name, &account, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -214,10 +214,10 @@ pub(crate) async fn remove_member(
     responses((status = 200, body = AuditVerification)))]
 pub(crate) async fn verify_audit(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<VerificationQuery>,
 ) -> Result<Json<AuditVerification>, ApiError> {
-    require_of_platform(&asker, Action::SeeAudit)?;
+    require_of_platform(&caller, Action::SeeAudit)?;
     let known = query.known.unwrap_or_default();
     Ok(Json(context.app.trail.verify(&*context.app.store, known).await.map_err(store_problem)?))
 }
@@ -227,10 +227,10 @@ pub(crate) async fn verify_audit(
     responses((status = 200, body = Page<AuditEntry>)))]
 pub(crate) async fn audit(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<Page<AuditEntry>>, ApiError> {
-    require_of_platform(&asker, Action::SeeAudit)?;
+    require_of_platform(&caller, Action::SeeAudit)?;
     let after = query.cursor.as_deref().map_or(Ok(0), str::parse).map_err(|_| {
         ApiError(Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave"))
     })?;

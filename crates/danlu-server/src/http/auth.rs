@@ -1,6 +1,6 @@
 //! Who a request comes from: a bearer token, or the cookie of somebody who signed in.
 //!
-//! Everything needs one of the two but what is listed in [`PUBLIC`]. What an asker may do is not decided here: handlers
+//! Everything needs one of the two but what is listed in [`PUBLIC`]. What an caller may do is not decided here: handlers
 //! ask the policy about the thing at hand.
 
 use std::net::{IpAddr, SocketAddr};
@@ -82,7 +82,7 @@ fn address(context: &Context, extensions: &Extensions, headers: &HeaderMap) -> I
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let forwarded: Vec<&str> =
         headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok()).collect();
-    let proxies = context.entrance.proxies.as_deref().unwrap_or_default();
+    let proxies = context.listen_config.proxies.as_deref().unwrap_or_default();
     // On this machine, jobs have the address that proxies have.
     let proxies = if extensions.get::<FromJob>().is_some() { &[] } else { proxies };
     origin(peer.unwrap_or(IpAddr::from([0, 0, 0, 0])), forwarded.into_iter(), proxies)
@@ -97,33 +97,33 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
         return speak(speaker, request, next).await;
     }
     if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(sidecar::PREFIX)) {
-        let courier = context.app.courier(secret);
-        return carry(courier, request, next).await;
+        let sidecar = context.app.sidecar(secret);
+        return carry(sidecar, request, next).await;
     }
-    let asker = match (bearer(headers), cookie(headers)) {
-        (Some(secret), _) => directory.asker(secret, from),
+    let caller = match (bearer(headers), cookie(headers)) {
+        (Some(secret), _) => directory.caller(secret, from),
         (None, Some(secret)) => {
-            let asker = directory.asker(secret, from);
-            if asker.is_some() && !is_from_console(&request) {
+            let caller = directory.caller(secret, from);
+            if caller.is_some() && !is_from_console(&request) {
                 let detail = "a request with a cookie must come from the console";
                 let hint = format!("send `{CONSOLE_HEADER}: 1` from a page of this server, or use a token");
                 return ApiError(Problem::new(ProblemCode::Forbidden, detail).with_hint(hint))
                     .into_response();
             }
-            asker.map(Caller::in_browser)
+            caller.map(Caller::in_browser)
         }
         (None, None) => None,
     };
     let path = request.uri().path();
     let is_public = PUBLIC.iter().any(|(method, public)| method == request.method() && *public == path);
-    match asker {
-        Some(asker) => {
+    match caller {
+        Some(caller) => {
             let place = request.extensions().get::<Arc<ConnectionPermit>>();
-            if let Some(Err(full)) = place.map(|place| place.belongs_to(&asker.person.name)) {
+            if let Some(Err(full)) = place.map(|place| place.belongs_to(&caller.person.name)) {
                 return closing(no_place(full, context.places.bounds()).into_response());
             }
-            request.extensions_mut().insert(asker.clone());
-            until_lapse(context, asker, next.run(request).await)
+            request.extensions_mut().insert(caller.clone());
+            until_lapse(context, caller, next.run(request).await)
         }
         None if is_public => next.run(request).await,
         None => {
@@ -136,15 +136,15 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
 
 /// What is sent piece by piece is one of so many of its account's, and ends with the token that it was opened with. Here,
 /// so that no handler can forget it. (Terminals are not sent: [`super::session`] does the same.)
-fn until_lapse(context: Context, asker: Caller, response: Response) -> Response {
+fn until_lapse(context: Context, caller: Caller, response: Response) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    let ticket = match context.places.stream(&asker.person.name) {
+    let ticket = match context.places.stream(&caller.person.name) {
         Ok(ticket) => ticket,
         Err(full) => return closing(no_place(full, context.places.bounds()).into_response()),
     };
-    let lapse = async move { context.app.directory.lapsed(&asker).await };
+    let lapse = async move { context.app.directory.lapsed(&caller).await };
     let (parts, body) = response.into_parts();
     let pieces = body.into_data_stream().take_until(Box::pin(lapse)).map(move |piece| {
         let _until_the_end = &ticket;
@@ -181,15 +181,15 @@ async fn speak(speaker: Option<Speaker>, mut request: Request, next: Next) -> Re
     }
 }
 
-/// A courier's token opens what couriers ask for, and nothing else.
-async fn carry(courier: Result<SidecarCaller, Problem>, mut request: Request, next: Next) -> Response {
-    match courier {
-        Ok(courier) if request.uri().path().starts_with("/courier/") => {
-            request.extensions_mut().insert(courier);
+/// A sidecar's token opens what sidecars ask for, and nothing else.
+async fn carry(sidecar: Result<SidecarCaller, Problem>, mut request: Request, next: Next) -> Response {
+    match sidecar {
+        Ok(sidecar) if request.uri().path().starts_with("/sidecar/") => {
+            request.extensions_mut().insert(sidecar);
             next.run(request).await
         }
         Ok(_) => {
-            let detail = "this token is of a courier, and may do nothing else";
+            let detail = "this token is of a sidecar, and may do nothing else";
             ApiError(Problem::new(ProblemCode::Forbidden, detail)).into_response()
         }
         Err(problem) => ApiError(problem).into_response(),

@@ -27,7 +27,7 @@ use crate::app::store_problem;
     responses((status = 200, body = Page<EventView>)))]
 pub(crate) async fn events(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<EventQuery>,
 ) -> Result<Json<Page<EventView>>, ApiError> {
     let after = match query.cursor.as_deref().map(str::parse) {
@@ -39,8 +39,8 @@ pub(crate) async fn events(
         }
     };
     let limit = query.limit.unwrap_or(100).clamp(1, 1000);
-    require_of_platform(&asker, Action::SeeCluster)?;
-    let visible = context.app.directory.visible_to(&asker.person);
+    require_of_platform(&caller, Action::SeeCluster)?;
+    let visible = context.app.directory.visible_to(&caller.person);
     let filter = EventFilter { job: query.job, visible, after, limit: limit + 1 };
     let mut items = context.app.store.events_list(&filter).await.map_err(store_problem)?;
     let more = items.len() > limit as usize;
@@ -54,11 +54,11 @@ pub(crate) async fn events(
     responses((status = 200, body = Page<NodeView>)))]
 pub(crate) async fn nodes(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<Page<NodeView>>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(page_of(context.app.sight_of(&asker).nodes(context.app.node_views()), &query)?))
+    require_of_platform(&caller, Action::SeeCluster)?;
+    Ok(Json(page_of(context.app.sight_of(&caller).nodes(context.app.node_views()), &query)?))
 }
 
 /// The part of a list that was asked for: all of it where no limit is given. A cursor is how many come before.
@@ -85,12 +85,12 @@ fn page_of<T>(items: Vec<T>, query: &ClusterQuery) -> Result<Page<T>, ApiError> 
     (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cordon(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<NodeName>,
     Body(request): Body<CordonRequest>,
 ) -> Result<Json<NodeView>, ApiError> {
-    require_of_platform(&asker, Action::RunCluster)?;
-    Ok(Json(context.app.cordon(&asker.name(), &name, &request.why).await?))
+    require_of_platform(&caller, Action::RunCluster)?;
+    Ok(Json(context.app.cordon(&caller.name(), &name, &request.why).await?))
 }
 
 /// Let jobs start on a node again
@@ -98,11 +98,11 @@ pub(crate) async fn cordon(
     (status = 200, body = NodeView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn uncordon(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<NodeName>,
 ) -> Result<Json<NodeView>, ApiError> {
-    require_of_platform(&asker, Action::RunCluster)?;
-    Ok(Json(context.app.uncordon(&asker.name(), &name).await?))
+    require_of_platform(&caller, Action::RunCluster)?;
+    Ok(Json(context.app.uncordon(&caller.name(), &name).await?))
 }
 
 /// Empty a node
@@ -113,12 +113,12 @@ pub(crate) async fn uncordon(
     (status = 200, body = DrainView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn drain(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<NodeName>,
     Body(request): Body<CordonRequest>,
 ) -> Result<Json<DrainView>, ApiError> {
-    require_of_platform(&asker, Action::RunCluster)?;
-    Ok(Json(context.app.drain(&asker.name(), &name, &request.why).await?))
+    require_of_platform(&caller, Action::RunCluster)?;
+    Ok(Json(context.app.drain(&caller.name(), &name, &request.why).await?))
 }
 
 /// Give a device out again that was taken out of service
@@ -127,11 +127,11 @@ pub(crate) async fn drain(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn restore_device(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, index)): PathParams<(NodeName, u32)>,
 ) -> Result<StatusCode, ApiError> {
-    require_of_platform(&asker, Action::RunCluster)?;
-    context.app.restore_device(&asker.name(), &name, index).await?;
+    require_of_platform(&caller, Action::RunCluster)?;
+    context.app.restore_device(&caller.name(), &name, index).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -140,12 +140,12 @@ pub(crate) async fn restore_device(
     responses((status = 200, body = Page<DeviceView>)))]
 pub(crate) async fn devices(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<ClusterQuery>,
 ) -> Result<Json<Page<DeviceView>>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
+    require_of_platform(&caller, Action::SeeCluster)?;
     let devices = context.app.devices_read().await;
-    let devices = context.app.sight_of(&asker).devices(devices);
+    let devices = context.app.sight_of(&caller).devices(devices);
     Ok(Json(page_of(devices, &query)?))
 }
 
@@ -155,10 +155,10 @@ pub(crate) async fn devices(
 #[utoipa::path(get, path = "/usage", tag = "cluster", params(UsageQuery), responses((status = 200, body = Page<UsagePoint>)))]
 pub(crate) async fn usage(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<UsageQuery>,
 ) -> Result<Json<Page<UsagePoint>>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
+    require_of_platform(&caller, Action::SeeCluster)?;
     let since = query.since.unwrap_or_else(|| Timestamp::now() - SignedDuration::from_hours(24));
     let limit = query.limit.unwrap_or(500).clamp(1, 20_000);
     Ok(Json(Page { items: context.app.usage.since(since, limit as usize), next: None }))
@@ -172,9 +172,9 @@ pub(crate) async fn usage(
     responses((status = 200, content_type = "text/event-stream", body = danlu_types::api::Hint)))]
 pub(crate) async fn hints(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
 ) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
+    require_of_platform(&caller, Action::SeeCluster)?;
     let mut hints = context.app.wake.subscribe();
     let stop = context.stop.clone();
     let stream = async_stream::stream! {
@@ -184,7 +184,7 @@ pub(crate) async fn hints(
                 () = stop.cancelled() => return,
             };
             match hint {
-                Ok(hint) if !may_know(&context, &asker, &hint).await => {}
+                Ok(hint) if !may_know(&context, &caller, &hint).await => {}
                 Ok(hint) => yield Ok(SseEvent::default().data(serde_json::to_string(&hint).unwrap_or_default())),
                 Err(RecvError::Lagged(_) | RecvError::Closed) => return,
             }
@@ -194,13 +194,13 @@ pub(crate) async fn hints(
 }
 
 /// That a job changes says that it exists.
-async fn may_know(context: &Context, asker: &Caller, hint: &Hint) -> bool {
-    let Some(asker) = context.app.directory.asker_now(asker) else { return false };
-    if asker.person.admin || hint.kind != "job" {
+async fn may_know(context: &Context, caller: &Caller, hint: &Hint) -> bool {
+    let Some(caller) = context.app.directory.asker_now(caller) else { return false };
+    if caller.person.admin || hint.kind != "job" {
         return true;
     }
     let Ok(id) = hint.id.parse() else { return false };
-    context.app.job_for(&asker, id, Action::SeeJob).await.is_ok()
+    context.app.job_for(&caller, id, Action::SeeJob).await.is_ok()
 }
 
 /// The process answers.

@@ -19,10 +19,10 @@ use crate::accounts::{Caller, require_of_platform};
     responses((status = 200), (status = 404)))]
 pub(crate) async fn look(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(digest): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    require_of_platform(&asker, Action::BringCode)?;
+    require_of_platform(&caller, Action::BringCode)?;
     Ok(if context.app.code.has(&digest) { StatusCode::OK } else { StatusCode::NOT_FOUND })
 }
 
@@ -34,12 +34,12 @@ pub(crate) async fn look(
     (status = 201, body = CodeView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn upload(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(digest): PathParams<String>,
     body: Body,
 ) -> Result<(StatusCode, Json<CodeView>), ApiError> {
-    require_of_platform(&asker, Action::BringCode)?;
-    let patience = context.entrance.patience;
+    require_of_platform(&caller, Action::BringCode)?;
+    let patience = context.listen_config.patience;
     // Large ones take their time, but they move: each piece has to come before long.
     let pieces = stream::unfold(body.into_data_stream(), move |mut body| async move {
         match tokio::time::timeout(patience, body.next()).await {

@@ -25,11 +25,11 @@ use crate::accounts::Caller;
     (status = 200, body = Page<FileEntry>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<Page<FileEntry>>, ApiError> {
-    let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
+    let job = context.app.job_for(&caller, id, Action::EnterJob).await?;
     Ok(Json(Page { items: context.app.files(&job, query).await?, next: None }))
 }
 
@@ -41,15 +41,15 @@ pub(crate) async fn list(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn content(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    let job = context.app.job_for(&asker, id, Action::EnterJob).await?;
+    let job = context.app.job_for(&caller, id, Action::EnterJob).await?;
     let (file, length) = context.app.file(&job, query).await?;
     // A file that grows meanwhile is sent as long as it was announced.
     let content = ReaderStream::new(tokio::fs::File::from_std(file).take(length));
-    let forbidden = async move { context.app.forbidden(&asker, id, Action::EnterJob).await };
+    let forbidden = async move { context.app.forbidden(&caller, id, Action::EnterJob).await };
     let body = Body::from_stream(content.take_until(Box::pin(forbidden)));
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),

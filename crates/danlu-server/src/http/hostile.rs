@@ -4,9 +4,9 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use danlu_types::api::{
-    AccountChange, ClaimRequest, CordonRequest, CourierNews, IdentityDeparture, MigrationRequest, NewAccount,
-    NewIdentity, NewInvitation, NewPassword, NewRegistration, NewReports, NewRole, NewS3Key, NewSecret,
-    NewSshKey, NewToken, SharingRules, SignIn, SimulationRequest, StopRequest, TotpCode, TotpRemoval,
+    AccountChange, ClaimRequest, CordonRequest, IdentityDeparture, MigrationRequest, NewAccount, NewIdentity,
+    NewInvitation, NewPassword, NewRegistration, NewReports, NewRole, NewS3Key, NewSecret, NewSshKey,
+    NewToken, SharingRules, SidecarNews, SignIn, SimulationRequest, StopRequest, TotpCode, TotpRemoval,
     TreeEntry,
 };
 use danlu_types::{JobSpec, Workspace};
@@ -31,7 +31,7 @@ fn read_as_everything(bytes: &[u8]) {
     read_as! {
         JobSpec Workspace AccountChange CordonRequest MigrationRequest NewAccount NewInvitation NewPassword NewRegistration
         NewReports NewRole NewS3Key NewSecret NewSshKey NewToken SharingRules SignIn SimulationRequest StopRequest TotpCode
-        NewIdentity IdentityDeparture TotpRemoval PasswordOf ClaimRequest CourierNews TreeEntry
+        NewIdentity IdentityDeparture TotpRemoval PasswordOf ClaimRequest SidecarNews TreeEntry
     }
     // Changes and copies of jobs are patches of what is there.
     if let Ok(patch) = read_json::<Map<String, Value>>(bytes) {

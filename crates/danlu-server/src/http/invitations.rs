@@ -33,10 +33,10 @@ pub(crate) async fn register(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list_invitations(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<Page<InvitationView>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.invitations(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.invitations(&caller, &name)?, next: None }))
 }
 
 /// Invite somebody who has no account into a workspace
@@ -47,11 +47,11 @@ pub(crate) async fn list_invitations(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn invite(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
     Body(new): Body<NewInvitation>,
 ) -> Result<(StatusCode, Json<MadeInvitation>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.invite(&asker, &name, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.invite(&caller, &name, new).await?)))
 }
 
 /// Take an invitation back
@@ -60,10 +60,10 @@ pub(crate) async fn invite(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn disinvite(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, id)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.disinvite(&asker, &name, &id).await?;
+    context.app.directory.disinvite(&caller, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -73,10 +73,10 @@ pub(crate) async fn disinvite(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn applicants(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<Page<Applicant>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.applicants(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.applicants(&caller, &name)?, next: None }))
 }
 
 /// Let somebody in: their account works, and they are a member
@@ -85,10 +85,10 @@ pub(crate) async fn applicants(
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn admit(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, account)): PathParams<(String, AccountName)>,
 ) -> Result<Json<AccountView>, ApiError> {
-    Ok(Json(context.app.directory.admit(&asker, &name, &account).await?))
+    Ok(Json(context.app.directory.admit(&caller, &name, &account).await?))
 }
 
 /// Turn somebody away; administrators may still approve the account
@@ -97,9 +97,9 @@ pub(crate) async fn admit(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn turn_away(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, account)): PathParams<(String, AccountName)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.turn_away(&asker, &name, &account).await?;
+    context.app.directory.turn_away(&caller, &name, &account).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -45,13 +45,13 @@ pub(crate) struct SubmitQuery {
         (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn submit(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<SubmitQuery>,
     headers: HeaderMap,
     Body(spec): Body<JobSpec>,
 ) -> Result<Response, ApiError> {
     if query.dry_run {
-        return Ok(Json(context.app.dry_run(&asker, spec).await?).into_response());
+        return Ok(Json(context.app.dry_run(&caller, spec).await?).into_response());
     }
     let key = match headers.get("idempotency-key").map(|value| value.to_str()) {
         None => None,
@@ -61,7 +61,7 @@ pub(crate) async fn submit(
             return Err(ApiError(Problem::new(ProblemCode::BadRequest, detail)));
         }
     };
-    let job = context.app.submit(&asker, spec, key).await?;
+    let job = context.app.submit(&caller, spec, key).await?;
     Ok((StatusCode::CREATED, Json(job_view(&job, None))).into_response())
 }
 
@@ -69,11 +69,11 @@ pub(crate) async fn submit(
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobQuery), responses((status = 200, body = Page<JobView>)))]
 pub(crate) async fn list(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<JobQuery>,
 ) -> Result<Json<Page<JobView>>, ApiError> {
     let mut filter = read_filter(query)?;
-    filter.visible = context.app.directory.visible_to(&asker.person);
+    filter.visible = context.app.directory.visible_to(&caller.person);
     let limit = filter.limit;
     // One more than asked for tells whether there is a next page.
     filter.limit += 1;
@@ -91,15 +91,15 @@ pub(crate) async fn list(
     responses((status = 200, body = JobCounts)))]
 pub(crate) async fn counts(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<JobQuery>,
 ) -> Result<Json<JobCounts>, ApiError> {
     let mut filter = read_filter(query)?;
-    filter.visible = context.app.directory.visible_to(&asker.person);
+    filter.visible = context.app.directory.visible_to(&caller.person);
     filter.before = None;
     let counts = context.app.store.jobs_count(&filter).await.map_err(store_problem)?;
     // The store knows when jobs were submitted; since when they wait, only their lives say.
-    Ok(Json(JobCounts { oldest_queued_at: context.app.book.oldest_wait(&filter), ..counts }))
+    Ok(Json(JobCounts { oldest_queued_at: context.app.live_state.oldest_wait(&filter), ..counts }))
 }
 
 fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
@@ -151,10 +151,10 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
     (status = 200, body = JobView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
 ) -> Result<Json<JobView>, ApiError> {
-    let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
+    let job = context.app.job_for(&caller, id, Action::SeeJob).await?;
     Ok(Json(context.app.view(&job).await))
 }
 
@@ -163,10 +163,10 @@ pub(crate) async fn show(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.delete(&asker, id).await?;
+    context.app.delete(&caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -178,11 +178,11 @@ pub(crate) async fn delete(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn stop(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     OptionalBody(request): OptionalBody<StopRequest>,
 ) -> Result<Json<JobView>, ApiError> {
-    let job = context.app.stop(&asker, id, request.grace).await?;
+    let job = context.app.stop(&caller, id, request.grace).await?;
     Ok(Json(context.app.view(&job).await))
 }
 
@@ -191,10 +191,10 @@ pub(crate) async fn stop(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn hold(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
 ) -> Result<Json<JobView>, ApiError> {
-    change(context, &asker, id, Trigger::Hold { by: asker.name() }).await
+    change(context, &caller, id, Trigger::Hold { by: caller.name() }).await
 }
 
 /// Let a held job start
@@ -202,10 +202,10 @@ pub(crate) async fn hold(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn release(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
 ) -> Result<Json<JobView>, ApiError> {
-    change(context, &asker, id, Trigger::Release { by: asker.name() }).await
+    change(context, &caller, id, Trigger::Release { by: caller.name() }).await
 }
 
 /// Let a job start that asks for more than its workspace gives without approval
@@ -213,25 +213,25 @@ pub(crate) async fn release(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn approve(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
 ) -> Result<Json<JobView>, ApiError> {
-    let job = context.app.job_for(&asker, id, Action::ApproveJob).await?;
+    let job = context.app.job_for(&caller, id, Action::ApproveJob).await?;
     if context.app.directory.is_personal(&job.spec.workspace) {
         // Everybody owns their own.
-        require_of_platform(&asker, Action::RunWorkspaces)?;
+        require_of_platform(&caller, Action::RunWorkspaces)?;
     }
-    let job = context.app.change(id, Trigger::Approve { by: asker.name() }).await?;
+    let job = context.app.change(id, Trigger::Approve { by: caller.name() }).await?;
     Ok(Json(context.app.view(&job).await))
 }
 
 async fn change(
     context: Context,
-    asker: &Caller,
+    caller: &Caller,
     id: JobId,
     event: Trigger,
 ) -> Result<Json<JobView>, ApiError> {
-    context.app.job_for(asker, id, Action::ChangeJob).await?;
+    context.app.job_for(caller, id, Action::ChangeJob).await?;
     let job = context.app.change(id, event).await?;
     Ok(Json(context.app.view(&job).await))
 }
@@ -246,11 +246,11 @@ async fn change(
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn change_spec(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Body(changes): Body<Map<String, Value>>,
 ) -> Result<Json<JobView>, ApiError> {
-    let job = context.app.change_spec(&asker, id, &changes).await?;
+    let job = context.app.change_spec(&caller, id, &changes).await?;
     Ok(Json(context.app.view(&job).await))
 }
 
@@ -262,12 +262,12 @@ pub(crate) async fn change_spec(
     (status = 201, body = JobView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn clone(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     OptionalBody(changes): OptionalBody<Map<String, Value>>,
 ) -> Result<Response, ApiError> {
-    let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
-    let copy = context.app.submit(&asker, patched(&job.spec, changes)?, None).await?;
+    let job = context.app.job_for(&caller, id, Action::SeeJob).await?;
+    let copy = context.app.submit(&caller, patched(&job.spec, changes)?, None).await?;
     Ok((StatusCode::CREATED, Json(job_view(&copy, None))).into_response())
 }
 
@@ -276,8 +276,8 @@ pub(crate) async fn clone(
     responses((status = 200, body = Explanation)))]
 pub(crate) async fn why(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
 ) -> Result<Json<Explanation>, ApiError> {
-    Ok(Json(context.app.explain(&asker, id).await?))
+    Ok(Json(context.app.explain(&caller, id).await?))
 }

@@ -16,10 +16,10 @@ use crate::accounts::Caller;
     (status = 200, body = Page<SshKeyView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn ssh_keys(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
 ) -> Result<Json<Page<SshKeyView>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.ssh_keys(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.ssh_keys(&caller, &name)?, next: None }))
 }
 
 /// Add an SSH key
@@ -30,11 +30,11 @@ pub(crate) async fn ssh_keys(
     (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn add_ssh_key(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
     Body(new): Body<NewSshKey>,
 ) -> Result<(StatusCode, Json<SshKeyView>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.add_ssh_key(&asker, &name, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.add_ssh_key(&caller, &name, new).await?)))
 }
 
 /// Remove an SSH key
@@ -43,10 +43,10 @@ pub(crate) async fn add_ssh_key(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_ssh_key(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, id)): PathParams<(AccountName, String)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.remove_ssh_key(&asker, &name, &id).await?;
+    context.app.directory.remove_ssh_key(&caller, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -55,10 +55,10 @@ pub(crate) async fn remove_ssh_key(
     (status = 200, body = Page<S3KeyView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn s3_keys(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
 ) -> Result<Json<Page<S3KeyView>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.s3_keys(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.s3_keys(&caller, &name)?, next: None }))
 }
 
 /// Make an S3 key for oneself
@@ -69,11 +69,11 @@ pub(crate) async fn s3_keys(
     (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn make_s3_key(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
     Body(new): Body<NewS3Key>,
 ) -> Result<(StatusCode, Json<MadeS3Key>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.make_s3_key(&asker, &name, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.make_s3_key(&caller, &name, new).await?)))
 }
 
 /// Remove an S3 key
@@ -82,9 +82,9 @@ pub(crate) async fn make_s3_key(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_s3_key(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, access_key)): PathParams<(AccountName, String)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.remove_s3_key(&asker, &name, &access_key).await?;
+    context.app.directory.remove_s3_key(&caller, &name, &access_key).await?;
     Ok(StatusCode::NO_CONTENT)
 }

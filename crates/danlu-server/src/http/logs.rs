@@ -37,11 +37,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
     responses((status = 200, body = LogLines)))]
 pub(crate) async fn page(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Query(query): Query<LogQuery>,
 ) -> Result<Json<LogLines>, ApiError> {
-    let job = context.app.job_for(&asker, id, Action::SeeJob).await?;
+    let job = context.app.job_for(&caller, id, Action::SeeJob).await?;
     let sources = sources(&context.app, &job, &query, None)?;
     let first = query.attempt.unwrap_or_else(|| last_attempt(&job));
     if query.line.is_some() && query.rank.is_none() {
@@ -90,11 +90,11 @@ fn pattern(search: &str, regex: Option<bool>) -> Result<Pattern, LogError> {
     responses((status = 200, content_type = "text/event-stream", body = LogMessage)))]
 pub(crate) async fn follow(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Query(query): Query<LogQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, ApiError> {
-    let following = Following::begin(context.app.clone(), asker, id, query).await?;
+    let following = Following::begin(context.app.clone(), caller, id, query).await?;
     let stop = context.stop.clone();
     let stream = async_stream::stream! {
         let mut following = following;
@@ -118,7 +118,7 @@ pub(crate) async fn follow(
 /// One client's place in a job's logs.
 struct Following {
     app: Arc<App>,
-    asker: Caller,
+    caller: Caller,
     id: JobId,
     query: LogQuery,
     pattern: Option<Pattern>,
@@ -131,8 +131,8 @@ struct Following {
 }
 
 impl Following {
-    async fn begin(app: Arc<App>, asker: Caller, id: JobId, mut query: LogQuery) -> Result<Self, Problem> {
-        let job = app.job_for(&asker, id, Action::SeeJob).await?;
+    async fn begin(app: Arc<App>, caller: Caller, id: JobId, mut query: LogQuery) -> Result<Self, Problem> {
+        let job = app.job_for(&caller, id, Action::SeeJob).await?;
         let (first, cursor) = match query.cursor.take() {
             Some(text) => {
                 let (first, cursor) = text.split_once('!').ok_or_else(bad_cursor)?;
@@ -161,7 +161,7 @@ impl Following {
         .await
         .map_err(|_| Problem::new(ProblemCode::Internal, "reading the log failed"))?
         .map_err(log_problem)?;
-        Ok(Following { app, asker, id, query, pattern, follower, lines, first, said: None })
+        Ok(Following { app, caller, id, query, pattern, follower, lines, first, said: None })
     }
 
     /// What is new; true when nothing will follow.
@@ -169,8 +169,8 @@ impl Following {
         let mut messages = Vec::new();
         // The job before its logs: a launcher's last lines are written before its end is known.
         // Asked for anew each time: whoever is put out of the workspace, or is no administrator any more, reads no more.
-        let Some(asker) = self.app.directory.asker_now(&self.asker) else { return (messages, true) };
-        let Ok(job) = self.app.job_for(&asker, self.id, Action::SeeJob).await else {
+        let Some(caller) = self.app.directory.asker_now(&self.caller) else { return (messages, true) };
+        let Ok(job) = self.app.job_for(&caller, self.id, Action::SeeJob).await else {
             return (messages, true);
         };
         for source in sources(&self.app, &job, &self.query, Some(self.first)).unwrap_or_default() {

@@ -26,9 +26,9 @@ const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
     responses((status = 200, body = String, content_type = "text/plain")))]
 pub(crate) async fn show(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
 ) -> Result<impl IntoResponse, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
+    require_of_platform(&caller, Action::SeeCluster)?;
     Ok(([(CONTENT_TYPE, FORM)], page(&context)))
 }
 
@@ -40,14 +40,14 @@ fn page(context: &Context) -> String {
         [JobState::Held, JobState::Queued, JobState::Starting, JobState::Running, JobState::Stopping]
             .map(|state| (state.as_str(), 0))
             .into();
-    for job in app.book.read().jobs() {
+    for job in app.live_state.read().jobs() {
         *jobs.entry(job.state().as_str()).or_default() += 1;
     }
     page.family("danlu_jobs", "gauge", "Jobs that have not ended, by state");
     for (state, count) in jobs {
         page.value("danlu_jobs", &format!("{{state=\"{state}\"}}"), count);
     }
-    let oldest = app.book.oldest_wait(&danlu_store::JobFilter::default());
+    let oldest = app.live_state.oldest_wait(&danlu_store::JobFilter::default());
     let waited = oldest.map_or(0, |since| Timestamp::now().duration_since(since).as_secs().max(0));
     page.one("danlu_oldest_wait_seconds", "gauge", "How long the job has waited that waits longest", waited);
 

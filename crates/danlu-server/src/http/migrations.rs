@@ -23,10 +23,10 @@ use crate::accounts::{Caller, require_of_platform};
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn migrate(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Body(request): Body<MigrationRequest>,
 ) -> Result<Json<MigrationView>, ApiError> {
-    require_of_platform(&asker, Action::MigrateCode)?;
+    require_of_platform(&caller, Action::MigrateCode)?;
     Ok(Json(context.app.migrate(request).await?))
 }
 
@@ -41,10 +41,10 @@ pub(crate) async fn migrate(
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn report(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((code, report)): PathParams<(String, String)>,
 ) -> Result<Response, ApiError> {
-    require_of_platform(&asker, Action::MigrateCode)?;
+    require_of_platform(&caller, Action::MigrateCode)?;
     let mut reading = context.app.migration_report(&code, &report).await?;
     let size = reading.size;
     let content = async_stream::stream! {

@@ -65,14 +65,14 @@ const LARGEST_BODY: usize = 1 << 20;
 /// A year of a large cluster.
 const LARGEST_TRACE: usize = 64 << 20;
 
-/// Couriers send large files in pieces.
+/// Sidecars send large files in pieces.
 const LARGEST_PIECE: usize = 8 << 20;
 
 /// What every handler has.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) app: Arc<App>,
-    pub(crate) entrance: Arc<ListenConfig>,
+    pub(crate) listen_config: Arc<ListenConfig>,
     pub(crate) oidc: Option<Arc<Oidc>>,
     pub(crate) places: Arc<ConnectionLimits>,
     /// Cancelled when the server shuts down: streams end then.
@@ -255,12 +255,12 @@ fn problem_response() -> DescribedResponse {
 
 pub(crate) fn router(
     app: Arc<App>,
-    entrance: Arc<ListenConfig>,
+    listen_config: Arc<ListenConfig>,
     oidc: Option<Arc<Oidc>>,
     places: Arc<ConnectionLimits>,
     stop: CancellationToken,
 ) -> Router {
-    let context = Context { app, entrance, oidc, places, stop };
+    let context = Context { app, listen_config, oidc, places, stop };
     let (api, _) = api_routes().split_for_parts();
     let api = api
         .route("/openapi.json", get(|| async { ([("content-type", "application/json")], openapi_json()) }))
@@ -294,7 +294,7 @@ async fn keep_nowhere(mut response: Response) -> Response {
 
 /// Whoever has come through TLS once comes that way for a year.
 async fn insist_on_tls(State(context): State<Context>, mut response: Response) -> Response {
-    if context.entrance.is_private() {
+    if context.listen_config.is_private() {
         response
             .headers_mut()
             .insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));

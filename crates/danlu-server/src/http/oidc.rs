@@ -50,11 +50,11 @@ pub(crate) async fn oidc_start(
     (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn oidc_link(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     visitor: Visitor,
     Body(new): Body<NewIdentity>,
 ) -> Result<Response, ApiError> {
-    let link_to = context.app.directory.begin_link(&asker, new, &visitor).await?;
+    let link_to = context.app.directory.begin_link(&caller, new, &visitor).await?;
     let (cookie, address) = depart(&context, &visitor, Some(link_to)).await?;
     Ok(([(SET_COOKIE, cookie)], Json(IdentityDeparture { address })).into_response())
 }
@@ -73,10 +73,10 @@ async fn depart(
     (status = 200, body = Page<IdentityView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn identities(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
 ) -> Result<Json<Page<IdentityView>>, ApiError> {
-    Ok(Json(Page { items: context.app.directory.identities(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.directory.identities(&caller, &name)?, next: None }))
 }
 
 /// Unlink an identity at the provider from an account
@@ -85,10 +85,10 @@ pub(crate) async fn identities(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn unlink_identity(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, id)): PathParams<(AccountName, String)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.unlink(&asker, &name, &id).await?;
+    context.app.directory.unlink(&caller, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Return {
     (status = 401, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn oidc_callback(
     State(context): State<Context>,
-    asker: Option<Caller>,
+    caller: Option<Caller>,
     visitor: Visitor,
     headers: HeaderMap,
     Query(query): Query<Return>,
@@ -128,7 +128,7 @@ pub(crate) async fn oidc_callback(
     let over = AppendHeaders([(SET_COOKIE, state_cookie(&context, "", 0))]);
     // Never to an address that the request names.
     if let Some(link_to) = link_to {
-        directory.end_link(&identity, &link_to, asker.as_ref()).await?;
+        directory.end_link(&identity, &link_to, caller.as_ref()).await?;
         return Ok((over, Redirect::to("/profile")).into_response());
     }
     let groups = &oidc.settings.groups;
@@ -144,7 +144,7 @@ fn provider(context: &Context) -> Result<&Oidc, ApiError> {
 }
 
 fn state_cookie(context: &Context, state: &str, seconds: u32) -> String {
-    let secure = if context.entrance.is_private() { "; Secure" } else { "" };
+    let secure = if context.listen_config.is_private() { "; Secure" } else { "" };
     format!("{STATE_COOKIE}={state}; HttpOnly; SameSite=Lax; Path=/api/v1/oidc; Max-Age={seconds}{secure}")
 }
 

@@ -20,12 +20,12 @@ use crate::accounts::{Caller, Visitor};
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn enrol_totp(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     visitor: Visitor,
     PathParams(name): PathParams<AccountName>,
     OptionalBody(new): OptionalBody<NewTotp>,
 ) -> Result<(StatusCode, Json<TotpEnrolment>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.enrol(&asker, &name, new, &visitor).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.enrol(&caller, &name, new, &visitor).await?)))
 }
 
 /// Confirm an authenticator with one of its codes
@@ -34,11 +34,11 @@ pub(crate) async fn enrol_totp(
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn confirm_totp(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
     Body(TotpCode { code }): Body<TotpCode>,
 ) -> Result<Json<RecoveryCodes>, ApiError> {
-    Ok(Json(context.app.directory.confirm(&asker, &name, &code).await?))
+    Ok(Json(context.app.directory.confirm(&caller, &name, &code).await?))
 }
 
 /// Stop using an authenticator
@@ -49,10 +49,10 @@ pub(crate) async fn confirm_totp(
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_totp(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
     OptionalBody(TotpRemoval { code }): OptionalBody<TotpRemoval>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.remove_second_factor(&asker, &name, code.as_deref()).await?;
+    context.app.directory.remove_second_factor(&caller, &name, code.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -15,10 +15,10 @@ use crate::accounts::Caller;
     responses((status = 200, body = Page<SecretView>)))]
 pub(crate) async fn list_secrets(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<Page<SecretView>>, ApiError> {
-    Ok(Json(Page { items: context.app.secrets_list(&asker, &name)?, next: None }))
+    Ok(Json(Page { items: context.app.secrets_list(&caller, &name)?, next: None }))
 }
 
 /// Set a secret of a workspace
@@ -29,11 +29,11 @@ pub(crate) async fn list_secrets(
     (status = 204), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_secret(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, secret)): PathParams<(String, String)>,
     Body(new): Body<NewSecret>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.secret_set(&asker, &name, &secret, new).await?;
+    context.app.secret_set(&caller, &name, &secret, new).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -45,9 +45,9 @@ pub(crate) async fn set_secret(
     (status = 204), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete_secret(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((name, secret)): PathParams<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.secret_delete(&asker, &name, &secret).await?;
+    context.app.secret_delete(&caller, &name, &secret).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -25,11 +25,11 @@ const LARGEST_LIMIT: u32 = 10_000;
     responses((status = 200, body = Page<MetricPoint>)))]
 pub(crate) async fn metrics(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Query(query): Query<SeriesQuery>,
 ) -> Result<Json<Page<MetricPoint>>, ApiError> {
-    read(&context, &asker, id, query, METRICS_FILE).await
+    read(&context, &caller, id, query, METRICS_FILE).await
 }
 
 /// Read what a worker used
@@ -40,21 +40,21 @@ pub(crate) async fn metrics(
     responses((status = 200, body = Page<Sample>)))]
 pub(crate) async fn samples(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(id): PathParams<JobId>,
     Query(query): Query<SeriesQuery>,
 ) -> Result<Json<Page<Sample>>, ApiError> {
-    read(&context, &asker, id, query, SAMPLES_FILE).await
+    read(&context, &caller, id, query, SAMPLES_FILE).await
 }
 
 async fn read<T: DeserializeOwned>(
     context: &Context,
-    asker: &Caller,
+    caller: &Caller,
     id: JobId,
     query: SeriesQuery,
     file: &'static str,
 ) -> Result<Json<Page<T>>, ApiError> {
-    let job = context.app.job_for(asker, id, Action::SeeJob).await?;
+    let job = context.app.job_for(caller, id, Action::SeeJob).await?;
     let attempt = query.attempt.unwrap_or_else(|| last_attempt(&job));
     if attempt > last_attempt(&job) || attempt.0 == 0 {
         let detail = format!("job {id} has no attempt {attempt}");

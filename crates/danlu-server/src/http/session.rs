@@ -26,21 +26,21 @@ use crate::listener::places::ConnectionPermit;
     (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn open(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams((id, worker)): PathParams<(JobId, WorkerIndex)>,
     request: Request,
 ) -> Result<Response, Response> {
     // Counted as a stream and a connection until its end, though it is no answer any more by then.
-    let stream = context.places.stream(&asker.person.name);
+    let stream = context.places.stream(&caller.person.name);
     let stream = stream.map_err(|full| no_place(full, context.places.bounds()).into_response())?;
     let place = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
-    let prepared = prepare(&context, &asker, id, worker, request).await;
+    let prepared = prepare(&context, &caller, id, worker, request).await;
     let Prepared { worker, launcher, upgrade } = prepared.map_err(ApiError::into_response)?;
     Ok(upgrade.max_message_size(MOST_PAYLOAD_BYTES + 1).on_upgrade(async move |socket| {
         let ended = tokio::select! {
             ended = danlu_gateway::bridge(socket, launcher) => ended,
             // Whoever may not come in any more does not stay in either.
-            () = context.app.forbidden(&asker, id, Action::EnterJob) => Ok(()),
+            () = context.app.forbidden(&caller, id, Action::EnterJob) => Ok(()),
         };
         if let Err(error) = ended {
             tracing::debug!("session in worker {worker} broke: {}", crate::error_chain(&error));
@@ -58,12 +58,12 @@ struct Prepared {
 
 async fn prepare(
     context: &Context,
-    asker: &Caller,
+    caller: &Caller,
     id: JobId,
     worker: WorkerIndex,
     request: Request,
 ) -> Result<Prepared, ApiError> {
-    let job = context.app.job_for(asker, id, Action::EnterJob).await?;
+    let job = context.app.job_for(caller, id, Action::EnterJob).await?;
     let wrong_state = |detail: String| ApiError(Problem::new(ProblemCode::WrongState, detail));
     let Some(attempt) = job.active() else {
         return Err(wrong_state(format!("job {id} is {}, so nothing runs in it", job.state().as_str())));

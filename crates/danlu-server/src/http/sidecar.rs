@@ -1,4 +1,4 @@
-//! What couriers ask: on behalf of workers on nodes that share no disk with the server, and nobody else.
+//! What sidecars ask: on behalf of workers on nodes that share no disk with the server, and nobody else.
 
 use axum::Json;
 use axum::body::Body;
@@ -8,7 +8,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use danlu_types::api::{
-    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, Page, PutQuery, TreeArea, TreeEntry, TreePut,
+    ClaimRequest, ClaimView, FileSize, NewsQuery, Page, PutQuery, SidecarNews, TreeArea, TreeEntry, TreePut,
     TreeQuery,
 };
 use danlu_types::{Problem, ProblemCode, WorkerIndex};
@@ -26,7 +26,7 @@ impl<S: Sync> FromRequestParts<S> for SidecarCaller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         parts.extensions.get::<SidecarCaller>().cloned().ok_or_else(|| {
             let detail =
-                "this address is for couriers of workers on nodes that share no disk with the server";
+                "this address is for sidecars of workers on nodes that share no disk with the server";
             ApiError(Problem::new(ProblemCode::Forbidden, detail))
         })
     }
@@ -35,101 +35,101 @@ impl<S: Sync> FromRequestParts<S> for SidecarCaller {
 /// Claim an allocation
 ///
 /// The first process of the cluster's job that asks gets it; all others run nothing.
-#[utoipa::path(post, path = "/courier/claim", tag = "courier", request_body = ClaimRequest,
+#[utoipa::path(post, path = "/sidecar/claim", tag = "sidecar", request_body = ClaimRequest,
     responses((status = 200, body = ClaimView)))]
 pub(crate) async fn claim(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     JsonBody(request): JsonBody<ClaimRequest>,
 ) -> Result<Json<ClaimView>, ApiError> {
-    let claimed = off_the_threads(context, move |app| app.claim(&courier, &request)).await?;
+    let claimed = off_the_threads(context, move |app| app.claim(&sidecar, &request)).await?;
     Ok(Json(ClaimView { claimed }))
 }
 
 /// Fetch a file of an allocation
 ///
 /// `order.json` or `granted`.
-#[utoipa::path(get, path = "/courier/allocations/{allocation}/files/{file}", tag = "courier",
+#[utoipa::path(get, path = "/sidecar/allocations/{allocation}/files/{file}", tag = "sidecar",
     params(("allocation" = String, Path), ("file" = String, Path)),
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn allocation_file(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((allocation, file)): PathParams<(String, String)>,
 ) -> Result<Vec<u8>, ApiError> {
-    Ok(off_the_threads(context, move |app| app.allocation_file(&courier, &allocation, &file)).await?)
+    Ok(off_the_threads(context, move |app| app.allocation_file(&sidecar, &allocation, &file)).await?)
 }
 
 /// Fetch a file that a worker's launcher reads
 ///
 /// `launch.json` or `secrets.json`.
-#[utoipa::path(get, path = "/courier/workers/{worker}/files/{file}", tag = "courier",
+#[utoipa::path(get, path = "/sidecar/workers/{worker}/files/{file}", tag = "sidecar",
     params(("worker" = u32, Path), ("file" = String, Path)),
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn fetch_worker_file(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((worker, file)): PathParams<(WorkerIndex, String)>,
 ) -> Result<Vec<u8>, ApiError> {
-    let carried = courier.worker(worker)?;
-    Ok(off_the_threads(context, move |app| app.courier_read(&carried, &file)).await?)
+    let carried = sidecar.worker(worker)?;
+    Ok(off_the_threads(context, move |app| app.sidecar_read(&carried, &file)).await?)
 }
 
 /// Bring a file of a worker's, or what is new of it
 ///
 /// Files that grow are sent in pieces with their `offset`. The answer says how much is here; what would leave a gap is not
 /// taken.
-#[utoipa::path(put, path = "/courier/workers/{worker}/files/{file}", tag = "courier",
+#[utoipa::path(put, path = "/sidecar/workers/{worker}/files/{file}", tag = "sidecar",
     params(("worker" = u32, Path), ("file" = String, Path), PutQuery),
     request_body(content = String, content_type = "application/octet-stream"), responses((status = 200, body = FileSize)))]
 pub(crate) async fn bring_worker_file(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((worker, file)): PathParams<(WorkerIndex, String)>,
     Query(query): Query<PutQuery>,
     WholeBody(body): WholeBody,
 ) -> Result<Json<FileSize>, ApiError> {
-    let carried = courier.worker(worker)?;
+    let carried = sidecar.worker(worker)?;
     let size =
-        off_the_threads(context, move |app| app.courier_write(&carried, &file, query.offset, &body)).await?;
+        off_the_threads(context, move |app| app.sidecar_write(&carried, &file, query.offset, &body)).await?;
     Ok(Json(FileSize { size }))
 }
 
 /// Hear what a worker has to hear
 ///
 /// Answered at once where there is something new, and otherwise as soon as there is, or after a while.
-#[utoipa::path(get, path = "/courier/workers/{worker}/news", tag = "courier", params(("worker" = u32, Path), NewsQuery),
-    responses((status = 200, body = CourierNews)))]
+#[utoipa::path(get, path = "/sidecar/workers/{worker}/news", tag = "sidecar", params(("worker" = u32, Path), NewsQuery),
+    responses((status = 200, body = SidecarNews)))]
 pub(crate) async fn worker_news(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams(worker): PathParams<WorkerIndex>,
     Query(query): Query<NewsQuery>,
-) -> Result<Json<CourierNews>, ApiError> {
-    let carried = courier.worker(worker)?;
-    Ok(Json(context.app.courier_news(&carried, &query.since, &context.stop).await?))
+) -> Result<Json<SidecarNews>, ApiError> {
+    let carried = sidecar.worker(worker)?;
+    Ok(Json(context.app.sidecar_news(&carried, &query.since, &context.stop).await?))
 }
 
 /// Fetch the job's code
-#[utoipa::path(get, path = "/courier/workers/{worker}/code", tag = "courier", params(("worker" = u32, Path)),
+#[utoipa::path(get, path = "/sidecar/workers/{worker}/code", tag = "sidecar", params(("worker" = u32, Path)),
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn worker_code(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams(worker): PathParams<WorkerIndex>,
 ) -> Result<Response, ApiError> {
     let none = || Problem::new(ProblemCode::NotFound, "the job has no code of its own");
-    let digest = courier.worker(worker)?.job.spec.code.clone().ok_or_else(none)?;
+    let digest = sidecar.worker(worker)?.job.spec.code.clone().ok_or_else(none)?;
     let path = context.app.layout.code_archive(&digest);
     stream_file(&path).await.map_err(|_| ApiError(none()))
 }
 
 /// Fetch the program that runs on nodes
-#[utoipa::path(get, path = "/courier/programs/{digest}", tag = "courier", params(("digest" = String, Path)),
+#[utoipa::path(get, path = "/sidecar/programs/{digest}", tag = "sidecar", params(("digest" = String, Path)),
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn node_program(
     State(context): State<Context>,
-    _courier: SidecarCaller,
+    _sidecar: SidecarCaller,
     PathParams(digest): PathParams<String>,
 ) -> Result<Response, ApiError> {
     let none = || Problem::new(ProblemCode::NotFound, "there is no such program here");
@@ -137,34 +137,34 @@ pub(crate) async fn node_program(
     if !is_digest {
         return Err(none().into());
     }
-    let path = context.app.couriers()?.programs.join(&digest);
+    let path = context.app.sidecars()?.programs.join(&digest);
     stream_file(&path).await.map_err(|_| ApiError(none()))
 }
 
 /// List a job's outputs or checkpoints
-#[utoipa::path(get, path = "/courier/workers/{worker}/trees/{area}", tag = "courier",
+#[utoipa::path(get, path = "/sidecar/workers/{worker}/trees/{area}", tag = "sidecar",
     params(("worker" = u32, Path), ("area" = TreeArea, Path)), responses((status = 200, body = Page<TreeEntry>)))]
 pub(crate) async fn list_tree(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
 ) -> Result<Json<Page<TreeEntry>>, ApiError> {
-    let carried = courier.worker(worker)?;
+    let carried = sidecar.worker(worker)?;
     let items = off_the_threads(context, move |app| app.tree_list(&carried, area)).await?;
     Ok(Json(Page { items, next: None }))
 }
 
 /// Fetch a file of a job's outputs or checkpoints
-#[utoipa::path(get, path = "/courier/workers/{worker}/trees/{area}/content", tag = "courier",
+#[utoipa::path(get, path = "/sidecar/workers/{worker}/trees/{area}/content", tag = "sidecar",
     params(("worker" = u32, Path), ("area" = TreeArea, Path), TreeQuery),
     responses((status = 200, content_type = "application/octet-stream")))]
 pub(crate) async fn fetch_from_tree(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
     Query(query): Query<TreeQuery>,
 ) -> Result<Response, ApiError> {
-    let carried = courier.worker(worker)?;
+    let carried = sidecar.worker(worker)?;
     let (file, length) = off_the_threads(context, move |app| app.tree_read(&carried, area, &query)).await?;
     Ok(streamed(tokio::fs::File::from_std(file), length))
 }
@@ -172,31 +172,31 @@ pub(crate) async fn fetch_from_tree(
 /// Bring a piece of a job's outputs or checkpoints
 ///
 /// A file is put in place with its last byte. The answer says how much of it is here.
-#[utoipa::path(put, path = "/courier/workers/{worker}/trees/{area}/content", tag = "courier",
+#[utoipa::path(put, path = "/sidecar/workers/{worker}/trees/{area}/content", tag = "sidecar",
     params(("worker" = u32, Path), ("area" = TreeArea, Path), TreePut),
     request_body(content = String, content_type = "application/octet-stream"), responses((status = 200, body = FileSize)))]
 pub(crate) async fn bring_to_tree(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
     Query(put): Query<TreePut>,
     WholeBody(body): WholeBody,
 ) -> Result<Json<FileSize>, ApiError> {
-    let carried = courier.worker(worker)?;
+    let carried = sidecar.worker(worker)?;
     let size = off_the_threads(context, move |app| app.tree_write(&carried, area, &put, &body)).await?;
     Ok(Json(FileSize { size }))
 }
 
 /// Remove something from a job's outputs or checkpoints
-#[utoipa::path(delete, path = "/courier/workers/{worker}/trees/{area}/content", tag = "courier",
+#[utoipa::path(delete, path = "/sidecar/workers/{worker}/trees/{area}/content", tag = "sidecar",
     params(("worker" = u32, Path), ("area" = TreeArea, Path), TreeQuery), responses((status = 204)))]
 pub(crate) async fn remove_from_tree(
     State(context): State<Context>,
-    courier: SidecarCaller,
+    sidecar: SidecarCaller,
     PathParams((worker, area)): PathParams<(WorkerIndex, TreeArea)>,
     Query(query): Query<TreeQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let carried: SidecarWorker = courier.worker(worker)?;
+    let carried: SidecarWorker = sidecar.worker(worker)?;
     off_the_threads(context, move |app| app.tree_remove(&carried, area, &query)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -45,20 +45,20 @@ pub(crate) async fn sign_in(
     Body(request): Body<SignIn>,
 ) -> Result<Response, ApiError> {
     let is_by_password = request.password.is_some();
-    let (secret, asker) = context.app.directory.sign_in(request, &visitor).await?;
-    let whoami = context.app.directory.whoami(&asker)?;
+    let (secret, caller) = context.app.directory.sign_in(request, &visitor).await?;
+    let whoami = context.app.directory.whoami(&caller)?;
     let session = (SET_COOKIE, session_cookie(&context, &secret, SESSION_SECONDS));
     // Whoever has a session makes links, and whoever has a link knows neither password nor code: a link makes no browser known.
-    let device = if is_by_password { device_cookie(&context, &asker, &visitor) } else { None };
+    let device = if is_by_password { device_cookie(&context, &caller, &visitor) } else { None };
     let cookies: Vec<_> = iter::once(session).chain(device).collect();
     Ok((AppendHeaders(cookies), Json(SignedIn { whoami, secret })).into_response())
 }
 
 /// The sign by which a browser is known when others guess: for somebody who has just shown a password, and a code if there is an
 /// authenticator.
-fn device_cookie(context: &Context, asker: &Caller, visitor: &Visitor) -> Option<(HeaderName, String)> {
-    let device = context.app.directory.device_cookie(&asker.person.name, visitor)?;
-    let secure = if context.entrance.is_private() { "; Secure" } else { "" };
+fn device_cookie(context: &Context, caller: &Caller, visitor: &Visitor) -> Option<(HeaderName, String)> {
+    let device = context.app.directory.device_cookie(&caller.person.name, visitor)?;
+    let secure = if context.listen_config.is_private() { "; Secure" } else { "" };
     let cookie = format!(
         "{DEVICE_COOKIE}={device}; HttpOnly; SameSite=Strict; Path=/api/v1; Max-Age={DEVICE_SECONDS}{secure}"
     );
@@ -67,14 +67,14 @@ fn device_cookie(context: &Context, asker: &Caller, visitor: &Visitor) -> Option
 
 /// As a header. Where browsers come through TLS, they are told to send it through nothing else.
 pub(crate) fn session_cookie(context: &Context, secret: &str, seconds: u32) -> String {
-    let secure = if context.entrance.is_private() { "; Secure" } else { "" };
+    let secure = if context.listen_config.is_private() { "; Secure" } else { "" };
     format!("{SESSION_COOKIE}={secret}; HttpOnly; SameSite=Lax; Path=/; Max-Age={seconds}{secure}")
 }
 
 /// Sign out: end the session of this request
 #[utoipa::path(delete, path = "/session", tag = "accounts", responses((status = 204)))]
-pub(crate) async fn sign_out(State(context): State<Context>, asker: Caller) -> Result<Response, ApiError> {
-    context.app.directory.sign_out(&asker).await?;
+pub(crate) async fn sign_out(State(context): State<Context>, caller: Caller) -> Result<Response, ApiError> {
+    context.app.directory.sign_out(&caller).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, session_cookie(&context, "", 0))]).into_response())
 }
 
@@ -113,19 +113,19 @@ pub(crate) async fn set_password(
     responses((status = 200, body = Invitation), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn password_link(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<AccountName>,
 ) -> Result<Json<Invitation>, ApiError> {
-    require_of_platform(&asker, Action::RunAccounts)?;
-    Ok(Json(context.app.directory.password_link(&asker, &name).await?))
+    require_of_platform(&caller, Action::RunAccounts)?;
+    Ok(Json(context.app.directory.password_link(&caller, &name).await?))
 }
 
-/// Make a link by which the asker signs in, once and within minutes: in a browser, say
+/// Make a link by which the caller signs in, once and within minutes: in a browser, say
 #[utoipa::path(post, path = "/sign_in_link", tag = "accounts", responses(
     (status = 201, body = SignInLink), (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn sign_in_link(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
 ) -> Result<(StatusCode, Json<SignInLink>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.sign_in_link(&asker).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.sign_in_link(&caller).await?)))
 }

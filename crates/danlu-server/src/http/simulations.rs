@@ -20,9 +20,9 @@ use crate::accounts::{Caller, require_of_platform};
     (status = 429, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn simulate(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Body(request): Body<SimulationRequest>,
 ) -> Result<Json<Comparison>, ApiError> {
-    require_of_platform(&asker, Action::Simulate)?;
-    Ok(Json(context.app.simulate(&asker, request).await?))
+    require_of_platform(&caller, Action::Simulate)?;
+    Ok(Json(context.app.simulate(&caller, request).await?))
 }

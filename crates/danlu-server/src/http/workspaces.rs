@@ -15,10 +15,10 @@ use crate::accounts::{Caller, require_of_platform};
 #[utoipa::path(get, path = "/workspaces", tag = "workspaces", operation_id = "workspaces", responses((status = 200, body = Page<WorkspaceView>)))]
 pub(crate) async fn list(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
 ) -> Result<Json<Page<WorkspaceView>>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(Page { items: context.app.workspaces_seen_by(&asker), next: None }))
+    require_of_platform(&caller, Action::SeeCluster)?;
+    Ok(Json(Page { items: context.app.workspaces_seen_by(&caller), next: None }))
 }
 
 /// Show a workspace
@@ -26,11 +26,11 @@ pub(crate) async fn list(
     (status = 200, body = WorkspaceView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn show(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<WorkspaceView>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
-    Ok(Json(context.app.workspace(&asker, &name)?))
+    require_of_platform(&caller, Action::SeeCluster)?;
+    Ok(Json(context.app.workspace(&caller, &name)?))
 }
 
 /// Make a workspace, or give it other rules
@@ -42,13 +42,13 @@ pub(crate) async fn show(
     (status = 200, body = WorkspaceView), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
     Body(rules): Body<Workspace>,
 ) -> Result<Json<WorkspaceView>, ApiError> {
-    context.app.directory.set_workspace(&asker, &name, rules).await?;
+    context.app.directory.set_workspace(&caller, &name, rules).await?;
     context.app.share_anew().await;
-    Ok(Json(context.app.workspace(&asker, &name)?))
+    Ok(Json(context.app.workspace(&caller, &name)?))
 }
 
 /// Take a workspace away, with the roles of its people
@@ -58,10 +58,10 @@ pub(crate) async fn set(
     (status = 204), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn delete(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.delete_workspace(&asker, &name).await?;
+    context.app.delete_workspace(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -70,21 +70,21 @@ pub(crate) async fn delete(
     (status = 200, body = Page<QuotaView>), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn quota(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Query(query): Query<QuotaQuery>,
 ) -> Result<Json<Page<QuotaView>>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
-    let quotas = context.app.quota(&asker, query.workspace.as_deref()).await?;
-    Ok(Json(Page { items: context.app.sight_of(&asker).quotas(quotas), next: None }))
+    require_of_platform(&caller, Action::SeeCluster)?;
+    let quotas = context.app.quota(&caller, query.workspace.as_deref()).await?;
+    Ok(Json(Page { items: context.app.sight_of(&caller).quotas(quotas), next: None }))
 }
 
 /// Show what holds for all workspaces
 #[utoipa::path(get, path = "/sharing", tag = "workspaces", responses((status = 200, body = SharingRules)))]
 pub(crate) async fn sharing(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
 ) -> Result<Json<SharingRules>, ApiError> {
-    require_of_platform(&asker, Action::SeeCluster)?;
+    require_of_platform(&caller, Action::SeeCluster)?;
     Ok(Json(SharingRules::from(&context.app.directory.sharing())))
 }
 
@@ -93,10 +93,10 @@ pub(crate) async fn sharing(
     (status = 204), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_sharing(
     State(context): State<Context>,
-    asker: Caller,
+    caller: Caller,
     Body(rules): Body<SharingRules>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.set_sharing(&asker, rules).await?;
+    context.app.directory.set_sharing(&caller, rules).await?;
     context.app.share_anew().await;
     Ok(StatusCode::NO_CONTENT)
 }

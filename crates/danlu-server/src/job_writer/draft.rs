@@ -2,7 +2,7 @@
 //!
 //! Pure: it neither commits nor sends. Invariant: an answer that follows from anything in this batch leaves with its
 //! commit and fails with it. "It was so already" is such an answer too: a worker is released on it, and a batch that then
-//! fails would leave a job that runs by the book with a worker that nobody remembers.
+//! fails would leave a job that runs by the live state with a worker that nobody remembers.
 //!
 //! `R` is where an answer goes: a channel in the server, a name in the model that checks this exhaustively.
 

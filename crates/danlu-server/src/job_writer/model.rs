@@ -41,7 +41,7 @@ enum EngineKind {
     Slurm,
 }
 
-/// What one observer is doing: it looks, judges what it saw by the book of a later moment, tells, and waits to be answered.
+/// What one observer is doing: it looks, judges what it saw by the live state of a later moment, tells, and waits to be answered.
 #[derive(Debug, Clone, PartialEq)]
 enum Observer {
     Idle,
@@ -71,7 +71,7 @@ struct World {
     worker: Worker,
     starts: u32,
     store: Job,
-    book: Option<Job>,
+    live_state: Option<Job>,
     doubtful: bool,
     observers: [Observer; OBSERVERS],
     inbox: Vec<Told>,
@@ -115,7 +115,7 @@ impl World {
             worker: Worker::Unknown,
             starts: 0,
             store: (*job).clone(),
-            book: Some(*job),
+            live_state: Some(*job),
             doubtful: false,
             observers: [Observer::Idle, Observer::Idle],
             inbox: Vec::new(),
@@ -156,7 +156,7 @@ impl World {
 
     /// As the pass that launches does: what is placed, and not known to the engine.
     fn is_to_be_launched(&self) -> bool {
-        let attempt = self.book.as_ref().and_then(Job::active);
+        let attempt = self.live_state.as_ref().and_then(Job::active);
         attempt.is_some_and(|attempt| matches!(attempt.workers[0].state, WorkerLifecycle::Placed))
     }
 
@@ -196,7 +196,7 @@ impl World {
             Worker::Running => ObservedState::Running { since: NOW, report: None },
             Worker::Ended => ObservedState::Ended { running_since: Some(NOW), at: NOW, exit },
         };
-        let attempt = self.book.as_ref().and_then(Job::active);
+        let attempt = self.live_state.as_ref().and_then(Job::active);
         let runs = attempt
             .is_some_and(|attempt| matches!(attempt.workers[0].state, WorkerLifecycle::Running { .. }));
         let running_before = runs.then(worker_id).into_iter().collect();
@@ -209,10 +209,10 @@ impl World {
             return;
         };
         let Some(observation) = looked.first() else { return };
-        match judge(self.book.as_ref(), observation, NOW) {
+        match judge(self.live_state.as_ref(), observation, NOW) {
             ObserveAction::Nothing => {}
             ObserveAction::Release => self.release(),
-            // An old look, judged by a newer book. The engine then finds nothing to end.
+            // An old look, judged by a newer live state. The engine then finds nothing to end.
             ObserveAction::Kill => {
                 assert_ne!(self.worker, Worker::Running, "a worker is ended that nobody gave up");
             }
@@ -236,9 +236,9 @@ impl World {
     fn finish_commit(&mut self, commit: Commit) {
         let mut draft = PendingBatch::default();
         for told in std::mem::take(&mut self.batch) {
-            let book = self.book.clone().map(Arc::new);
+            let live_state = self.live_state.clone().map(Arc::new);
             let wish = Wish { id: JobId(1), event: told.event, at: NOW, seen: None };
-            draft.apply(wish, book, (told.observer, told.is_last), |_| true);
+            draft.apply(wish, live_state, (told.observer, told.is_last), |_| true);
         }
         let update = draft.batch().updates.pop();
         let is_stale = update.as_ref().is_some_and(|update| update.seen_generation != self.store.generation);
@@ -259,7 +259,7 @@ impl World {
             draft.failed(&Arc::new(StoreError::unavailable("write", ErrorKind::ConnectionReset.into())))
         };
         if let Some(job) = settled.changed.last() {
-            self.book = Some((**job).clone()).filter(|job| job.ended_at().is_none());
+            self.live_state = Some((**job).clone()).filter(|job| job.ended_at().is_none());
         }
         if !settled.stale.is_empty() {
             self.read_again();
@@ -285,7 +285,7 @@ impl World {
     }
 
     fn read_again(&mut self) {
-        self.book = Some(self.store.clone()).filter(|job| job.ended_at().is_none());
+        self.live_state = Some(self.store.clone()).filter(|job| job.ended_at().is_none());
     }
 
     /// What must hold in every state.

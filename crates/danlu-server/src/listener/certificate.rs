@@ -27,14 +27,14 @@ pub(crate) struct ServerCertificate {
 }
 
 /// Nothing where TLS is off.
-pub(crate) fn open(folder: &Path, entrance: &ListenConfig) -> anyhow::Result<Option<ServerCertificate>> {
-    let (certificate, key) = match &entrance.tls {
+pub(crate) fn open(folder: &Path, listen_config: &ListenConfig) -> anyhow::Result<Option<ServerCertificate>> {
+    let (certificate, key) = match &listen_config.tls {
         Tls::Off => return Ok(None),
         Tls::Files { certificate, key } => (certificate.clone(), key.clone()),
         Tls::SelfSigned => {
             let (certificate, key) = (folder.join(CERTIFICATE_FILE), folder.join(KEY_FILE));
             if !certificate.exists() || !key.exists() {
-                make(&certificate, &key, entrance)?;
+                make(&certificate, &key, listen_config)?;
             }
             (certificate, key)
         }
@@ -73,9 +73,9 @@ pub(crate) fn client_tls() -> anyhow::Result<ClientConfig> {
 }
 
 /// A certificate that nobody vouches for: people compare its fingerprint instead.
-fn make(certificate: &Path, key: &Path, entrance: &ListenConfig) -> anyhow::Result<()> {
+fn make(certificate: &Path, key: &Path, listen_config: &ListenConfig) -> anyhow::Result<()> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-    let listen = entrance.listen.ip();
+    let listen = listen_config.listen.ip();
     if !listen.is_unspecified() && !listen.is_loopback() {
         names.push(listen.to_string());
     }

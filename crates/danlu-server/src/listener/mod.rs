@@ -85,17 +85,17 @@ mod tests {
 
     #[test]
     fn only_private_entrances_are_open_to_others() {
-        let entrance = |listen: &str, tls: Tls, proxies: Option<Vec<IpAddr>>| {
+        let listen_config = |listen: &str, tls: Tls, proxies: Option<Vec<IpAddr>>| {
             let patience = Duration::from_secs(30);
             let listen = listen.parse().expect("an address");
             ListenConfig { listen, tls, proxies, public_address: None, patience }
         };
-        let refused = |entrance: ListenConfig| entrance.objection().is_some();
-        assert!(refused(entrance("0.0.0.0:80", Tls::Off, None)));
-        assert!(!refused(entrance("127.0.0.1:80", Tls::Off, None)));
-        assert!(!refused(entrance("[::]:443", Tls::SelfSigned, None)));
-        assert!(!refused(entrance("10.0.0.1:80", Tls::Off, Some(vec![]))));
-        let behind = |proxies: Option<Vec<IpAddr>>| entrance("127.0.0.1:80", Tls::Off, proxies);
+        let refused = |listen_config: ListenConfig| listen_config.objection().is_some();
+        assert!(refused(listen_config("0.0.0.0:80", Tls::Off, None)));
+        assert!(!refused(listen_config("127.0.0.1:80", Tls::Off, None)));
+        assert!(!refused(listen_config("[::]:443", Tls::SelfSigned, None)));
+        assert!(!refused(listen_config("10.0.0.1:80", Tls::Off, Some(vec![]))));
+        let behind = |proxies: Option<Vec<IpAddr>>| listen_config("127.0.0.1:80", Tls::Off, proxies);
         let here = Some(vec!["::1".parse().expect("an address")]);
         assert!(behind(here.clone()).warning(false).is_some_and(|warning| warning.contains("--unix-users")));
         assert_eq!(behind(here).warning(true), None);

@@ -115,7 +115,7 @@ impl App {
     }
 
     fn own_use(&self) -> OwnUse {
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         OwnUse {
             held: devices_held(pages.active().map(Arc::as_ref)),
             live: pages.active().map(|job| job.id).collect(),

@@ -6,9 +6,9 @@ use danlu_types::{JobId, WorkerId};
 use super::faults::{FaultStep, FaultWorld, TestSubmission};
 use super::observe;
 
-/// Where the book has a job's only worker.
+/// Where the live state has a job's only worker.
 fn node_of(world: &FaultWorld, job: u64) -> String {
-    let job = world.app.book.job(JobId(job)).unwrap();
+    let job = world.app.live_state.job(JobId(job)).unwrap();
     job.active().unwrap().workers[0].grant.node.0.clone()
 }
 
@@ -29,7 +29,7 @@ async fn a_worker_that_was_put_elsewhere_leaves_no_room_that_is_not_there() {
     world.act(FaultStep::Submit(TestSubmission { devices: 1, ..all_of_a_node })).await;
     world.act(FaultStep::Schedule).await;
     assert_eq!([1, 2, 3].map(|job| node_of(&world, job)), ["n2", "n1", "n0"], "which made way");
-    assert_eq!(world.app.book.job(JobId(4)).unwrap().state(), JobState::Queued, "nothing is free");
+    assert_eq!(world.app.live_state.job(JobId(4)).unwrap().state(), JobState::Queued, "nothing is free");
     world.act(FaultStep::Observe).await;
     assert_eq!(world.compare_places(), Ok(()));
 }

@@ -56,7 +56,7 @@ const MOST_SLOW: usize = 16;
 const LAUNCH_AGAIN: Duration = Duration::from_secs(1);
 
 pub(crate) async fn reconcile_launch(app: &Arc<App>, memory: &mut DispatchMemory) {
-    let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
+    let active: Vec<Arc<Job>> = app.live_state.read().active().cloned().collect();
     let mut due = Vec::new();
     let mut live = HashSet::new();
     for job in &active {
@@ -89,7 +89,7 @@ pub(crate) async fn reconcile_launch(app: &Arc<App>, memory: &mut DispatchMemory
         app.reports.launch_trouble(*worker, Some(text));
     }
     // What could not be written now is found again, because the worker is still placed and unknown to the engine.
-    for (result, worker) in app.ledger.apply_all(failed.clone()).await.into_iter().zip(failed) {
+    for (result, worker) in app.job_writer.apply_all(failed.clone()).await.into_iter().zip(failed) {
         if result.is_err() {
             memory.launched.retain(|launched, _| launched.job != worker.0);
         }
@@ -147,7 +147,7 @@ enum Launched {
 }
 
 async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
-    let nodes = app.book.nodes();
+    let nodes = app.live_state.nodes();
     // A pass over many takes a while with some engines: meanwhile this one may have run, ended and been released.
     let is_placed = |job: &Arc<Job>| {
         let attempt =
@@ -155,7 +155,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         let own = attempt.and_then(|attempt| attempt.workers.get(worker.worker.0 as usize));
         own.is_some_and(|own| own.state == WorkerLifecycle::Placed)
     };
-    if !app.book.job(worker.job).as_ref().is_some_and(is_placed) {
+    if !app.live_state.job(worker.job).as_ref().is_some_and(is_placed) {
         return Launched::Later(None);
     }
     let Some(attempt) = job.active() else { return Launched::Later(None) };
@@ -217,7 +217,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
 }
 
 pub(crate) async fn reconcile_stop(app: &App, memory: &mut DispatchMemory) {
-    let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
+    let active: Vec<Arc<Job>> = app.live_state.read().active().cloned().collect();
     let mut live = HashSet::new();
     for job in &active {
         let Some(attempt) = job.active() else { continue };
@@ -250,7 +250,7 @@ pub(crate) async fn reconcile_stop(app: &App, memory: &mut DispatchMemory) {
 
 /// Ends workers that run on after their `max_time`. Their launchers do so; this is for those that hang.
 pub(crate) async fn reconcile_time_limits(app: &App, memory: &mut DispatchMemory) {
-    let active: Vec<Arc<Job>> = app.book.read().active().cloned().collect();
+    let active: Vec<Arc<Job>> = app.live_state.read().active().cloned().collect();
     let mut live = HashSet::new();
     for job in &active {
         let (Some(attempt), Some(limit)) = (job.active(), job.spec.max_time) else { continue };
@@ -312,7 +312,7 @@ async fn signal(app: &App, worker: WorkerId, grace: Span) -> bool {
                 worker: worker.worker,
                 exit: WorkerEnd::Stopped,
             };
-            app.ledger.apply(worker.job, event).await.is_ok()
+            app.job_writer.apply(worker.job, event).await.is_ok()
         }
         ObservedState::Ended { .. } => true,
         // Until it runs, or can be looked at, it may not hear us: say it again at the next pass.
@@ -333,8 +333,8 @@ async fn send(app: &App, worker: WorkerId, grace: Span) -> bool {
     }
     match sent {
         Ok(()) => {
-            if let Some(couriers) = &app.couriers {
-                couriers.tell(worker.job);
+            if let Some(sidecars) = &app.sidecars {
+                sidecars.tell(worker.job);
             }
             true
         }
@@ -369,11 +369,11 @@ mod tests {
         let wish = TestSubmission { workers: 1, devices: 1, seconds: 0, retries: 0, code: 0 };
         world.act(FaultStep::Submit(wish)).await;
         world.act(FaultStep::Schedule).await;
-        let nodes = world.app.book.nodes().to_vec();
-        world.app.book.write().set_nodes(Vec::new());
+        let nodes = world.app.live_state.nodes().to_vec();
+        world.app.live_state.write().set_nodes(Vec::new());
         world.act(FaultStep::Launch).await;
         let states = |world: &FaultWorld| -> Vec<WorkerLifecycle> {
-            let pages = world.app.book.read();
+            let pages = world.app.live_state.read();
             let attempts: Vec<_> = pages.active().filter_map(|job| job.active()).collect();
             attempts.iter().flat_map(|it| it.workers.iter().map(|worker| worker.state.clone())).collect()
         };
@@ -382,7 +382,7 @@ mod tests {
             [WorkerLifecycle::Placed],
             "it was given up for a node that nobody has named yet"
         );
-        world.app.book.write().set_nodes(nodes);
+        world.app.live_state.write().set_nodes(nodes);
         world.act(FaultStep::Launch).await;
         world.act(FaultStep::Observe).await;
         assert!(!states(&world).contains(&WorkerLifecycle::Placed) || states(&world).is_empty());

@@ -1,7 +1,7 @@
 //! Changes that the database may have taken without being able to say so.
 //!
 //! A connection that breaks between commit and answer leaves a change written that whoever made it takes for failed. For jobs the
-//! ledger asks again. What is kept in memory of people, secrets and nodes is read again here: otherwise a token whose revocation was
+//! job writer asks again. What is kept in memory of people, secrets and nodes is read again here: otherwise a token whose revocation was
 //! written so would be good until the next start. Whose it is to know who has which user id sees to that itself, before the next is given.
 
 use std::sync::Arc;
@@ -54,9 +54,9 @@ mod tests {
     async fn issue_16_what_was_written_and_not_heard_of_is_shown_once_the_database_answers() {
         let world = FaultWorld::new(false).await;
         let app = &world.app;
-        let admin = app.directory.asker(&world.folder_token(), HERE).unwrap();
+        let admin = app.directory.caller(&world.folder_token(), HERE).unwrap();
         let made = app.directory.make_token(&admin, new_token()).await.unwrap();
-        assert!(app.directory.asker(&made.secret, HERE).is_some());
+        assert!(app.directory.caller(&made.secret, HERE).is_some());
 
         app.health.loses_answers.store(true, Ordering::Relaxed);
         let problem = app.directory.revoke(&admin, &admin.person.name, &made.token.id).await.unwrap_err();
@@ -67,8 +67,8 @@ mod tests {
         app.health.loses_answers.store(false, Ordering::Relaxed);
 
         reconcile_doubts(app).await.unwrap();
-        assert!(app.directory.asker(&made.secret, HERE).is_none(), "it was revoked");
-        assert!(app.directory.asker(&world.folder_token(), HERE).is_some(), "the folder's own is no row");
+        assert!(app.directory.caller(&made.secret, HERE).is_none(), "it was revoked");
+        assert!(app.directory.caller(&world.folder_token(), HERE).is_some(), "the folder's own is no row");
         assert_eq!(app.node_views()[0].node.cordoned.as_deref(), Some("new fans"));
     }
 
@@ -79,7 +79,7 @@ mod tests {
         let loops = tokio::spawn(doubt_loop(app.clone(), stop.clone()));
         let mut changes = app.directory.watch();
         app.health.loses_answers.store(true, Ordering::Relaxed);
-        let admin = app.directory.asker(&world.folder_token(), HERE).unwrap();
+        let admin = app.directory.caller(&world.folder_token(), HERE).unwrap();
         app.directory.make_token(&admin, new_token()).await.unwrap_err();
         app.health.loses_answers.store(false, Ordering::Relaxed);
         tokio::time::timeout(Duration::from_mins(3), changes.changed()).await.unwrap().unwrap();

@@ -159,12 +159,12 @@ fn options(data: PathBuf) -> ServeOptions {
     let patience = Duration::from_secs(1);
     ServeOptions {
         data,
-        entrance: ListenConfig { listen, tls: Tls::Off, proxies: None, public_address: None, patience },
+        listen_config: ListenConfig { listen, tls: Tls::Off, proxies: None, public_address: None, patience },
         database: None,
         engine: EngineChoice::Local,
         simulate: None,
         sharing: None,
-        nursery: Vec::new(),
+        fork_server: Vec::new(),
         registration: Registration::Closed,
         oidc: None,
         unix_users: None,
@@ -222,7 +222,7 @@ impl FaultWorld {
                 }
                 let id = *which.get(&self.jobs.keys().copied().collect::<Vec<_>>());
                 let stop = Trigger::Stop { by: TESTER.to_owned(), grace: Some(Span::from_seconds(5)) };
-                self.app.ledger.apply(id, stop).await.unwrap();
+                self.app.job_writer.apply(id, stop).await.unwrap();
                 self.stopped.insert(id);
             }
             FaultStep::Schedule => {
@@ -280,7 +280,7 @@ impl FaultWorld {
         if wish.devices > 0 {
             spec.devices = format!("nvidia:{}", wish.devices).parse().unwrap();
         }
-        match self.app.ledger.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
+        match self.app.job_writer.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
             WriteResult::Done(job) => drop(self.jobs.insert(job.id, wish)),
             other => panic!("a submission was answered with {other:?}"),
         }
@@ -311,20 +311,21 @@ impl FaultWorld {
             for deed in [Inventory, Schedule, Launch, SignalStops, Hints, Observe] {
                 self.act(deed).await;
             }
-            let is_idle = self.app.book.read().jobs().next().is_none();
+            let is_idle = self.app.live_state.read().jobs().next().is_none();
             if is_idle && self.cluster.known().is_empty() {
                 return Ok(());
             }
             self.compare_places()?;
             self.cluster.advance_to_next(Span::from_seconds(1));
         }
-        let open: Vec<String> = self.app.book.read().jobs().map(|job| format!("{:?}", job.life)).collect();
+        let open: Vec<String> =
+            self.app.live_state.read().jobs().map(|job| format!("{:?}", job.life)).collect();
         Err(format!("still open: {open:#?}; the engine still knows {:?}", self.cluster.known()))
     }
 
-    /// Whether those that run are where the book has them, which has been told of all of them.
+    /// Whether those that run are where the live state has them, which has been told of all of them.
     pub(super) fn compare_places(&self) -> Result<(), String> {
-        let pages = self.app.book.read();
+        let pages = self.app.live_state.read();
         for job in pages.active() {
             let Some(attempt) = job.active() else { continue };
             for (worker, index) in attempt.workers.iter().zip(0..) {

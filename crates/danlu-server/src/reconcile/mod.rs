@@ -1,6 +1,6 @@
 //! The passes that make what is into what should be.
 //!
-//! Each pass is idempotent, reads the book, acts on the engine or hands events to the ledger, and says what it did. Loops
+//! Each pass is idempotent, reads the live state, acts on the engine or hands events to the job writer, and says what it did. Loops
 //! here only decide when to look: on a hint, or after a while. A pass that fails is tried again by the next one.
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ async fn device_loop(app: Arc<App>, stop: CancellationToken) {
 /// Follows what the engine's own administrators say of its nodes.
 async fn inventory_loop(app: Arc<App>, stop: CancellationToken) {
     // A server may have begun without one.
-    let is_whole = !app.book.nodes().is_empty() && app.engine.notices().is_empty();
+    let is_whole = !app.live_state.nodes().is_empty() && app.engine.notices().is_empty();
     let mut pause = if is_whole { TAKE_INVENTORY_EVERY } else { LOOK_AGAIN };
     loop {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Compares what the engine sees with what the book says, and tells the ledger the difference.
+//! Compares what the engine sees with what the live state says, and tells the job writer the difference.
 //!
 //! Also reaps: a worker whose end is durable is released, and one that no live attempt knows is ended first.
 
@@ -59,10 +59,10 @@ pub(crate) async fn reconcile_all(app: &App) {
     let missing = running.difference(&seen).map(|worker| Observation::new(*worker, ObservedState::Unknown));
     observations.extend(missing);
     reconcile(app, without_old_news(observations, &running)).await;
-    app.reports.keep(|job| app.book.job(job).is_some_and(|job| job.active().is_some()));
+    app.reports.keep(|job| app.live_state.job(job).is_some_and(|job| job.active().is_some()));
 }
 
-/// Without workers that the engine did not know, unless they ran by the book *before* it was asked: one that was launched
+/// Without workers that the engine did not know, unless they ran by the live state *before* it was asked: one that was launched
 /// and said so while the engine looked around is not lost.
 pub(crate) fn without_old_news(
     mut observations: Vec<Observation>,
@@ -72,9 +72,9 @@ pub(crate) fn without_old_news(
     observations
 }
 
-/// The workers that run by the book.
+/// The workers that run by the live state.
 fn running(app: &App) -> HashSet<WorkerId> {
-    let pages = app.book.read();
+    let pages = app.live_state.read();
     let mut running = HashSet::new();
     for job in pages.active() {
         let Some(attempt) = job.active() else { continue };
@@ -88,7 +88,7 @@ fn running(app: &App) -> HashSet<WorkerId> {
 }
 
 fn runs(app: &App, worker: WorkerId) -> bool {
-    let job = app.book.job(worker.job);
+    let job = app.live_state.job(worker.job);
     let attempt = job.as_ref().and_then(|job| job.active()).filter(|live| live.number == worker.attempt);
     let state =
         attempt.and_then(|live| live.workers.get(worker.worker.0 as usize)).map(|worker| &worker.state);
@@ -106,7 +106,7 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         let trouble = observation.trouble.as_ref().map(|trouble| format!("is not looked after: {trouble}"));
         app.reports.remark(worker, observation.remark.clone().or(trouble), observation.wait);
         events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
-        match judge(app.book.job(worker.job).as_deref(), &observation, Timestamp::now()) {
+        match judge(app.live_state.job(worker.job).as_deref(), &observation, Timestamp::now()) {
             ObserveAction::Nothing => {}
             ObserveAction::Tell(told) => {
                 if matches!(observation.seen, ObservedState::Ended { .. }) {
@@ -118,7 +118,7 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
             ObserveAction::Kill => kill_worker(app, worker).await,
         }
     }
-    let results = app.ledger.apply_all(events).await;
+    let results = app.job_writer.apply_all(events).await;
     let changed = results.iter().filter_map(|result| match result {
         Ok(WriteResult::Done(job)) => Some(job.as_ref()),
         _ => None,
@@ -140,13 +140,13 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
 fn moved(app: &App, observation: &Observation) -> Option<Trigger> {
     let WorkerId { job, attempt, worker } = observation.worker;
     let to = observation.place.as_ref()?;
-    let job = app.book.job(job)?;
+    let job = app.live_state.job(job)?;
     let live = job.active().filter(|live| live.number == attempt)?;
     let is_known = live.workers.get(worker.0 as usize)?.settled;
     (!is_known).then(|| Trigger::WorkerMoved { attempt, worker, to: to.clone(), settled: true })
 }
 
-/// Whether the job's end of this worker is written down. Where the ledger had anything else to say, the next look finds what
+/// Whether the job's end of this worker is written down. Where the job writer had anything else to say, the next look finds what
 /// is to be done about the worker.
 pub(crate) fn is_durable(told: &Result<WriteResult, JobWriterError>) -> bool {
     matches!(told, Ok(WriteResult::Done(_) | WriteResult::Unchanged(_)))
@@ -233,7 +233,7 @@ async fn release_worker(app: &App, worker: WorkerId) {
 }
 
 async fn kill_worker(app: &App, worker: WorkerId) {
-    // The look may be older than the book: what has ended since needs no killing.
+    // The look may be older than the live state: what has ended since needs no killing.
     let seen = app.engine.observe(Which::These(&[worker])).await;
     let lives =
         |seen: &Observation| matches!(seen.seen, ObservedState::Preparing | ObservedState::Running { .. });

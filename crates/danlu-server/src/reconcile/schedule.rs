@@ -38,7 +38,7 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
         .map(|start| (start.job, Trigger::Place { grants: start.grants }, decided, Some(start.seen)));
     let events: Vec<_> = preemptions.chain(starts).collect();
     let ids: Vec<_> = events.iter().map(|(id, _, _, _)| *id).collect();
-    let answers = app.ledger.apply_planned(events).await;
+    let answers = app.job_writer.apply_planned(events).await;
     for (id, answer) in ids.into_iter().zip(answers) {
         match answer {
             Ok(WriteResult::Done(job)) => {
@@ -47,15 +47,15 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
             // Not at once: if the scheduler were wrong about what is free, asking again would not mend it.
             Ok(WriteResult::Overbooked) => {
                 tracing::warn!(job.id = %id, "job {id} was to start on what another holds; planning again");
-                app.book.write().mention(id);
+                app.live_state.write().mention(id);
             }
             // Overtaken by a stop, a hold or a change: the next pass sees the new state.
             Ok(_) => {
-                app.book.write().mention(id);
+                app.live_state.write().mention(id);
                 app.wake.schedule.notify_one();
             }
             // A store that fails will not be mended by asking at once.
-            Err(_) => app.book.write().mention(id),
+            Err(_) => app.live_state.write().mention(id),
         }
     }
     app.health.measures.passes.add(begin.elapsed());
@@ -67,7 +67,7 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
 async fn make_way(app: &App, now: Timestamp) {
     let may_move = |attempt: &Attempt| app.engine.places(&attempt.grants());
     let (jobs, nodes) = {
-        let pages = app.book.read();
+        let pages = app.live_state.read();
         let is_moving = |job: &&Arc<Job>| {
             job.active().is_some_and(|attempt| attempt.state() == JobState::Starting && may_move(attempt))
         };
@@ -82,7 +82,7 @@ async fn make_way(app: &App, now: Timestamp) {
         (id.job, event, now)
     };
     // What could not be written is found again by the next pass.
-    app.ledger.apply_all(moves.into_iter().map(event).collect()).await;
+    app.job_writer.apply_all(moves.into_iter().map(event).collect()).await;
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
 
     async fn submitted(app: &App, devices: &str) -> Arc<Job> {
         let spec = JobSpec { devices: devices.parse().unwrap(), ..JobSpec::of_command("true") };
-        match app.ledger.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
+        match app.job_writer.submit(spec, TESTER.to_owned(), None, None).await.unwrap() {
             WriteResult::Done(job) => job,
             other => panic!("a submission was answered with {other:?}"),
         }
@@ -112,7 +112,7 @@ mod tests {
         let (asked, answer) = (AtomicU32::new(0), std::sync::Mutex::new(None));
         let clock = || {
             if asked.fetch_add(1, Ordering::SeqCst) == OF_DECISION {
-                let told = app.ledger.apply(JobId(1), between());
+                let told = app.job_writer.apply(JobId(1), between());
                 let told = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(told));
                 *answer.lock().unwrap() = Some(told.unwrap());
             }
@@ -135,7 +135,7 @@ mod tests {
         };
         let answer = pass_with(&app, change).await;
         assert!(matches!(answer, Some(WriteResult::Done(_))), "{answer:?}");
-        let waits = app.book.job(job.id).unwrap();
+        let waits = app.live_state.job(job.id).unwrap();
         assert!(
             matches!(waits.life, JobLifecycle::Queued { .. }),
             "placed for what it no longer asks for: {waits:?}"
@@ -143,13 +143,13 @@ mod tests {
         assert_eq!(waits.spec.devices.count.devices(), 1);
 
         reconcile_schedule(&app, Timestamp::now).await;
-        let placed = app.book.job(job.id).unwrap();
+        let placed = app.live_state.job(job.id).unwrap();
         let grants = placed.active().map(danlu_core::Attempt::grants).unwrap();
         assert_eq!(grants[0].devices.len(), 1);
         // And what was planned for it before is free.
         let all = submitted(&app, "nvidia:4").await;
         reconcile_schedule(&app, Timestamp::now).await;
-        assert!(app.book.job(all.id).unwrap().active().is_some());
+        assert!(app.live_state.job(all.id).unwrap().active().is_some());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,7 +157,7 @@ mod tests {
         let app = FaultWorld::new(false).await.app;
         submitted(&app, "nvidia:4").await;
         pass_with(&app, || Trigger::Hold { by: TESTER.to_owned() }).await;
-        assert!(matches!(app.book.job(JobId(1)).unwrap().life, JobLifecycle::Held { .. }));
+        assert!(matches!(app.live_state.job(JobId(1)).unwrap().life, JobLifecycle::Held { .. }));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -171,7 +171,7 @@ mod tests {
             approval: None,
             seen: job.generation,
         };
-        let answer = app.ledger.apply(job.id, change).await.unwrap();
+        let answer = app.job_writer.apply(job.id, change).await.unwrap();
         assert!(matches!(answer, WriteResult::Refused(TransitionError::NotWaiting { .. })), "{answer:?}");
     }
 }

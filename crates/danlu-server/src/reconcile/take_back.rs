@@ -22,7 +22,7 @@ const INVENTORIES_TO_WAIT: u32 = 2;
 impl App {
     /// Jobs that wait for nodes of which, by this inventory, others have taken too much.
     pub(crate) fn displaced(&self, inventory: &[Node]) -> BTreeSet<JobId> {
-        let pages = self.book.read();
+        let pages = self.live_state.read();
         let attempts = || pages.active().filter_map(|job| Some((job.id, job.active()?)));
         let mut free: BTreeMap<&NodeName, Free> =
             inventory.iter().map(|it| (&it.name, Free::of(it))).collect();
@@ -61,12 +61,12 @@ impl App {
             waiting.map(|worker| &worker.grant.node).find(|node| closed.contains(node)).cloned()
         };
         let events: Vec<_> = {
-            let pages = self.book.read();
+            let pages = self.live_state.read();
             let leaving = pages.active().filter_map(|job| Some((job.id, waits_for(job)?)));
             let event = |node| Trigger::Drain { node, by: DANLU.to_owned() };
             leaving.map(|(id, node)| (id, event(node), Timestamp::now())).collect()
         };
-        for (result, (id, event, _)) in self.ledger.apply_all(events.clone()).await.iter().zip(&events) {
+        for (result, (id, event, _)) in self.job_writer.apply_all(events.clone()).await.iter().zip(&events) {
             // The next inventory finds it again.
             if let (Err(error), Trigger::Drain { node, .. }) = (result, event) {
                 tracing::warn!(job.id = %id, "could not take job {id} back from {node}: {}", crate::error_chain(error));
@@ -78,7 +78,7 @@ impl App {
     pub(crate) async fn take_back(&self, displaced: &BTreeSet<JobId>) {
         let now = Timestamp::now();
         let events: Vec<_> = {
-            let pages = self.book.read();
+            let pages = self.live_state.read();
             let contended = pages.jobs().any(|job| wants_to_start(job, now));
             let wanted = |job: &Job| -> Option<Trigger> {
                 let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
@@ -92,7 +92,8 @@ impl App {
             pages.active().filter_map(|job| Some((job.id, wanted(job)?, now))).collect()
         };
         // The next inventory finds again what could not be written.
-        for (id, result) in events.iter().map(|(id, ..)| *id).zip(self.ledger.apply_all(events.clone()).await)
+        for (id, result) in
+            events.iter().map(|(id, ..)| *id).zip(self.job_writer.apply_all(events.clone()).await)
         {
             if let Err(error) = result {
                 tracing::warn!(job.id = %id, "could not take job {id} back: {}", crate::error_chain(&error));

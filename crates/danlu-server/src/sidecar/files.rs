@@ -1,4 +1,4 @@
-//! Files of a worker's run folder, as its courier sends them.
+//! Files of a worker's run folder, as its sidecar sends them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -18,29 +18,29 @@ const LARGEST_WHOLE_FILE: usize = 4 << 20;
 
 impl App {
     /// What the launcher is to find on its node.
-    pub(crate) fn courier_read(&self, carried: &SidecarWorker, name: &str) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn sidecar_read(&self, carried: &SidecarWorker, name: &str) -> Result<Vec<u8>, Problem> {
         match name {
             LAUNCH_FILE | SECRETS_FILE => read(&self.layout.run_folder(carried.worker).join(name)),
-            _ => Err(Problem::new(ProblemCode::NotFound, "couriers read no such file")),
+            _ => Err(Problem::new(ProblemCode::NotFound, "sidecars read no such file")),
         }
     }
 
     /// Takes a file, or what is new of it, and says how much of it is here.
-    pub(crate) fn courier_write(
+    pub(crate) fn sidecar_write(
         &self,
         carried: &SidecarWorker,
         name: &str,
         offset: Option<u64>,
         bytes: &[u8],
     ) -> Result<u64, Problem> {
-        let couriers = self.couriers()?;
+        let sidecars = self.sidecars()?;
         let refused = |detail: &str| Problem::new(ProblemCode::BadRequest, detail);
         let Some(carriage) = carriage(name, carried.ranks.clone()) else {
             return Err(Problem::new(ProblemCode::NotFound, "this worker has no such file"));
         };
         let worker = carried.worker;
         let run = self.layout.run_folder(worker);
-        let turn = couriers.turn(worker);
+        let turn = sidecars.turn(worker);
         let written = match (carriage, offset) {
             (SyncMode::Grows, Some(offset)) => {
                 add(&run.join(name), offset, bytes).map_err(|error| match error.kind() {
@@ -69,7 +69,7 @@ impl App {
         }
         drop(turn);
         if name == WORD_FILE {
-            couriers.tell(worker.job);
+            sidecars.tell(worker.job);
         }
         if matches!(name, STATUS_FILE | REPORT_FILE) {
             self.poke(worker);

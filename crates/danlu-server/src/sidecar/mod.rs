@@ -1,10 +1,10 @@
-//! The server's end of couriers: nodes that share no disk with it write into run folders through here, and hear what their
-//! workers have to hear ([ADR 12](../../../docs/adr/0012-couriers-where-nothing-is-shared.md)).
+//! The server's end of sidecars: nodes that share no disk with it write into run folders through here, and hear what their
+//! workers have to hear ([ADR 12](../../../docs/adr/0012-sidecars-where-nothing-is-shared.md)).
 //!
 //! Invariants:
-//! - A courier's token opens the folders of one attempt, as long as it is live, by names that are known beforehand.
+//! - A sidecar's token opens the folders of one attempt, as long as it is live, by names that are known beforehand.
 //! - Whatever is sent twice is there once: pieces say where they begin.
-//! - What couriers send is a file before anybody is told, as if a launcher on this machine had written it. The engine looks
+//! - What sidecars send is a file before anybody is told, as if a launcher on this machine had written it. The engine looks
 //!   at the same files, and does not know who wrote them.
 
 mod files;
@@ -24,7 +24,7 @@ use danlu_core::launch::{STOP_FILE, StopOrder};
 use danlu_core::synced_files::{CONTACT_FILE, gang_word};
 use danlu_core::{Job, WorkerLifecycle};
 use danlu_slurm::{CLAIM_FILE, CLAIMANT_FILE, GRANTED_FILE, ORDER_FILE, parse_allocation_name};
-use danlu_types::api::{ClaimRequest, CourierNews};
+use danlu_types::api::{ClaimRequest, SidecarNews};
 use danlu_types::{AttemptNumber, JobId, Problem, ProblemCode, WorkerId, WorkerIndex};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 
-/// How a courier's token begins.
+/// How a sidecar's token begins.
 pub(crate) const PREFIX: &str = "danlu_sidecar_";
 /// Below what proxies and firewalls take for a dead connection.
 const LONGEST_POLL: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ const LONGEST_POLL: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_secs(3);
 const LONGEST_GRANTED: usize = 256 << 10;
 
-/// What is kept for couriers while the server lives; only where nodes share no disk with it.
+/// What is kept for sidecars while the server lives; only where nodes share no disk with it.
 #[derive(Debug)]
 pub(crate) struct Sidecars {
     /// Programs that nodes fetch, each under its digest.
@@ -62,7 +62,7 @@ impl Sidecars {
         }
     }
 
-    /// Has couriers of a job look whether there is something to hear.
+    /// Has sidecars of a job look whether there is something to hear.
     pub(crate) fn tell(&self, job: JobId) {
         self.news[place(job.0)].notify_waiters();
     }
@@ -77,14 +77,14 @@ fn place(number: u64) -> usize {
     usize::try_from(number % 64).unwrap_or_default()
 }
 
-/// Whom a request with a courier's token speaks for.
+/// Whom a request with a sidecar's token speaks for.
 #[derive(Debug, Clone)]
 pub(crate) struct SidecarCaller {
     pub(crate) job: Arc<Job>,
     pub(crate) attempt: AttemptNumber,
 }
 
-/// A worker of a courier's.
+/// A worker of a sidecar's.
 #[derive(Debug, Clone)]
 pub(crate) struct SidecarWorker {
     pub(crate) worker: WorkerId,
@@ -94,7 +94,7 @@ pub(crate) struct SidecarWorker {
     workers: u32,
 }
 
-/// Told to couriers whose attempt nobody waits for any more: they end what they run, and go.
+/// Told to sidecars whose attempt nobody waits for any more: they end what they run, and go.
 fn over() -> Problem {
     Problem::new(ProblemCode::WrongState, "this attempt of the job, or the worker, has ended already")
 }
@@ -124,38 +124,38 @@ impl SidecarCaller {
 }
 
 impl App {
-    /// Whom a courier's token speaks for. One that was ours and whose attempt is over is told so, for its holder to go.
-    pub(crate) fn courier(&self, secret: &str) -> Result<SidecarCaller, Problem> {
-        let unknown = || Problem::new(ProblemCode::Unauthenticated, "this token is of no courier");
-        if self.couriers.is_none() {
+    /// Whom a sidecar's token speaks for. One that was ours and whose attempt is over is told so, for its holder to go.
+    pub(crate) fn sidecar(&self, secret: &str) -> Result<SidecarCaller, Problem> {
+        let unknown = || Problem::new(ProblemCode::Unauthenticated, "this token is of no sidecar");
+        if self.sidecars.is_none() {
             return Err(unknown()
-                .with_hint("this server shares a disk with the nodes, and takes nothing from couriers"));
+                .with_hint("this server shares a disk with the nodes, and takes nothing from sidecars"));
         }
-        let (job, attempt) = self.attempts.read_courier(secret).ok_or_else(unknown)?;
-        let job = self.book.job(job).ok_or_else(over)?;
-        let courier = SidecarCaller { job, attempt };
-        if courier.live().is_none() {
+        let (job, attempt) = self.attempts.read_sidecar(secret).ok_or_else(unknown)?;
+        let job = self.live_state.job(job).ok_or_else(over)?;
+        let sidecar = SidecarCaller { job, attempt };
+        if sidecar.live().is_none() {
             return Err(over());
         }
-        Ok(courier)
+        Ok(sidecar)
     }
 
-    pub(crate) fn couriers(&self) -> Result<&Sidecars, Problem> {
-        self.couriers
+    pub(crate) fn sidecars(&self) -> Result<&Sidecars, Problem> {
+        self.sidecars
             .as_ref()
-            .ok_or_else(|| Problem::new(ProblemCode::NotFound, "there are no couriers here"))
+            .ok_or_else(|| Problem::new(ProblemCode::NotFound, "there are no sidecars here"))
     }
 
-    fn allocation_folder(&self, courier: &SidecarCaller, name: &str) -> Result<PathBuf, Problem> {
+    fn allocation_folder(&self, sidecar: &SidecarCaller, name: &str) -> Result<PathBuf, Problem> {
         let unknown = || Problem::new(ProblemCode::NotFound, "the attempt has no such allocation");
-        parse_allocation_name(name, courier.attempt).ok_or_else(unknown)?;
-        let folder = self.layout.job_folder(courier.job.id).join(name);
+        parse_allocation_name(name, sidecar.attempt).ok_or_else(unknown)?;
+        let folder = self.layout.job_folder(sidecar.job.id).join(name);
         if folder.join(ORDER_FILE).is_file() { Ok(folder) } else { Err(unknown()) }
     }
 
     /// Whether this process of the cluster's job is the one that runs the allocation.
-    pub(crate) fn claim(&self, courier: &SidecarCaller, request: &ClaimRequest) -> Result<bool, Problem> {
-        let folder = self.allocation_folder(courier, &request.allocation)?;
+    pub(crate) fn claim(&self, sidecar: &SidecarCaller, request: &ClaimRequest) -> Result<bool, Problem> {
+        let folder = self.allocation_folder(sidecar, &request.allocation)?;
         let is_nonce = (16..=64).contains(&request.nonce.len())
             && request.nonce.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_nonce || request.granted.len() > LONGEST_GRANTED {
@@ -163,18 +163,18 @@ impl App {
             return Err(Problem::new(ProblemCode::BadRequest, detail));
         }
         // One at a time: who comes second must not write down what it was granted, either.
-        let _turn = self.couriers()?.turn(courier.job.worker_id(courier.attempt, WorkerIndex(0)));
+        let _turn = self.sidecars()?.turn(sidecar.job.worker_id(sidecar.attempt, WorkerIndex(0)));
         claim(&folder, request).map_err(|error| unwritable(&error))
     }
 
     /// A file of an allocation's.
     pub(crate) fn allocation_file(
         &self,
-        courier: &SidecarCaller,
+        sidecar: &SidecarCaller,
         allocation: &str,
         name: &str,
     ) -> Result<Vec<u8>, Problem> {
-        let folder = self.allocation_folder(courier, allocation)?;
+        let folder = self.allocation_folder(sidecar, allocation)?;
         match name {
             ORDER_FILE | GRANTED_FILE => read(&folder.join(name)),
             _ => Err(Problem::new(ProblemCode::NotFound, "an allocation has no such file")),
@@ -182,19 +182,19 @@ impl App {
     }
 
     /// What a worker has to hear: at once where that is something else than it knows, or else as soon as it is.
-    pub(crate) async fn courier_news(
+    pub(crate) async fn sidecar_news(
         &self,
         carried: &SidecarWorker,
         since: &str,
         stop: &CancellationToken,
-    ) -> Result<CourierNews, Problem> {
-        let couriers = self.couriers()?;
+    ) -> Result<SidecarNews, Problem> {
+        let sidecars = self.sidecars()?;
         let heard = self.layout.run_folder(carried.worker).join(CONTACT_FILE);
         // On a full disk, one that lives is taken for one that does not answer: it is only waited for a shorter time.
         let _ = fs::write(heard, "heard\n");
         let until = Instant::now() + LONGEST_POLL;
         loop {
-            let mut told = std::pin::pin!(couriers.news[place(carried.worker.job.0)].notified());
+            let mut told = std::pin::pin!(sidecars.news[place(carried.worker.job.0)].notified());
             // From here on nothing is missed.
             told.as_mut().enable();
             let is_late = Instant::now() >= until;
@@ -209,16 +209,16 @@ impl App {
                 () = stop.cancelled() => {}
             }
             // Nobody waits for a worker that has ended meanwhile.
-            let courier = SidecarCaller {
-                job: self.book.job(carried.worker.job).ok_or_else(over)?,
+            let sidecar = SidecarCaller {
+                job: self.live_state.job(carried.worker.job).ok_or_else(over)?,
                 attempt: carried.worker.attempt,
             };
-            courier.worker(carried.worker.worker)?;
+            sidecar.worker(carried.worker.worker)?;
         }
     }
 
     /// Words of a gang that is not complete are told to those only who have waited long: to name who is missing.
-    fn look_for_news(&self, carried: &SidecarWorker, is_late: bool) -> io::Result<CourierNews> {
+    fn look_for_news(&self, carried: &SidecarWorker, is_late: bool) -> io::Result<SidecarNews> {
         let WorkerId { job, attempt, worker } = carried.worker;
         let order = fs::read(self.layout.run_folder(carried.worker).join(STOP_FILE));
         let stop = match order {
@@ -239,7 +239,7 @@ impl App {
                 }
             }
         }
-        let mut news = CourierNews { version: String::new(), stop, gang };
+        let mut news = SidecarNews { version: String::new(), stop, gang };
         let digest = Sha256::digest(serde_json::to_vec(&news)?);
         news.version = HEXLOWER.encode(&digest[..16]);
         Ok(news)
@@ -290,7 +290,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     })
 }
 
-/// Passing: the courier tries again.
+/// Passing: the sidecar tries again.
 fn unwritable(error: &io::Error) -> Problem {
     Problem::new(ProblemCode::Unavailable, format!("the job's folder cannot be used now: {error}"))
 }

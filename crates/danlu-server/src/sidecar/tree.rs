@@ -1,4 +1,4 @@
-//! A job's outputs and checkpoints, as couriers bring them and fetch them again.
+//! A job's outputs and checkpoints, as sidecars bring them and fetch them again.
 //!
 //! A file comes in pieces beside its place, and is put there with its last byte: whoever looks finds the old one or the new
 //! one. Names are resolved by the kernel, below the area's folder and through no link; links travel as what they are.
@@ -83,8 +83,8 @@ impl App {
         if put.kind == TreeKind::File && end.is_none_or(|end| end > put.size) {
             return Err(Problem::new(ProblemCode::BadRequest, "the piece reaches past the file's `size`"));
         }
-        let couriers = self.couriers()?;
-        let _turn = couriers.turn(carried.worker);
+        let sidecars = self.sidecars()?;
+        let _turn = sidecars.turn(carried.worker);
         let digest = Sha256::digest(format!("{}/{}", area.as_str(), put.path));
         let incoming = self.layout.run_folder(carried.worker).join(INCOMING);
         let draft = incoming.join(HEXLOWER.encode(&digest));
@@ -103,8 +103,8 @@ impl App {
         query: &TreeQuery,
     ) -> Result<(), Problem> {
         check(&query.path)?;
-        let couriers = self.couriers()?;
-        let _turn = couriers.turn(carried.worker);
+        let sidecars = self.sidecars()?;
+        let _turn = sidecars.turn(carried.worker);
         remove(&self.tree(carried, area), Path::new(&query.path)).map_err(|error| refusal(&error))
     }
 }

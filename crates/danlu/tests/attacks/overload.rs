@@ -27,7 +27,7 @@ async fn no_operation_takes_a_body_beyond_its_size() {
             "/simulations" => 422,
             // Not for people.
             "/attempt/reports" => 403,
-            path if path.starts_with("/courier/") => 403,
+            path if path.starts_with("/sidecar/") => 403,
             _ => 413,
         };
         let path = format!("/api/v1{}", operation.plausible());

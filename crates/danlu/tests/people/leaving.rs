@@ -104,11 +104,11 @@ const NOT_TRIED: [(&str, &str); 6] = [
         "/migrations/{code}/reports/{report}",
         "ends with the account and the token as every stream does; no role is about it",
     ),
-    ("/courier/allocations/{allocation}/files/{file}", "for the token of an attempt, in one piece"),
-    ("/courier/workers/{worker}/code", "for the token of an attempt"),
-    ("/courier/programs/{digest}", "this program itself, which is no secret"),
-    ("/courier/workers/{worker}/files/{file}", "for the token of an attempt, in one piece"),
-    ("/courier/workers/{worker}/trees/{area}/content", "for the token of an attempt"),
+    ("/sidecar/allocations/{allocation}/files/{file}", "for the token of an attempt, in one piece"),
+    ("/sidecar/workers/{worker}/code", "for the token of an attempt"),
+    ("/sidecar/programs/{digest}", "this program itself, which is no secret"),
+    ("/sidecar/workers/{worker}/files/{file}", "for the token of an attempt, in one piece"),
+    ("/sidecar/workers/{worker}/trees/{area}/content", "for the token of an attempt"),
 ];
 
 /// A stream that is new is opened in the test below, or somebody says why it need not be.

@@ -20,7 +20,7 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         "POST /accounts" => json!({ "name": format!("made-by-{account}"), "password": PASSWORD }),
         "PATCH /jobs/{id}" => json!({ "max_time": "1h" }),
         "PATCH /accounts/{name}" => json!({ "display_name": "Ada" }),
-        "POST /courier/claim" => {
+        "POST /sidecar/claim" => {
             json!({ "allocation": "1.slurm.0", "job": 1, "nonce": "0123456789abcdef" })
         }
         "POST /attempt/reports" => json!({ "lines": ["::danlu progress 0.5"] }),
@@ -57,16 +57,16 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "GET /jobs/{id}/files/content"
         | "GET /usage"
         | "GET /attempt"
-        | "GET /courier/allocations/{allocation}/files/{file}"
-        | "GET /courier/workers/{worker}/files/{file}"
-        | "PUT /courier/workers/{worker}/files/{file}"
-        | "GET /courier/workers/{worker}/news"
-        | "GET /courier/workers/{worker}/code"
-        | "GET /courier/programs/{digest}"
-        | "GET /courier/workers/{worker}/trees/{area}"
-        | "GET /courier/workers/{worker}/trees/{area}/content"
-        | "PUT /courier/workers/{worker}/trees/{area}/content"
-        | "DELETE /courier/workers/{worker}/trees/{area}/content"
+        | "GET /sidecar/allocations/{allocation}/files/{file}"
+        | "GET /sidecar/workers/{worker}/files/{file}"
+        | "PUT /sidecar/workers/{worker}/files/{file}"
+        | "GET /sidecar/workers/{worker}/news"
+        | "GET /sidecar/workers/{worker}/code"
+        | "GET /sidecar/programs/{digest}"
+        | "GET /sidecar/workers/{worker}/trees/{area}"
+        | "GET /sidecar/workers/{worker}/trees/{area}/content"
+        | "PUT /sidecar/workers/{worker}/trees/{area}/content"
+        | "DELETE /sidecar/workers/{worker}/trees/{area}/content"
         | "GET /events"
         | "GET /nodes"
         | "POST /nodes/{name}/uncordon"

@@ -223,8 +223,8 @@ fn body_with(operation: &str, field: &str, own: &Side, other: &Side) -> Option<V
                 json!({ "account": other.member, "password": PASSWORD, "current": "swordfish and fish" }),
             )]
         }
-        // Of couriers, and of the platform's administrators.
-        ("POST /courier/claim", "job") => vec![(
+        // Of sidecars, and of the platform's administrators.
+        ("POST /sidecar/claim", "job") => vec![(
             path.to_owned(),
             json!({ "allocation": format!("{}.slurm.0", other.job), "job": 1, "nonce": "0123456789abcdef" }),
         )],
@@ -281,7 +281,7 @@ async fn no_operation_reaches_what_is_anothers_through_what_is_ones_own() {
                         site.ask_with(Some(&own.session), &method.to_uppercase(), &path, &body).await;
                     // Programs' operations know no persons; a wrong password is no more than that.
                     let is_unknown =
-                        (path.starts_with("/courier/") || path == "/password") && answer.status == 401;
+                        (path.starts_with("/sidecar/") || path == "/password") && answer.status == 401;
                     let is_allowed = is_ones_own_to_do(&operation)
                         && path.starts_with(&format!("/workspaces/{}", own.workspace));
                     assert!(

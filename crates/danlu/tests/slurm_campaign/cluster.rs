@@ -29,7 +29,7 @@ pub(crate) struct Cluster<'a> {
 pub(crate) enum Part {
     Launcher,
     Guard,
-    Courier,
+    Sidecar,
 }
 
 impl<'a> Cluster<'a> {
@@ -140,11 +140,11 @@ impl<'a> Cluster<'a> {
         };
         // By the environment, which names the cluster's configuration.
         let all = processes_of(&self.folder);
-        let (worker, courier) = ("slurm-worker", "slurm-courier");
+        let (worker, sidecar) = ("slurm-worker", "slurm-sidecar");
         let found = all.into_iter().filter(|pid| match wanted {
-            Part::Courier => is_below_its_guard(*pid, courier),
+            Part::Sidecar => is_below_its_guard(*pid, sidecar),
             Part::Launcher => is_below_its_guard(*pid, worker),
-            Part::Guard => [worker, courier]
+            Part::Guard => [worker, sidecar]
                 .iter()
                 .any(|program| is(*pid, program) && !is_below_its_guard(*pid, program)),
         });

@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     Launcher,
     LauncherHalts,
     Guard,
-    Courier,
+    Sidecar,
     NodeDaemon,
     Controller,
     ControllerHalts,
@@ -65,7 +65,7 @@ impl Fault {
             Fault::Launcher => "launcher -9",
             Fault::LauncherHalts => "launcher SIGSTOP",
             Fault::Guard => "guard -9",
-            Fault::Courier => "courier -9",
+            Fault::Sidecar => "sidecar -9",
             Fault::NodeDaemon => "slurmd -9",
             Fault::Controller => "slurmctld -9",
             Fault::ControllerHalts => "slurmctld SIGSTOP",
@@ -82,8 +82,8 @@ impl Fault {
     /// By how often each is drawn.
     pub(crate) fn draw(dice: &mut Dice, is_shared: bool) -> Self {
         use Fault::{
-            Cancel, Controller, ControllerHalts, Courier, Danlu, Down, Drain, Guard, Hold, Launcher,
-            LauncherHalts, Munge, NodeDaemon, Reconfigure, Requeue,
+            Cancel, Controller, ControllerHalts, Danlu, Down, Drain, Guard, Hold, Launcher, LauncherHalts,
+            Munge, NodeDaemon, Reconfigure, Requeue, Sidecar,
         };
         let mut among = vec![
             Danlu,
@@ -117,7 +117,7 @@ impl Fault {
             Reconfigure,
         ];
         if !is_shared {
-            among.extend([Courier, Courier, Courier]);
+            among.extend([Sidecar, Sidecar, Sidecar]);
         }
         *dice.one_of(&among).unwrap()
     }
@@ -166,7 +166,7 @@ pub(crate) async fn commit(
             Some((pid.to_string(), Some(Repair::LauncherGoesOn(pid))))
         }
         Fault::Guard => killed(Part::Guard),
-        Fault::Courier => killed(Part::Courier),
+        Fault::Sidecar => killed(Part::Sidecar),
         Fault::NodeDaemon => {
             let node = dice.one_of(&nodes)?.clone();
             cluster.kill(&slurmd(&node)).await.then_some((node.clone(), Some(Repair::NodeDaemon(node))))

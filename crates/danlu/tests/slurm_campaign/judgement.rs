@@ -21,7 +21,7 @@ pub(crate) struct Found {
     starts: usize,
     /// What must not be.
     wrongs: BTreeMap<&'static str, Vec<String>>,
-    /// When the server could be reached, where only couriers tell it of ends.
+    /// When the server could be reached, where only sidecars tell it of ends.
     ups: Vec<(f64, f64)>,
     undelivered: usize,
     /// What is told of jobs whose ends were nobody's fault but the campaign's.
@@ -29,7 +29,7 @@ pub(crate) struct Found {
     pub(crate) noteworthy: BTreeSet<JobId>,
 }
 
-/// How long a courier whose server comes back may take until it has delivered all, on a busy machine.
+/// How long a sidecar whose server comes back may take until it has delivered all, on a busy machine.
 const TOLD_WITHIN: f64 = 10.0;
 
 const OPEN: &str = "not ended";
@@ -116,7 +116,7 @@ pub(crate) fn judge(
         let before = marks.iter().filter(|((other, same), _)| other < attempt && same == rank);
         let saved = before.clone().map(|(_, deeds)| deeds.saved).max().unwrap_or(0);
         let resumed = deeds.resumed_from.unwrap_or(saved);
-        // What a courier had not carried yet when it was killed is lost on purpose.
+        // What a sidecar had not carried yet when it was killed is lost on purpose.
         if (is_shared && resumed < saved) || resumed > saved + 1 {
             found.wrong(FORGOTTEN, job, format!("saved {saved}, and {who}"));
         }
@@ -176,7 +176,7 @@ impl Display for Found {
         }
         if !self.ups.is_empty() {
             let what =
-                "work finished, and lost with its courier or node before the server had been reachable for";
+                "work finished, and lost with its sidecar or node before the server had been reachable for";
             writeln!(text, "{what} {TOLD_WITHIN} s: {}", self.undelivered)?;
         }
         let mut details = String::new();

@@ -1,4 +1,4 @@
-//! What couriers show, leave and tell on their nodes.
+//! What sidecars show, leave and tell on their nodes.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ fn processes_that_show(text: &str) -> Vec<PathBuf> {
 
 /// Other programs of the same user read both of each process, and these are root's: we read those of all.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_process_shows_the_couriers_token_while_a_program_runs() {
+async fn no_process_shows_the_sidecars_token_while_a_program_runs() {
     let Some(site) = Site::start(Some(DANLU)).await else { return };
     for workers in [1, 2] {
         let id = site.server.submit(&JobSpec { workers, ..spec("echo up; exec sleep 600") }).await;
@@ -46,13 +46,13 @@ async fn no_process_shows_the_couriers_token_while_a_program_runs() {
     }
 }
 
-/// The couriers of a site, below their guards.
-fn couriers(site: &Site) -> Vec<i32> {
+/// The sidecars of a site, below their guards.
+fn sidecars(site: &Site) -> Vec<i32> {
     let command = |pid: &str| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let address = site.relay.address();
     let is_ours = |pid: &str| {
         let text = String::from_utf8_lossy(&command(pid)).into_owned();
-        text.contains("slurm-courier") && text.contains(address) && !text.contains("sh\0-c")
+        text.contains("slurm-sidecar") && text.contains(address) && !text.contains("sh\0-c")
     };
     let parent = |pid: &str| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -65,15 +65,15 @@ fn couriers(site: &Site) -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slurm_ends_the_job_of_a_frozen_courier_or_of_its_launcher() {
+async fn slurm_ends_the_job_of_a_frozen_sidecar_or_of_its_launcher() {
     let Some(site) = Site::start(Some(DANLU)).await else { return };
     let mut frozen = Vec::new();
-    for is_courier in [true, false] {
+    for is_sidecar in [true, false] {
         let id =
             site.server.submit(&JobSpec { grace: Span::from_seconds(0), ..spec("exec sleep 600") }).await;
         site.server.wait_for(id, JobState::Running).await;
-        let pid = if is_courier {
-            couriers(&site)[0]
+        let pid = if is_sidecar {
+            sidecars(&site)[0]
         } else {
             let status = site.server.data().join(format!("runs/{id}/1.0/status.jsonl"));
             let status = std::fs::read_to_string(status).unwrap();
@@ -104,7 +104,7 @@ async fn a_node_without_the_folder_to_work_in_is_told_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_lies_on_a_node_for_a_week_goes_with_the_next_courier() {
+async fn what_lies_on_a_node_for_a_week_goes_with_the_next_sidecar() {
     let Some(site) = Site::start(Some(DANLU)).await else { return };
     let work = site.work.display();
     let (old, new) = ("danlu-900.1-0-00000000000000ab", "danlu-901.1-0-00000000000000ab");
@@ -119,7 +119,7 @@ async fn what_lies_on_a_node_for_a_week_goes_with_the_next_courier() {
     let node = format!("--nodelist={}", site.printed(id).await[0]);
     let list = format!("cd {work} && ls . bin");
     // The job's own folder and log go with it.
-    let left = eventually("its courier to be gone", || async {
+    let left = eventually("its sidecar to be gone", || async {
         let left = site.rig.ask("srun", &["--overcommit", &node, "--nodes=1", "sh", "-c", &list]);
         (!left.contains(&format!("danlu-{id}."))).then_some(left)
     })

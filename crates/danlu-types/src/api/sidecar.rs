@@ -1,4 +1,4 @@
-//! What couriers carry between the server and nodes that share no disk with it.
+//! What sidecars carry between the server and nodes that share no disk with it.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub struct NewsQuery {
 
 /// What a worker on a node has to hear.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CourierNews {
+pub struct SidecarNews {
     pub version: String,
     /// The worker is to end, within this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,10 @@
-//! What couriers of workers on other machines ask.
+//! What sidecars of workers on other machines ask.
 
 use std::time::Duration;
 
 use danlu_types::WorkerIndex;
 use danlu_types::api::{
-    ClaimRequest, ClaimView, CourierNews, FileSize, NewsQuery, Page, PutQuery, TreeArea, TreeEntry, TreePut,
+    ClaimRequest, ClaimView, FileSize, NewsQuery, Page, PutQuery, SidecarNews, TreeArea, TreeEntry, TreePut,
     TreeQuery,
 };
 use reqwest::Method;
@@ -17,16 +17,16 @@ const PIECE_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Client {
     pub async fn allocation_claim(&self, request: &ClaimRequest) -> Result<bool, ClientError> {
-        let view: ClaimView = self.answer(self.request(Method::POST, "/courier/claim").json(request)).await?;
+        let view: ClaimView = self.answer(self.request(Method::POST, "/sidecar/claim").json(request)).await?;
         Ok(view.claimed)
     }
 
     pub async fn allocation_file(&self, allocation: &str, name: &str) -> Result<Vec<u8>, ClientError> {
-        self.bytes(&format!("/courier/allocations/{}/files/{}", segment(allocation), segment(name))).await
+        self.bytes(&format!("/sidecar/allocations/{}/files/{}", segment(allocation), segment(name))).await
     }
 
     pub async fn worker_file(&self, worker: WorkerIndex, name: &str) -> Result<Vec<u8>, ClientError> {
-        self.bytes(&format!("/courier/workers/{worker}/files/{}", segment(name))).await
+        self.bytes(&format!("/sidecar/workers/{worker}/files/{}", segment(name))).await
     }
 
     /// Sends a file, or what it holds from `offset` on; returns how much of it the server has.
@@ -37,16 +37,16 @@ impl Client {
         offset: Option<u64>,
         bytes: Vec<u8>,
     ) -> Result<u64, ClientError> {
-        let path = format!("/courier/workers/{worker}/files/{}", segment(name));
+        let path = format!("/sidecar/workers/{worker}/files/{}", segment(name));
         let request = self.request(Method::PUT, &path).query(&PutQuery { offset }).body(bytes);
         let view: FileSize = self.answer(request).await?;
         Ok(view.size)
     }
 
     /// What a worker has to hear, as soon as that is something else than `since`.
-    pub async fn worker_news(&self, worker: WorkerIndex, since: &str) -> Result<CourierNews, ClientError> {
+    pub async fn worker_news(&self, worker: WorkerIndex, since: &str) -> Result<SidecarNews, ClientError> {
         let query = NewsQuery { since: since.to_owned() };
-        self.answer(self.request(Method::GET, &format!("/courier/workers/{worker}/news")).query(&query)).await
+        self.answer(self.request(Method::GET, &format!("/sidecar/workers/{worker}/news")).query(&query)).await
     }
 
     /// Hands the pieces of the job's code to `take`.
@@ -55,7 +55,7 @@ impl Client {
         worker: WorkerIndex,
         take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.pieces(self.request(Method::GET, &format!("/courier/workers/{worker}/code")), take).await
+        self.pieces(self.request(Method::GET, &format!("/sidecar/workers/{worker}/code")), take).await
     }
 
     pub async fn tree_list(
@@ -64,7 +64,7 @@ impl Client {
         area: TreeArea,
     ) -> Result<Vec<TreeEntry>, ClientError> {
         let page: Page<TreeEntry> =
-            self.get(&format!("/courier/workers/{worker}/trees/{}", area.as_str())).await?;
+            self.get(&format!("/sidecar/workers/{worker}/trees/{}", area.as_str())).await?;
         Ok(page.items)
     }
 
@@ -124,5 +124,5 @@ impl Client {
 }
 
 fn tree_content(worker: WorkerIndex, area: TreeArea) -> String {
-    format!("/courier/workers/{worker}/trees/{}/content", area.as_str())
+    format!("/sidecar/workers/{worker}/trees/{}/content", area.as_str())
 }

@@ -8,7 +8,7 @@ use danlu_types::{Amounts, DeviceCount, DeviceKind, DeviceRequest, FieldError, J
 use crate::approval::{ApprovalNeed, ApprovalResource};
 
 /// The job as the workspace takes it.
-pub fn settle(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldError> {
+pub fn apply_workspace_rules(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldError> {
     let highest = rules.highest_priority.unwrap_or(HIGHEST_PRIORITY);
     let priority = *spec.priority.get_or_insert_with(|| rules.priority());
     if priority > highest {
@@ -123,23 +123,26 @@ mod tests {
     #[test]
     fn what_a_job_leaves_open_its_workspace_says() {
         let rules = rules("default_priority: 3\nhighest_priority: 6\nidle: {after: 2h, then: restart}");
-        let job = settle(spec("devices: {kind: nvidia, count: 1}"), &rules).unwrap();
+        let job = apply_workspace_rules(spec("devices: {kind: nvidia, count: 1}"), &rules).unwrap();
         let IdlePolicy { after, then } = rules.idle.unwrap();
         assert_eq!((job.priority(), job.hang_after, job.on_hang), (3, Some(after), then));
-        let job =
-            settle(spec("devices: {kind: nvidia, count: 1}\npriority: 6\nhang_after: 5m"), &rules).unwrap();
+        let job = apply_workspace_rules(
+            spec("devices: {kind: nvidia, count: 1}\npriority: 6\nhang_after: 5m"),
+            &rules,
+        )
+        .unwrap();
         assert_eq!((job.priority(), job.on_hang), (6, OnHang::Notify));
-        let on_processors = settle(spec("cpus: 2"), &rules).unwrap();
+        let on_processors = apply_workspace_rules(spec("cpus: 2"), &rules).unwrap();
         assert_eq!(on_processors.hang_after, None, "it holds no device that could be idle");
-        assert_eq!(settle(spec(""), &Workspace::default()).unwrap().priority(), 5);
+        assert_eq!(apply_workspace_rules(spec(""), &Workspace::default()).unwrap().priority(), 5);
         let low = Workspace { highest_priority: Some(2), ..Workspace::default() };
-        assert_eq!(settle(spec(""), &low).unwrap().priority(), 2);
+        assert_eq!(apply_workspace_rules(spec(""), &low).unwrap().priority(), 2);
     }
 
     #[test]
     fn what_a_workspace_forbids_is_said_with_what_it_allows() {
         let rules = rules("highest_priority: 6\nimages: [host, 'lab/*']");
-        let said = |job: &str| match settle(spec(job), &rules) {
+        let said = |job: &str| match apply_workspace_rules(spec(job), &rules) {
             Ok(_) => "taken".to_owned(),
             Err(FieldError { field, message }) => format!("`{field}` {message}"),
         };

@@ -30,7 +30,7 @@ struct HashedFields<'a> {
 }
 
 /// What an entry's seal must be, after an entry with that seal.
-pub fn seal(previous: &str, entry: &AuditEntry) -> String {
+pub fn chain_hash(previous: &str, entry: &AuditEntry) -> String {
     let AuditEntry { number, at, by, from, action, subject, before, after, seal: _ } = entry;
     let covered = HashedFields {
         number: *number,
@@ -63,7 +63,7 @@ pub fn verify<'a>(
 ) -> Result<String, u64> {
     let mut last = previous.to_owned();
     for (number, entry) in (first_number..).zip(entries) {
-        if entry.number != number || seal(&last, entry) != entry.seal {
+        if entry.number != number || chain_hash(&last, entry) != entry.seal {
             return Err(number);
         }
         last.clone_from(&entry.seal);
@@ -89,7 +89,7 @@ mod tests {
                 after: Some(serde_json::json!({ "standing": "active" })),
                 seal: String::new(),
             };
-            entry.seal = seal(&previous, &entry);
+            entry.seal = chain_hash(&previous, &entry);
             previous.clone_from(&entry.seal);
             entry
         };

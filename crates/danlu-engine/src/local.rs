@@ -46,7 +46,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::hints::{self, Hints};
 use crate::{Engine, EngineError, Observation, Which, WorkerStream, files};
 use fork_server_client::ForkServerClient;
-use offer::Offer;
+use offer::LocalInventory;
 pub use offer::{Offered, offered_nodes};
 use readings::Sensors;
 use start::StartedBy;
@@ -87,7 +87,7 @@ pub enum Launchers {
 
 #[derive(Debug)]
 pub struct LocalEngine {
-    offer: Arc<Offer>,
+    offer: Arc<LocalInventory>,
     workers: Arc<Workers>,
     hints: Arc<Hints>,
     listener: JoinHandle<()>,
@@ -136,7 +136,7 @@ impl LocalEngine {
             guards: std::array::from_fn(|_| Mutex::default()),
             hints: Arc::clone(&hints),
         };
-        let offer = Arc::new(Offer::of(offered, Arc::clone(&sensors)));
+        let offer = Arc::new(LocalInventory::of(offered, Arc::clone(&sensors)));
         Ok(LocalEngine { offer, workers: Arc::new(workers), hints, listener, sensors })
     }
 

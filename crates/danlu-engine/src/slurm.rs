@@ -90,7 +90,7 @@ pub struct SlurmEngine {
     tasks: [JoinHandle<()>; 2],
     known: Arc<NodeCache>,
     /// One submission at a time for a job, whose workers are launched at once.
-    submitting: turns::Turns,
+    submitting: turns::JobTurns,
     /// When the controller last failed to take a job: others are not held up by waiting for it, too.
     away: Mutex<Option<Instant>>,
     calls: call::Calls,
@@ -144,7 +144,7 @@ impl SlurmEngine {
             hints,
             tasks: [listener, poller],
             known: Arc::default(),
-            submitting: turns::Turns::default(),
+            submitting: turns::JobTurns::default(),
             away: Mutex::default(),
             calls: call::Calls::default(),
             holders: Mutex::default(),

@@ -52,7 +52,7 @@ pub enum Destination {
 
 /// One change, as reports show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct SourceChange {
     pub start_line: usize,
     pub end_line: usize,
     pub column: usize,
@@ -81,7 +81,7 @@ pub struct FileReport {
     pub path: String,
     pub kind: SourceFileKind,
     pub lines: usize,
-    pub changes: Vec<Change>,
+    pub changes: Vec<SourceChange>,
     pub findings: Vec<Note>,
     /// A unified diff, where one was asked for.
     #[serde(skip)]
@@ -277,12 +277,12 @@ pub fn propose(
     }
 }
 
-fn changes(bytes: &[u8], edits: &[Edit]) -> Vec<Change> {
+fn changes(bytes: &[u8], edits: &[Edit]) -> Vec<SourceChange> {
     if edits.is_empty() {
         return Vec::new();
     }
     let lines = LineIndex::of(bytes);
-    let change = |edit: &Edit| Change {
+    let change = |edit: &Edit| SourceChange {
         start_line: lines.line(edit.start),
         end_line: lines.line(edit.end),
         column: lines.column(edit.start),

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use danlu_migrate::project::{
-    Change, Destination, FileReport, MigrationReport, PLATFORM_REPORTS, ProjectError, REPORT_NAMES, REPORTS,
-    SourceFileKind, migrate, migrate_while, write_reports,
+    Destination, FileReport, MigrationReport, PLATFORM_REPORTS, ProjectError, REPORT_NAMES, REPORTS,
+    SourceChange, SourceFileKind, migrate, migrate_while, write_reports,
 };
 use danlu_migrate::{FindingKind, Grade, Options, report};
 
@@ -184,7 +184,7 @@ fn every_change_is_listed_once_and_only_if_it_was_applied() {
 
 #[test]
 fn the_log_is_split_at_one_mebibyte_and_the_oldest_parts_go() {
-    let change = |line: usize| Change {
+    let change = |line: usize| SourceChange {
         start_line: line,
         end_line: line,
         column: 1,

@@ -39,15 +39,15 @@ fn in_text(hash: &[u8]) -> String {
 }
 
 /// Hashes and counts what passes through it, in either direction.
-pub(crate) struct Hashing<T> {
+pub(crate) struct HashingReader<T> {
     inner: T,
     hash: Sha256,
     bytes: u64,
 }
 
-impl<T> Hashing<T> {
+impl<T> HashingReader<T> {
     pub(crate) fn new(inner: T) -> Self {
-        Hashing { inner, hash: Sha256::new(), bytes: 0 }
+        HashingReader { inner, hash: Sha256::new(), bytes: 0 }
     }
 
     pub(crate) fn finish(self) -> (T, String, u64) {
@@ -55,7 +55,7 @@ impl<T> Hashing<T> {
     }
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for HashingReader<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(buffer)?;
         self.hash.update(&buffer[..written]);
@@ -68,7 +68,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.hash.update(&buffer[..read]);

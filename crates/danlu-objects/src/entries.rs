@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use tar::{Archive, Entry, EntryType};
 
-use crate::unpack::Bounds;
+use crate::unpack::UnpackLimits;
 use crate::{ObjectsError, shown_name};
 
 /// What the kernel takes for a path, and more than any honest snapshot needs.
@@ -43,7 +43,7 @@ struct Before {
 /// Shows each entry with its name, until `visit` breaks off; what it broke off with.
 pub(crate) fn each<T>(
     archive: File,
-    bounds: Bounds,
+    bounds: UnpackLimits,
     mut visit: impl FnMut(Name, &mut Content<'_>) -> Result<ControlFlow<T>, ObjectsError>,
 ) -> Result<Option<T>, ObjectsError> {
     let failed = |error| read_error(error, bounds);
@@ -78,7 +78,12 @@ pub(crate) fn each<T>(
 }
 
 impl Before {
-    fn read(&mut self, kind: EntryType, entry: &mut Content<'_>, bounds: Bounds) -> Result<(), ObjectsError> {
+    fn read(
+        &mut self,
+        kind: EntryType,
+        entry: &mut Content<'_>,
+        bounds: UnpackLimits,
+    ) -> Result<(), ObjectsError> {
         let hostile = |entry: &Content<'_>, reason| {
             let entry =
                 shown_name(&PathBuf::from(std::ffi::OsString::from_vec(entry.path_bytes().into_owned())));
@@ -176,7 +181,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-pub(crate) fn read_error(error: io::Error, bounds: Bounds) -> ObjectsError {
+pub(crate) fn read_error(error: io::Error, bounds: UnpackLimits) -> ObjectsError {
     match error.get_ref() {
         Some(inner) if inner.is::<PastBound>() => bounds.exceeded(),
         _ => ObjectsError::Damaged(error),
@@ -192,7 +197,7 @@ pub fn find_entry<T>(
     take: impl FnOnce(u64, &mut dyn Read) -> T,
 ) -> Result<Option<T>, ObjectsError> {
     let mut take = Some(take);
-    each(archive, Bounds::default(), |name, entry| {
+    each(archive, UnpackLimits::default(), |name, entry| {
         let is_it = entry.header().entry_type() == EntryType::Regular
             && crate::path::entry_path(&name.path).is_some_and(|found| found == path);
         let Some(take) = take.take_if(|_| is_it) else { return Ok(ControlFlow::Continue(())) };

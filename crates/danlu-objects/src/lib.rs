@@ -19,7 +19,7 @@ pub use entries::find_entry;
 pub use error::ObjectsError;
 pub use pack::{PackedSnapshot, pack, pack_all};
 pub use store::{CodeStore, StoredSnapshot};
-pub use unpack::{Bounds, open, unpack, unpack_within};
+pub use unpack::{UnpackLimits, open, unpack, unpack_within};
 
 /// The most that a snapshot may hold, before compression. Code is megabytes; what is larger is data, and belongs
 /// where the job can read it without a copy for each attempt.

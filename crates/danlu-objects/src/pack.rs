@@ -9,7 +9,7 @@ use danlu_types::Bytes;
 use ignore::WalkBuilder;
 use tar::{Builder, EntryType, Header};
 
-use crate::digest::Hashing;
+use crate::digest::HashingReader;
 use crate::path::link_stays_inside;
 use crate::{DEEPEST, MOST_BYTES, MOST_ENTRIES, ObjectsError, shown_name};
 
@@ -59,7 +59,7 @@ fn pack_entries(
     out: impl Write,
     mut progress: impl FnMut(u64),
 ) -> Result<PackedSnapshot, ObjectsError> {
-    let mut archive = zstd::Encoder::new(Hashing::new(out), COMPRESSION_LEVEL)
+    let mut archive = zstd::Encoder::new(HashingReader::new(out), COMPRESSION_LEVEL)
         .map(Builder::new)
         .map_err(ObjectsError::Write)?;
     let (mut files, mut done) = (0, 0);

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use danlu_types::Bytes;
 
-use crate::digest::{Hashing, hex_part, of_hex};
+use crate::digest::{HashingReader, hex_part, of_hex};
 use crate::{MOST_BYTES, ObjectsError};
 
 /// A folder of verified archives. A file with a digest as its name has that digest: files come into being by a
@@ -112,7 +112,7 @@ impl CodeStore {
             .prefix(INCOMING)
             .tempfile_in(&self.folder)
             .map_err(|source| self.io_error("create a file in", source))?;
-        let mut content = Hashing::new(reader.take(MOST_BYTES + 1));
+        let mut content = HashingReader::new(reader.take(MOST_BYTES + 1));
         copy(&mut content, file.as_file_mut(), &path)?;
         let (_, found, size) = content.finish();
         if size > MOST_BYTES {

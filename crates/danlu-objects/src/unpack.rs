@@ -23,18 +23,18 @@ const MOST_KNOWN_BYTES: usize = 4 << 20;
 
 /// The most that is taken out of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct UnpackLimits {
     pub bytes: u64,
     pub entries: usize,
 }
 
-impl Default for Bounds {
+impl Default for UnpackLimits {
     fn default() -> Self {
-        Bounds { bytes: MOST_BYTES, entries: MOST_ENTRIES }
+        UnpackLimits { bytes: MOST_BYTES, entries: MOST_ENTRIES }
     }
 }
 
-impl Bounds {
+impl UnpackLimits {
     /// Contents, plus what headers and padding may add for the most entries.
     pub(crate) fn stream_bytes(self) -> u64 {
         self.bytes + 2048 * self.entries as u64
@@ -52,11 +52,11 @@ pub fn open(archive: &Path) -> Result<File, ObjectsError> {
 
 /// Unpacks a snapshot into the folder `into`, which is made if it is missing.
 pub fn unpack(archive: File, into: &Path) -> Result<(), ObjectsError> {
-    unpack_within(archive, into, Bounds::default())
+    unpack_within(archive, into, UnpackLimits::default())
 }
 
 /// The same, where less is taken than a snapshot may hold.
-pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), ObjectsError> {
+pub fn unpack_within(archive: File, into: &Path, bounds: UnpackLimits) -> Result<(), ObjectsError> {
     fs::create_dir_all(into).map_err(|source| io_error("make the folder", into.to_owned(), source))?;
     let mut tree = Tree { root: into, known: HashSet::new(), known_bytes: 0, folders: 0, bounds };
     let (mut links, mut link_bytes) = (Vec::new(), 0);
@@ -99,7 +99,7 @@ pub fn unpack_within(archive: File, into: &Path, bounds: Bounds) -> Result<(), O
 
 struct Tree<'a> {
     root: &'a Path,
-    bounds: Bounds,
+    bounds: UnpackLimits,
     /// Folders below the root that are known to be real: not all, see `remember`.
     known: HashSet<PathBuf>,
     known_bytes: usize,

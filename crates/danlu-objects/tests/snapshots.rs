@@ -309,7 +309,7 @@ fn taken_or_refused(plain: &[u8]) {
     let file = outside.path().join("snapshot");
     fs::write(&file, zstd::encode_all(plain, 1).unwrap()).unwrap();
     let into = outside.path().join("tree");
-    let bounds = danlu_objects::Bounds { bytes: 1 << 20, entries: 100 };
+    let bounds = danlu_objects::UnpackLimits { bytes: 1 << 20, entries: 100 };
     if let Err(error) = danlu_objects::unpack_within(open(&file).unwrap(), &into, bounds) {
         assert!(!matches!(error, ObjectsError::Io { .. }), "{error}");
     }

@@ -84,14 +84,14 @@ impl Cluster {
     }
 
     /// Gives a job what was planned for it, if all of it is there and free.
-    pub fn take(&mut self, job: JobId, grants: &[Grant]) -> Result<(), AllocationConflict> {
+    pub fn allocate(&mut self, job: JobId, grants: &[Grant]) -> Result<(), AllocationConflict> {
         if self.held.contains_key(&job) {
             return Err(AllocationConflict::AlreadyHolds { job });
         }
         for (taken, grant) in grants.iter().enumerate() {
             if let Err(overbooked) = self.take_one(job, grant, Check::Everything) {
                 for grant in &grants[..taken] {
-                    self.give_back_one(job, grant);
+                    self.free_one(job, grant);
                 }
                 return Err(overbooked);
             }
@@ -102,8 +102,8 @@ impl Cluster {
 
     /// Records what a job is found to hold, instead of what it held before: what runs, runs, even if its node is gone or its
     /// device has failed since. Says the first device that is in other hands as well.
-    pub fn adopt(&mut self, job: JobId, grants: &[Grant]) -> Option<AllocationConflict> {
-        self.give_back(job);
+    pub fn force_allocate(&mut self, job: JobId, grants: &[Grant]) -> Option<AllocationConflict> {
+        self.free(job);
         let mut shared = None;
         for grant in grants {
             if let Err(overbooked) = self.take_one(job, grant, Check::Holders) {
@@ -122,9 +122,9 @@ impl Cluster {
     }
 
     /// Takes back everything a job holds; nothing happens if it holds nothing.
-    pub fn give_back(&mut self, job: JobId) {
+    pub fn free(&mut self, job: JobId) {
         for grant in self.held.remove(&job).unwrap_or_default() {
-            self.give_back_one(job, &grant);
+            self.free_one(job, &grant);
         }
     }
 
@@ -138,7 +138,7 @@ impl Cluster {
         let held = std::mem::take(&mut self.held);
         *self = Cluster::new(nodes);
         for (job, grants) in held {
-            self.adopt(job, &grants);
+            self.force_allocate(job, &grants);
         }
         true
     }
@@ -229,7 +229,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn give_back_one(&mut self, job: JobId, grant: &Grant) {
+    fn free_one(&mut self, job: JobId, grant: &Grant) {
         let Some(&node) = self.ordinals.get(&grant.node) else { return };
         for &device in &grant.devices {
             let Some(position) = self.position(node, device) else { continue };

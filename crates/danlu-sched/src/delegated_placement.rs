@@ -40,7 +40,7 @@ pub fn unsuitable(job: &Job, attempt: &Attempt, nodes: &[Node]) -> Vec<NodeName>
 
 /// Where workers that are only planned go whose place is no longer free. Those for whom there is no other stay, and so do
 /// those of attempts that may not move.
-pub fn make_way<'a>(
+pub fn replan_displaced<'a>(
     nodes: &[Node],
     jobs: impl IntoIterator<Item = &'a Job>,
     may_move: impl Fn(&Attempt) -> bool,
@@ -65,14 +65,14 @@ pub fn make_way<'a>(
     fleet.expect_nothing();
     for grant in there {
         let held = fleet.placement(std::slice::from_ref(grant));
-        fleet.take(&held);
+        fleet.allocate(&held);
     }
     planned.sort_by_key(|(job, _, index, _)| (job.id, *index));
     let mut homeless = Vec::new();
     for worker in planned {
         let held = fleet.placement(std::slice::from_ref(worker.3));
         if held.parts.len() == 1 && fleet.has(&held) {
-            fleet.take(&held);
+            fleet.allocate(&held);
         } else {
             homeless.push(worker);
         }
@@ -149,11 +149,11 @@ mod tests {
         applied(job, Trigger::WorkerMoved { attempt, worker, to, settled: true })
     }
 
-    fn make_way<'a>(
+    fn replan_displaced<'a>(
         nodes: &[Node],
         jobs: impl IntoIterator<Item = &'a Job>,
     ) -> Vec<(WorkerId, WorkerLocation)> {
-        super::make_way(nodes, jobs, |_| true)
+        super::replan_displaced(nodes, jobs, |_| true)
     }
 
     fn shown(moves: Vec<(WorkerId, WorkerLocation)>) -> String {
@@ -166,12 +166,12 @@ mod tests {
     fn who_was_planned_where_another_is_gets_what_that_one_left() {
         let nodes = test_nodes(2);
         let all = vec![planned(1, vec![grant("n0", 0..8)]), planned(2, vec![grant("n1", 0..8)])];
-        assert_eq!(make_way(&nodes, &all), []);
+        assert_eq!(replan_displaced(&nodes, &all), []);
         let swapped = vec![settled(&all[0], 0, grant("n1", 0..8)), all[1].clone()];
-        insta::assert_snapshot!(shown(make_way(&nodes, &swapped)), @"2.1.0 to n0 [0, 1, 2, 3, 4, 5, 6, 7]");
+        insta::assert_snapshot!(shown(replan_displaced(&nodes, &swapped)), @"2.1.0 to n0 [0, 1, 2, 3, 4, 5, 6, 7]");
         // Both have been put somewhere: nobody is moved for the other.
         let there = vec![swapped[0].clone(), settled(&all[1], 0, grant("n1", 0..8))];
-        assert_eq!(make_way(&nodes, &there), []);
+        assert_eq!(replan_displaced(&nodes, &there), []);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let nodes = test_nodes(2);
         let gang = planned(1, vec![grant("n0", 0..8), grant("n1", 0..8)]);
         let swapped = settled(&gang, 0, grant("n1", 0..8));
-        insta::assert_snapshot!(shown(make_way(&nodes, [&swapped])), @"1.1.1 to n0 [0, 1, 2, 3, 4, 5, 6, 7]");
+        insta::assert_snapshot!(shown(replan_displaced(&nodes, [&swapped])), @"1.1.1 to n0 [0, 1, 2, 3, 4, 5, 6, 7]");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         let large = planned(2, vec![grant("n1", 0..8)]);
         let small = settled(&planned(1, vec![grant("n0", 0..4)]), 0, grant("n1", 4..8));
         let other = settled(&planned(3, vec![grant("n0", 4..8)]), 0, grant("n0", 4..8));
-        assert_eq!(make_way(&nodes, &[small, large, other]), []);
+        assert_eq!(replan_displaced(&nodes, &[small, large, other]), []);
     }
 
     #[test]
@@ -197,8 +197,8 @@ mod tests {
         let fixed = planned(2, vec![grant("n1", 0..2)]);
         let other = settled(&planned(1, vec![grant("n2", 0..8)]), 0, grant("n1", 0..8));
         let jobs = [fixed, other];
-        assert_eq!(super::make_way(&nodes, &jobs, |_| false), []);
-        assert_eq!(make_way(&nodes, &jobs).len(), 1);
+        assert_eq!(super::replan_displaced(&nodes, &jobs, |_| false), []);
+        assert_eq!(replan_displaced(&nodes, &jobs).len(), 1);
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let nodes = test_nodes(2);
         let of = |node: &str| Grant { cpus: Cpus::whole(40), ..grant(node, 0..0) };
         let first = settled(&planned(1, vec![of("n0")]), 0, of("n1"));
-        let moves = make_way(&nodes, &[first, planned(2, vec![of("n1")])]);
+        let moves = replan_displaced(&nodes, &[first, planned(2, vec![of("n1")])]);
         insta::assert_snapshot!(shown(moves), @"2.1.0 to n0 []");
     }
 

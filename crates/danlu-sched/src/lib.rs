@@ -23,7 +23,7 @@ mod shape;
 mod words;
 
 pub use cluster::{AllocationConflict, Cluster, NodeUsage};
-pub use delegated_placement::{make_way, unsuitable};
+pub use delegated_placement::{replan_displaced, unsuitable};
 pub use fleet::{
     Board, Fleet, KindSet, Mark, Need, NodeId, Placement, PlacementConstraints, ShapeId, Shortage, Totals,
     WorkerPlacement,

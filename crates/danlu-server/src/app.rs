@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use crate::accounts::{Caller, Directory, require};
 use crate::attempt_tokens::AttemptTokens;
 use crate::audit_proof::Trail;
-use crate::health::Health;
+use crate::health::ServerHealth;
 use crate::job_writer::{JobWriter, JobWriterError, WriteResult};
 use crate::live_state::LiveState;
 use crate::nodes::NodeNotes;
@@ -70,7 +70,7 @@ pub(crate) struct App {
     pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Held while somebody has code migrated.
     pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
-    pub(crate) reading_reports: crate::migrations::Turns,
+    pub(crate) reading_reports: crate::migrations::ReportTurns,
     /// What holds for the programs of all jobs.
     pub(crate) sandbox: SandboxOptions,
     pub(crate) removals: Arc<Removals>,
@@ -80,7 +80,7 @@ pub(crate) struct App {
     /// Only where nodes share no disk with the server.
     pub(crate) sidecars: Option<Sidecars>,
     pub(crate) secrets: SecretTable,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Arc<ServerHealth>,
     /// What keeps the server from doing all of its work now, and does not keep it from taking jobs.
     pub(crate) troubles: Troubles,
 }

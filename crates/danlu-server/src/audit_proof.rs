@@ -18,7 +18,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use danlu_core::audit::{FIRST_SEAL, seal};
+use danlu_core::audit::{FIRST_SEAL, chain_hash};
 use danlu_store::{AuditRow, DirectoryChange, DirectoryRow, Store, StoreError};
 use danlu_types::api::{AuditEntry, AuditVerification};
 use data_encoding::HEXLOWER;
@@ -396,7 +396,7 @@ impl Chain {
             (self.last, self.seal) = (number, None);
             return;
         };
-        let follows = self.seal.as_ref().is_none_or(|before| seal(before, &entry) == entry.seal);
+        let follows = self.seal.as_ref().is_none_or(|before| chain_hash(before, &entry) == entry.seal);
         if number != self.last + 1 || entry.number != number || !follows {
             self.find(format!("entry {number} was changed, or entries before it are missing"));
         }

@@ -22,16 +22,16 @@ const MOST_TRIES: usize = 16;
 
 /// A change of a job that was admitted.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub(crate) struct JobChange {
     by: String,
     spec: Arc<JobSpec>,
     approval: Option<ApprovalNeed>,
     seen: u64,
 }
 
-impl Change {
+impl JobChange {
     fn event(&self) -> Trigger {
-        let Change { by, spec, approval, seen } = self.clone();
+        let JobChange { by, spec, approval, seen } = self.clone();
         Trigger::Change { by, spec, approval, seen }
     }
 
@@ -72,10 +72,10 @@ impl App {
         caller: &Caller,
         job: &Job,
         patch: &Map<String, Value>,
-    ) -> Result<Change, Problem> {
+    ) -> Result<JobChange, Problem> {
         let by = caller.name();
         let (spec, seen) = (job.spec.clone(), job.generation);
-        let unchanged = Change { by: by.clone(), spec, approval: None, seen };
+        let unchanged = JobChange { by: by.clone(), spec, approval: None, seen };
         // Said first: what is wrong with a change of a running job is that it runs.
         if let Transition::Refuse(refusal) = danlu_core::apply(job, unchanged.event(), Timestamp::now()) {
             return Err(refused(&refusal));
@@ -100,7 +100,7 @@ impl App {
         let approved = approved.unwrap_or_default();
         let is_new = |excess: &&Excess| !approved.iter().any(|other| excess.is_within(other));
         let approval = excesses.iter().find(is_new).map(Excess::need);
-        Ok(Change { spec: Arc::new(spec), approval, ..unchanged })
+        Ok(JobChange { spec: Arc::new(spec), approval, ..unchanged })
     }
 }
 

@@ -9,7 +9,7 @@ use danlu_store::{ServerLock, Store, StoreError};
 
 use crate::audit_proof::Trail;
 use crate::guarded::GuardedStore;
-use crate::health::Health;
+use crate::health::ServerHealth;
 
 /// PostgreSQL comes up within seconds, a machine that it runs on within a minute.
 const DATABASE_PATIENCE: Duration = Duration::from_mins(1);
@@ -45,7 +45,7 @@ pub(crate) async fn claim(url: &str) -> Result<ServerLock, StoreError> {
 /// Opens the store: for reading only where the disk takes nothing, so that jobs can at least be seen.
 pub(crate) async fn open(
     url: &str,
-    health: &Arc<Health>,
+    health: &Arc<ServerHealth>,
     trail: &Arc<Trail>,
 ) -> anyhow::Result<Arc<dyn Store>> {
     let opened = match danlu_store::open(url).await {
@@ -92,7 +92,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("danlu.db");
         let url = format!("sqlite:{}", file.display());
-        let health = Arc::new(Health::new(folder.path()));
+        let health = Arc::new(ServerHealth::new(folder.path()));
         let encryptor = crate::encryption::Encryptor::open(folder.path()).unwrap();
         let trail = Arc::new(Trail::new(folder.path(), &encryptor));
         open(&url, &health, &trail).await.unwrap().close().await;
@@ -113,7 +113,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("danlu.db");
         std::fs::write(&file, "not a database ".repeat(500)).unwrap();
-        let health = Arc::new(Health::new(folder.path()));
+        let health = Arc::new(ServerHealth::new(folder.path()));
         let encryptor = crate::encryption::Encryptor::open(folder.path()).unwrap();
         let trail = Arc::new(Trail::new(folder.path(), &encryptor));
         let error =

@@ -44,7 +44,7 @@ pub struct Encryptor {
 
 impl fmt::Debug for Encryptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sealer")
+        f.write_str("Encryptor")
     }
 }
 
@@ -78,7 +78,7 @@ impl Encryptor {
     }
 
     /// The sealed form of `plain`, as text; it opens in the same context only.
-    pub fn seal(&self, context: &str, plain: &[u8]) -> String {
+    pub fn encrypt(&self, context: &str, plain: &[u8]) -> String {
         // Random nonces: at 2^32 secrets under one key a repetition is still one in 2^32, and nobody has so many.
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).expect("the system has randomness");
@@ -94,7 +94,7 @@ impl Encryptor {
         format!("{VERSION}{}", BASE64URL_NOPAD.encode(&sealed))
     }
 
-    pub fn unseal(&self, context: &str, text: &str) -> Result<Vec<u8>, EncryptionError> {
+    pub fn decrypt(&self, context: &str, text: &str) -> Result<Vec<u8>, EncryptionError> {
         self.try_unseal(context, text).ok_or_else(|| EncryptionError::NotOurs { context: context.to_owned() })
     }
 
@@ -134,18 +134,22 @@ mod tests {
     fn a_secret_opens_in_its_context_and_with_its_key_only() {
         let folder = tempfile::tempdir().unwrap();
         let encryptor = Encryptor::open(folder.path()).unwrap();
-        let sealed = encryptor.seal("ada/registry", b"hunter2");
+        let sealed = encryptor.encrypt("ada/registry", b"hunter2");
         assert!(!sealed.contains("hunter2"));
-        assert_ne!(sealed, encryptor.seal("ada/registry", b"hunter2"), "nobody sees that two are the same");
+        assert_ne!(
+            sealed,
+            encryptor.encrypt("ada/registry", b"hunter2"),
+            "nobody sees that two are the same"
+        );
         let again = Encryptor::open(folder.path()).unwrap();
-        assert_eq!(again.unseal("ada/registry", &sealed).unwrap(), b"hunter2");
-        assert!(again.unseal("eve/registry", &sealed).is_err());
+        assert_eq!(again.decrypt("ada/registry", &sealed).unwrap(), b"hunter2");
+        assert!(again.decrypt("eve/registry", &sealed).is_err());
 
         let elsewhere = tempfile::tempdir().unwrap();
         let other = Encryptor::open(elsewhere.path()).unwrap();
-        insta::assert_snapshot!(other.unseal("ada/registry", &sealed).unwrap_err(), @"the secret of ada/registry was not sealed with this server's key");
+        insta::assert_snapshot!(other.decrypt("ada/registry", &sealed).unwrap_err(), @"the secret of ada/registry was not sealed with this server's key");
         for broken in ["", "v1.", "v1.AAAA", "v2.AAAA", &sealed[..sealed.len() - 2], "v1.=ä"] {
-            assert!(encryptor.unseal("ada/registry", broken).is_err(), "{broken}");
+            assert!(encryptor.decrypt("ada/registry", broken).is_err(), "{broken}");
         }
     }
 

@@ -15,7 +15,7 @@ use rand::Rng;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::health::Health;
+use crate::health::ServerHealth;
 
 const TOKEN_FILE: &str = "token";
 const ATTEMPT_KEY_FILE: &str = "attempts.key";
@@ -88,7 +88,7 @@ fn open_lock(path: &Path) -> std::io::Result<File> {
 #[derive(Debug)]
 pub(crate) struct DataFolder {
     pub(crate) path: PathBuf,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Arc<ServerHealth>,
     _lock: Flock<File>,
 }
 
@@ -117,7 +117,7 @@ impl DataFolder {
         loop {
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => {
-                    let health = Arc::new(Health::new(&path));
+                    let health = Arc::new(ServerHealth::new(&path));
                     return Ok(DataFolder { path, health, _lock: lock });
                 }
                 Err((unlocked, Errno::EWOULDBLOCK)) if Instant::now() < give_up => file = unlocked,

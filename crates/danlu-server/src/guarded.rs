@@ -15,17 +15,17 @@ use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
 use crate::audit_proof::Trail;
-use crate::health::Health;
+use crate::health::ServerHealth;
 
 #[derive(Debug)]
 pub(crate) struct GuardedStore {
     inner: Arc<dyn Store>,
-    health: Arc<Health>,
+    health: Arc<ServerHealth>,
     trail: Arc<Trail>,
 }
 
 impl GuardedStore {
-    pub(crate) fn new(inner: Arc<dyn Store>, health: Arc<Health>, trail: Arc<Trail>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Store>, health: Arc<ServerHealth>, trail: Arc<Trail>) -> Self {
         GuardedStore { inner, health, trail }
     }
 

@@ -25,7 +25,7 @@ const LARGEST_PIECE_BYTES: u64 = 4 << 20;
 const LARGEST_PART_OF_DISK: u64 = 64;
 
 #[derive(Debug)]
-pub(crate) struct Health {
+pub(crate) struct ServerHealth {
     data: PathBuf,
     /// What will not pass by itself, and why the server takes no new jobs because of it.
     found: Mutex<Option<String>>,
@@ -37,9 +37,9 @@ pub(crate) struct Health {
     pub(crate) loses_answers: std::sync::atomic::AtomicBool,
 }
 
-impl Health {
+impl ServerHealth {
     pub(crate) fn new(data: &Path) -> Self {
-        Health {
+        ServerHealth {
             data: data.to_owned(),
             found: Mutex::default(),
             measures: Measures::default(),

@@ -183,7 +183,7 @@ impl Writer {
                         // A plan is checked against the newest state before it is committed: devices are taken here, or
                         // not at all.
                         let take =
-                            |grants: &[Grant]| self.live_state.write().cluster.take(id, grants).is_ok();
+                            |grants: &[Grant]| self.live_state.write().cluster.allocate(id, grants).is_ok();
                         let wish = Wish { id, event, at, seen };
                         draft.apply(wish, self.live_state.job(id), reply, take);
                     }
@@ -263,10 +263,10 @@ impl Writer {
         {
             let mut pages = self.live_state.write();
             for id in give_back {
-                pages.cluster.give_back(id);
+                pages.cluster.free(id);
             }
             for job in &changed {
-                pages.file(job.clone());
+                pages.insert(job.clone());
             }
         }
         self.doubtful.extend(doubtful);

@@ -105,7 +105,7 @@ impl LiveJobs {
 
     /// Files a job under its present state. Devices of a new attempt must have been taken before; those of an attempt
     /// that is over are given back here, and those of one whose workers were moved are changed.
-    pub(crate) fn file(&mut self, job: Arc<Job>) {
+    pub(crate) fn insert(&mut self, job: Arc<Job>) {
         let id = job.id;
         let was_active = self.active.remove(&id).is_some();
         if let JobLifecycle::Active(attempt) = &job.life {
@@ -113,12 +113,12 @@ impl LiveJobs {
             let held = self.cluster.held(id);
             if was_active && !attempt.workers.iter().map(|worker| &worker.grant).eq(held) {
                 let grants: Vec<Grant> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
-                self.cluster.adopt(id, &grants);
+                self.cluster.force_allocate(id, &grants);
             }
         }
         self.changes.jobs.insert(id, job.clone());
         if was_active && job.active().is_none() {
-            self.cluster.give_back(id);
+            self.cluster.free(id);
         }
         if job.ended_at().is_some() {
             self.jobs.remove(&id);
@@ -129,17 +129,17 @@ impl LiveJobs {
 
     /// Files a job as it was found to be, whatever was filed and taken for it before.
     pub(crate) fn replace(&mut self, job: Arc<Job>) {
-        self.cluster.give_back(job.id);
+        self.cluster.free(job.id);
         self.active.remove(&job.id);
         if let Some(attempt) = job.active() {
             let grants: Vec<Grant> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
-            self.cluster.adopt(job.id, &grants);
+            self.cluster.force_allocate(job.id, &grants);
         }
-        self.file(job);
+        self.insert(job);
     }
 
     /// Has the scheduler look at a job again, which is not as it thought.
-    pub(crate) fn mention(&mut self, id: JobId) {
+    pub(crate) fn mark_changed(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get(&id) {
             self.changes.jobs.entry(id).or_insert_with(|| job.clone());
         }

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use danlu_migrate::project::{self, REPORT_NAMES};
 use danlu_migrate::{Distributed, Options, TorchVersion, versions};
-use danlu_objects::{Bounds, CodeStore, ObjectsError};
+use danlu_objects::{CodeStore, ObjectsError, UnpackLimits};
 use danlu_types::api::{MigrationRequest, MigrationView};
 use danlu_types::{FieldError, Problem, ProblemCode};
 
 use self::child::ChildError;
 pub use self::child::migrate_snapshot;
 use self::report::ReadingError;
-pub(crate) use self::report::{Reading, Turns};
+pub(crate) use self::report::{ReportReading, ReportTurns};
 use crate::app::{App, no_snapshot};
 
-const BOUNDS: Bounds = Bounds { bytes: 512 << 20, entries: 50_000 };
+const BOUNDS: UnpackLimits = UnpackLimits { bytes: 512 << 20, entries: 50_000 };
 /// How long one waits for the one before.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The title of the page, which cannot know what its reader calls the project.
@@ -67,7 +67,7 @@ impl App {
     }
 
     /// A report of a migrated snapshot, by its name.
-    pub(crate) async fn migration_report(&self, code: &str, name: &str) -> Result<Reading, Problem> {
+    pub(crate) async fn migration_report(&self, code: &str, name: &str) -> Result<ReportReading, Problem> {
         let missing = || {
             Problem::new(ProblemCode::NotFound, "there is no such report")
                 .with_hint(format!("reports are {}", REPORT_NAMES.join(", ")))

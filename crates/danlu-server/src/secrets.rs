@@ -97,7 +97,7 @@ impl SecretTable {
             let sealed = self.kept().get(&key).map(|kept| kept.sealed.clone());
             let missing = || SecretError::Missing { workspace: workspace.clone(), name: asked.name.clone() };
             let value =
-                self.encryptor.unseal(&context(workspace, &asked.name), &sealed.ok_or_else(missing)?)?;
+                self.encryptor.decrypt(&context(workspace, &asked.name), &sealed.ok_or_else(missing)?)?;
             let value = String::from_utf8(value).map_err(|_| SecretError::NoText(asked.name.clone()))?;
             Ok(GivenSecret { variable: variable.clone(), form: asked.form, value })
         };
@@ -186,7 +186,7 @@ impl App {
             let detail = format!("the workspace `{workspace}` has {MOST_SECRETS} secrets already");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("delete those not in use"));
         }
-        let sealed = self.secrets.encryptor.seal(&context(workspace, name), new.value.as_bytes());
+        let sealed = self.secrets.encryptor.encrypt(&context(workspace, name), new.value.as_bytes());
         let kept = StoredSecret { sealed, changed_at: Timestamp::now(), changed_by: caller.name() };
         self.secrets.write(caller, workspace, name, Some(kept)).await.map_err(store_problem)
     }

@@ -33,7 +33,7 @@ use crate::encryption::Encryptor;
 use crate::folder::DataFolder;
 use crate::job_writer::JobWriter;
 use crate::listener::accept::Listener;
-use crate::listener::places::{Bounds, ConnectionLimits};
+use crate::listener::places::{ConnectionBounds, ConnectionLimits};
 use crate::listener::{ListenConfig, Tls, certificate};
 use crate::live_state::LiveState;
 use crate::nodes::{NodeNotes, beside_ours};
@@ -166,7 +166,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
         Some(settings) => Some(Arc::new(Oidc::new(settings, public, certificate::client_tls()?)?)),
         None => None,
     };
-    let places = ConnectionLimits::new(Bounds::of_this_process());
+    let places = ConnectionLimits::new(ConnectionBounds::of_this_process());
     let router = crate::http::router(app.clone(), listen_config.clone(), oidc, places.clone(), stop.clone());
     let (hand_back, handed_back) = oneshot::channel();
     let shutdown = {
@@ -340,7 +340,7 @@ pub(crate) async fn open(
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         migrating: Arc::default(),
-        reading_reports: crate::migrations::Turns::default(),
+        reading_reports: crate::migrations::ReportTurns::default(),
         removals: Arc::default(),
         sandbox: options.sandbox.clone(),
         users,
@@ -421,13 +421,13 @@ fn adopt(live_state: &LiveState, jobs: Vec<danlu_core::Job>) {
     for job in jobs {
         if let Some(attempt) = job.active() {
             let grants: Vec<_> = attempt.workers.iter().map(|worker| worker.grant.clone()).collect();
-            if let Some(error) = pages.cluster.adopt(job.id, &grants) {
+            if let Some(error) = pages.cluster.force_allocate(job.id, &grants) {
                 // The inventory has changed under a running job. It keeps running; its node takes no others until the
                 // job ends or is found lost.
                 tracing::warn!(job.id = %job.id, "job {} holds what this inventory does not offer: {error}", job.id);
             }
         }
-        pages.file(Arc::new(job));
+        pages.insert(Arc::new(job));
     }
     if count > 0 {
         tracing::info!("took over {count} jobs that have not ended");

@@ -17,7 +17,7 @@ use crate::mirror::Mirror;
 use crate::retry::RetryError;
 use crate::stage_in::{Brought, StagedInputs};
 use crate::sync::Trees;
-use crate::updates::Listener;
+use crate::updates::UpdateListener;
 
 pub(crate) async fn carry(way: &SidecarContext) -> Result<ExitCode, SidecarError> {
     let _taken = take_signals()?;
@@ -57,7 +57,8 @@ impl Voyage {
         trees.fetch().await?;
         let hints = listen(&staged_inputs)
             .map_err(|source| SidecarError::Folder { path: launch.folders.hints.clone(), source })?;
-        let listener = Listener { client: &way.client, staged_inputs: &staged_inputs, notes: notes.clone() };
+        let listener =
+            UpdateListener { client: &way.client, staged_inputs: &staged_inputs, notes: notes.clone() };
         let heard = match listener.first().await {
             Ok(heard) => heard,
             Err(RetryError::Over) => {
@@ -84,8 +85,11 @@ impl Voyage {
             end.send_replace(true);
             status
         };
-        let listener =
-            Listener { client: &way.client, staged_inputs: &self.staged_inputs, notes: self.notes.clone() };
+        let listener = UpdateListener {
+            client: &way.client,
+            staged_inputs: &self.staged_inputs,
+            notes: self.notes.clone(),
+        };
         let work = async {
             tokio::join!(wait, self.mirror.run(ended.clone(), &self.hints), self.trees.run(ended.clone()))
         };

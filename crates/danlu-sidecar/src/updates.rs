@@ -20,13 +20,13 @@ const LEAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where news go.
 #[derive(Debug)]
-pub(crate) struct Listener<'a> {
+pub(crate) struct UpdateListener<'a> {
     pub(crate) client: &'a Client,
     pub(crate) staged_inputs: &'a StagedInputs,
     pub(crate) notes: Notes,
 }
 
-impl Listener<'_> {
+impl UpdateListener<'_> {
     /// What there is to hear before the launcher is started; returns its version.
     pub(crate) async fn first(&self) -> Result<String, RetryError> {
         let news = retry_until_answered(|| self.client.worker_news(self.staged_inputs.worker(), "")).await?;

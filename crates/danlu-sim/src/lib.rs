@@ -20,7 +20,7 @@ pub mod variant;
 
 pub use bench::{BenchReport, BenchSize, bench};
 pub use faults::{Faults, ParseFaultsError};
-pub use measure::{CLASS_LABEL, Comparison, Counts, Distribution, Group, Run, Series};
+pub use measure::{CLASS_LABEL, Comparison, Distribution, Group, Run, RunCounts, Series};
 pub use report::{JobReport, Row, SimulationReport, html};
 pub use simulation::Simulation;
 pub use simulation::meter::Unit;

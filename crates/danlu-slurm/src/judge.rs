@@ -49,7 +49,7 @@ pub enum InferredState {
     Ended(WorkerEnd),
 }
 
-pub fn judge(evidence: SlurmEvidence<'_>) -> InferredState {
+pub fn infer_state(evidence: SlurmEvidence<'_>) -> InferredState {
     let SlurmEvidence { running, told_to_stop, stopped_by_slurm, requeued, submitted, slurm, node, away } =
         evidence;
     let is_away = away.iter().any(|name| name == node);
@@ -204,7 +204,7 @@ mod tests {
         };
         let slurm = SlurmReply::Listed(&job);
         let evidence = SlurmEvidence { running, told_to_stop, slurm, ..EVIDENCE };
-        judge(evidence)
+        infer_state(evidence)
     }
 
     const EVIDENCE: SlurmEvidence<'static> = SlurmEvidence {
@@ -276,10 +276,11 @@ mod tests {
             reason: "NonZeroExitCode".to_owned(),
             exit_code,
         };
-        let detail = |code| match judge(SlurmEvidence { slurm: SlurmReply::Listed(&job(code)), ..EVIDENCE }) {
-            InferredState::Ended(WorkerEnd::Failed(failure)) => failure.detail,
-            other => panic!("{other:?}"),
-        };
+        let detail =
+            |code| match infer_state(SlurmEvidence { slurm: SlurmReply::Listed(&job(code)), ..EVIDENCE }) {
+                InferredState::Ended(WorkerEnd::Failed(failure)) => failure.detail,
+                other => panic!("{other:?}"),
+            };
         assert!(detail(Some(70)).contains("may not write there"));
         assert!(
             detail(Some(1)).ends_with("(NonZeroExitCode)") && detail(None).ends_with("(NonZeroExitCode)")
@@ -296,14 +297,18 @@ mod tests {
             exit_code: None,
         };
         let alive = SlurmEvidence { requeued: true, slurm: SlurmReply::Listed(&job), ..EVIDENCE };
-        assert_eq!(judge(alive), InferredState::Awaited, "the controller may have forgotten that it began");
+        assert_eq!(
+            infer_state(alive),
+            InferredState::Awaited,
+            "the controller may have forgotten that it began"
+        );
         let evidence = SlurmEvidence { running: false, ..alive };
         let reason = "Slurm's job 17 was requeued, and not by Danlu".to_owned();
-        assert_eq!(judge(evidence), InferredState::Ended(WorkerEnd::Requeued { reason }));
+        assert_eq!(infer_state(evidence), InferredState::Ended(WorkerEnd::Requeued { reason }));
         let told = SlurmEvidence { told_to_stop: true, ..evidence };
-        assert_eq!(judge(told), InferredState::Ended(WorkerEnd::Stopped));
+        assert_eq!(infer_state(told), InferredState::Ended(WorkerEnd::Stopped));
         let stale = SlurmEvidence { requeued: false, ..alive };
-        assert_eq!(judge(stale), InferredState::AsBefore, "the answer may be older than its start");
+        assert_eq!(infer_state(stale), InferredState::AsBefore, "the answer may be older than its start");
     }
 
     #[test]
@@ -320,10 +325,14 @@ mod tests {
     #[test]
     fn silence_is_no_proof() {
         let evidence = |slurm| SlurmEvidence { slurm, ..EVIDENCE };
-        assert_eq!(judge(evidence(SlurmReply::None)), InferredState::AsBefore);
-        assert_eq!(judge(evidence(SlurmReply::Denied)), InferredState::Awaited, "its launcher may live");
+        assert_eq!(infer_state(evidence(SlurmReply::None)), InferredState::AsBefore);
+        assert_eq!(
+            infer_state(evidence(SlurmReply::Denied)),
+            InferredState::Awaited,
+            "its launcher may live"
+        );
         let never = SlurmEvidence { running: false, ..evidence(SlurmReply::Denied) };
-        assert!(matches!(judge(never), InferredState::Ended(WorkerEnd::Failed(_))));
+        assert!(matches!(infer_state(never), InferredState::Ended(WorkerEnd::Failed(_))));
     }
 
     #[test]
@@ -337,8 +346,9 @@ mod tests {
         };
         let slurm = SlurmReply::Listed(&job);
         let away = ["n2".to_owned()];
-        let on =
-            |node, told_to_stop| judge(SlurmEvidence { slurm, node, told_to_stop, away: &away, ..EVIDENCE });
+        let on = |node, told_to_stop| {
+            infer_state(SlurmEvidence { slurm, node, told_to_stop, away: &away, ..EVIDENCE })
+        };
         assert_eq!(on("n1", false), InferredState::AsBefore);
         assert_eq!(on("n1", true), InferredState::Ended(WorkerEnd::Stopped));
         let InferredState::Ended(WorkerEnd::Failed(lost)) = on("n2", false) else { panic!("it is lost") };
@@ -358,7 +368,7 @@ mod tests {
             );
         }
         let never = SlurmEvidence { running: false, told_to_stop: true, submitted: None, ..EVIDENCE };
-        assert_eq!(judge(never), InferredState::Ended(WorkerEnd::Stopped));
+        assert_eq!(infer_state(never), InferredState::Ended(WorkerEnd::Stopped));
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub use foreign::{HeldPart, HoldingJob, PLACES_FORMAT, keep_listed, lay_over, pa
 pub use grant::{Granted, TaskLocation, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
-pub use judge::{InferredState, QueueWait, SlurmEvidence, SlurmReply, judge, queue_wait, waiting_sentence};
+pub use judge::{
+    InferredState, QueueWait, SlurmEvidence, SlurmReply, infer_state, queue_wait, waiting_sentence,
+};
 pub use names::{order_comment, order_name, order_of_name};
 pub use nodes::{GresSlot, NodeRecord, node, parse_nodes};
 pub use order::{AllocationRequest, Delegated, GresNeed, RequestedWorker, batch_script, parts, submission};

@@ -38,7 +38,7 @@ pub fn offered_nodes(simulate: Option<&str>) -> Result<Offered, SimulateError> {
 }
 
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct LocalInventory {
     was_incomplete: bool,
     sensors: Arc<Sensors>,
     state: Mutex<State>,
@@ -51,10 +51,14 @@ struct State {
     looked_at: Instant,
 }
 
-impl Offer {
+impl LocalInventory {
     pub(super) fn of(offered: Offered, sensors: Arc<Sensors>) -> Self {
         let was_incomplete = offered.incomplete.is_some();
-        Offer { was_incomplete, sensors, state: Mutex::new(State { offered, looked_at: Instant::now() }) }
+        LocalInventory {
+            was_incomplete,
+            sensors,
+            state: Mutex::new(State { offered, looked_at: Instant::now() }),
+        }
     }
 
     pub(super) fn was_incomplete(&self) -> bool {

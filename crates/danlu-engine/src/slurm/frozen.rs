@@ -17,7 +17,7 @@ use danlu_slurm::SlurmJobState;
 use danlu_types::WorkerId;
 
 use super::folders::{AllocationFolders, Call, read_order};
-use super::poll::{Watch, Word};
+use super::poll::{LastReport, Watch};
 use crate::{ObservedState, files};
 
 /// As what a worker is to be told that was killed although nobody had ordered it to stop: a [`WorkerEnd`].
@@ -99,7 +99,9 @@ impl AllocationFolders {
             // Over already: what is awaited is only its verdict.
             word if word.is_final() => return Ok(None),
             // It could not keep its time limit, and does as soon as it goes on.
-            Word::Listed(job) if job.state == SlurmJobState::Suspended && *exit != WorkerEnd::Stopped => {
+            LastReport::Listed(job)
+                if job.state == SlurmJobState::Suspended && *exit != WorkerEnd::Stopped =>
+            {
                 return Ok(None);
             }
             _ => {}

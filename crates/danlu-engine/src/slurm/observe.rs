@@ -9,14 +9,14 @@ use danlu_core::launch::{LauncherState, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
 use danlu_slurm::{
     ALLOCATION_LOG, InferredState, SUBMITTED_FILE, SlurmEvidence, SlurmJobEnd, SlurmJobState, SlurmReply,
-    judge, queue_wait, waiting_sentence,
+    infer_state, queue_wait, waiting_sentence,
 };
 use danlu_types::{Span, WorkerId};
 use jiff::Timestamp;
 
 use super::folders::{AllocationFolders, Call, read_order, submitted};
 use super::node_cache::NodeCache;
-use super::poll::{Watch, Word};
+use super::poll::{LastReport, Watch};
 use crate::{Observation, ObservedState, files};
 
 impl AllocationFolders {
@@ -73,7 +73,7 @@ impl AllocationFolders {
         {
             watch.has_begun(job);
         }
-        if let (Word::Denied | Word::LostNode(..), None, false, Some(folder)) =
+        if let (LastReport::Denied | LastReport::LostNode(..), None, false, Some(folder)) =
             (&word, &status, told_to_stop, &folder)
             && !Self::is_claimed(folder)?
         {
@@ -85,7 +85,7 @@ impl AllocationFolders {
             return Ok(seen(ObservedState::Preparing));
         }
         let stopped_by_slurm = status.as_ref().is_some_and(|it| ended(&it.phase).is_some());
-        if let (Word::Listed(listed), true, false) = (&word, stopped_by_slurm, told_to_stop)
+        if let (LastReport::Listed(listed), true, false) = (&word, stopped_by_slurm, told_to_stop)
             && matches!(listed.state, SlurmJobState::Completed | SlurmJobState::Over(SlurmJobEnd::Failed))
         {
             // A partition with a grace time signals the steps first, and their launchers end in good order.
@@ -100,8 +100,10 @@ impl AllocationFolders {
             }
         }
         let (node, away) = match &word {
-            Word::LostNode(_, away) => self.nodes_lost(worker, away)?,
-            Word::None | Word::Listed(_) | Word::Requeued(_) | Word::Denied => (String::new(), Vec::new()),
+            LastReport::LostNode(_, away) => self.nodes_lost(worker, away)?,
+            LastReport::None | LastReport::Listed(_) | LastReport::Requeued(_) | LastReport::Denied => {
+                (String::new(), Vec::new())
+            }
         };
         let evidence = SlurmEvidence {
             node: &node,
@@ -109,18 +111,20 @@ impl AllocationFolders {
             running: status.as_ref().is_some_and(|it| matches!(it.phase, LauncherState::Running { .. })),
             told_to_stop,
             stopped_by_slurm,
-            requeued: matches!(word, Word::Requeued(_)),
+            requeued: matches!(word, LastReport::Requeued(_)),
             submitted: job,
             slurm: match &word {
-                Word::None => SlurmReply::None,
-                Word::Listed(job) | Word::LostNode(job, _) | Word::Requeued(job) => SlurmReply::Listed(job),
-                Word::Denied => SlurmReply::Denied,
+                LastReport::None => SlurmReply::None,
+                LastReport::Listed(job) | LastReport::LostNode(job, _) | LastReport::Requeued(job) => {
+                    SlurmReply::Listed(job)
+                }
+                LastReport::Denied => SlurmReply::Denied,
             },
         };
-        match judge(evidence) {
+        match infer_state(evidence) {
             InferredState::AsBefore => Ok(seen(as_before(status.as_ref()))),
             InferredState::Waiting => {
-                let Word::Listed(listed) = &word else { return Ok(seen(ObservedState::Preparing)) };
+                let LastReport::Listed(listed) = &word else { return Ok(seen(ObservedState::Preparing)) };
                 let remark = Some(waiting_sentence(listed.id, &listed.reason));
                 let wait = queue_wait(&listed.reason);
                 Ok(Observation { remark, wait, ..seen(ObservedState::Preparing) })
@@ -134,7 +138,7 @@ impl AllocationFolders {
             InferredState::Awaited | InferredState::Ended(_) if word_is_done(&word) && stopped_by_slurm => {
                 // Told to end by nobody that Slurm knows of, or because Slurm knows of no job.
                 let exit = match (&word, told_to_stop, job) {
-                    (Word::Denied, false, Some(id)) => WorkerEnd::Requeued {
+                    (LastReport::Denied, false, Some(id)) => WorkerEnd::Requeued {
                         reason: format!("Slurm has forgotten its job {id} and ended it"),
                     },
                     _ => WorkerEnd::Stopped,
@@ -146,13 +150,13 @@ impl AllocationFolders {
             {
                 Ok(seen(as_before(status.as_ref())))
             }
-            InferredState::Awaited if matches!(word, Word::Requeued(_)) => {
+            InferredState::Awaited if matches!(word, LastReport::Requeued(_)) => {
                 let reason =
                     format!("Slurm's job {} was requeued, and not by Danlu", job.unwrap_or_default());
                 self.conclude(worker, status.as_ref(), WorkerEnd::Requeued { reason }).map(seen)
             }
             InferredState::Awaited => {
-                let what = if word == Word::Denied {
+                let what = if word == LastReport::Denied {
                     "no longer knows its job"
                 } else {
                     "says that its job has completed"
@@ -249,7 +253,7 @@ impl AllocationFolders {
         if let Some(folder) = self.allocation(worker)? {
             let (runs, known) = (Self::job_of(&folder)?, submitted(&folder)?);
             // What was requeued would run nothing either.
-            let waits = |job: u64| matches!(watch.hear(job, worker), Word::Requeued(_));
+            let waits = |job: u64| matches!(watch.hear(job, worker), LastReport::Requeued(_));
             let own = read_order(&folder)?.filter(|order| self.is_own(order));
             if let (Some(job), Some(order)) =
                 (known.filter(|known| runs != Some(*known) || waits(*known)), own)
@@ -282,11 +286,11 @@ fn with_last_words(failure: WorkerFailure, folder: &Path) -> WorkerFailure {
 }
 
 /// Slurm knows of nothing that went wrong.
-fn word_is_done(word: &Word) -> bool {
+fn word_is_done(word: &LastReport) -> bool {
     match word {
-        Word::Listed(job) => job.state == SlurmJobState::Completed,
-        Word::Denied => true,
-        Word::LostNode(..) | Word::Requeued(_) | Word::None => false,
+        LastReport::Listed(job) => job.state == SlurmJobState::Completed,
+        LastReport::Denied => true,
+        LastReport::LostNode(..) | LastReport::Requeued(_) | LastReport::None => false,
     }
 }
 

@@ -32,7 +32,7 @@ struct Watched {
     /// From when on its absence from an answer says something.
     since: Instant,
     workers: BTreeSet<WorkerId>,
-    word: Word,
+    word: LastReport,
     /// When it was first seen to have begun. An answer from after that by which it waits says that it was requeued.
     begun: Option<Instant>,
     preemption: Preemption,
@@ -50,7 +50,7 @@ enum Preemption {
 
 /// Slurm's last word on a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) enum Word {
+pub(super) enum LastReport {
     #[default]
     None,
     Listed(SqueueJob),
@@ -63,7 +63,7 @@ pub(super) enum Word {
 
 impl Watch {
     /// Has the job of a worker watched, and says what was last heard of it.
-    pub(super) fn hear(&self, job: u64, worker: WorkerId) -> Word {
+    pub(super) fn hear(&self, job: u64, worker: WorkerId) -> LastReport {
         let mut jobs = self.lock();
         let mut is_new = false;
         let watched = jobs.entry(job).or_insert_with(|| {
@@ -71,7 +71,7 @@ impl Watch {
             Watched {
                 since: Instant::now(),
                 workers: BTreeSet::new(),
-                word: Word::None,
+                word: LastReport::None,
                 begun: None,
                 preemption: Preemption::NotAsked,
             }
@@ -158,29 +158,31 @@ impl Watch {
         for job in answer {
             let Some(watched) = jobs.get_mut(&job.id) else { continue };
             match away {
-                Some(away) if has_lost_node(&job) => watched.set(Word::LostNode(job, away.clone()), hints),
+                Some(away) if has_lost_node(&job) => {
+                    watched.set(LastReport::LostNode(job, away.clone()), hints)
+                }
                 None if has_lost_node(&job) => {}
                 _ if job.state == SlurmJobState::Waiting && watched.begun.is_some_and(|at| at < asked) => {
-                    watched.set(Word::Requeued(job), hints);
+                    watched.set(LastReport::Requeued(job), hints);
                 }
-                _ => watched.set(Word::Listed(job), hints),
+                _ => watched.set(LastReport::Listed(job), hints),
             }
         }
     }
 
-    fn set(&self, job: u64, word: Word, hints: &Hints) {
+    fn set(&self, job: u64, word: LastReport, hints: &Hints) {
         if let Some(watched) = self.lock().get_mut(&job) {
             watched.set(word, hints);
         }
     }
 }
 
-impl Word {
+impl LastReport {
     pub(super) fn is_final(&self) -> bool {
         match self {
-            Word::Listed(job) => matches!(job.state, SlurmJobState::Completed | SlurmJobState::Over(_)),
-            Word::LostNode(..) | Word::Requeued(_) | Word::Denied => true,
-            Word::None => false,
+            LastReport::Listed(job) => matches!(job.state, SlurmJobState::Completed | SlurmJobState::Over(_)),
+            LastReport::LostNode(..) | LastReport::Requeued(_) | LastReport::Denied => true,
+            LastReport::None => false,
         }
     }
 }
@@ -190,7 +192,7 @@ fn has_lost_node(job: &SqueueJob) -> bool {
 }
 
 impl Watched {
-    fn set(&mut self, word: Word, hints: &Hints) {
+    fn set(&mut self, word: LastReport, hints: &Hints) {
         // Slurm does not take an end back, and an answer that was under way may be older than the last.
         if self.word.is_final() || self.word == word {
             return;
@@ -250,7 +252,7 @@ async fn look(programs: &Programs, watch: &Watch, hints: &Hints, pace: Pace) -> 
             Ok(answered) if answered.said.contains("Invalid job id specified") => {
                 match accounted(programs, job).await {
                     Some(remembered) => answer.push(remembered),
-                    None => watch.set(job, Word::Denied, hints),
+                    None => watch.set(job, LastReport::Denied, hints),
                 }
             }
             // It will be asked for again.
@@ -323,7 +325,7 @@ mod tests {
         let after = Instant::now() + Duration::from_millis(1);
         assert_eq!(watch.lacking(&[job(17, "RUNNING")], after), [0; 0]);
         assert_eq!(watch.lacking(&[], after), [17]);
-        assert_eq!(watch.hear(17, "7.1.0".parse().unwrap()), Word::None, "and it is not lost yet");
+        assert_eq!(watch.hear(17, "7.1.0".parse().unwrap()), LastReport::None, "and it is not lost yet");
     }
 
     #[test]
@@ -334,9 +336,9 @@ mod tests {
         for state in ["PENDING", "RUNNING", "FAILED", "RUNNING"] {
             watch.take(vec![job(17, state)], Instant::now(), None, &hints);
         }
-        assert_eq!(watch.hear(17, worker), Word::Listed(job(17, "FAILED")));
+        assert_eq!(watch.hear(17, worker), LastReport::Listed(job(17, "FAILED")));
         watch.forget(worker);
-        assert_eq!(watch.hear(17, worker), Word::None);
+        assert_eq!(watch.hear(17, worker), LastReport::None);
     }
 
     #[test]
@@ -347,9 +349,13 @@ mod tests {
         let before = Instant::now();
         watch.has_begun(17);
         watch.take(vec![job(17, "PENDING")], before, None, &hints);
-        assert_eq!(watch.hear(17, worker), Word::Listed(job(17, "PENDING")), "an answer that was under way");
+        assert_eq!(
+            watch.hear(17, worker),
+            LastReport::Listed(job(17, "PENDING")),
+            "an answer that was under way"
+        );
         watch.take(vec![job(17, "PENDING")], Instant::now() + Duration::from_millis(1), None, &hints);
-        assert_eq!(watch.hear(17, worker), Word::Requeued(job(17, "PENDING")));
+        assert_eq!(watch.hear(17, worker), LastReport::Requeued(job(17, "PENDING")));
     }
 
     #[test]
@@ -360,10 +366,10 @@ mod tests {
         let answer = vec![job(17, "NODE_FAIL")];
         assert!(watch.hears_of_a_loss(&answer));
         watch.take(answer.clone(), Instant::now(), None, &hints);
-        assert_eq!(watch.hear(17, worker), Word::None);
+        assert_eq!(watch.hear(17, worker), LastReport::None);
         let away: Arc<[String]> = Arc::new(["n2".to_owned()]);
         watch.take(answer.clone(), Instant::now(), Some(&away), &hints);
-        assert_eq!(watch.hear(17, worker), Word::LostNode(job(17, "NODE_FAIL"), away));
+        assert_eq!(watch.hear(17, worker), LastReport::LostNode(job(17, "NODE_FAIL"), away));
         assert!(!watch.hears_of_a_loss(&answer), "which is asked once");
     }
 }

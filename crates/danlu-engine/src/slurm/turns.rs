@@ -10,18 +10,18 @@ type Lock = Arc<tokio::sync::Mutex<()>>;
 
 /// Holds a lock for each job that somebody does something about now, and no others.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<BTreeMap<JobId, Lock>>);
+pub(super) struct JobTurns(Mutex<BTreeMap<JobId, Lock>>);
 
 /// The job's turn, or the wait for it; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
-    turns: &'a Turns,
+    turns: &'a JobTurns,
     job: JobId,
     lock: Option<Lock>,
     held: Option<OwnedMutexGuard<()>>,
 }
 
-impl Turns {
+impl JobTurns {
     pub(super) async fn take(&self, job: JobId) -> Turn<'_> {
         let lock = Arc::clone(self.lock().entry(job).or_default());
         let mut turn = Turn { turns: self, job, lock: Some(Arc::clone(&lock)), held: None };
@@ -55,7 +55,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_job_has_its_own_turn_and_leaves_nothing() {
-        let turns = Turns::default();
+        let turns = JobTurns::default();
         let first = turns.take(JobId(1)).await;
         drop(turns.take(JobId(65)).await);
         let mut second = Box::pin(turns.take(JobId(1)));

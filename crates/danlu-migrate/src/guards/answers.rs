@@ -49,7 +49,7 @@ pub(super) struct Answers<'a> {
 
 /// What a condition asks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct GuardQuestion<'a> {
     pub(super) key: Key<'a>,
     pub(super) place: TextSize,
     pub(super) is_attribute: bool,
@@ -82,7 +82,7 @@ impl<'a> Answers<'a> {
     }
 
     /// The answers that a condition asks for.
-    pub(super) fn asked_in(&self, test: &'a Expr, around: &Around) -> Vec<Asked<'a>> {
+    pub(super) fn asked_in(&self, test: &'a Expr, around: &Around) -> Vec<GuardQuestion<'a>> {
         let (mut asked, mut left, mut looked_at) = (Vec::new(), vec![test], 0);
         while let Some(expression) = left.pop() {
             looked_at += 1;
@@ -101,7 +101,7 @@ impl<'a> Answers<'a> {
         asked
     }
 
-    fn answer(&self, expression: &'a Expr, around: &Around, is_called: bool) -> Option<Asked<'a>> {
+    fn answer(&self, expression: &'a Expr, around: &Around, is_called: bool) -> Option<GuardQuestion<'a>> {
         let asked = self.read(expression, around)?;
         let table = if asked.is_attribute { &self.attributes } else { &self.names };
         let answer = table.get(&asked.key)?;
@@ -112,14 +112,18 @@ impl<'a> Answers<'a> {
         (is_asked && (answer.is_function == is_called || asked.is_attribute)).then_some(asked)
     }
 
-    fn read(&self, expression: &'a Expr, around: &Around) -> Option<Asked<'a>> {
+    fn read(&self, expression: &'a Expr, around: &Around) -> Option<GuardQuestion<'a>> {
         match expression {
             Expr::Name(name) if name.ctx == ExprContext::Load => {
                 let name_text = name.id.as_str();
                 let functions = around.functions.iter().rev().map(|function| Some(*function));
                 let mut places = functions.chain(std::iter::once(None));
                 let place = places.find(|place| self.names.contains_key(&(*place, name_text)))?;
-                Some(Asked { key: (place, name_text), place: name.range.start(), is_attribute: false })
+                Some(GuardQuestion {
+                    key: (place, name_text),
+                    place: name.range.start(),
+                    is_attribute: false,
+                })
             }
             Expr::Attribute(attribute) if attribute.ctx == ExprContext::Load => {
                 let name = attribute.attr.as_str();
@@ -129,18 +133,22 @@ impl<'a> Answers<'a> {
                 }
                 let class = around.classes.last().map(|class| (Some(*class), name))?;
                 if self.attributes.contains_key(&class) {
-                    return Some(Asked { key: class, place, is_attribute: true });
+                    return Some(GuardQuestion { key: class, place, is_attribute: true });
                 }
                 // One that another class of the file binds, and only one, is inherited from it.
                 let [other] = self.classes.get(name)?.as_slice() else { return None };
-                Some(Asked { key: (*other, name), place, is_attribute: true })
+                Some(GuardQuestion { key: (*other, name), place, is_attribute: true })
             }
             _ => None,
         }
     }
 
     /// The questions whose answer it is, if nobody needs it but those that were `handled`.
-    pub(super) fn only_for(&self, asked: Asked<'a>, handled: &HashSet<TextSize>) -> Option<&[TextRange]> {
+    pub(super) fn only_for(
+        &self,
+        asked: GuardQuestion<'a>,
+        handled: &HashSet<TextSize>,
+    ) -> Option<&[TextRange]> {
         let table = if asked.is_attribute { &self.attributes } else { &self.names };
         let answer = table.get(&asked.key).filter(|answer| !answer.is_function && !answer.is_other)?;
         let is_handled = |key: &Key<'a>| {

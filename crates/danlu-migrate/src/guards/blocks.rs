@@ -5,7 +5,7 @@ use ruff_python_ast::{Expr, Stmt};
 use ruff_text_size::{Ranged as _, TextRange};
 
 use super::conditions::catches_what_is_missing;
-use super::evidence::{Found, has_word, only_for_cuda};
+use super::evidence::{GuardEvidence, has_word, only_for_cuda};
 use super::{Called, Guards};
 
 /// Statements that are looked at behind one condition: a block may hold thousands of both.
@@ -57,7 +57,7 @@ impl<'a> Guards<'_, 'a> {
             }
             Stmt::FunctionDef(_) | Stmt::ClassDef(_) | Stmt::Match(_) => None,
             simple => {
-                let mut found = Found { guards: self, reason: self.lacking_in(simple.range()), is_condition: false };
+                let mut found = GuardEvidence { guards: self, reason: self.lacking_in(simple.range()), is_condition: false };
                 found.visit_stmt(simple);
                 found.reason
             }
@@ -66,7 +66,7 @@ impl<'a> Guards<'_, 'a> {
 
     pub(super) fn in_expression(&self, expression: &'a Expr) -> Option<String> {
         let mut found =
-            Found { guards: self, reason: self.lacking_in(expression.range()), is_condition: false };
+            GuardEvidence { guards: self, reason: self.lacking_in(expression.range()), is_condition: false };
         found.visit_expr(expression);
         found.reason
     }
@@ -114,7 +114,7 @@ impl<'a> Guards<'_, 'a> {
 
     /// A name in a condition that says what it is about: `HAS_TRITON and x.is_cuda`.
     pub(super) fn words_in(&self, test: &'a Expr) -> Option<String> {
-        let mut found = Found { guards: self, reason: None, is_condition: true };
+        let mut found = GuardEvidence { guards: self, reason: None, is_condition: true };
         found.visit_expr(test);
         found.reason
     }

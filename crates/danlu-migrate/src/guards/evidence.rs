@@ -32,14 +32,14 @@ const WORDS: &[&str] = &[
 ];
 
 /// Looks for names and texts that only code for CUDA has.
-pub(super) struct Found<'g, 'c, 'a> {
+pub(super) struct GuardEvidence<'g, 'c, 'a> {
     pub(super) guards: &'g Guards<'c, 'a>,
     pub(super) reason: Option<String>,
     /// Whether it is a condition that is looked at, and not what it guards.
     pub(super) is_condition: bool,
 }
 
-impl<'a> SourceOrderVisitor<'a> for Found<'_, '_, 'a> {
+impl<'a> SourceOrderVisitor<'a> for GuardEvidence<'_, '_, 'a> {
     fn visit_expr(&mut self, expression: &'a Expr) {
         if self.reason.is_some() {
             return;

@@ -7,12 +7,12 @@ use ruff_python_ast::Expr;
 use ruff_text_size::{Ranged as _, TextRange, TextSize};
 
 use super::Guards;
-use super::answers::{Asked, Key};
+use super::answers::{GuardQuestion, Key};
 
 /// A condition that asks a name for the answer.
 #[derive(Debug)]
 pub(super) struct Use<'a> {
-    asked: Asked<'a>,
+    asked: GuardQuestion<'a>,
     test: TextRange,
     body: TextRange,
     guarded: Guarded,
@@ -63,7 +63,7 @@ impl<'a> Guards<'_, 'a> {
         }
         for one in asked {
             let Guarded::Cuda(reason) = one.guarded else { continue };
-            let Asked { key, is_attribute, .. } = one.asked;
+            let GuardQuestion { key, is_attribute, .. } = one.asked;
             let is_needed =
                 needed.contains(&key) || !is_attribute && key.0.is_none() && self.is_imported(key.1);
             if let Some(questions) = self.answers.only_for(one.asked, &handled).filter(|_| !is_needed) {

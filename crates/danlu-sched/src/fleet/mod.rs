@@ -197,15 +197,15 @@ impl Fleet {
     }
 
     /// Records what is found to be held, as after a restart: it may be more than there is.
-    pub fn take(&mut self, placement: &Placement) {
+    pub fn allocate(&mut self, placement: &Placement) {
         for part in &placement.parts {
             self.take_part(part);
         }
     }
 
-    pub fn give_back(&mut self, placement: &Placement) {
+    pub fn free(&mut self, placement: &Placement) {
         for part in &placement.parts {
-            self.state.give_back(&self.layout, part);
+            self.state.free(&self.layout, part);
         }
     }
 
@@ -225,7 +225,7 @@ impl Fleet {
     }
 
     fn take_part(&mut self, part: &WorkerPlacement) {
-        self.state.take(&self.layout, part);
+        self.state.allocate(&self.layout, part);
     }
 
     /// Brings what is kept of this alternative up to date.
@@ -322,7 +322,7 @@ mod tests {
                 2 if !held.is_empty() => {
                     let which = usize::try_from(dice.roll(held.len() as u64)).unwrap();
                     let placement = held.swap_remove(which);
-                    fleet.give_back(&placement);
+                    fleet.free(&placement);
                 }
                 3 => marks.push((fleet.mark(), held.clone())),
                 4 if dice.roll(2) == 0 => {

@@ -82,11 +82,11 @@ impl FleetState {
         state
     }
 
-    pub(crate) fn take(&mut self, layout: &Layout, part: &WorkerPlacement) {
+    pub(crate) fn allocate(&mut self, layout: &Layout, part: &WorkerPlacement) {
         self.change(layout, part, true);
     }
 
-    pub(crate) fn give_back(&mut self, layout: &Layout, part: &WorkerPlacement) {
+    pub(crate) fn free(&mut self, layout: &Layout, part: &WorkerPlacement) {
         self.change(layout, part, false);
     }
 

@@ -48,7 +48,7 @@ impl Fleet {
     }
 
     /// What new jobs could take now.
-    pub fn free(&self) -> Totals {
+    pub fn free_totals(&self) -> Totals {
         let mut totals = Totals::default();
         let mut levels = Vec::new();
         for slot in self.layout.slots.iter().filter(|slot| slot.open) {

@@ -95,7 +95,7 @@ impl Future {
                 let mut freed = pending.promise.withheld.clone();
                 freed.parts.append(&mut pending.collected);
                 pending.lacks.clear();
-                scheduler.fleet.give_back(&freed);
+                scheduler.fleet.free(&freed);
                 self.collect(&mut scheduler.fleet, Some(&freed));
             }
         }
@@ -107,7 +107,7 @@ impl Future {
         let (departures, next) = (Arc::clone(&self.departures), self.next_departure());
         for (_, freed) in departures[self.departed..].iter().take_while(|(at, _)| Some(*at) == next) {
             self.departed += 1;
-            fleet.give_back(freed);
+            fleet.free(freed);
             self.collect(fleet, Some(freed));
         }
     }

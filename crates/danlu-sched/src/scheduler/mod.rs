@@ -225,7 +225,7 @@ impl Scheduler {
         for (job, old) in self.running.iter() {
             let placement = fleet.placement(&old.grants);
             let usage = ResourceVector::of_placement(&placement);
-            fleet.take(&placement);
+            fleet.allocate(&placement);
             accounts.add(old.account, &old.owner, &usage, old.preemptible);
             running.insert(job, Running { placement, usage, ..old.clone() });
         }

@@ -280,7 +280,7 @@ impl<'s> Pass<'s> {
         let rights = [PreemptionRight::TakeBack, PreemptionRight::TakeBackAndPushOutOwn];
         let shape = self.with_right(class, shape, &rights)?;
         for reserved in self.reserved.iter().filter(|reserved| is_in_the_way(reserved)) {
-            self.scheduler.fleet.give_back(&reserved.withheld);
+            self.scheduler.fleet.free(&reserved.withheld);
         }
         let placement = self.place(class, shape);
         for reserved in self.reserved.iter_mut().filter(|reserved| is_in_the_way(reserved)) {
@@ -341,7 +341,7 @@ impl<'s> Pass<'s> {
                 continue;
             }
             self.lines.values_mut().for_each(WorkspaceQueue::clear);
-            self.scheduler.fleet.give_back(&withheld);
+            self.scheduler.fleet.free(&withheld);
             self.sweep(Sweep::EndingBy(at));
             if !self.settled.contains(&self.reserved[position].job) {
                 self.reserved[position].withheld = self.scheduler.fleet.withhold(&withheld);

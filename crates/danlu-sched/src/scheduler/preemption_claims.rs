@@ -79,7 +79,7 @@ impl Pass<'_> {
     pub(super) fn let_go(&mut self, job: JobId) {
         let scheduler = &mut *self.scheduler;
         if let Some(running) = scheduler.running.get(job) {
-            scheduler.fleet.give_back(&running.placement);
+            scheduler.fleet.free(&running.placement);
             scheduler.accounts.remove(running.account, &running.owner, &running.usage, running.preemptible);
         }
     }
@@ -87,7 +87,7 @@ impl Pass<'_> {
     /// Puts it back.
     pub(super) fn take_again(&mut self, job: JobId) {
         if let Some(running) = self.scheduler.running.get(job) {
-            self.scheduler.fleet.take(&running.placement);
+            self.scheduler.fleet.allocate(&running.placement);
         }
         self.book_again(job);
     }

@@ -169,7 +169,7 @@ impl Pass<'_> {
         let mark = scheduler.fleet.mark();
         for (_, job) in victims {
             if let Some(running) = scheduler.running.get(*job) {
-                scheduler.fleet.give_back(&running.placement);
+                scheduler.fleet.free(&running.placement);
             }
         }
         let room = scheduler.fleet.room_on(search.shape, node, KindSet::ALL);

@@ -133,7 +133,7 @@ impl Scheduler {
             None
         } else {
             withheld.into_iter().find_map(|(for_job, withheld)| {
-                self.fleet.give_back(&withheld);
+                self.fleet.free(&withheld);
                 self.fleet.fits(shape, &wish).then_some(for_job)
             })
         };
@@ -334,7 +334,7 @@ impl Pass<'_> {
     /// A head that starts after all, on what is kept for another, needs its own reservation no more.
     pub(super) fn drop_reservation(&mut self, job: JobId) {
         for reserved in self.reserved.iter_mut().filter(|reserved| reserved.job == job) {
-            self.scheduler.fleet.give_back(&reserved.withheld);
+            self.scheduler.fleet.free(&reserved.withheld);
             reserved.withheld.parts.clear();
         }
     }

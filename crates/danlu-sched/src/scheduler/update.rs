@@ -164,7 +164,7 @@ impl Scheduler {
         let estimate = self.estimate(job);
         let placement = self.fleet.placement(&grants);
         let usage = ResourceVector::of_placement(&placement);
-        self.fleet.take(&placement);
+        self.fleet.allocate(&placement);
         self.accounts.add(account, &owner, &usage, job.spec.preemptible);
         let mut running = Running {
             account,
@@ -193,7 +193,7 @@ impl Scheduler {
     pub(super) fn release(&mut self, job: JobId) -> Option<()> {
         let running = self.running.remove(job)?;
         self.firm_leaves(&running);
-        self.fleet.give_back(&running.placement);
+        self.fleet.free(&running.placement);
         self.accounts.remove(running.account, &running.owner, &running.usage, running.preemptible);
         Some(())
     }

@@ -91,19 +91,23 @@ fn follow(
                 prop_assert_eq!(fits, placement.is_some(), "fits and place disagree");
                 held.extend(placement);
             }
-            Move::GiveBack(at) if *at < held.len() => fleet.give_back(&held.swap_remove(*at)),
+            Move::GiveBack(at) if *at < held.len() => fleet.free(&held.swap_remove(*at)),
             Move::GiveBack(_) => {}
             Move::Try(shapes) => {
-                let before = (fleet.free(), rooms(&mut fleet));
+                let before = (fleet.free_totals(), rooms(&mut fleet));
                 let mark = fleet.mark();
                 if let Some(first) = held.first() {
-                    fleet.give_back(first);
+                    fleet.free(first);
                 }
                 for shape in shapes {
                     fleet.place(ids[*shape], &PlacementConstraints::NONE);
                 }
                 fleet.undo(mark);
-                prop_assert_eq!(before, (fleet.free(), rooms(&mut fleet)), "undone, but not as before");
+                prop_assert_eq!(
+                    before,
+                    (fleet.free_totals(), rooms(&mut fleet)),
+                    "undone, but not as before"
+                );
             }
         }
         check(&mut fleet, &held)?;

@@ -14,9 +14,9 @@ fn place(fleet: &mut Fleet, shape: &Shape) -> String {
 #[test]
 fn a_gang_fits_whole_or_takes_nothing() {
     let mut fleet = Fleet::new(&[node("a", "nvidia:8"), node("b", "nvidia:4")]);
-    let before = fleet.free();
+    let before = fleet.free_totals();
     assert_eq!(place(&mut fleet, &shape(4, "4")), "no room");
-    assert_eq!(fleet.free(), before);
+    assert_eq!(fleet.free_totals(), before);
     assert_eq!(place(&mut fleet, &shape(3, "4")), "a[0 1 2 3] a[4 5 6 7] b[0 1 2 3]");
 }
 
@@ -123,9 +123,9 @@ fn what_is_found_to_be_held_is_taken_even_where_there_is_less() {
     let one = fleet.shape(&shape(1, "1"));
     let placement = fleet.place(one, &PlacementConstraints::NONE).unwrap();
     assert_eq!(fleet.placement(&fleet.grants(&placement)), placement);
-    fleet.take(&placement);
-    fleet.give_back(&placement);
+    fleet.allocate(&placement);
+    fleet.free(&placement);
     assert_eq!(fleet.room(one, &PlacementConstraints::NONE), 0);
-    fleet.give_back(&placement);
+    fleet.free(&placement);
     assert_eq!(fleet.room(one, &PlacementConstraints::NONE), 1);
 }

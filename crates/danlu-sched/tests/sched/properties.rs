@@ -71,10 +71,10 @@ proptest! {
             // The ledger that the server verifies plans with, filled with what is held.
             let mut cluster = Cluster::new(&before.nodes);
             for (job, grants) in before.holders() {
-                prop_assert_eq!(cluster.adopt(job.id, &grants), None);
+                prop_assert_eq!(cluster.force_allocate(job.id, &grants), None);
             }
             for start in &plan.starts {
-                prop_assert_eq!(cluster.take(start.job, &start.grants), Ok(()));
+                prop_assert_eq!(cluster.allocate(start.job, &start.grants), Ok(()));
             }
             // And once more by hand.
             let mut devices: BTreeMap<(String, u32), u32> = BTreeMap::new();

@@ -202,7 +202,7 @@ impl Directory {
 
 fn cookie_of_device(encryptor: &Encryptor, name: &AccountName) -> String {
     let id: [u8; 16] = rand::rng().random();
-    format!("{name}.{}", encryptor.seal(&context(name.as_str()), &id))
+    format!("{name}.{}", encryptor.encrypt(&context(name.as_str()), &id))
 }
 
 /// The browser's number, if this server gave it to it for this account.
@@ -211,7 +211,7 @@ fn device_in(encryptor: &Encryptor, cookie: &str, name: &str) -> Option<String> 
     if own != name {
         return None;
     }
-    let id = encryptor.unseal(&context(name), sealed).ok()?;
+    let id = encryptor.decrypt(&context(name), sealed).ok()?;
     Some(data_encoding::HEXLOWER.encode(&id))
 }
 
@@ -280,7 +280,7 @@ mod tests {
         for (forged, name) in [
             (cookie.as_str(), "mia"),
             (&format!("mia.{sealed}"), "mia"),
-            (&format!("ada.{}", encryptor.seal("the authenticator of ada", b"0123456789abcdef")), "ada"),
+            (&format!("ada.{}", encryptor.encrypt("the authenticator of ada", b"0123456789abcdef")), "ada"),
             ("ada.", "ada"),
             ("ada", "ada"),
             ("", ""),

@@ -25,7 +25,7 @@ const MOST_OF_A_KNOWN_PLACE: usize = LONGEST_LINE / 2;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Hashing {
+pub(super) struct PasswordHashing {
     strangers: Arc<Lane>,
     known: Arc<Lane>,
 }
@@ -54,14 +54,14 @@ pub(super) struct For {
     pub(super) is_known: bool,
 }
 
-impl Default for Hashing {
+impl Default for PasswordHashing {
     fn default() -> Self {
         let lane = || Arc::new(Lane { places: Arc::new(Semaphore::new(PLACES)), line: Mutex::default() });
-        Hashing { strangers: lane(), known: lane() }
+        PasswordHashing { strangers: lane(), known: lane() }
     }
 }
 
-impl Hashing {
+impl PasswordHashing {
     pub(super) async fn run<T: Send + 'static>(
         &self,
         whose: For,
@@ -178,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_hangs_up_does_not_make_room_for_more_at_once() {
-        let hashing = Arc::new(Hashing::default());
+        let hashing = Arc::new(PasswordHashing::default());
         let (started, has_started) = mpsc::channel();
         let (finish, may_finish) = mpsc::channel::<()>();
         let may_finish = Arc::new(Mutex::new(may_finish));

@@ -119,7 +119,7 @@ impl Directory {
         let record = S3KeyRecord {
             account: name.clone(),
             name: new.name,
-            secret: self.encryptor.seal(&s3_context(&access_key), secret_key.as_bytes()),
+            secret: self.encryptor.encrypt(&s3_context(&access_key), secret_key.as_bytes()),
             created_at: Timestamp::now(),
         };
         let view = s3_key_view(&access_key, &record);
@@ -150,7 +150,7 @@ impl Directory {
         let register = self.register();
         let mut keys = register.credentials.s3_keys.iter();
         let broken = keys
-            .find_map(|(access_key, key)| self.encryptor.unseal(&s3_context(access_key), &key.secret).err());
+            .find_map(|(access_key, key)| self.encryptor.decrypt(&s3_context(access_key), &key.secret).err());
         if let Some(error) = broken {
             tracing::error!("{error}; put back `{}` from the back-up", crate::encryption::KEY_FILE);
         }

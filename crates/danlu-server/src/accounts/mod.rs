@@ -38,7 +38,7 @@ use serde::Serialize;
 use cache::{Account, AccountCache, Token};
 use guesses::Guesses;
 pub(crate) use guesses::{Visitor, network_of};
-use hashing::Hashing;
+use hashing::PasswordHashing;
 pub(crate) use roles::no_workspace;
 
 use crate::encryption::Encryptor;
@@ -59,7 +59,7 @@ pub(crate) struct Directory {
     /// One change at a time: each looks, decides and writes.
     changing: tokio::sync::Mutex<()>,
     guesses: Mutex<Guesses>,
-    hashing: Hashing,
+    hashing: PasswordHashing,
     /// Told after every change.
     changes: tokio::sync::watch::Sender<()>,
     registration: Registration,
@@ -156,7 +156,7 @@ impl Directory {
             local,
             changing: tokio::sync::Mutex::default(),
             guesses: Mutex::default(),
-            hashing: Hashing::default(),
+            hashing: PasswordHashing::default(),
             changes: tokio::sync::watch::Sender::default(),
             registration,
             encryptor,

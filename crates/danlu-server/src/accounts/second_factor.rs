@@ -66,7 +66,7 @@ impl Directory {
         has_none(&account)?;
         let secret: [u8; SECRET_BYTES] = rand::rng().random();
         account.second_factor = Some(SecondFactor {
-            secret: self.encryptor.seal(&context(name), &secret),
+            secret: self.encryptor.encrypt(&context(name), &secret),
             confirmed: false,
             last_step: None,
             recovery: Vec::new(),
@@ -152,7 +152,7 @@ impl Directory {
     ) -> Result<(), Problem> {
         let context = context(&account.name);
         let Some(second) = &mut account.second_factor else { return Ok(()) };
-        let secret = self.encryptor.unseal(&context, &second.secret).map_err(|error| {
+        let secret = self.encryptor.decrypt(&context, &second.secret).map_err(|error| {
             tracing::error!("{error}");
             Problem::new(ProblemCode::Internal, "the authenticator's secret cannot be opened")
         })?;

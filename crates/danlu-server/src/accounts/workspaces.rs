@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use danlu_core::admission::{Excess, excesses, settle};
+use danlu_core::admission::{Excess, apply_workspace_rules, excesses};
 use danlu_core::authorization::Action;
 use danlu_store::StoreError;
 use danlu_types::api::SharingRules;
@@ -60,7 +60,7 @@ impl Directory {
     pub(crate) fn settle(&self, spec: JobSpec) -> Result<(JobSpec, Vec<Excess>), FieldError> {
         let register = self.register();
         let rules = register.sharing().workspace(&spec.workspace);
-        let spec = settle(spec, rules)?;
+        let spec = apply_workspace_rules(spec, rules)?;
         let excesses = excesses(&spec, rules);
         Ok((spec, excesses))
     }

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use danlu_types::{Problem, ProblemCode};
 
 use super::extract::ApiError;
-use crate::listener::places::{Bounds, Full};
+use crate::listener::places::{ConnectionBounds, Full};
 
 /// In seconds. Streams and connections end at any time; it is enough that not all come back at once.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("5");
@@ -15,8 +15,8 @@ const ASK_AGAIN: HeaderValue = HeaderValue::from_static("5");
 #[derive(Debug)]
 pub(crate) struct NoPlace(Problem);
 
-pub(crate) fn no_place(full: Full, bounds: Bounds) -> NoPlace {
-    let Bounds { per_account, streams_per_account, .. } = bounds;
+pub(crate) fn no_place(full: Full, bounds: ConnectionBounds) -> NoPlace {
+    let ConnectionBounds { per_account, streams_per_account, .. } = bounds;
     let problem = match full {
         Full::StreamsOfAccount => Problem::new(
             ProblemCode::TooManyRequests,

@@ -1,7 +1,7 @@
 //! How many connections and streams there may be at once, and who makes room.
 //!
 //! Each connection takes a descriptor, and often a second one for what it reads. Descriptors are also what the server observes
-//! workers, launches them and writes its database with, so a part of them is kept from connections ([`Bounds::of`]). Invariants:
+//! workers, launches them and writes its database with, so a part of them is kept from connections ([`ConnectionBounds::of`]). Invariants:
 //!
 //! - connections and what they have open never take the reserve;
 //! - no account and no address takes all connections, and streams, which have no end, never take more than half of them;
@@ -21,7 +21,7 @@ mod tests;
 
 /// The most of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct ConnectionBounds {
     pub(crate) connections: usize,
     pub(crate) per_address: usize,
     /// Connections on which an account was the last to ask.
@@ -31,7 +31,7 @@ pub(crate) struct Bounds {
     pub(crate) streams_per_account: usize,
 }
 
-impl Bounds {
+impl ConnectionBounds {
     /// As many as fit; where the limit cannot be told, what every system grants.
     pub(crate) fn of_this_process() -> Self {
         Self::of(getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft))
@@ -44,7 +44,7 @@ impl Bounds {
         // A terminal has a socket to its launcher, a download its file, a page of a log the log.
         let connections = ((files - reserve) / 2).max(8);
         let streams = connections / 2;
-        Bounds {
+        ConnectionBounds {
             connections,
             per_address: connections - connections / 4,
             per_account: connections / 4,
@@ -67,7 +67,7 @@ pub(crate) enum Full {
 /// Who is here.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimits {
-    bounds: Bounds,
+    bounds: ConnectionBounds,
     state: Mutex<State>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Stream {
 }
 
 impl ConnectionLimits {
-    pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
+    pub(crate) fn new(bounds: ConnectionBounds) -> Arc<Self> {
         Arc::new(ConnectionLimits { bounds, state: Mutex::default() })
     }
 
@@ -161,7 +161,7 @@ impl ConnectionLimits {
         Ok(Stream { places: Arc::clone(self), account: account.clone() })
     }
 
-    pub(crate) fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> ConnectionBounds {
         self.bounds
     }
 

@@ -27,16 +27,16 @@ const PIECES_UNDER_WAY: usize = 4;
 
 /// Lets a few read at once.
 #[derive(Debug)]
-pub(crate) struct Turns(Arc<Semaphore>);
+pub(crate) struct ReportTurns(Arc<Semaphore>);
 
-impl Default for Turns {
+impl Default for ReportTurns {
     fn default() -> Self {
-        Turns(Arc::new(Semaphore::new(MOST_AT_ONCE)))
+        ReportTurns(Arc::new(Semaphore::new(MOST_AT_ONCE)))
     }
 }
 
 /// What is read of a report, in order.
-pub(crate) struct Reading {
+pub(crate) struct ReportReading {
     pub(crate) size: u64,
     pub(crate) pieces: mpsc::Receiver<io::Result<Bytes>>,
 }
@@ -61,10 +61,10 @@ impl ReadingError {
 
 /// Begins to read `path` in `archive`; nothing where it is not there.
 pub(super) async fn read(
-    turns: &Turns,
+    turns: &ReportTurns,
     archive: PathBuf,
     path: PathBuf,
-) -> Result<Option<Reading>, ReadingError> {
+) -> Result<Option<ReportReading>, ReadingError> {
     let turn = timeout(PATIENCE, Arc::clone(&turns.0).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else { return Err(ReadingError::Busy) };
     let (found, size) = oneshot::channel();
@@ -79,7 +79,7 @@ pub(super) async fn read(
         })
     });
     match size.await {
-        Ok(size) => Ok(Some(Reading { size, pieces })),
+        Ok(size) => Ok(Some(ReportReading { size, pieces })),
         // It has ended without finding anything.
         Err(_) => match reading.await {
             Ok(result) => result.map(|_| None).map_err(ReadingError::from),
@@ -132,7 +132,7 @@ mod tests {
     async fn a_report_arrives_whole_and_what_is_not_there_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let archive = archive(folder.path(), 1_000_000);
-        let turns = Turns::default();
+        let turns = ReportTurns::default();
         let mut reading = read(&turns, archive.clone(), "report.html".into()).await.unwrap().unwrap();
         let mut received = 0;
         while let Some(piece) = reading.pieces.recv().await {
@@ -148,7 +148,7 @@ mod tests {
     async fn few_are_read_at_once_and_whoever_goes_away_makes_room() {
         let folder = tempfile::tempdir().unwrap();
         let archive = archive(folder.path(), 4 << 20);
-        let turns = Turns::default();
+        let turns = ReportTurns::default();
         let begin = || read(&turns, archive.clone(), "report.html".into());
         let (first, _second) = (begin().await.unwrap(), begin().await.unwrap());
         let third = begin();

@@ -1,6 +1,6 @@
 //! A migration as the API shows it: everything that was found, and as many texts as an answer should carry.
 
-use danlu_migrate::project::{Change, FileReport, MigrationReport, Note};
+use danlu_migrate::project::{FileReport, MigrationReport, Note, SourceChange};
 use danlu_migrate::{FindingKind, Grade};
 use danlu_types::api::{
     EditCounts, FindingCounts, MigratedFile, MigrationChange, MigrationFinding, MigrationGrade,
@@ -80,7 +80,7 @@ fn file_view(
     })
 }
 
-fn change_view(change: &Change) -> MigrationChange {
+fn change_view(change: &SourceChange) -> MigrationChange {
     MigrationChange {
         rule: change.rule.to_owned(),
         grade: if change.grade == Grade::Safe { MigrationGrade::Safe } else { MigrationGrade::Likely },
@@ -133,13 +133,13 @@ fn summary(report: &MigrationReport) -> MigrationSummary {
 
 #[cfg(test)]
 mod tests {
-    use danlu_migrate::project::{Change, FileReport, MigrationReport, SourceFileKind};
+    use danlu_migrate::project::{FileReport, MigrationReport, SourceChange, SourceFileKind};
     use danlu_migrate::{Grade, TorchVersion};
 
     use super::{MOST_TEXT_BYTES, of};
 
     fn file(path: &str, changes: usize) -> FileReport {
-        let change = Change {
+        let change = SourceChange {
             start_line: 1,
             end_line: 1,
             column: 1,

@@ -30,7 +30,7 @@ struct State {
 
 /// What time it is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     pub(crate) now: Timestamp,
     /// How far the wall clock is before that, where it is not believed.
     pub(crate) ahead: Option<SignedDuration>,
@@ -48,12 +48,12 @@ impl RetentionClock {
         steady: Instant,
         newest_end: Option<Timestamp>,
         keep: SignedDuration,
-    ) -> Reading {
+    ) -> ClockReading {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = || std::fs::read_to_string(&self.file).ok()?.trim().parse::<Timestamp>().ok();
         let zero = SignedDuration::ZERO;
         let reading = match (std::mem::take(&mut state.is_trusted), state.last) {
-            (true, _) => Reading { now: wall, ahead: None },
+            (true, _) => ClockReading { now: wall, ahead: None },
             (false, Some((time, at))) => {
                 let passed = SignedDuration::try_from(steady.duration_since(at)).unwrap_or(zero);
                 step(time, passed, wall, MOST_AHEAD)
@@ -61,7 +61,7 @@ impl RetentionClock {
             (false, None) => match (noted(), newest_end) {
                 (Some(time), _) => step(time, zero, wall, MOST_AHEAD),
                 (None, Some(end)) => step(end, zero, wall, MOST_AHEAD.max(keep)),
-                (None, None) => Reading { now: wall, ahead: None },
+                (None, None) => ClockReading { now: wall, ahead: None },
             },
         };
         state.last = Some((reading.now, steady));
@@ -73,13 +73,18 @@ impl RetentionClock {
     }
 }
 
-fn step(last: Timestamp, passed: SignedDuration, wall: Timestamp, most_ahead: SignedDuration) -> Reading {
+fn step(
+    last: Timestamp,
+    passed: SignedDuration,
+    wall: Timestamp,
+    most_ahead: SignedDuration,
+) -> ClockReading {
     let own = last.saturating_add(passed).unwrap_or(Timestamp::MAX);
     let ahead = wall.duration_since(own);
     if ahead <= most_ahead {
-        Reading { now: wall, ahead: None }
+        ClockReading { now: wall, ahead: None }
     } else {
-        Reading { now: own, ahead: Some(ahead) }
+        ClockReading { now: own, ahead: Some(ahead) }
     }
 }
 
@@ -101,12 +106,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (start, steady) = (start(), Instant::now());
         let clock = RetentionClock::new(folder.path(), false);
-        let believed = |now| Reading { now, ahead: None };
+        let believed = |now| ClockReading { now, ahead: None };
         assert_eq!(clock.read(start, steady, None, HOUR), believed(start));
         let later = |hours: i64| start + SignedDuration::from_hours(hours);
         let after = |hours: u64| steady + Duration::from_hours(hours);
         let reading = clock.read(later(YEAR), after(2), None, HOUR);
-        assert_eq!(reading, Reading { now: later(2), ahead: Some(SignedDuration::from_hours(YEAR - 2)) });
+        assert_eq!(
+            reading,
+            ClockReading { now: later(2), ahead: Some(SignedDuration::from_hours(YEAR - 2)) }
+        );
         assert_eq!(clock.read(later(3), after(3), None, HOUR), believed(later(3)));
 
         // After a few days off, a server believes it; after a year it does not.

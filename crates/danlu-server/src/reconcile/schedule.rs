@@ -47,15 +47,15 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
             // Not at once: if the scheduler were wrong about what is free, asking again would not mend it.
             Ok(WriteResult::Overbooked) => {
                 tracing::warn!(job.id = %id, "job {id} was to start on what another holds; planning again");
-                app.live_state.write().mention(id);
+                app.live_state.write().mark_changed(id);
             }
             // Overtaken by a stop, a hold or a change: the next pass sees the new state.
             Ok(_) => {
-                app.live_state.write().mention(id);
+                app.live_state.write().mark_changed(id);
                 app.wake.schedule.notify_one();
             }
             // A store that fails will not be mended by asking at once.
-            Err(_) => app.live_state.write().mention(id),
+            Err(_) => app.live_state.write().mark_changed(id),
         }
     }
     app.health.measures.passes.add(begin.elapsed());
@@ -76,7 +76,7 @@ async fn make_way(app: &App, now: Timestamp) {
         }
         (pages.active().cloned().collect::<Vec<_>>(), pages.nodes.clone())
     };
-    let moves = danlu_sched::make_way(&nodes, jobs.iter().map(AsRef::<Job>::as_ref), may_move);
+    let moves = danlu_sched::replan_displaced(&nodes, jobs.iter().map(AsRef::<Job>::as_ref), may_move);
     let event = |(id, to): (WorkerId, WorkerLocation)| {
         let event = Trigger::WorkerMoved { attempt: id.attempt, worker: id.worker, to, settled: false };
         (id.job, event, now)

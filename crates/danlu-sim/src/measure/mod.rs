@@ -48,7 +48,7 @@ pub struct Run {
     pub unit: Unit,
     /// In whole units, at the start.
     pub capacity: f64,
-    pub jobs: Counts,
+    pub jobs: RunCounts,
     /// From the start to the end of the last job.
     pub makespan_seconds: f64,
     /// The part of what was there that jobs held, over the whole makespan.
@@ -77,7 +77,7 @@ pub struct Run {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counts {
+pub struct RunCounts {
     pub submitted: u64,
     pub succeeded: u64,
     pub failed: u64,
@@ -154,7 +154,7 @@ impl Run {
             nodes: simulation.nodes().len() as u64,
             unit: simulation.unit(),
             capacity: simulation.points().first().map_or(0, |point| point.capacity) as f64 / 1000.0,
-            jobs: Counts { submitted: simulation.stories().len() as u64, ..Counts::default() },
+            jobs: RunCounts { submitted: simulation.stories().len() as u64, ..RunCounts::default() },
             makespan_seconds: seconds(makespan.milliseconds),
             utilisation_percent: used.utilisation * 100.0,
             unallocated_percent_while_waiting: used.unallocated_while_waiting.map(|part| part * 100.0),
@@ -209,7 +209,7 @@ impl Run {
     }
 }
 
-impl Counts {
+impl RunCounts {
     fn count(&mut self, outcome: Option<JobOutcome>) {
         match outcome {
             Some(JobOutcome::Succeeded) => self.succeeded += 1,

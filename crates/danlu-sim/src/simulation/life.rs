@@ -180,7 +180,7 @@ impl Simulation {
 
     fn on_attempt_end(&mut self, id: JobId) {
         self.active -= 1;
-        self.ledger.give_back(id);
+        self.ledger.free(id);
         let entry = &mut self.jobs[position(id)];
         let past = entry.job.past.last().expect("an attempt that ended is the last of the past ones");
         let placed_at = past.attempt.placed_at;

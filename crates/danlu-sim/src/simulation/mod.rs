@@ -259,7 +259,7 @@ impl Simulation {
         self.passes += 1;
         self.passes_at_once += 1;
         for start in starts {
-            self.ledger.take(start.job, &start.grants).expect("a plan fits the cluster it was made for");
+            self.ledger.allocate(start.job, &start.grants).expect("a plan fits the cluster it was made for");
             self.apply(start.job, Trigger::Place { grants: start.grants });
             let Some(attempt) = self.entry(start.job).job.active().map(|attempt| attempt.number) else {
                 continue;

@@ -155,7 +155,7 @@ proptest! {
             let kept = simulation.cluster();
             let mut built = Cluster::new(kept.nodes());
             for (job, grants) in kept.holders() {
-                prop_assert_eq!(built.adopt(job, grants), None);
+                prop_assert_eq!(built.force_allocate(job, grants), None);
             }
             for node in kept.nodes() {
                 prop_assert_eq!(built.usage(&node.name), kept.usage(&node.name));

@@ -11,7 +11,7 @@ use danlu_types::JobId;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Row as _, query};
 
-use super::counts::Counts;
+use super::counts::StateCounts;
 use super::{Connection, Counters, Db, push_placeholder};
 use crate::row::{self, JobRow, number, text};
 use crate::{Batch, Committed, Insert, NodeChange, Update};
@@ -34,7 +34,7 @@ pub(super) async fn write(
     let Counters { job_last_id, event_last_number, .. } = counters;
     let mut committed = Committed::default();
     let mut events = Vec::new();
-    let mut counts = Counts::default();
+    let mut counts = StateCounts::default();
 
     let inserts = keep_first_submissions(connection, &batch.inserts, &mut committed).await?;
     let rows: Vec<JobRow> = inserts.iter().map(|insert| JobRow::of(&insert.job)).collect::<Result<_, _>>()?;
@@ -104,7 +104,7 @@ pub(super) async fn write_note(
 pub(super) async fn delete(connection: &mut Connection, ids: &[JobId]) -> Result<u64, sqlx::Error> {
     // What does not fit is no job's id.
     let ids: Vec<i64> = ids.iter().filter_map(|id| i64::try_from(id.0).ok()).collect();
-    let mut counts = Counts::default();
+    let mut counts = StateCounts::default();
     let mut deleted = 0;
     for range in chunks(ids.len()) {
         let places = placeholders(1, range.len());

@@ -17,11 +17,11 @@ use crate::{JobFilter, StoreError};
 
 /// What a transaction changes of `job_counts`.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct StateCounts {
     changes: BTreeMap<(String, String, String), i64>,
 }
 
-impl Counts {
+impl StateCounts {
     pub(super) fn add(&mut self, row: &JobRow<'_>, status: &str, number: i64) {
         self.change(row.workspace.to_string(), row.owner.to_string(), status.to_owned(), number);
     }

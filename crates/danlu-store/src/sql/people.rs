@@ -1,6 +1,6 @@
 //! Accounts and what belongs to them, and the audit.
 
-use danlu_core::audit::{FIRST_SEAL, seal};
+use danlu_core::audit::{FIRST_SEAL, chain_hash};
 use danlu_types::api::AuditEntry;
 use sqlx::{Pool, QueryBuilder, query, query_as, query_scalar};
 
@@ -31,7 +31,7 @@ pub(super) async fn change(
     let last: Option<AuditEntry> = last.as_deref().map(entry_of).transpose()?;
     let mut entry = change.audit.clone();
     entry.number = last.as_ref().map_or(0, |last| last.number) + 1;
-    entry.seal = seal(last.as_ref().map_or(FIRST_SEAL, |last| &last.seal), &entry);
+    entry.seal = chain_hash(last.as_ref().map_or(FIRST_SEAL, |last| &last.seal), &entry);
     query("INSERT INTO audit (number, by_whom, subject, entry) VALUES ($1, $2, $3, $4)")
         .bind(number(entry.number)?)
         .bind(&*text(&entry.by))

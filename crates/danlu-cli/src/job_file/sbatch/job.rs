@@ -11,7 +11,7 @@ use super::amounts::{self, GresResource};
 use super::body::ScriptScan;
 use super::header::{OptionUse, SbatchHeader};
 use super::options::{Field, Meaning};
-use super::size::{Asked, Size, size};
+use super::size::{Size, SizeRequest, size};
 use super::steps::Step;
 use super::{BatchScript, ImportNote, body, line_of};
 use crate::job_file::complaint::{Diagnostic, ValueOrigin};
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
             self.remark(given, text);
         }
         let devices_per_node = devices_per_node.or(per_node);
-        let asked = Asked {
+        let asked = SizeRequest {
             nodes: nodes.map(|(least, _)| least),
             tasks: self.count(Field::Ntasks),
             tasks_per_node: self.count(Field::NtasksPerNode),

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A simple command: `A=b timeout 5 srun -n 2 python train.py`.
 #[derive(Debug, Default)]
 pub(super) struct Command {
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<ShellWord>,
     /// Ends with `&`.
     pub(super) is_background: bool,
     /// Within `if`, `case` or a function, or after `&&` or `||`: it may never run.
@@ -15,7 +15,7 @@ pub(super) struct Command {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// Without its quotes.
     pub(super) text: String,
     pub(super) place: Range<usize>,
@@ -61,7 +61,7 @@ impl Reader<'_> {
     /// Commands up to the letter that closes them, or to the end.
     fn sequence(&mut self, close: Option<char>, nesting: usize) {
         let mut command = Command::default();
-        let mut word: Option<Word> = None;
+        let mut word: Option<ShellWord> = None;
         let mut after_condition = false;
         while let Some(letter) = self.next() {
             let from = self.at - letter.len_utf8();
@@ -106,7 +106,7 @@ impl Reader<'_> {
     }
 
     /// One letter of a word, or all of something quoted or substituted.
-    fn piece(&mut self, letter: char, from: usize, word: &mut Option<Word>, nesting: usize) {
+    fn piece(&mut self, letter: char, from: usize, word: &mut Option<ShellWord>, nesting: usize) {
         match letter {
             '\'' => {
                 let length = self.rest().find('\'').unwrap_or(self.rest().len());
@@ -166,18 +166,18 @@ impl Reader<'_> {
         }
     }
 
-    fn extend(&self, word: &mut Option<Word>, letter: char, from: usize) {
+    fn extend(&self, word: &mut Option<ShellWord>, letter: char, from: usize) {
         self.extend_by(word, letter.encode_utf8(&mut [0; 4]), from);
     }
 
-    fn extend_by(&self, word: &mut Option<Word>, text: &str, from: usize) {
+    fn extend_by(&self, word: &mut Option<ShellWord>, text: &str, from: usize) {
         let start = self.begin + from;
-        let word = word.get_or_insert_with(|| Word { place: start..start, ..Word::default() });
+        let word = word.get_or_insert_with(|| ShellWord { place: start..start, ..ShellWord::default() });
         word.text.push_str(text);
         word.place.end = self.begin + self.at;
     }
 
-    fn unknown(&self, word: &mut Option<Word>, text: &str, from: usize) {
+    fn unknown(&self, word: &mut Option<ShellWord>, text: &str, from: usize) {
         self.extend_by(word, text, from);
         if let Some(word) = word {
             word.is_unknown = true;
@@ -234,7 +234,7 @@ fn expand(commands: Vec<Command>) -> Vec<Command> {
         for word in std::mem::take(&mut command.words) {
             let value = word.text.strip_prefix('$').and_then(|name| values.get(name));
             match value.filter(|_| word.is_unknown) {
-                Some(value) => words.extend(value.split_whitespace().map(|text| Word {
+                Some(value) => words.extend(value.split_whitespace().map(|text| ShellWord {
                     text: text.to_owned(),
                     place: word.place.clone(),
                     is_unknown: text.contains('$'),

@@ -4,7 +4,7 @@ use super::options::Field;
 
 /// What the options say; whatever is missing follows from the others.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asked {
+pub(super) struct SizeRequest {
     pub(super) nodes: Option<u32>,
     pub(super) tasks: Option<u32>,
     pub(super) tasks_per_node: Option<u32>,
@@ -32,7 +32,7 @@ impl Default for Size {
 }
 
 /// The option that does not go with the others, and why.
-pub(super) fn size(asked: &Asked) -> Result<Size, (Field, String)> {
+pub(super) fn size(asked: &SizeRequest) -> Result<Size, (Field, String)> {
     let nodes = asked.nodes.or_else(|| nodes_by_the_rest(asked)).unwrap_or(1);
     let divided = |field: Field, total: u32, what: &str| {
         let each = total / nodes;
@@ -58,7 +58,7 @@ pub(super) fn size(asked: &Asked) -> Result<Size, (Field, String)> {
     Ok(Size { nodes, tasks_per_node, devices, cpus })
 }
 
-fn nodes_by_the_rest(asked: &Asked) -> Option<u32> {
+fn nodes_by_the_rest(asked: &SizeRequest) -> Option<u32> {
     let by_tasks = asked.tasks.zip(asked.tasks_per_node).map(|(all, each)| all.div_ceil(each));
     let by_devices = asked.devices.zip(asked.devices_per_node.filter(|each| *each > 0));
     by_tasks.or_else(|| by_devices.map(|(all, each)| all.div_ceil(each))).map(|nodes| nodes.max(1))
@@ -71,11 +71,11 @@ mod tests {
     #[test]
     fn what_is_missing_follows_from_the_rest() {
         let two_by_eight = Size { nodes: 2, tasks_per_node: 8, devices: 8, cpus: 64 };
-        let none = Asked::default();
+        let none = SizeRequest::default();
         for (asked, expected) in [
             (none, Size::default()),
             (
-                Asked {
+                SizeRequest {
                     nodes: Some(2),
                     tasks_per_node: Some(8),
                     devices_per_node: Some(8),
@@ -85,7 +85,7 @@ mod tests {
                 two_by_eight,
             ),
             (
-                Asked {
+                SizeRequest {
                     nodes: Some(2),
                     tasks: Some(16),
                     devices: Some(16),
@@ -95,7 +95,7 @@ mod tests {
                 two_by_eight,
             ),
             (
-                Asked {
+                SizeRequest {
                     tasks: Some(16),
                     tasks_per_node: Some(8),
                     devices_per_task: Some(1),
@@ -105,7 +105,7 @@ mod tests {
                 two_by_eight,
             ),
             (
-                Asked {
+                SizeRequest {
                     nodes: Some(2),
                     devices_per_node: Some(8),
                     tasks_per_device: Some(1),
@@ -114,9 +114,9 @@ mod tests {
                 },
                 two_by_eight,
             ),
-            (Asked { tasks: Some(4), ..none }, Size { tasks_per_node: 4, cpus: 4, ..Size::default() }),
+            (SizeRequest { tasks: Some(4), ..none }, Size { tasks_per_node: 4, cpus: 4, ..Size::default() }),
             (
-                Asked { devices: Some(16), devices_per_node: Some(8), ..none },
+                SizeRequest { devices: Some(16), devices_per_node: Some(8), ..none },
                 Size { nodes: 2, tasks_per_node: 1, devices: 8, cpus: 1 },
             ),
         ] {
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn nodes_that_would_be_unequal_are_refused() {
-        let none = Asked::default();
-        let tasks = size(&Asked { nodes: Some(3), tasks: Some(4), ..none });
+        let none = SizeRequest::default();
+        let tasks = size(&SizeRequest { nodes: Some(3), tasks: Some(4), ..none });
         assert_eq!(tasks, Err((Field::Ntasks, "4 tasks cannot be shared equally by 3 nodes".to_owned())));
-        assert!(size(&Asked { nodes: Some(4), devices: Some(2), ..none }).is_err());
+        assert!(size(&SizeRequest { nodes: Some(4), devices: Some(2), ..none }).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use danlu_core::srun::{OptionArgument, OptionEffect, SrunOption, effect, option_by_letter, option_by_name};
 
 use super::amounts;
-use super::shell::{Command, Word, is_variable};
+use super::shell::{Command, ShellWord, is_variable};
 
 /// What can be known of a step before it runs.
 #[derive(Debug, Default)]
@@ -43,9 +43,9 @@ const BEFORE_A_PROGRAM: [&str; 21] = [
 ];
 
 fn step(command: &Command) -> Option<Step> {
-    let is_srun = |word: &Word| word.text == "srun" || word.text.ends_with("/srun");
+    let is_srun = |word: &ShellWord| word.text == "srun" || word.text.ends_with("/srun");
     let at = command.words.iter().position(is_srun)?;
-    let leads = |word: &Word| {
+    let leads = |word: &ShellWord| {
         let text = word.text.as_str();
         let sets = text.split_once('=').is_some_and(|(name, _)| is_variable(name));
         let of_a_starter = text.starts_with('-') || text.starts_with(|it: char| it.is_ascii_digit());
@@ -88,8 +88,8 @@ fn may_hold_options(name: &str) -> bool {
 fn read_long<'a>(
     step: &mut Step,
     text: &str,
-    word: &Word,
-    words: &mut impl Iterator<Item = &'a Word>,
+    word: &ShellWord,
+    words: &mut impl Iterator<Item = &'a ShellWord>,
 ) -> bool {
     let (name, value) = match text[2..].split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -118,8 +118,8 @@ fn read_long<'a>(
 fn read_short<'a>(
     step: &mut Step,
     text: &str,
-    word: &Word,
-    words: &mut impl Iterator<Item = &'a Word>,
+    word: &ShellWord,
+    words: &mut impl Iterator<Item = &'a ShellWord>,
 ) -> bool {
     let mut keeps_apart = false;
     let letters = &text[1..];

@@ -317,12 +317,12 @@ impl<'a> Pass<'a> {
         fleet.expect_nothing();
         for (job, parts) in self.running() {
             if !self.gone.contains(&job.id) {
-                fleet.take(&placement_of(parts));
+                fleet.allocate(&placement_of(parts));
             }
         }
         let is_lifted = |hold: &&Hold| hold.reservation.is_some() && self.lifted.contains(&hold.job);
         for hold in self.holds.iter().filter(|hold| !is_lifted(hold)) {
-            fleet.take(&placement_of(hold.withheld.clone()));
+            fleet.allocate(&placement_of(hold.withheld.clone()));
         }
         fleet
     }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: Bounds =
-    Bounds { connections: 4, per_address: 3, per_account: 2, streams: 3, streams_per_account: 2 };
+const SMALL: ConnectionBounds =
+    ConnectionBounds { connections: 4, per_address: 3, per_account: 2, streams: 3, streams_per_account: 2 };
 
 fn address(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
@@ -23,7 +23,7 @@ fn is_lost(place: &ConnectionPermit) -> bool {
 #[test]
 fn whatever_may_be_open_connections_leave_a_reserve() {
     let of = |files| {
-        let bounds = Bounds::of(files);
+        let bounds = ConnectionBounds::of(files);
         assert!(bounds.streams <= bounds.connections / 2);
         assert!(bounds.per_account < bounds.connections && bounds.per_address < bounds.connections);
         assert!(bounds.streams_per_account * 2 <= bounds.streams, "{bounds:?}");
@@ -34,7 +34,7 @@ fn whatever_may_be_open_connections_leave_a_reserve() {
     assert_eq!(of(20_000), (7952, 256));
     assert_eq!(of(1 << 20), (522_240, 256));
     for files in [0, 1, 16, u64::MAX] {
-        let bounds = Bounds::of(files);
+        let bounds = ConnectionBounds::of(files);
         assert!(bounds.connections >= 8 && bounds.streams_per_account >= 2, "{bounds:?}");
     }
 }

@@ -19,7 +19,7 @@ test: ## everything CI checks: format, lints, layers, licences, all tests, gener
 	scripts/test.sh
 
 lint: ## the quick part of it
-	scripts/test.sh format layers files deny shell clippy
+	scripts/test.sh format layers files words deny shell clippy
 
 fmt: ## format the Rust code
 	cargo fmt --all

@@ -6,12 +6,13 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 cd "$ROOT"
 
-STEPS=(format layers files deny advisories shell clippy web examples test newslurm console jax fresh)
+STEPS=(format layers files words deny advisories shell clippy web examples test newslurm console jax fresh)
 if [ $# -gt 0 ]; then STEPS=("$@"); fi
 
 step_format() { cargo fmt --all -- --check; }
 step_layers() { cargo xtask layers; }
 step_files() { cargo xtask files; }
+step_words() { cargo xtask words; }
 # Two versions of one crate are only a warning, so not shown here: `cargo deny check bans` tells.
 step_deny() {
   PATH="$TOOLS/cargo-deny:$PATH" cargo deny --log-level error --locked check --hide-inclusion-graph licenses bans sources

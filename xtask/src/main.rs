@@ -9,6 +9,7 @@ mod generate;
 mod layers;
 mod metadata;
 mod unsafety;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ cargo xtask <command>
 
   layers     check the dependency rule between crates
   files      warn about long Rust files, fail on very long ones and on `unsafe` that ADR 2 does not list
+  words      fail where a phrase that docs/language.md replaced comes back, or two crates share a type's name
   generate   write the generated files of docs/
   fresh      fail if a generated file differs from what its generator prints now
 ";
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let outcome = match command.as_deref() {
         Some("layers") => layers::run(),
         Some("files") => files::run(&root()),
+        Some("words") => words::run(&root()),
         Some("generate") => generate::write_all(&root()),
         Some("fresh") => generate::check_all(&root()),
         Some("help" | "--help" | "-h") | None => {

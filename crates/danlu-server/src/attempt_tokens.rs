@@ -70,7 +70,7 @@ impl AttemptTokens {
 
     /// The attempt whose sidecars have this token.
     pub(crate) fn read_sidecar(&self, secret: &str) -> Option<(JobId, AttemptNumber)> {
-        let (name, seal) = secret.strip_prefix(sidecar::PREFIX)?.split_once('_')?;
+        let (name, seal) = sidecar::token_body(secret)?.split_once('_')?;
         let (job, attempt) = name.split_once('.')?;
         let (job, attempt) = (JobId(job.parse().ok()?), AttemptNumber(attempt.parse().ok()?));
         let seal = HEXLOWER.decode(seal.as_bytes()).ok()?;

@@ -263,6 +263,13 @@ async fn a_sidecars_token_opens_its_own_attempt_and_nothing_else() {
     let own = token_of(&format!("{id}.1"));
     let said = ask(&site, &own, "GET", "workers/0/files/launch.json", "").await;
     assert_eq!(said.status, 200, "{}", said.body);
+    // As a sidecar asks that an earlier version started.
+    let former = own.replace("danlu_sidecar_", "danlu_courier_");
+    let bearer = format!("Bearer {former}");
+    let path = "/api/v1/courier/workers/0/files/launch.json";
+    let headers = [("authorization", bearer.as_str())];
+    let answer = send(&site.server.client().address(), "GET", path, &headers, b"").await;
+    assert_eq!((answer.status, &answer.body), (200, &said.body));
     let log = site.server.data().join(format!("runs/{id}/1.0/rank-0.log"));
     let before =
         eventually("its first line", || async { std::fs::read(&log).ok().filter(|text| !text.is_empty()) })

@@ -96,7 +96,7 @@ pub(crate) async fn identify(State(context): State<Context>, mut request: Reques
         let speaker = context.app.speaker(secret);
         return speak(speaker, request, next).await;
     }
-    if let Some(secret) = bearer(headers).filter(|secret| secret.starts_with(sidecar::PREFIX)) {
+    if let Some(secret) = bearer(headers).filter(|secret| sidecar::token_body(secret).is_some()) {
         let sidecar = context.app.sidecar(secret);
         return carry(sidecar, request, next).await;
     }

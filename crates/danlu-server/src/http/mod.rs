@@ -32,7 +32,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, STRICT_TRANSPORT_SECURITY};
 use axum::middleware;
@@ -275,7 +275,7 @@ pub(crate) fn router(
         .layer(middleware::from_fn_with_state(context.clone(), auth::identify))
         .layer(middleware::map_response(keep_nowhere));
     let insist = middleware::map_response_with_state(context.clone(), insist_on_tls);
-    Router::new()
+    let router = Router::new()
         .nest("/api/v1", api)
         .route("/healthz", get(cluster::health))
         .route("/readyz", get(cluster::ready))
@@ -283,7 +283,18 @@ pub(crate) fn router(
         .fallback(console::answer)
         .layer(CatchPanicLayer::custom(on_panic))
         .layer(insist)
-        .with_state(context)
+        .with_state(context);
+    // Around everything, because a router looks at an address before its layers do.
+    Router::new().fallback_service(router).layer(middleware::map_request(from_old_address))
+}
+
+/// Sidecars were called couriers: those that an earlier version started for jobs that still run ask under that name.
+async fn from_old_address(mut request: Request) -> Request {
+    let rest = request.uri().path_and_query().and_then(|path| path.as_str().strip_prefix("/api/v1/courier/"));
+    if let Some(Ok(address)) = rest.map(|rest| format!("/api/v1/sidecar/{rest}").parse()) {
+        *request.uri_mut() = address;
+    }
+    request
 }
 
 /// Answers hold tokens, secrets and what only one person may see, so nobody on their way keeps them.

@@ -36,6 +36,14 @@ use crate::app::App;
 
 /// How a sidecar's token begins.
 pub(crate) const PREFIX: &str = "danlu_sidecar_";
+
+/// What tokens began with that an earlier version gave to jobs that still run.
+const FORMER_PREFIX: &str = "danlu_courier_";
+
+/// What follows the prefix, if this is a token of sidecars.
+pub(crate) fn token_body(secret: &str) -> Option<&str> {
+    secret.strip_prefix(PREFIX).or_else(|| secret.strip_prefix(FORMER_PREFIX))
+}
 /// Below what proxies and firewalls take for a dead connection.
 const LONGEST_POLL: Duration = Duration::from_secs(20);
 /// News that nobody has told us of are found after this time.

@@ -11,20 +11,23 @@ use crate::commands::{
     ranktable, registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
 };
 
-/// Trains on shared GPUs and Ascend NPUs: one queue, one command line.
+/// The heading of the flags that every command takes.
+const GLOBAL: &str = "Global options";
+
+/// Run training jobs on shared GPUs and Ascend NPUs
 #[derive(Debug, Parser)]
 #[command(
     name = "danlu",
     version,
     max_term_width = 100,
-    after_help = "First steps:\n  danlu up                      starts a server on this machine\n  danlu run -- python train.py  runs a command as a job and shows its output\n  danlu submit job.yaml         puts a job into the queue\n\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 no server; `run` and `exec` pass on the program's."
+    after_help = "First steps:\n  danlu up                      Start a server on this machine\n  danlu run -- python train.py  Run a command as a job and stream its logs\n  danlu submit job.yaml         Submit the job that a file describes\n\n`danlu help COMMAND` describes a command.\nExit codes: 0 success, 1 failure, 2 wrong usage, 3 not found, 4 no server.\n`run`, `exec` and `launch` exit with the exit code of the program."
 )]
 pub(crate) struct Arguments {
-    /// The server's data folder, by which it is found [default: `$DANLU_DATA`, or `~/.local/share/danlu`]
-    #[arg(long, global = true, value_name = "FOLDER")]
+    /// Data folder of a local server [default: `$DANLU_DATA`, or `~/.local/share/danlu`]
+    #[arg(long, global = true, value_name = "FOLDER", help_heading = GLOBAL)]
     pub(crate) data: Option<PathBuf>,
-    /// Where you signed in under this name [default: `$DANLU_PROFILE`, or `default`]
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "data")]
+    /// Saved sign-in profile to use [default: `$DANLU_PROFILE`, or `default`]
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "data", help_heading = GLOBAL)]
     pub(crate) profile: Option<ProfileName>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -32,125 +35,127 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Starts a server on this machine
+    /// Start a Danlu server
     Up(up::Arguments),
-    /// Puts a job into the queue and prints its number
+    /// Submit a job and print its id
     Submit(submit::Arguments),
-    /// Submits a job, follows it to its end and exits with its exit code
+    /// Submit a job, stream its logs and exit with its exit code
     ///
-    /// Ctrl-C stops the job and gives it its grace; a second one kills it; a third one leaves it to the server and exits
-    /// with 130.
+    /// The first Ctrl-C stops the job with its grace period. The second Ctrl-C kills the job. The third Ctrl-C exits with 130 and leaves
+    /// the job to the server.
     Run(run::Arguments),
-    /// Runs a training on this machine, without a server
+    /// Launch distributed training on this machine
     ///
-    /// Sets what the ranks look for (`MASTER_ADDR`, `RANK`, the visible devices, …), binds them to the processors near their
-    /// devices, prints what they print with the rank before each line, and exits with the code of the first that fails.
-    /// Ctrl-C asks them to end; a second one kills them.
+    /// Sets the environment variables that ranks expect (`MASTER_ADDR`, `RANK`, the visible devices, …). Binds each rank to the CPUs near
+    /// its devices. Prints the output of all ranks, with the rank before each line. Exits with the exit code of the first rank that
+    /// fails.
+    ///
+    /// The first Ctrl-C terminates the ranks. The second Ctrl-C kills them.
     Launch(launch::Arguments),
-    /// Lists jobs, newest first
+    /// List jobs, newest first
     Jobs(jobs::Arguments),
-    /// Shows one job: its attempts, workers and timeline
+    /// Show a job with its attempts, workers and timeline
     Show(show::Arguments),
-    /// Prints what a job wrote
+    /// Print the logs of a job
     Logs(logs::Arguments),
-    /// Prints what a job's program last reported of its training: `loss`, `accuracy`, …
+    /// Print the latest metrics of a job, e.g. loss and accuracy
     Metrics(metrics::Arguments),
-    /// Lists and prints files that a job wrote
+    /// List, print and download the files of a job
     Files(files::Arguments),
-    /// Runs a command inside a worker of a running job
+    /// Run a command in a worker of a running job
     Exec(exec::Arguments),
-    /// Ends jobs
+    /// Stop jobs
     Stop(job_actions::StopArguments),
-    /// Keeps queued jobs from starting
+    /// Hold queued jobs so that they do not start
     Hold(job_actions::Arguments),
-    /// Lets held jobs start
+    /// Release held jobs so that they can start
     Release(job_actions::Arguments),
-    /// Lets jobs start that ask for more than their workspace gives without approval
+    /// Approve jobs above their workspace's approval threshold
     Approve(job_actions::Arguments),
-    /// Change a queued or held job in place; it keeps its queue position
+    /// Change a queued or held job; it keeps its queue position
     Change(change::Arguments),
-    /// Submits a job like another one
+    /// Submit a copy of a job
     Clone(clone::Arguments),
-    /// Deletes ended jobs with their logs
+    /// Delete ended jobs and their logs
     Delete(job_actions::Arguments),
-    /// Says why a job waits, or what it is doing
+    /// Explain why a job is waiting and what would start it now
     Why(why::Arguments),
-    /// Shows where workspaces stand with what they were promised: used, borrowed, lent, free
+    /// Show quota use by workspace
     Quota(quota::Arguments),
-    /// Lists workspaces, with what they may use and what they use, shows their rules and who is in them
+    /// List workspaces; show and change their rules and members
     #[command(alias = "workspaces")]
     Workspace(workspace::Arguments),
-    /// Lists, sets and deletes the secrets of a workspace
+    /// List, set and delete the secrets of a workspace
     Secrets(secrets::Arguments),
-    /// Lists machines, with what is taken of them, or keeps jobs off one
+    /// List nodes and their allocation; cordon or drain a node
     Nodes(nodes::Arguments),
-    /// Lists the cluster's jobs that are none of Danlu's, with what they hold
+    /// List cluster jobs not managed by Danlu
     ///
-    /// Danlu counts them, so that what it calls free is free; it never touches them. Only clusters have such jobs.
+    /// Danlu counts the resources of these external jobs as used and never changes the jobs. Only the engine `slurm` has external jobs.
     Adopt(adopt::Arguments),
-    /// Lists accelerators, with how they are doing and who uses them, or puts one back into service
+    /// List accelerators, their health and use; enable a disabled one
     ///
-    /// Where no server runs, shows the devices of this machine.
+    /// If no server runs, the command lists the devices of this machine.
     Devices(devices::Arguments),
-    /// Finds programs of this machine that use devices without a job, and ends them if asked to
+    /// List or kill processes that use devices outside any job
     ///
-    /// Without `--end` it only says what it would do. With `--end --at 23:00` it tells their owners, waits until then, and ends
-    /// those that are still there. Needs no server.
+    /// This command acts on the processes of this machine and needs no server. Without `--end`, it only lists them. With `--end --at 23:00`,
+    /// it notifies the owners of the processes, waits until 23:00 and terminates the processes that still run.
     Sweep(sweep::Arguments),
-    /// Writes, checks and converts HCCL rank tables; needs no server
+    /// Generate, validate and convert HCCL rank tables
     Ranktable(ranktable::Arguments),
-    /// Turns CUDA training code into code for Ascend NPUs; needs no server
+    /// Migrate CUDA training code to Ascend NPUs
     ///
-    /// Understands the flags of the vendor's `pytorch_gpu2npu.sh` (`-i -o -v -s -m`, `distributed -m -t`). Every change is explained
-    /// in the reports beside the copy; what cannot be changed is named there, too. Exits with 1 if a file could not be migrated.
+    /// Accepts the flags of the vendor's `pytorch_gpu2npu.sh` (`-i -o -v -s -m`, `distributed -m -t`). The reports beside the copy explain
+    /// every change and list the code that cannot be migrated. Exits with 1 if a file could not be migrated.
     Migrate(migrate::Arguments),
-    /// Lists what happened
+    /// List job and node events
     Events(events::Arguments),
-    /// Exports what became of jobs, to be replayed
+    /// Export the history of jobs for `danlu sim replay`
     History(history::Arguments),
-    /// Simulates clusters: what other quotas, policies or machines would have done
+    /// Simulate a cluster with other quotas, policies or nodes
     Sim(sim::Arguments),
-    /// Asks for an account
+    /// Register a new account
     Register(registration::RegisterArguments),
-    /// Invites people who have no account into a workspace
+    /// List, create and revoke invitations to a workspace
     Invitations(registration::InvitationsArguments),
-    /// Lists who asks to be let into a workspace, and decides
+    /// List, approve or decline requests to join a workspace
     Applicants(registration::ApplicantsArguments),
-    /// Signs in at a server, for all commands that follow
+    /// Sign in to a server
     Login(login::Arguments),
-    /// Signs out
+    /// Sign out
     Logout,
-    /// Lists where you are signed in
+    /// List saved sign-in profiles
     Profiles(profiles::Arguments),
-    /// Prints who you are to the server, and what you are in which workspace
+    /// Show your account and its workspace roles
     Whoami(login::WhoamiArguments),
-    /// Sets your password
+    /// Set your password
     Password(login::PasswordArguments),
-    /// Lists, makes and revokes tokens for your programs
+    /// List, create, rotate and revoke API tokens
     Tokens(tokens::Arguments),
-    /// Adds or removes an authenticator, whose codes are asked for at sign-in
+    /// Set up or turn off multi-factor authentication (MFA)
     Authenticator(authenticator::Arguments),
-    /// List or unlink the provider's identities by which your account signs in
+    /// List or unlink identities of the single sign-on provider
     Identities(identities::Arguments),
-    /// Lists, adds and removes your SSH keys and S3 keys
+    /// List, add and remove SSH keys and S3 access keys
     Keys(keys::Arguments),
-    /// Runs accounts and workspaces, and reads what was done by whom
+    /// Manage accounts, workspaces and quotas; show the audit log
     Admin(admin::Arguments),
-    /// Checks whether the server can do all of its work, and what this machine lacks
+    /// Check the server and this machine for problems
     ///
     /// Exits with 1 if the server has a problem.
     Doctor(doctor::Arguments),
-    /// Prints the versions of this program and of the server
+    /// Print the versions of danlu and of the server
     Version(version::Arguments),
-    /// Prints a completion script for a shell
+    /// Print a shell completion script
     Completions(completions::Arguments),
-    /// Prints the API's description as JSON
+    /// Print the OpenAPI description as JSON
     #[command(hide = true)]
     Openapi,
-    /// Prints the reference of all commands as Markdown
+    /// Print the command reference as Markdown
     #[command(hide = true)]
     HelpMarkdown,
-    /// Prints the reference of the migrator's rules as Markdown
+    /// Print the migration rules as Markdown
     #[command(hide = true)]
     MigrateRules,
 }

@@ -12,65 +12,65 @@ use crate::words::shell_word;
 /// Each overrides what comes before it: the file, the flags, `--set`, the command after `--`.
 #[derive(Debug, Args)]
 pub(crate) struct JobFlags {
-    /// A job file in YAML or JSON, or a batch script of Slurm's; `-` reads standard input
+    /// Job file (YAML or JSON) or Slurm batch script; `-` reads standard input
     pub(crate) file: Option<String>,
-    /// Overrides a field of the job file or a flag: `--set devices.count=4`
+    /// Field to set, e.g. `devices.count=4`; overrides the job file and other flags
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The job's name
+    /// Name of the job, e.g. `resnet`
     #[arg(long)]
     name: Option<String>,
-    /// The workspace it belongs to
+    /// Workspace of the job
     #[arg(long)]
     workspace: Option<String>,
-    /// How many equal workers; all start or none does
+    /// Number of workers; all start together or none does
     #[arg(long, value_name = "N")]
     workers: Option<String>,
-    /// Accelerators for each worker: `8`, `0.5`, `ascend:8` or `ascend:910B*:8`; several times: the first that fits
+    /// Devices per worker, e.g. `8`, `0.5`, `ascend:8` or `ascend:910B*:8`; repeat for alternatives in order of preference
     #[arg(long, value_name = "KIND:MODEL:COUNT")]
     devices: Vec<String>,
-    /// Processor cores for each worker
+    /// CPU cores per worker, e.g. `16`
     #[arg(long, value_name = "CORES")]
     cpus: Option<String>,
-    /// Memory for each worker, such as `64Gi`
+    /// Memory per worker, e.g. `64Gi`
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// The size of /dev/shm in each worker
+    /// Size of /dev/shm per worker, e.g. `16Gi`
     #[arg(long, value_name = "SIZE")]
     shared_memory: Option<String>,
-    /// pytorch, tensorflow, mindspore, mpi or none
+    /// Framework: `pytorch`, `tensorflow`, `mindspore`, `mpi` or `none`
     #[arg(long)]
     framework: Option<String>,
-    /// Processes in each worker: a number, `per_device` or `per_worker`
+    /// Ranks per worker: a number, `per_device` or `per_worker`
     #[arg(long, value_name = "N")]
     ranks: Option<String>,
-    /// 1 to 9, larger first
+    /// Priority from 1 to 9; higher priorities start first
     #[arg(long, value_name = "N")]
     priority: Option<String>,
-    /// Ends the job after running this long, such as `24h`
-    #[arg(long, value_name = "TIME")]
+    /// Time limit, e.g. `24h`
+    #[arg(long, value_name = "DURATION")]
     max_time: Option<String>,
-    /// May be stopped for others and started again later
+    /// Allow the job to be preempted and requeued
     #[arg(long)]
     preemptible: bool,
-    /// How many failed attempts are followed by another
+    /// Number of retries after failed attempts, e.g. `3`
     #[arg(long, value_name = "N")]
     retry: Option<String>,
-    /// A folder to upload, as the job's code
+    /// Folder to upload as the job's code, e.g. `.`
     #[arg(long, value_name = "FOLDER")]
     code: Option<String>,
     #[command(flatten)]
     pub(crate) migration: MigrationFlags,
-    /// A variable of the job's environment
+    /// Environment variable of the job, e.g. `SEED=1`; repeat for more
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
-    /// A word for filters
+    /// Label of the job, e.g. `team=vision`; repeat for more
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// Submitting twice with the same key submits once
-    #[arg(long = "key", value_name = "IDEMPOTENCY_KEY")]
+    /// Idempotency key; submissions with the same key create one job
+    #[arg(long = "key", value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// What to run; several words are quoted for the shell. After a batch script: its arguments
+    /// Command to run, as one shell command line or as a program and its arguments; with a batch script, its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -13,16 +13,16 @@ pub(crate) const LABEL: &str = "migrated-from";
 
 #[derive(Debug, Args)]
 pub(crate) struct MigrationFlags {
-    /// Runs a copy of the code that was migrated from CUDA to Ascend NPU; its report lies in `danlu-migration` beside it
+    /// Migrate the code from CUDA to Ascend NPUs before the job runs; the report is in `danlu-migration`
     #[arg(long)]
     migrate: bool,
-    /// With `--migrate`: the version of PyTorch whose lists of supported calls are asked
+    /// With `--migrate`: PyTorch version to check API support against, e.g. `2.1.0`
     #[arg(long, value_name = "VERSION", requires = "migrate")]
     migrate_version: Option<String>,
-    /// With `--migrate`: the entry script that becomes one process for each device
-    #[arg(long, value_name = "MAIN", requires = "migrate")]
+    /// With `--migrate`: entry script to convert to one process per device, e.g. `train.py`
+    #[arg(long, value_name = "FILE", requires = "migrate")]
     migrate_distributed: Option<String>,
-    /// With `--migrate-distributed`: the variable that holds the model
+    /// With `--migrate-distributed`: variable that holds the model
     #[arg(long, value_name = "NAME", default_value = "model", requires = "migrate_distributed")]
     migrate_model: String,
 }

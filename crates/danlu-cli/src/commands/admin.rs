@@ -26,28 +26,28 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Lists accounts, or changes them
+    /// List and manage accounts
     #[command(subcommand)]
     User(User),
-    /// Makes, changes and deletes workspaces
+    /// Create, change and delete workspaces
     #[command(subcommand)]
     Workspace(workspace::Action),
-    /// Says what workspaces are guaranteed and may use
+    /// Set quotas and the lending of idle guarantees
     #[command(subcommand)]
     Quota(workspace::Quota),
-    /// Lists the tokens and sessions of an account, or ends them
+    /// List and revoke the tokens and sessions of an account
     #[command(subcommand)]
     Token(Token),
-    /// Lists what was done by whom, oldest first, or checks that nothing of it was changed
+    /// List the audit log, oldest entry first, or verify it
     #[command(args_conflicts_with_subcommands = true)]
     Audit {
-        /// Only what this account did
+        /// Only actions of this account
         #[arg(long, value_name = "ACCOUNT")]
         by: Option<String>,
-        /// Only what was done to this account or workspace
+        /// Only actions on this account or workspace
         #[arg(long, value_name = "NAME")]
         of: Option<String>,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
         #[command(subcommand)]
@@ -57,12 +57,12 @@ enum Action {
 
 #[derive(Debug, Subcommand)]
 enum Audit {
-    /// Checks the seals of all entries and prints the last one, to be kept elsewhere
+    /// Verify the hash chain of the audit log and print its last hash
     ///
-    /// The server also looks whether the end was cut off, and whether accounts, tokens, roles or rules were changed in the database
-    /// without an entry.
+    /// Keep the printed hash outside the server to compare it later. The server also checks that no entries are missing at the end, and
+    /// that no accounts, tokens, roles or rules were changed in the database without an entry.
     Verify {
-        /// Leaves out what entries up to this one tell of having been found at a start
+        /// Number of the entry up to which findings of earlier server starts are skipped, e.g. `1200`
         #[arg(long, value_name = "NUMBER")]
         known: Option<u64>,
     },
@@ -70,69 +70,98 @@ enum Audit {
 
 #[derive(Debug, Subcommand)]
 enum Token {
-    /// Lists what somebody may sign in with, and when it was last used
+    /// List the tokens and sessions of an account with their last use
     List {
+        /// Name of the account
         account: AccountName,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a token or ends a session
+    /// Revoke a token or end a session
     Revoke {
+        /// Name of the account
         account: AccountName,
-        /// As `danlu admin token list` shows it
+        /// Id from `danlu admin token list`
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 enum User {
-    /// Lists accounts
+    /// List accounts
     List {
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Makes an account, and prints the link by which its owner sets a password
+    /// Create an account and print a link for setting its password
     Add {
+        /// Name of the account, e.g. `ada`
+        #[arg(value_name = "ACCOUNT")]
         name: AccountName,
+        /// Full name to show, e.g. `Ada Lovelace`
         #[arg(long, value_name = "TEXT")]
         display_name: Option<String>,
+        /// Email address, e.g. `ada@lab.example`
         #[arg(long, value_name = "ADDRESS")]
         email: Option<String>,
     },
-    /// Lets a new or disabled account be used
-    Approve { name: AccountName },
-    /// Keeps an account, and lets nobody use it
-    Disable {
+    /// Activate a pending or disabled account
+    Approve {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
         name: AccountName,
-        /// Stops what it has waiting and running
+    },
+    /// Disable an account without deleting it
+    Disable {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
+        name: AccountName,
+        /// Stop the account's queued and running jobs
         #[arg(long)]
         stop_jobs: bool,
     },
-    /// Makes an account an administrator's
-    Promote { name: AccountName },
-    /// Takes that back
-    Demote { name: AccountName },
-    /// Say whether an account's jobs may run as this machine's user of the same name
+    /// Grant administrator rights
+    Promote {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
+        name: AccountName,
+    },
+    /// Revoke administrator rights
+    Demote {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
+        name: AccountName,
+    },
+    /// Allow or deny an account's jobs to run as the Unix user of the same name
     ///
-    /// Matters where the server runs with `--unix-users same-name`. Accounts that an administrator made may.
+    /// This applies only if the server runs with `--unix-users same-name`. Accounts that an administrator created are allowed by
+    /// default.
     #[command(name = "unix-user")]
     RunsAs {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
         name: AccountName,
-        /// They may
+        /// Allow the jobs to run as this user
         #[arg(long, required_unless_present = "deny", conflicts_with = "deny")]
         allow: bool,
-        /// They may not
+        /// Forbid it for workers that start from now on
         #[arg(long)]
         deny: bool,
     },
-    /// Prints a link by which the account's owner sets a new password
-    Reset { name: AccountName },
-    /// Deletes an account with its tokens and roles; its jobs stay
-    Delete {
+    /// Print a link for setting a new password
+    Reset {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
         name: AccountName,
-        /// Stops what it has waiting and running
+    },
+    /// Delete an account with its tokens and roles, but keep its jobs
+    Delete {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
+        name: AccountName,
+        /// Stop the account's queued and running jobs
         #[arg(long)]
         stop_jobs: bool,
     },

@@ -16,7 +16,7 @@ use crate::{output, table, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -20,11 +20,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Begins to use one: prints what it needs, asks for a code, and prints codes for when it is lost
+    /// Set up MFA: print a key, ask for a code and print recovery codes
     Add,
-    /// Stops using one
+    /// Turn off MFA
     Remove {
-        /// Somebody else's, for administrators
+        /// Another account (administrators only)
         #[arg(long, value_name = "ACCOUNT")]
         of: Option<AccountName>,
     },

@@ -12,9 +12,9 @@ use crate::{output, target, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The job's id or name
+    /// Job id or name
     job: String,
-    /// Field to change, e.g. `--set devices.count=4`; an empty value resets it
+    /// Field to change, e.g. `devices.count=4`; an empty value resets it
     #[arg(long, value_name = "KEY=VALUE", required = true)]
     set: Vec<String>,
     /// Print JSON

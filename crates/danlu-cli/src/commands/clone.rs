@@ -12,9 +12,9 @@ use crate::{output, target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The job's number or name
+    /// Job id or name
     job: String,
-    /// What is to be different: `--set workers=4`
+    /// Field to change in the copy, e.g. `workers=4`
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

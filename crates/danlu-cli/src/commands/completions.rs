@@ -11,7 +11,7 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The shell, such as `bash`: `danlu completions bash > ~/.local/share/bash-completion/completions/danlu`
+    /// Shell, e.g. `danlu completions bash > ~/.local/share/bash-completion/completions/danlu`
     shell: Shell,
 }
 

@@ -21,16 +21,16 @@ use crate::{output, table, words};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Only devices that are free
+    /// List only free devices
     #[arg(long)]
     free: bool,
-    /// The devices of this machine, without asking a server
+    /// List the devices of this machine, without a server
     #[arg(long)]
     local: bool,
-    /// Also shows how each is connected: physical number, bus, card and chip, memory node, network address, super-pod, UUID
+    /// Show more columns: physical number, PCI bus, card and chip, NUMA node, network address, super-pod number or UUID
     #[arg(long)]
     wide: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -39,11 +39,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Gives a device out again that was taken out of service
+    /// Enable a disabled device
     Restore {
-        /// The machine's name
+        /// Name of the node
         node: String,
-        /// The device's index on it
+        /// Index of the device on the node, from 0
         index: u32,
     },
 }

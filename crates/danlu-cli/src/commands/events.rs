@@ -14,12 +14,12 @@ const A_PAGE: u32 = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only this job's: its number or name
+    /// Job id or name [default: events of all jobs and nodes]
     job: Option<String>,
-    /// Only the last so many
+    /// Number of events to list, counted from the newest
     #[arg(long, value_name = "N", default_value_t = 100)]
     tail: usize,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

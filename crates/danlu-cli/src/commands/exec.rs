@@ -19,18 +19,18 @@ const PIECE: usize = 64 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Passes standard input on, also from a terminal
+    /// Pass standard input to the command, even from a terminal
     #[arg(short, long)]
     interactive: bool,
-    /// Gives the command a terminal
+    /// Allocate a terminal for the command
     #[arg(short, long)]
     tty: bool,
-    /// Which worker
+    /// Index of the worker, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     worker: u32,
-    /// The job's number or name
+    /// Job id or name
     job: String,
-    /// What to run; a shell when nothing is said
+    /// Command to run [default: a shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -16,27 +16,27 @@ use crate::{output, table, target, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Number or name
+    /// Job id or name
     job: String,
-    /// A folder to list, or with `--get` a file or folder to fetch
-    #[arg(default_value = "")]
+    /// Folder to list; with `--get`, file or folder to download [default: the whole area]
+    #[arg(default_value = "", hide_default_value = true)]
     path: String,
-    /// `output` (`$DANLU_OUTPUT_DIR`), `checkpoint`, or `work`: where a worker ran
+    /// Files to list: the job's output (`$DANLU_OUTPUT_DIR`), its checkpoints, or the working folder of a worker
     #[arg(long, value_enum, default_value = "output")]
     area: Area,
-    /// Prints the file's content; with `-o`, fetches the file or the whole folder
+    /// Print the file; with `-o`, download the file or folder
     #[arg(long)]
     get: bool,
-    /// With `--get`: where to put it, a folder that is made if it is not there
+    /// With `--get`: folder to download to, created if missing
     #[arg(short, long, value_name = "FOLDER", requires = "get")]
     output: Option<PathBuf>,
-    /// For `work`: of this attempt [default: the last]
-    #[arg(long)]
+    /// With `--area work`: number of the attempt [default: the last]
+    #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// For `work`: of this worker [default: 0]
-    #[arg(long)]
+    /// With `--area work`: index of the worker [default: 0]
+    #[arg(long, value_name = "N")]
     worker: Option<u32>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long, conflicts_with = "get")]
     json: bool,
 }

@@ -22,16 +22,16 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Prints nodes and jobs with their attempts, one JSON value on each line
+    /// Print nodes, jobs and their attempts as JSON lines
     #[command(
-        after_help = "Examples:\n  danlu history export > history.jsonl\n  danlu sim replay history.jsonl --policy backfill,strict\n\nCommands, parameters and environments of jobs are left out."
+        after_help = "Examples:\n  danlu history export > history.jsonl\n  danlu sim replay history.jsonl --policy backfill,strict\n\nThe export contains no commands, parameters or environments of jobs."
     )]
     Export(Export),
 }
 
 #[derive(Debug, Args)]
 struct Export {
-    /// Only this workspace
+    /// Only jobs of this workspace
     #[arg(long)]
     workspace: Option<String>,
 }

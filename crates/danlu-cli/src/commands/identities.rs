@@ -20,20 +20,20 @@ pub(crate) struct Arguments {
 enum Action {
     /// List linked identities
     ///
-    /// An identity is linked in the console, on the page of your account.
+    /// To link an identity, open your account page in the console.
     List {
-        /// Another account, for administrators
+        /// Another account (administrators only)
         #[arg(long, value_name = "ACCOUNT")]
         of: Option<AccountName>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Unlink an identity; it no longer signs in to the account
+    /// Unlink an identity so that it can no longer sign in to the account
     Unlink {
-        /// As `danlu identities list` shows it
+        /// Id from `danlu identities list`
         id: String,
-        /// Another account, for administrators
+        /// Another account (administrators only)
         #[arg(long, value_name = "ACCOUNT")]
         of: Option<AccountName>,
     },

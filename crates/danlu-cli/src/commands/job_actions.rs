@@ -15,7 +15,7 @@ use crate::{output, target, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Numbers or names
+    /// Job ids or names
     #[arg(required = true, value_name = "JOB")]
     jobs: Vec<String>,
 }
@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
 pub(crate) struct StopArguments {
     #[command(flatten)]
     each: Arguments,
-    /// How long the program may take to end before it is killed; `0s` kills at once
-    #[arg(long, value_name = "TIME")]
+    /// Grace period before the job is killed, e.g. `2m`; `0s` kills it at once [default: the job's `grace`]
+    #[arg(long, value_name = "DURATION")]
     grace: Option<Span>,
 }
 

@@ -16,34 +16,34 @@ const A_PAGE: u32 = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// States or outcomes: `--state queued,running` or `--state failed`
+    /// Only jobs with these states or outcomes, e.g. `queued,running` or `failed`
     #[arg(long, value_name = "STATES")]
     state: Option<String>,
-    /// Every job, not only the newest
+    /// List all jobs, not only the newest
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// How many at most [default: 20]
+    /// Number of jobs to list [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Part of the name
+    /// Only jobs whose name contains this text
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Only this workspace
+    /// Only jobs of this workspace
     #[arg(long)]
     workspace: Option<String>,
-    /// Only what this person submitted
-    #[arg(long, value_name = "NAME")]
+    /// Only jobs of this account
+    #[arg(long, value_name = "ACCOUNT")]
     owner: Option<String>,
-    /// Only jobs with this label
+    /// Only jobs with this label, e.g. `team=vision`
     #[arg(long, value_name = "KEY=VALUE")]
     label: Option<String>,
-    /// How many there are in each state, instead of a list
+    /// Print the number of jobs in each state instead of a list
     #[arg(long, conflicts_with_all = ["all", "limit"])]
     count: bool,
-    /// Whole sentences, however long; on a terminal they are cut to its width otherwise
+    /// Print long reasons in full; by default, they are cut to the width of the terminal
     #[arg(long)]
     wide: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -19,52 +19,55 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// Public keys of SSH
+    /// List, add and remove SSH public keys
     #[command(subcommand)]
     Ssh(Ssh),
-    /// Access keys of the object store
+    /// List, create and remove access keys of the S3 object store
     #[command(subcommand)]
     S3(S3),
 }
 
 #[derive(Debug, Subcommand)]
 enum Ssh {
-    /// Lists them
+    /// List your SSH keys
     List {
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Adds one
+    /// Add an SSH public key
     Add {
-        /// The `.pub` file
+        /// Public key file, e.g. `~/.ssh/id_ed25519.pub`
         file: PathBuf,
-        /// What it is called [default: its own comment]
+        /// Name of the key [default: the comment in the file]
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
     },
-    /// Removes one
+    /// Remove an SSH key
     Remove {
-        /// As `danlu keys ssh list` shows it
+        /// Id from `danlu keys ssh list`
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 enum S3 {
-    /// Lists them
+    /// List your access keys
     List {
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Makes one, and prints the access key and the secret key; the latter is shown this once
+    /// Create an access key and print it with its secret key, which is shown once
     Add {
-        /// What it is for
+        /// Purpose of the key, e.g. `laptop`
         name: String,
     },
-    /// Removes one
-    Remove { access_key: String },
+    /// Remove an access key
+    Remove {
+        /// Access key from `danlu keys s3 list`
+        access_key: String,
+    },
 }
 
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {

@@ -18,40 +18,40 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Which devices of this machine: `0-7`, `0,2,4`, or with their kind, `ascend:0-7`; none when absent
+    /// Devices of this machine to use, e.g. `0-7`, `0,2,4` or `ascend:0-7` [default: none]
     #[arg(long, value_name = "DEVICES")]
     devices: Option<String>,
-    /// How many processes: `per-device`, `per-worker` or a number [default: one per device]
+    /// Ranks on this machine: `per-device`, `per-worker` or a number [default: `per-device`]
     #[arg(long, value_name = "RANKS")]
     ranks: Option<String>,
-    /// Decides which environment the ranks get
+    /// Framework whose environment variables the ranks get
     #[arg(long, value_enum, default_value = "pytorch")]
     framework: FrameworkName,
-    /// How many machines take part; each runs this command
+    /// Number of nodes; run the same command on each
     #[arg(long, default_value_t = 1, value_name = "N", requires_if("2", "rendezvous"))]
     nodes: u32,
-    /// Which of them this is, from 0
+    /// Index of this node, from 0
     #[arg(long, default_value_t = 0, value_name = "N")]
     node_rank: u32,
-    /// An empty folder that all machines see, in which they meet
+    /// Empty folder that all nodes share, through which they find each other
     #[arg(long, value_name = "FOLDER")]
     rendezvous: Option<PathBuf>,
-    /// The address by which the other machines reach this one [default: `127.0.0.1`]
+    /// Address at which other nodes reach this one, e.g. `10.0.0.1` [default: `127.0.0.1`]
     #[arg(long, value_name = "ADDRESS")]
     address: Option<String>,
-    /// How long to wait for the other machines
-    #[arg(long, default_value = "10m", value_name = "TIME")]
+    /// Time to wait for the other nodes
+    #[arg(long, default_value = "10m", value_name = "DURATION")]
     wait: Span,
-    /// How long ranks may take to end after Ctrl-C, or after one of them failed
-    #[arg(long, default_value = "30s", value_name = "TIME")]
+    /// Grace period of the ranks after Ctrl-C or after a rank failed
+    #[arg(long, default_value = "30s", value_name = "DURATION")]
     grace: Span,
-    /// Takes devices although other processes use them, or although this machine does not show them
+    /// Use devices even if other processes use them or this machine does not list them
     #[arg(long)]
     force: bool,
-    /// Does not bind ranks to processors
+    /// Do not bind ranks to CPUs
     #[arg(long)]
     no_binding: bool,
-    /// What to run, once for each rank
+    /// Command to run, once per rank
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

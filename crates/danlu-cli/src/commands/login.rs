@@ -17,44 +17,48 @@ use crate::terminal::ask_secret;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Your account
-    #[arg(required_unless_present = "link")]
+    /// Name of your account
+    #[arg(required_unless_present = "link", value_name = "ACCOUNT")]
     name: Option<String>,
-    /// Prints the address of a page that signs you in, once and within ten minutes; for your browser
+    /// Print a one-time link that signs you in to the console
     ///
-    /// Made by whoever this command line is signed in as; on the server's own machine, by `admin`.
+    /// The link works once, within ten minutes. It signs in the account that this command line uses. On the server's
+    /// machine, if you are not signed in, that account is `admin`.
     #[arg(long, conflicts_with_all = ["name", "server"])]
     link: bool,
-    /// The server's address [default: the one of this machine]
+    /// URL of the server, e.g. `https://danlu.lab.example` [default: the server on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// The SHA-256 of the server's certificate, as `danlu up --tls` shows it; with it nobody else has to vouch for the server
-    #[arg(long, value_name = "DIGITS", requires = "name")]
+    /// SHA-256 fingerprint of the server's certificate, as `danlu up --tls` prints it
+    ///
+    /// A certificate with this fingerprint is trusted without a certificate authority.
+    #[arg(long, value_name = "FINGERPRINT", requires = "name")]
     fingerprint: Option<Fingerprint>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WhoamiArguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PasswordArguments {
-    /// Your account [default: the one you are signed in with]
+    /// Name of your account [default: the one you are signed in with]
+    #[arg(value_name = "ACCOUNT")]
     name: Option<AccountName>,
-    /// The link that an administrator gave you, instead of the present password
-    #[arg(long, value_name = "LINK")]
+    /// One-time link from an administrator, instead of your current password
+    #[arg(long, value_name = "URL")]
     link: Option<String>,
-    /// Keep your API tokens; without it they end, like your sessions
+    /// Keep your API tokens; by default, they are revoked and your sessions end
     #[arg(long)]
     keep_tokens: bool,
-    /// The server's address [default: where you are signed in, or the one of this machine]
+    /// URL of the server [default: where you are signed in, or the server on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// The SHA-256 of the server's certificate, as `danlu up --tls` shows it
-    #[arg(long, value_name = "DIGITS")]
+    /// SHA-256 fingerprint of the server's certificate, as `danlu up --tls` prints it
+    #[arg(long, value_name = "FINGERPRINT")]
     fingerprint: Option<Fingerprint>,
 }
 

@@ -15,33 +15,33 @@ const LINES_A_PAGE: u32 = 10_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The job's number or name
+    /// Job id or name
     job: String,
-    /// Goes on as lines come, until the job has ended
+    /// Print new lines as they arrive, until the job ends
     #[arg(short, long)]
     follow: bool,
-    /// Only this rank
+    /// Only lines of this rank, e.g. `0`
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
-    /// Another attempt than the last; `--search` looks through all of them
+    /// Number of the attempt [default: the last; with `--search`, all]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Only lines that hold this text
+    /// Only lines that contain this text
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Reads `--search` as a regular expression
+    /// Treat `--search` as a regular expression
     #[arg(long, requires = "search")]
     regex: bool,
-    /// Only the last so many lines
+    /// Number of lines to print, counted from the end
     #[arg(long, value_name = "N")]
     tail: Option<u32>,
-    /// Begins each line with its time
+    /// Start each line with its time
     #[arg(long)]
     timestamps: bool,
-    /// Also the lines by which the program reports progress and metrics (`::danlu …`)
+    /// Include the lines with which the program reports progress and metrics (`::danlu …`)
     #[arg(long, visible_alias = "raw")]
     reports: bool,
-    /// Prints one JSON object a line, reports too
+    /// Print each line as a JSON object, including program reports
     #[arg(long)]
     json: bool,
 }

@@ -14,18 +14,18 @@ use crate::{output, table, target, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The job's number or name
+    /// Job id or name
     job: String,
-    /// Of this attempt [default: the last]
+    /// Number of the attempt [default: the last]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Of the ranks of this worker
+    /// Index of the worker whose ranks to show, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     worker: u32,
-    /// Looks at the last so many reports
+    /// Number of reports to read, counted from the newest
     #[arg(long, value_name = "N", default_value_t = 1000)]
     tail: u32,
-    /// Prints all of them as JSON
+    /// Print all these reports as JSON
     #[arg(long)]
     json: bool,
 }

@@ -13,46 +13,48 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The folder of the project
+    /// Project folder to migrate
     #[arg(short, long, value_name = "FOLDER")]
     input: PathBuf,
-    /// Where the copy goes: `FOLDER/NAME_msft`, with `--distributed` `FOLDER/NAME_msft_multi`, of portable code `FOLDER/NAME_portable`
+    /// Folder for the migrated copy
+    ///
+    /// The copy is named `NAME_msft`, or `NAME_msft_multi` with `--distributed`, or `NAME_portable` with `--reverse` and `--portable`.
     #[arg(short, long, value_name = "FOLDER", required_unless_present_any = ["in_place", "check", "diff"])]
     output: Option<PathBuf>,
-    /// The version of PyTorch whose lists of supported calls are asked [default: the newest listed]
+    /// PyTorch version to check API support against, e.g. `2.1.0` [default: the newest known]
     #[arg(short, long, value_name = "VERSION")]
     version: Option<String>,
-    /// Changes the files themselves instead of a copy
+    /// Change the project in place instead of a copy
     #[arg(long, conflicts_with_all = ["output", "check", "diff"])]
     in_place: bool,
-    /// Changes nothing, lists what would be changed and what would be left; exits with 1 if there is any
+    /// List changes and remaining problems without changing files; exit with 1 if there are any
     #[arg(long, conflicts_with = "output")]
     check: bool,
-    /// Changes nothing and prints a patch
+    /// Print the changes as a patch without changing files
     #[arg(long, conflicts_with_all = ["output", "format"])]
     diff: bool,
-    /// Prints the whole report in this form
-    #[arg(long, value_enum, value_name = "FORM")]
+    /// Print the whole report in this format
+    #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The entry script, relative to the project, that becomes one process for each device
-    #[arg(long, value_name = "MAIN")]
+    /// Entry script to convert to one process per device, relative to the project, e.g. `train.py`
+    #[arg(long, value_name = "FILE")]
     distributed: Option<String>,
-    /// The variable that holds the model in the entry script
+    /// Variable that holds the model in the entry script
     #[arg(long, value_name = "NAME", default_value = "model")]
     model: String,
-    /// Takes the device from the environment variable `DEVICE_ID` in scripts that are started
+    /// Make entry scripts select the device in the environment variable `DEVICE_ID`
     #[arg(short, long)]
     specify_device: bool,
-    /// Adds an entry script for ModelArts, and a table that maps paths to its folders
+    /// Add an entry script for ModelArts and a table that maps paths to its folders
     #[arg(short, long)]
     modelarts: bool,
-    /// Names counterparts of `torch_npu` that compute the same faster
+    /// Report faster equivalents of calls in `torch_npu`
     #[arg(long)]
     similar: bool,
-    /// Makes code for both kinds of devices instead, from code for either: each file finds out which device there is
+    /// Convert code for GPUs or NPUs to code that runs on both; each file detects the device
     #[arg(long, conflicts_with_all = ["distributed", "specify_device", "modelarts", "similar"])]
     reverse: bool,
-    /// The same with a module `portable_device.py` that the files ask
+    /// Like `--reverse`, with the module `portable_device.py` to detect the device
     #[arg(long, conflicts_with_all = ["distributed", "specify_device", "modelarts", "similar", "reverse"])]
     portable: bool,
     #[command(subcommand)]
@@ -61,12 +63,12 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// The same as `--distributed` and `--model`, as the vendor's tool has it
+    /// Same as `--distributed` and `--model`, in the syntax of the vendor's tool
     Distributed {
-        /// The entry script
-        #[arg(short, long, value_name = "MAIN")]
+        /// Entry script to convert to one process per device
+        #[arg(short, long, value_name = "FILE")]
         main: PathBuf,
-        /// The variable that holds the model
+        /// Variable that holds the model in the entry script
         #[arg(short, long = "target_model", value_name = "NAME", default_value = "model")]
         target_model: String,
     },

@@ -16,7 +16,7 @@ use crate::{output, table, words};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -25,27 +25,30 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Has nothing new start on a machine; what runs there, runs on
+    /// Keep new jobs off a node; running jobs continue
     Cordon {
-        /// The machine's name
+        /// Name of the node
+        #[arg(value_name = "NODE")]
         name: String,
-        /// The reason, shown wherever the machine is
+        /// Reason to show with the node, e.g. "replacing a fan"
         #[arg(long, value_name = "TEXT")]
         why: String,
     },
-    /// Lets jobs start on a machine again
+    /// Let jobs start on a node again
     Uncordon {
-        /// The machine's name
+        /// Name of the node
+        #[arg(value_name = "NODE")]
         name: String,
     },
-    /// Cordons a machine and has its preemptible jobs leave it
+    /// Cordon a node and move its preemptible jobs away
     Drain {
-        /// The machine's name
+        /// Name of the node
+        #[arg(value_name = "NODE")]
         name: String,
-        /// The reason, shown wherever the machine is
+        /// Reason to show with the node, e.g. "replacing a fan"
         #[arg(long, value_name = "TEXT", default_value = "being drained")]
         why: String,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

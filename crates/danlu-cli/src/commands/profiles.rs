@@ -12,7 +12,7 @@ use crate::{output, table};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -12,12 +12,12 @@ use crate::{output, table, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// One workspace; all of them when absent
+    /// Name of the workspace [default: all workspaces]
     workspace: Option<String>,
-    /// Shows CPUs and memory too, also where nothing is guaranteed or limited
+    /// Include CPUs and memory, even without a guarantee or limit
     #[arg(long)]
     all: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -23,24 +23,24 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Prints the rank table of this machine, or of the machines named
+    /// Print the rank table of this machine or of other nodes
     Generate(generate::Arguments),
-    /// Says what is wrong with a rank table, and where; exits with 1 if HCCL could not use it
+    /// Report problems in a rank table; exit with 1 if HCCL cannot use it
     Validate {
-        /// The rank table; `-` for standard input
+        /// Rank table; `-` reads standard input
         file: PathBuf,
-        /// The hardware it is for: `910A`, `A2`, `A3`, `A5`, `310P`, or a chip's name such as `910B3`
+        /// Hardware of the nodes: `910A`, `A2`, `A3`, `A5`, `310P` or a chip such as `910B3`
         #[arg(long)]
         family: Option<Family>,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Prints a rank table in another version, if it says all that the other needs
+    /// Print a rank table in another version
     Convert {
-        /// The rank table; `-` for standard input
+        /// Rank table; `-` reads standard input
         file: PathBuf,
-        /// `1.0`, `group_list`, `board_id` (MindSpore up to 0.5), `1.2` or `2.0`
+        /// Version to convert to: `1.0`, `group_list`, `board_id` (MindSpore up to 0.5), `1.2` or `2.0`
         #[arg(long, value_name = "VERSION")]
         to: Version,
     },

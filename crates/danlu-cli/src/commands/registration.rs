@@ -17,30 +17,34 @@ use crate::{output, table};
 
 #[derive(Debug, Args)]
 pub(crate) struct RegisterArguments {
-    /// The name you want
+    /// Name of the new account, e.g. `ada`
+    #[arg(value_name = "ACCOUNT")]
     name: AccountName,
-    /// The invitation that somebody gave you; with it the account works at once
-    #[arg(long, value_name = "LINK")]
+    /// Invitation link; with it, the account is active at once
+    #[arg(long, value_name = "URL")]
     link: Option<String>,
-    /// A workspace whose owners may let you in
-    #[arg(long, value_name = "NAME", conflicts_with = "link")]
+    /// Workspace to join, if one of its owners approves
+    #[arg(long, value_name = "WORKSPACE", conflicts_with = "link")]
     workspace: Option<String>,
+    /// Full name to show, e.g. `Ada Lovelace`
     #[arg(long, value_name = "TEXT")]
     display_name: Option<String>,
+    /// Email address, e.g. `ada@lab.example`
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
-    /// The server's address [default: the one of the invitation, or of this machine]
+    /// URL of the server [default: that of the invitation, or the server on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// The SHA-256 of the server's certificate, as `danlu up --tls` shows it
-    #[arg(long, value_name = "DIGITS")]
+    /// SHA-256 fingerprint of the server's certificate, as `danlu up --tls` prints it
+    #[arg(long, value_name = "FINGERPRINT")]
     fingerprint: Option<Fingerprint>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InvitationsArguments {
+    /// Name of the workspace
     workspace: String,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -49,26 +53,27 @@ pub(crate) struct InvitationsArguments {
 
 #[derive(Debug, Subcommand)]
 enum InvitationsAction {
-    /// Makes an invitation and prints its link; whoever has it makes an account, once
+    /// Create an invitation and print its link, which creates one account
     Add {
-        /// What they will be in the workspace: `viewer`, `member` or `owner`
+        /// Role in the workspace: `viewer`, `member` or `owner`
         #[arg(long, default_value = "member")]
         role: WorkspaceRole,
-        /// How long it is good for, `30d` at most
-        #[arg(long, value_name = "TIME", default_value = "7d")]
+        /// Validity of the invitation, at most `30d`
+        #[arg(long, value_name = "DURATION", default_value = "7d")]
         lasts: Span,
     },
-    /// Takes one back
+    /// Revoke an invitation
     Revoke {
-        /// As `danlu invitations` shows it
+        /// Id from `danlu invitations`
         id: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplicantsArguments {
+    /// Name of the workspace
     workspace: String,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -77,10 +82,18 @@ pub(crate) struct ApplicantsArguments {
 
 #[derive(Debug, Subcommand)]
 enum ApplicantsAction {
-    /// Lets somebody in, as a member
-    Approve { name: AccountName },
-    /// Turns somebody away
-    Decline { name: AccountName },
+    /// Approve a request and add the account as a member
+    Approve {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
+        name: AccountName,
+    },
+    /// Decline a request
+    Decline {
+        /// Name of the account
+        #[arg(value_name = "ACCOUNT")]
+        name: AccountName,
+    },
 }
 
 pub(crate) async fn register(

@@ -21,7 +21,7 @@ const INTERRUPTED: u8 = 130;
 pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobFlags,
-    /// Leaves the job to itself once it is submitted
+    /// Submit the job and print its id without following it
     #[arg(long)]
     detach: bool,
 }

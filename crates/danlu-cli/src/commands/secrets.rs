@@ -19,29 +19,31 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Args)]
 struct Workspace {
-    /// The workspace; your own when absent
-    #[arg(long, short, value_name = "NAME")]
+    /// Name of the workspace [default: your personal workspace]
+    #[arg(long, short, value_name = "WORKSPACE")]
     workspace: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Lists their names
+    /// List the names of the secrets
     List {
         #[command(flatten)]
         of: Workspace,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Sets one; its value is asked for, or read from standard input
+    /// Set a secret to a value from a prompt or from standard input
     Set {
+        /// Name of the secret
         name: String,
         #[command(flatten)]
         of: Workspace,
     },
-    /// Deletes one
+    /// Delete a secret
     Delete {
+        /// Name of the secret
         name: String,
         #[command(flatten)]
         of: Workspace,

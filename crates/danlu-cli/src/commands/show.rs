@@ -18,9 +18,9 @@ const MOST_EVENTS: u32 = 200;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The job's number or name
+    /// Job id or name
     job: String,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -23,10 +23,10 @@ const STARTS_NOW: &str = "not_yet_considered";
 pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobFlags,
-    /// Only says whether the job would start, and if not, why
+    /// Print whether the job would start now, and why not, without submitting it
     #[arg(long)]
     dry_run: bool,
-    /// With `--dry-run`: prints the whole answer as JSON
+    /// With `--dry-run`: print JSON
     #[arg(long, requires = "dry_run")]
     json: bool,
 }

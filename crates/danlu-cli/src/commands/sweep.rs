@@ -22,22 +22,22 @@ use crate::{output, table, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Ends them: asks first, kills after the grace
+    /// Terminate the processes, and kill those that still run after the grace period
     #[arg(long)]
     end: bool,
-    /// When to end them, such as 23:00; until then their owners are told and the command waits
+    /// Time to terminate them, e.g. `23:00` [default: at once]
     #[arg(long, value_name = "TIME", requires = "end")]
     at: Option<Time>,
-    /// How long they have to end by themselves
-    #[arg(long, default_value = "30s", value_name = "TIME", requires = "end")]
+    /// Grace period between SIGTERM and SIGKILL
+    #[arg(long, default_value = "30s", value_name = "DURATION", requires = "end")]
     grace: Span,
-    /// Leaves programs of these users alone; `*` stands for anything
+    /// Users whose processes are left alone, e.g. `root,ci-*`
     #[arg(long, value_delimiter = ',', value_name = "USER")]
     except_user: Vec<String>,
-    /// Leaves programs of these names alone; `*` stands for anything
+    /// Names of processes that are left alone, e.g. `Xorg,jupyter*`
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     except_name: Vec<String>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -16,7 +16,7 @@ use crate::{output, table};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -25,25 +25,25 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Makes a token and prints it; it is shown this once
+    /// Create a token and print it; it is shown only once
     Add {
-        /// What it is for
+        /// Purpose of the token, e.g. `nightly`
         name: String,
-        /// `read` to look, `jobs` to work with jobs, `all` for everything you may do
+        /// Scope: `read`, `jobs` (also submit and manage jobs) or `all` (everything you can do)
         #[arg(long, default_value = "jobs")]
         scope: Scope,
-        /// How long it is good for, such as `90d`; for ever when absent
-        #[arg(long, value_name = "TIME")]
+        /// Validity of the token, e.g. `90d` [default: no expiry]
+        #[arg(long, value_name = "DURATION")]
         lasts: Option<Span>,
     },
-    /// Gives a token another secret and prints it; the old one ends
+    /// Replace the secret of a token and print the new one; the old one stops working
     Rotate {
-        /// As `danlu tokens` shows it
+        /// Id from `danlu tokens`
         id: String,
     },
-    /// Revokes a token or ends a session
+    /// Revoke a token or end a session
     Revoke {
-        /// As `danlu tokens` shows it
+        /// Id from `danlu tokens`
         id: String,
     },
 }

@@ -31,85 +31,95 @@ use crate::workspaces_file::{self, WorkspacesFile};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The address to listen on; port 0 takes any free one
+    /// Address to listen on; port 0 picks a free port
     ///
-    /// One that other machines can reach needs `--tls`, a certificate, or `--behind-proxy`.
-    #[arg(long, default_value = "127.0.0.1:8765", value_name = "ADDRESS", value_parser = address)]
+    /// An address that other machines can reach requires `--tls`, `--tls-certificate` or `--behind-proxy`.
+    #[arg(long, default_value = "127.0.0.1:8765", value_name = "ADDRESS", value_parser = address, help_heading = "Network")]
     listen: SocketAddr,
-    /// Serves through TLS, with a certificate that is made once and known by the fingerprint that is shown
-    #[arg(long)]
+    /// Serve HTTPS with a self-signed certificate and print its fingerprint
+    #[arg(long, help_heading = "TLS")]
     tls: bool,
-    /// Serves through TLS with this certificate, and those that vouch for it, as PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls")]
+    /// Certificate chain for HTTPS (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls", help_heading = "TLS")]
     tls_certificate: Option<PathBuf>,
-    /// The certificate's key, as PEM
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    /// Private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "TLS")]
     tls_key: Option<PathBuf>,
-    /// A proxy stands before the server and does TLS: believes `X-Forwarded-For` from these addresses
+    /// Reverse proxies that terminate TLS and whose `X-Forwarded-For` is trusted; without a value, those on this machine
     #[arg(long, value_name = "ADDRESSES", num_args = 0..=1, require_equals = true, value_delimiter = ',',
-        default_missing_values = ["127.0.0.1", "::1"])]
+        default_missing_values = ["127.0.0.1", "::1"], help_heading = "Network")]
     behind_proxy: Option<Vec<IpAddr>>,
-    /// The address by which people reach the server, for links: `https://danlu.lab.example`
-    #[arg(long, value_name = "URL")]
+    /// URL of the server in links, e.g. `https://danlu.lab.example`
+    #[arg(long, value_name = "URL", help_heading = "Network")]
     public_address: Option<String>,
-    /// How long a request may take to arrive
-    #[arg(long, value_name = "TIME", default_value = "30s")]
+    /// Longest time that a request may take to arrive
+    #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = "Network")]
     request_timeout: Span,
-    /// A PostgreSQL database instead of the embedded SQLite; without a password, which everybody could read here
-    #[arg(long, value_name = "URL", conflicts_with = "database_file")]
+    /// PostgreSQL database to use instead of the embedded SQLite, e.g. `postgres://danlu@db.lab.example/danlu`
+    ///
+    /// The URL must not contain a password, because all users of this machine can read command lines. If you need a password, use
+    /// `--database-file` or the environment variable `DANLU_DATABASE`.
+    #[arg(long, value_name = "URL", conflicts_with = "database_file", help_heading = "Storage")]
     database: Option<String>,
-    /// The same, read from a file that only its owner can read; may hold a password. `DANLU_DATABASE` does, too
-    #[arg(long, value_name = "FILE")]
+    /// File with the URL of the PostgreSQL database, which may contain a password; file mode 0600
+    #[arg(long, value_name = "FILE", help_heading = "Storage")]
     database_file: Option<PathBuf>,
-    /// Where workers run: as processes of this machine, or in a Slurm cluster
-    #[arg(long, value_enum, default_value = "local", value_name = "ENGINE")]
+    /// Where workers run: as processes on this machine, or in a Slurm cluster
+    #[arg(long, value_enum, default_value = "local", value_name = "ENGINE", help_heading = "Engine")]
     engine: EngineName,
-    /// How the Slurm cluster is to be used, in YAML or JSON: `partition`, `account`, `qos`, `gres`, `options` and others
-    #[arg(long, value_name = "FILE")]
+    /// Settings for the Slurm cluster (YAML or JSON): `partition`, `account`, `qos`, `gres`, `options` and others
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
     slurm: Option<PathBuf>,
-    /// Offers made-up machines, whose workers run as local processes: `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`
-    #[arg(long, value_name = "NODES")]
+    /// Simulated nodes, e.g. `2x8:ascend:910B3@rack=r1,1x8:nvidia:A100-80G`; their workers run as local processes
+    #[arg(long, value_name = "NODES", help_heading = "Engine")]
     simulate: Option<String>,
-    /// Workspaces to make and change at each start and at SIGHUP: guarantees, limits and the rest, in YAML or JSON
-    #[arg(long, value_name = "FILE")]
+    /// File of workspaces and quotas to apply at start and on SIGHUP (YAML or JSON)
+    #[arg(long, value_name = "FILE", help_heading = "Accounts")]
     workspaces: Option<PathBuf>,
-    /// How accounts come to be: `closed` (administrators make them), `invitation`, or `open` (anybody asks, and somebody
-    /// approves)
-    #[arg(long, default_value = "closed", value_name = "HOW")]
+    /// Who can register: `closed` (administrators create accounts), `invitation`, or `open` (anyone, subject to approval)
+    #[arg(long, default_value = "closed", value_name = "MODE", help_heading = "Accounts")]
     registration: Registration,
-    /// A provider (OIDC) through which people sign in, in YAML or JSON
-    #[arg(long, value_name = "FILE")]
+    /// Settings of an OIDC provider for single sign-on (YAML or JSON)
+    #[arg(long, value_name = "FILE", help_heading = "Accounts")]
     oidc: Option<PathBuf>,
-    /// Runs jobs as users of their own: `same-name` for the machine's users with the accounts' names, or a range of user ids
-    /// to give to accounts (`200000-299999`). The server runs as root, or on Slurm as a user that `sudo` lets submit for others;
-    /// without this, all jobs run as the server's own user
-    #[arg(long, value_name = "RULE")]
+    /// Run each account's jobs as its own Unix user: `same-name`, or a UID range such as `200000-299999`; requires root
+    ///
+    /// With `same-name`, an account's jobs run as the Unix user of the same name. With a range, Danlu assigns each account a UID. With
+    /// `--engine slurm`, the server can run as a user whom `sudo` allows to submit for others, instead of root. Without this flag, all
+    /// jobs run as the server's user.
+    #[arg(long, value_name = "RULE", help_heading = "Jobs")]
     unix_users: Option<UnixUsers>,
-    /// Forgets jobs, with their logs, so long after their end (`30d`); keeps them for ever when absent
-    #[arg(long, value_name = "TIME")]
+    /// Delete jobs and their logs this long after they end, e.g. `30d` [default: never]
+    #[arg(long, value_name = "DURATION", help_heading = "Storage")]
     keep_ended: Option<Span>,
-    /// The clock is right although it is more than a week ahead of when a server last ran here. Without this, `--keep-ended` forgets
-    /// nothing by such a clock, because it may have been set ahead by mistake
-    #[arg(long, requires = "keep_ended")]
+    /// Trust the clock even if it is over a week ahead of the last time a server ran here
+    ///
+    /// By default, `--keep-ended` deletes nothing in this case, because the clock may have been set ahead by mistake.
+    #[arg(long, requires = "keep_ended", help_heading = "Storage")]
     trust_clock: bool,
-    /// Starts on a restored back-up: a data folder that is a copy, or a database of another data folder, is refused without
-    /// this. Only where the original is not used any more: its jobs would run a second time
-    #[arg(long)]
+    /// Start on a restored backup; only if the original is no longer in use
+    ///
+    /// By default, the server refuses to start on a copy of a data folder, or on the database of another data folder. If the original
+    /// were still in use, its jobs would run twice.
+    #[arg(long, help_heading = "Storage")]
     restored: bool,
-    /// Gives jobs devices that processes outside Danlu use, too; by default those wait until the processes have ended
-    #[arg(long)]
+    /// Allocate devices to jobs even while processes outside any job use them
+    #[arg(long, help_heading = "Jobs")]
     use_busy_devices: bool,
-    /// Also gives jobs these variables of the server's environment: `HF_HOME,SITE_*`. Without this, they find the usual ones only
-    /// (`PATH`, `LANG`, `LD_LIBRARY_PATH`, proxies, those of CUDA and CANN)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// Variables of the server's environment to pass to jobs, e.g. `HF_HOME,SITE_*`
+    ///
+    /// Jobs always get the usual variables: `PATH`, `LANG`, `LD_LIBRARY_PATH`, and those of proxies, CUDA and CANN.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Jobs")]
     pass_environment: Vec<String>,
-    /// The most processes and threads that a worker may have at once
-    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(16..=4_194_304))]
+    /// Limit of processes and threads per worker
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(16..=4_194_304),
+        help_heading = "Jobs")]
     processes_per_worker: u64,
-    /// Lets programs of jobs gain privileges (`sudo`), use all system calls, and open devices that they were not given. Without this,
-    /// system calls that no training needs are refused, such as loading modules into the kernel, and a server that runs as root closes
-    /// the other devices to each worker
-    #[arg(long)]
+    /// Let jobs gain privileges (`sudo`), use all system calls and open devices that are not allocated to them
+    ///
+    /// By default, system calls that training does not need are refused, e.g. loading kernel modules. If the server runs as root, each
+    /// worker can open only the devices allocated to it.
+    #[arg(long, help_heading = "Jobs")]
     unrestricted_jobs: bool,
     /// Lets programs of jobs read and change the data folder, where they run as the server's own user, and mount file systems, as
     /// containers without root do. Without this, what is not the job's own in the folder is closed to them, where the kernel can

@@ -12,9 +12,9 @@ use crate::{explanation, output, target, terminal};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The job's number or name
+    /// Job id or name
     job: String,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

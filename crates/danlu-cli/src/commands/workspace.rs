@@ -18,7 +18,7 @@ use crate::{output, table, words};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -27,26 +27,30 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Lists workspaces, with what they may use and what they use
+    /// List workspaces with their quotas and use
     List {
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Shows a workspace's rules
+    /// Show the rules of a workspace
     Show {
+        /// Name of the workspace
+        #[arg(value_name = "WORKSPACE")]
         name: String,
-        /// Prints JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Changes a workspace's rules; what it may take of the cluster is for administrators to say
+    /// Change the rules of a workspace (quota: administrators only)
     Set {
+        /// Name of the workspace
+        #[arg(value_name = "WORKSPACE")]
         name: String,
         #[command(flatten)]
         rules: Box<rules::RuleFlags>,
     },
-    /// Shows who is in a workspace, and changes it
+    /// List, add and remove the members of a workspace
     Members(members::Arguments),
 }
 

@@ -14,28 +14,36 @@ use crate::{output, table, workspaces_file};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Makes a workspace
+    /// Create a workspace
     Create {
+        /// Name of the workspace
+        #[arg(value_name = "WORKSPACE")]
         name: String,
         #[command(flatten)]
         rules: Box<RuleFlags>,
     },
-    /// Changes a workspace's rules
+    /// Change the rules and quota of a workspace
     Set {
+        /// Name of the workspace
+        #[arg(value_name = "WORKSPACE")]
         name: String,
         #[command(flatten)]
         rules: Box<RuleFlags>,
     },
-    /// Takes a workspace away, with the roles of its people; refused while it has jobs
-    Delete { name: String },
-    /// Changes the rules of everybody's own workspace
+    /// Delete a workspace that has no jobs, with its memberships
+    Delete {
+        /// Name of the workspace
+        #[arg(value_name = "WORKSPACE")]
+        name: String,
+    },
+    /// Change the rules and quota of all personal workspaces
     Personal {
         #[command(flatten)]
         rules: Box<RuleFlags>,
     },
-    /// Makes and changes workspaces as a file says; those that it does not name stay
+    /// Create and change the workspaces in a file; leave others unchanged
     Apply {
-        /// As `danlu up --workspaces` takes it
+        /// File of workspaces and quotas (YAML or JSON), as for `danlu up --workspaces`
         file: PathBuf,
     },
 }
@@ -81,18 +89,20 @@ pub(crate) async fn run(client: &Client, action: Action) -> Result<(), CliError>
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Quota {
-    /// Changes what a workspace is guaranteed and may use
+    /// Change the quota and rules of a workspace
     Set {
+        /// Name of the workspace
         workspace: String,
         #[command(flatten)]
         rules: Box<RuleFlags>,
     },
-    /// Says whether idle guarantees are lent, and how long a job runs before it may be preempted
+    /// Set whether idle guarantees are lent and when jobs can be preempted
     Lending {
-        /// `on` or `off`
+        /// Whether idle guarantees are lent: `on` or `off`
         #[arg(value_parser = on_or_off)]
         lending: Option<bool>,
-        #[arg(long, value_name = "TIME")]
+        /// Time that a job runs before it can be preempted, e.g. `10m`
+        #[arg(long, value_name = "DURATION")]
         minimum_run_time: Option<Span>,
     },
 }

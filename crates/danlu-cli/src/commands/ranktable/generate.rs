@@ -19,25 +19,27 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The machines in the order of their ranks: addresses, or `NAME:ADDRESS` [default: this machine]
+    /// Nodes in rank order, as `ADDRESS` or `NAME:ADDRESS`, e.g. `10.0.0.1,10.0.0.2` [default: this machine]
     #[arg(long, value_delimiter = ',', value_name = "NODE")]
     nodes: Vec<String>,
-    /// How many devices of each, from the first on; of this machine also which, as in `4-7`
+    /// Number of devices per node, e.g. `8`; for this machine also a range, e.g. `4-7`
     #[arg(long, value_name = "DEVICES")]
     devices: Option<String>,
-    /// A copy of each machine's /etc/hccn.conf, in the order of `--nodes`
+    /// Copies of the nodes' /etc/hccn.conf, in the order of `--nodes`
     #[arg(long, value_delimiter = ',', value_name = "FILE", requires = "nodes")]
     device_ips: Vec<PathBuf>,
-    /// Each machine's own rank table, in the order of their ranks; the way to a `2.0`, whose addresses only the machine knows
+    /// Rank tables of single nodes to join, in rank order
+    ///
+    /// This is the only way to a table of version `2.0` for several nodes: only the node itself knows the addresses in it.
     #[arg(long, value_delimiter = ',', value_name = "FILE", conflicts_with_all = ["nodes", "devices"])]
     from: Vec<PathBuf>,
-    /// The hardware, where it is not this machine's: `910A`, `A2`, `A3`, `310P`, or a chip's name such as `910B3`
+    /// Hardware of the nodes, if not this machine's: `910A`, `A2`, `A3`, `310P` or a chip such as `910B3`
     #[arg(long)]
     family: Option<Family>,
-    /// `1.0`, `group_list`, `board_id` (MindSpore up to 0.5) or `1.2` [default: what the hardware reads]
+    /// Version: `1.0`, `group_list`, `board_id` (MindSpore up to 0.5) or `1.2` [default: suited to the hardware]
     #[arg(long, value_name = "VERSION")]
     version: Option<Version>,
-    /// The address by which other machines know this one [default: the machine's name]
+    /// Address at which other nodes reach this machine [default: its host name]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "nodes")]
     server_id: Option<String>,
 }

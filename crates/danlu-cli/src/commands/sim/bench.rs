@@ -12,19 +12,19 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  danlu sim bench --nodes 1000 --queued 10000")]
 pub(crate) struct Arguments {
-    /// Nodes of eight devices, 95 % of them held
-    #[arg(long, default_value_t = BenchSize::default().nodes, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    /// Number of nodes with eight devices each, 95 % of them allocated
+    #[arg(long, value_name = "N", default_value_t = BenchSize::default().nodes, value_parser = clap::value_parser!(u32).range(10..=100_000))]
     nodes: u32,
-    /// Jobs that wait: gangs of 1 to 128 devices
-    #[arg(long, default_value_t = BenchSize::default().queued, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    /// Number of queued jobs, each of 1 to 128 devices
+    #[arg(long, value_name = "N", default_value_t = BenchSize::default().queued, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     queued: u64,
-    /// Nodes for the measure of placements
-    #[arg(long, default_value_t = BenchSize::default().placement_nodes, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    /// Number of nodes in the placement benchmark
+    #[arg(long, value_name = "N", default_value_t = BenchSize::default().placement_nodes, value_parser = clap::value_parser!(u32).range(10..=100_000))]
     placement_nodes: u32,
-    /// Jobs of one device that are placed there
-    #[arg(long, default_value_t = BenchSize::default().placements, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    /// Number of one-device jobs in the placement benchmark
+    #[arg(long, value_name = "N", default_value_t = BenchSize::default().placements, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     placements: u64,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -22,11 +22,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Replays recorded jobs in virtual time, under one or more sets of rules
+    /// Replay recorded jobs in virtual time under one or more policies
     Replay(Box<replay::Arguments>),
-    /// Measures the scheduler on a large cluster: passes, placements, explanations
+    /// Benchmark the scheduler on a large simulated cluster
     Bench(bench::Arguments),
-    /// Packs recorded pods onto recorded nodes, and measures how many devices are left over
+    /// Place recorded pods on recorded nodes and measure the devices left unused
     Place(place::Arguments),
 }
 

@@ -16,19 +16,19 @@ use crate::{output, progress, table};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  danlu sim place --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv\n\nThe protocol and its figures: docs/adr/0005-placement.md"
+    after_help = "Example:\n  danlu sim place --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv\n\nMethod and results: docs/adr/0005-placement.md"
 )]
 pub(crate) struct Arguments {
-    /// The machines: CSV with the columns `sn`, `cpu_milli`, `memory_mib`, `gpu` and `model`
+    /// Nodes: CSV with the columns `sn`, `cpu_milli`, `memory_mib`, `gpu` and `model`
     #[arg(long, value_name = "FILE")]
     nodes: PathBuf,
-    /// The jobs: CSV with the columns `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli` and perhaps `gpu_spec`
+    /// Pods: CSV with the columns `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli` and optionally `gpu_spec`
     #[arg(long, value_name = "FILE")]
     pods: PathBuf,
-    /// Orders of arrival to try: one number, or a range
+    /// Seeds of the arrival orders to try: a number or a range
     #[arg(long, value_name = "SEEDS", default_value = "42-51")]
     seeds: Seeds,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -22,66 +22,65 @@ const STEPS_BETWEEN_REPORTS: u32 = 500;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  danlu history export > history.jsonl\n  danlu sim replay history.jsonl --policy backfill,strict --html report.html\n  danlu sim replay history.jsonl --nodes +4x8:ascend:910B3\n  danlu sim replay jobs.csv --nodes 8x8:nvidia:A100-80G --faults mtbf=30d,repair=4h\n  danlu sim replay philly.csv --preset philly --scale 0.35 --lending off,on\n  danlu sim replay --preset kueue --json\n\nFormats and measures: docs/guide/simulator.md"
+    after_help = "Examples:\n  danlu history export > history.jsonl\n  danlu sim replay history.jsonl --policy backfill,strict --html report.html\n  danlu sim replay history.jsonl --nodes +4x8:ascend:910B3\n  danlu sim replay jobs.csv --nodes 8x8:nvidia:A100-80G --faults mtbf=30d,repair=4h\n  danlu sim replay philly.csv --preset philly --scale 0.35 --lending off,on\n  danlu sim replay --preset kueue --json\n\nFormats and metrics: docs/guide/simulator.md"
 )]
 pub(crate) struct Arguments {
-    /// The trace: an export of `danlu history`, a table of jobs (CSV), or what a preset reads; `-` for standard input
+    /// Trace: a `danlu history export`, a table of jobs (CSV) or the input of a preset; `-` reads standard input
     #[arg(required_unless_present = "preset")]
     trace: Option<PathBuf>,
-    /// A known workload with its cluster
+    /// Known workload and its cluster
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// Who shares the cluster and by which rules (YAML, as `danlu up --workspaces` takes it)
+    /// File of workspaces and quotas (YAML or JSON), as for `danlu up --workspaces`
     #[arg(long, value_name = "FILE")]
     workspaces: Option<PathBuf>,
-    /// Whether idle guarantees are lent; both, to compare them: `off,on`
+    /// Whether idle guarantees are lent; `off,on` compares both
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SWITCH")]
     lending: Vec<Switch>,
-    /// `backfill`, `strict`, `skip` or `balance`: what the first job that cannot start means for those behind it;
-    /// several, to compare them
+    /// Queue policies to compare: `backfill`, `strict`, `skip` or `balance`, e.g. `backfill,strict`
     #[arg(long, value_delimiter = ',', value_name = "POLICIES", value_parser = variants::policy)]
     policy: Vec<HeadOfLine>,
-    /// So many times the preset's nodes
+    /// Factor for the number of the preset's nodes, e.g. `0.35`
     #[arg(long, value_name = "FACTOR", requires = "preset", value_parser = factor)]
     scale: Option<f64>,
-    /// The machines of the preset `openb`: CSV with the columns `sn`, `cpu_milli`, `memory_mib`, `gpu` and `model`
+    /// Nodes of the preset `openb`: CSV with the columns `sn`, `cpu_milli`, `memory_mib`, `gpu` and `model`
     #[arg(long, value_name = "FILE", requires = "preset")]
     machines: Option<PathBuf>,
-    /// The machines, as `danlu up --simulate` takes them; with a leading `+`, in addition to the trace's
+    /// Nodes, as for `danlu up --simulate`; with a leading `+`, in addition to those of the trace
     #[arg(long, value_name = "NODES")]
     nodes: Option<String>,
-    /// Runs to compare: a file (YAML) of `runs`, each with a `name` and what is different in it
+    /// File of `runs` to compare (YAML), each with a `name` and its differences
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "lending"])]
     compare: Option<PathBuf>,
-    /// Lets nodes and devices fail by chance: `mtbf=30d,device-mtbf=365d,repair=4h`
+    /// Random failures of nodes and devices, e.g. `mtbf=30d,device-mtbf=365d,repair=4h`
     #[arg(long, value_name = "FAULTS")]
     faults: Option<Faults>,
-    /// Decides when they fail
+    /// Seed of the random failures, e.g. `7`
     #[arg(long, value_name = "NUMBER", requires = "faults")]
     seed: Option<u64>,
-    /// How much work lies between two checkpoints; `0s`: interrupted jobs begin anew
-    #[arg(long, value_name = "TIME", default_value = "30m")]
+    /// Time between two checkpoints of a job; with `0s`, interrupted jobs start over
+    #[arg(long, value_name = "DURATION", default_value = "30m")]
     checkpoint_every: Span,
-    /// What a job that goes on after an interruption spends before it works again
-    #[arg(long, value_name = "TIME", default_value = "1m")]
+    /// Time that an interrupted job needs to start again from its checkpoint
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
     restart_cost: Span,
-    /// Writes a page with plots, one self-contained file
+    /// HTML report to write, with plots and in one file, e.g. `report.html`
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Preset {
-    /// Microsoft's Philly trace (CSV) as the Helios study replayed it, each virtual cluster a workspace
+    /// Microsoft's Philly trace (CSV) as in the Helios study; each virtual cluster is a workspace
     Philly,
-    /// The same, with nodes of its own for each virtual cluster
+    /// Like `philly`, with separate nodes for each virtual cluster
     PhillyPartitioned,
-    /// A list of pods of Alibaba's openb trace (CSV) in time, on the nodes of `--machines`
+    /// Pods of Alibaba's openb trace (CSV) over time, on the nodes of `--machines`
     Openb,
-    /// The 15,000 jobs of Kueue's baseline performance test; reads nothing
+    /// The 15,000 jobs of Kueue's baseline performance test; needs no trace
     Kueue,
 }
 

@@ -13,9 +13,9 @@ use crate::{output, table};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The workspace
+    /// Name of the workspace
     workspace: String,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -24,15 +24,19 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Puts somebody in, or gives them another role
+    /// Add a member, or change the role of a member
     Add {
+        /// Name of the account
         account: AccountName,
-        /// `viewer` looks, `member` submits, `owner` answers for it
+        /// Role: `viewer` (read), `member` (submit jobs) or `owner` (manage the workspace)
         #[arg(long, default_value = "member")]
         role: WorkspaceRole,
     },
-    /// Takes somebody out
-    Remove { account: AccountName },
+    /// Remove a member
+    Remove {
+        /// Name of the account
+        account: AccountName,
+    },
 }
 
 pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode, CliError> {

@@ -7,37 +7,37 @@ use danlu_types::{Amounts, HeadOfLine, IdlePolicy, Span, Workspace};
 /// Changes to a workspace's rules; what is not named stays.
 #[derive(Debug, Args)]
 pub(crate) struct RuleFlags {
-    /// What it gets whenever it asks: `nvidia=8,cpus=64,memory=1Ti`; `nvidia=none` takes one away
+    /// Guarantee, e.g. `nvidia=8,cpus=64,memory=1Ti`; `nvidia=none` removes one
     #[arg(long, value_name = "AMOUNTS")]
     guaranteed: Option<AmountChanges>,
-    /// What it never exceeds
+    /// Limit of the workspace, e.g. `nvidia=16`
     #[arg(long, value_name = "AMOUNTS")]
     limit: Option<AmountChanges>,
-    /// What each of its people never exceeds
+    /// Limit per user, e.g. `nvidia=4`
     #[arg(long, value_name = "AMOUNTS")]
     per_user: Option<AmountChanges>,
-    /// A job that asks for more than this waits until an owner approves it
+    /// Approval threshold, e.g. `nvidia=8`; an owner must approve jobs that request more
     #[arg(long, value_name = "AMOUNTS")]
     approve_above: Option<AmountChanges>,
-    /// The priority of jobs that name none
+    /// Priority of jobs that set none
     #[arg(long, value_name = "1-9")]
     default_priority: Option<u8>,
-    /// The highest priority that its jobs may name
+    /// Highest priority that jobs can set
     #[arg(long, value_name = "1-9")]
     highest_priority: Option<u8>,
-    /// An image that its jobs may use, with `*` for any text; may be repeated, and replaces those there were
+    /// Images that jobs can use, e.g. `pytorch:*`; repeat for more; replaces the previous patterns
     #[arg(long = "image", value_name = "PATTERN")]
     images: Vec<String>,
-    /// What becomes of jobs that hold devices and do nothing for so long: `2h`, `2h:restart` or `none`
-    #[arg(long, value_name = "TIME[:notify|restart]", value_parser = idle)]
+    /// Idle time after which jobs that hold devices are reported (`2h`) or restarted (`2h:restart`); `none` turns it off
+    #[arg(long, value_name = "DURATION[:ACTION]", value_parser = idle)]
     idle: Option<Idle>,
-    /// A folder for all its people, given to jobs as `$DANLU_SHARED_DIR`; `none` takes it away
+    /// Shared folder of the workspace, which jobs get as `$DANLU_SHARED_DIR`; `none` removes it
     #[arg(long, value_name = "FOLDER")]
     shared_folder: Option<String>,
-    /// A place in an object store for all its people, such as `s3://vision/data`, given to jobs as `$DANLU_SHARED_BUCKET`; `none` takes it away
+    /// Shared object storage of the workspace, e.g. `s3://vision/data`, which jobs get as `$DANLU_SHARED_BUCKET`; `none` removes it
     #[arg(long, value_name = "BUCKET")]
     shared_bucket: Option<String>,
-    /// What its first job that cannot start means for those behind it: `backfill`, `strict`, `skip` or `balance`
+    /// Queue policy while the first job cannot start: `backfill`, `strict`, `skip` or `balance`
     #[arg(long, value_name = "POLICY", value_parser = head_of_line)]
     head_of_line: Option<HeadOfLine>,
 }

@@ -1,4 +1,4 @@
-//! The commands and their order in the help.
+//! The commands. Their groups and order in the help are in [`crate::help_groups`].
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use crate::commands::{
     identities, job_actions, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota,
     ranktable, registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
 };
+use crate::help_groups;
 
 /// The heading of the flags that every command takes.
 const GLOBAL: &str = "Global options";
@@ -20,6 +21,7 @@ const GLOBAL: &str = "Global options";
     name = "danlu",
     version,
     max_term_width = 100,
+    help_template = help_groups::template(),
     after_help = "First steps:\n  danlu up                      Start a server on this machine\n  danlu run -- python train.py  Run a command as a job and stream its logs\n  danlu submit job.yaml         Submit the job that a file describes\n\n`danlu help COMMAND` describes a command.\nExit codes: 0 success, 1 failure, 2 wrong usage, 3 not found, 4 no server.\n`run`, `exec` and `launch` exit with the exit code of the program."
 )]
 pub(crate) struct Arguments {

@@ -7,6 +7,7 @@ mod commands;
 mod database_address;
 mod explanation;
 mod failure;
+mod help_groups;
 mod job_file;
 mod job_flags;
 mod migration;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::{Arg, Command, CommandFactory as _};
 
 use crate::arguments::Arguments;
+use crate::help_groups::{CommandGroup, GROUPS};
 
 /// Writing to a string cannot fail, so results of `writeln!` are dropped here.
 pub(crate) fn markdown() -> String {
@@ -16,8 +17,9 @@ pub(crate) fn markdown() -> String {
     }
     let _ = writeln!(text, "Every command takes these:\n");
     options(&mut text, program.get_arguments().filter(|argument| argument.is_global_set()));
-    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
-        if command.get_name() != "help" {
+    for CommandGroup { title, commands } in &GROUPS {
+        let _ = writeln!(text, "\n## {title}");
+        for command in commands.iter().filter_map(|name| program.find_subcommand(name)) {
             section(&mut text, command.get_name(), command);
         }
     }
@@ -25,9 +27,9 @@ pub(crate) fn markdown() -> String {
 }
 
 fn section(text: &mut String, name: &str, command: &Command) {
-    let _ = writeln!(text, "\n## danlu {name}\n");
-    if let Some(about) = command.get_about() {
-        let _ = writeln!(text, "{about}.\n");
+    let _ = writeln!(text, "\n### danlu {name}\n");
+    if let Some(about) = command.get_long_about().or_else(|| command.get_about()) {
+        let _ = writeln!(text, "{}\n", sentences(&about.to_string()));
     }
     let usage = command.clone().render_usage().to_string();
     let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
@@ -51,8 +53,21 @@ fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
             } else {
                 format!(" (default {})", defaults.join(", "))
             };
-        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-        let _ = writeln!(text, "- `{}`: {help}{defaults}", spelled(argument));
+        let short = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = write!(text, "- `{}`: {short}{defaults}", spelled(argument));
+        let long = argument.get_long_help().map(ToString::to_string).unwrap_or_default();
+        let _ = match long.split_once("\n\n") {
+            Some((_, details)) => writeln!(text, ". {}", details.replace("\n\n", " ")),
+            None => writeln!(text),
+        };
+    }
+}
+
+/// The summary, which has no full stop, as a sentence before those of the long help.
+fn sentences(about: &str) -> String {
+    match about.split_once("\n\n") {
+        Some((summary, details)) => format!("{summary}.\n\n{details}"),
+        None => format!("{about}."),
     }
 }
 

@@ -47,7 +47,7 @@ after(async () => {
 async function window(where = site) {
   const opened = await openPage(browser, where);
   await signIn(opened.page, "ada");
-  await opened.page.getByRole("link", { name: "Migrate" }).click();
+  await opened.page.getByRole("link", { name: "Code migration" }).click();
   return opened;
 }
 
@@ -55,9 +55,9 @@ test("a page that a proxy hands on over plain HTTP migrates and submits too", as
   const address = site.address.replace("127.0.0.1", "danlu.lab.example");
   const { page, faults, close } = await window({ ...site, address });
   assert.equal(await page.evaluate(() => window.isSecureContext), false);
-  await page.getByLabel("Choose a folder").setInputFiles(join(folder, "classifier"));
+  await page.getByLabel("Choose folder").setInputFiles(join(folder, "classifier"));
   await page.getByRole("button", { name: "Migrate" }).click();
-  await page.getByRole("button", { name: "Submit the migrated copy" }).click();
+  await page.getByRole("button", { name: "Submit migrated code" }).click();
   await page.getByRole("textbox", { name: "Command" }).fill("grep -c npu train.py");
   await page.getByRole("button", { name: "Submit" }).click();
   await page.waitForURL(/\/jobs\/\d+$/);
@@ -71,9 +71,9 @@ test("a page that a proxy hands on over plain HTTP migrates and submits too", as
 
 test("a folder is migrated, looked at, and submitted", async () => {
   const { page, faults, close } = await window();
-  await page.getByLabel("Choose a folder").setInputFiles(join(folder, "classifier"));
+  await page.getByLabel("Choose folder").setInputFiles(join(folder, "classifier"));
   await page.getByRole("button", { name: "Migrate" }).click();
-  const outcome = page.getByRole("region", { name: "Outcome" });
+  const outcome = page.getByRole("region", { name: "Results" });
   await outcome.waitFor();
   const files = outcome.getByRole("navigation", { name: "Files" });
   await files.getByRole("link", { name: /train\.py/ }).click();
@@ -86,7 +86,7 @@ test("a folder is migrated, looked at, and submitted", async () => {
   await outcome.getByRole("link", { name: "report.json" }).click();
   JSON.parse(readFileSync(await (await waiting).path(), "utf8"));
 
-  await outcome.getByRole("button", { name: "Submit the migrated copy" }).click();
+  await outcome.getByRole("button", { name: "Submit migrated code" }).click();
   await page.waitForURL(/\/submit\?code=sha256/);
   assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "classifier");
   await page.getByRole("textbox", { name: "Command" }).fill("grep -c npu train.py");
@@ -102,15 +102,15 @@ test("a folder is migrated, looked at, and submitted", async () => {
 
 test("an archive is migrated too, and what is none says so", async () => {
   const { page, faults, close } = await window();
-  await page.getByLabel("Choose an archive").setInputFiles(join(folder, "classifier.tar.gz"));
+  await page.getByLabel("Choose archive").setInputFiles(join(folder, "classifier.tar.gz"));
   await page.getByRole("button", { name: "Migrate" }).click();
-  const outcome = page.getByRole("region", { name: "Outcome" });
+  const outcome = page.getByRole("region", { name: "Results" });
   await outcome.getByRole("link", { name: /train\.py/ }).waitFor();
   await page
-    .getByLabel("Choose an archive")
+    .getByLabel("Choose archive")
     .setInputFiles({ name: "notes.rar", mimeType: "application/octet-stream", buffer: Buffer.from("no") });
   await page.getByRole("button", { name: "Migrate" }).click();
-  await page.getByRole("alert").getByText("Not an archive that we know").waitFor();
+  await page.getByRole("alert").getByText("The archive format is not supported.").waitFor();
   assert.deepEqual(faults, []);
   await close();
 });

@@ -70,8 +70,8 @@ test("a distributed job is submitted, watched, searched, entered, stopped and cl
     count: 4,
     workers: 2,
   });
-  await page.getByText("Starts at once.").waitFor();
-  const file = await page.getByLabel("YAML; the form follows it").inputValue();
+  await page.getByText("The job would start immediately.").waitFor();
+  const file = await page.getByLabel("YAML (in sync with the form)").inputValue();
   assert.match(file, /workers: 2/);
   assert.match(file, /model: 910B3/);
   assert.match(
@@ -85,7 +85,7 @@ test("a distributed job is submitted, watched, searched, entered, stopped and cl
   await page.getByText("step 4 on rank 7").waitFor();
   await page.getByLabel("Search the whole log").fill("unlucky");
   await page.getByLabel("Search the whole log").press("Enter");
-  const hits = page.getByRole("region", { name: "Lines found" });
+  const hits = page.getByRole("region", { name: "Search results" });
   await hits.getByText("1 line").waitFor();
   await hits.getByRole("link", { name: "r5: 1" }).waitFor();
   await hits.getByRole("link", { name: /r5:\d/ }).last().click();
@@ -145,13 +145,13 @@ test("the first start prints a way in, which works once", async () => {
 test("a quota is changed, and holds from the next job on", async () => {
   const { page, faults, close } = await window();
   await page.getByRole("link", { name: "Workspaces" }).click();
-  await page.getByRole("button", { name: "New workspace" }).click();
+  await page.getByRole("button", { name: "Create workspace" }).click();
   const form = page.getByRole("form", { name: "Quota" });
   await form.getByLabel("Workspace").fill("vision");
-  await form.getByLabel("At most: Ascend").fill("2");
+  await form.getByLabel("Limit: Ascend").fill("2");
   await form.getByRole("button", { name: "Save" }).click();
   const vision = page.getByRole("region", { name: "vision" });
-  await vision.getByText("at most 2").waitFor();
+  await vision.getByText("limit 2").waitFor();
 
   const run = (name) =>
     site.submit({ name, workspace: "vision", command: "sleep 1000", devices: { kind: "ascend", count: 1 } });
@@ -159,13 +159,13 @@ test("a quota is changed, and holds from the next job on", async () => {
   await site.jobWhen(one.id, (job) => job.state === "running");
   await site.jobWhen(two.id, (job) => job.state === "running");
   await page.goto(`/jobs/${three.id}`);
-  await page.getByRole("heading", { name: "its workspace is at its limit" }).waitFor();
+  await page.getByRole("heading", { name: "workspace limit reached" }).waitFor();
 
   await page.getByRole("link", { name: "Workspaces" }).click();
-  await page.getByRole("button", { name: "Change the quota of vision" }).click();
-  await form.getByLabel("At most: Ascend").fill("4");
+  await page.getByRole("button", { name: "Edit quota of vision" }).click();
+  await form.getByLabel("Limit: Ascend").fill("4");
   await form.getByRole("button", { name: "Save" }).click();
-  await vision.getByText("at most 4").waitFor();
+  await vision.getByText("limit 4").waitFor();
   await site.jobWhen(three.id, (job) => job.state === "running");
   assert.deepEqual(faults, []);
   await close();
@@ -180,13 +180,13 @@ test("a queued job says why it waits, and a counter-offer starts", async () => {
   await site.jobWhen(holder.id, (job) => job.state === "running");
   const { page, faults, close } = await window();
   await submitInForm(page, { name: "waits", command: "sleep 1000", devices: "NVIDIA A100-80G", count: 4 });
-  await page.getByText("Would wait.").waitFor();
+  await page.getByText("The job would be queued.").waitFor();
   await send(page);
-  const why = page.getByRole("region", { name: "Why it waits" });
+  const why = page.getByRole("region", { name: "Waiting reason" });
   await why.getByRole("link", { name: "holder" }).waitFor();
   await why.getByText("2 of 4 free").waitFor();
   const waiting = Number(page.url().split("/").at(-1));
-  await why.getByRole("button", { name: "Take this" }).first().click();
+  await why.getByRole("button", { name: "Apply" }).first().click();
   await inState(page, "Running");
   const job = await site.jobWhen(waiting, (view) => view.state === "running");
   assert.ok(job.spec.devices.count < 4);
@@ -245,14 +245,14 @@ test("what a job wrote is listed and taken along", async () => {
 
 test("a history is replayed on more machines", async () => {
   const { page, faults, close } = await window();
-  await page.getByRole("link", { name: "Simulate" }).click();
+  await page.getByRole("link", { name: "Simulation" }).click();
   await page.getByRole("button", { name: "Simulate" }).click();
-  const table = page.getByRole("table", { name: "Outcome" });
+  const table = page.getByRole("table", { name: "Results" });
   await table.waitFor();
-  await table.getByRole("columnheader", { name: "one node more" }).waitFor();
+  await table.getByRole("columnheader", { name: "One more node" }).waitFor();
   const capacity = await table.getByRole("row", { name: /^Devices/ }).textContent();
   assert.match(capacity, /20 \(3\).*28 \(4\)/);
-  await page.getByRole("region", { name: "In use over hours" }).waitFor();
+  await page.getByRole("region", { name: "Allocation rate over time (hours)" }).waitFor();
   assert.deepEqual(faults, []);
   await close();
 });
@@ -264,8 +264,11 @@ test("jobs are found by tab, name and owner, and stopped together", async () => 
   }
   const { page, faults, close } = await window();
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
-  await page.getByRole("link", { name: /^Running/ }).click();
-  await page.getByLabel("Part of the name").fill("bulk-");
+  await page
+    .getByRole("navigation", { name: "States" })
+    .getByRole("link", { name: /^Running/ })
+    .click();
+  await page.getByLabel("Search by name").fill("bulk-");
   await page.waitForURL(/tab=running&search=bulk-/);
   const table = page.getByRole("table", { name: "Jobs" });
   await table.getByRole("link", { name: "bulk-two" }).waitFor();
@@ -273,7 +276,7 @@ test("jobs are found by tab, name and owner, and stopped together", async () => 
   for (const box of await table.getByRole("checkbox").all()) await box.check();
   await page.getByRole("button", { name: "Stop 2" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
-  await page.getByText("No job is like that.").waitFor();
+  await page.getByText("No matching jobs").waitFor();
   assert.deepEqual(faults, []);
   await close();
 });
@@ -283,13 +286,13 @@ test("somebody asks for an account, and an administrator approves it", async () 
   await guest.page.goto("/register");
   await guest.page.getByLabel("Name").fill("grace");
   await guest.page.getByLabel("Password", { exact: true }).fill("a long enough password");
-  await guest.page.getByRole("button", { name: "Ask" }).click();
-  await guest.page.getByText("An administrator has to approve").waitFor();
+  await guest.page.getByRole("button", { name: "Register" }).click();
+  await guest.page.getByText("An administrator must approve").waitFor();
 
   const { page, faults, close } = await window();
   await page.getByRole("link", { name: "Accounts" }).first().click();
   await page.getByRole("button", { name: "Approve grace" }).click();
-  await page.getByRole("row", { name: /grace/ }).getByText("active").waitFor();
+  await page.getByRole("row", { name: /grace/ }).getByText("Active").waitFor();
   await signIn(guest.page, "grace");
   assert.deepEqual([...faults, ...guest.faults], []);
   await guest.close();
@@ -302,9 +305,9 @@ test("a node is closed with a reason, and what cannot be done says why", async (
   await page.getByRole("table", { name: "Nodes" }).getByRole("link").first().click();
   await page.getByRole("button", { name: "Cordon" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Why").fill("new fans");
+  await dialog.getByLabel("Reason").fill("new fans");
   await dialog.getByRole("button", { name: "Cordon" }).click();
-  await page.getByText("closed: new fans").waitFor();
+  await page.getByText("Cordoned: new fans").waitFor();
   await page.getByRole("button", { name: "Uncordon" }).click();
   await page.getByRole("button", { name: "Cordon" }).waitFor();
   assert.deepEqual(faults, []);
@@ -341,7 +344,7 @@ test("why a job waits is said in Chinese, with its numbers", async () => {
   await page.getByLabel("Language").selectOption("zh");
   await page.goto(`/jobs/${job.id}`);
   const why = page.getByRole("region", { name: "等待原因" });
-  await why.getByText(/等待 8 Ascend 910B3：空闲 \d+，单节点最多 \d+/).waitFor();
+  await why.getByText(/等待 8 Ascend 910B3（空闲 \d+ 卡，单节点最多 \d+ 卡）/).waitFor();
   assert.doesNotMatch(await why.textContent(), /waiting|free|devices/);
   for (const { id } of [job, holder]) await site.ask("POST", `/jobs/${id}/stop`, { grace: "0s" });
   assert.deepEqual(faults, []);

@@ -75,15 +75,15 @@ function publicKey(comment) {
 test("keys for SSH and for the object store are added, shown and removed", async () => {
   const { page, faults, close } = await enter("mary");
   await page.getByRole("link", { name: "mary", exact: true }).click();
-  await page.getByLabel("Public key: one line of a .pub file").fill(publicKey("mary@laptop"));
-  await page.getByRole("button", { name: "Add the key" }).click();
+  await page.getByLabel("Public key (one line of a .pub file)").fill(publicKey("mary@laptop"));
+  await page.getByRole("button", { name: "Add SSH key" }).click();
   await page.getByRole("table", { name: "SSH keys" }).getByText("SHA256:").waitFor();
   assert.equal((await site.ask("GET", "/accounts/mary/ssh_keys")).items[0].name, "mary@laptop");
   await removeRow(page, "SSH keys", /mary@laptop/);
 
-  const store = page.getByRole("region", { name: "Keys for the object store" }).first();
-  await store.getByLabel("What the key is for").fill("notebook");
-  await store.getByRole("button", { name: "Make a key" }).click();
+  const store = page.getByRole("region", { name: "Object store access keys" }).first();
+  await store.getByLabel("Access key name").fill("notebook");
+  await store.getByRole("button", { name: "Create access key" }).click();
   const shown = await store.getByRole("status").locator("code").textContent();
   const [accessKey, secretKey] = shown.split(" ");
   assert.ok(secretKey.length >= 20, "the secret is shown once");
@@ -91,7 +91,7 @@ test("keys for SSH and for the object store are added, shown and removed", async
   await page.reload();
   await store.getByRole("row", { name: /notebook/ }).waitFor();
   assert.equal(await page.getByText(secretKey).count(), 0, "and never again");
-  await removeRow(page, "Keys for the object store", /notebook/);
+  await removeRow(page, "Object store access keys", /notebook/);
   assert.deepEqual((await site.ask("GET", "/accounts/mary/s3_keys")).items, []);
   assert.deepEqual(faults, []);
   await close();
@@ -115,23 +115,23 @@ test("an administrator ends a session, makes and deletes accounts, and changes w
   await leaver.page.getByRole("button", { name: "Sign in" }).waitFor();
   await leaver.close();
 
-  await panel.getByRole("button", { name: "Make an administrator" }).click();
-  await panel.getByRole("button", { name: "Make no administrator any more" }).click();
-  await panel.getByRole("button", { name: "Make an administrator" }).waitFor();
+  await panel.getByRole("button", { name: "Make administrator" }).click();
+  await panel.getByRole("button", { name: "Revoke administrator" }).click();
+  await panel.getByRole("button", { name: "Make administrator" }).waitFor();
   await panel.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await panel.waitFor({ state: "detached" });
   await assert.rejects(site.ask("GET", "/accounts/leaver"));
 
-  await page.getByRole("link", { name: "Settings" }).first().click();
+  await page.getByRole("link", { name: "Scheduling policy" }).first().click();
   const before = await site.ask("GET", "/sharing");
-  await page.getByLabel("No job is preempted before it has run for").fill("soon");
+  await page.getByLabel("Minimum run time before preemption").fill("soon");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("alert").waitFor();
-  await page.getByLabel("No job is preempted before it has run for").fill("7m");
-  await page.getByLabel("At most: NVIDIA", { exact: true }).fill("3");
+  await page.getByLabel("Minimum run time before preemption").fill("7m");
+  await page.getByLabel("Limit: NVIDIA", { exact: true }).fill("3");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Saved. It acts at the next look at the queue.").waitFor();
+  await page.getByText("Saved. The policy takes effect with the next scheduling pass.").waitFor();
   const after = await site.ask("GET", "/sharing");
   assert.deepEqual(
     [after.minimum_run_time, after.personal.limit.nvidia, after.lending],
@@ -151,17 +151,17 @@ test("an owner who is no administrator runs a workspace: members, an invitation,
   await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Members" }).click();
   await page.getByLabel("Account").fill("mary");
   await page.getByLabel("Role").selectOption("viewer");
-  await page.getByRole("button", { name: "Set the role" }).click();
+  await page.getByRole("button", { name: "Set role" }).click();
   await page
     .getByRole("table", { name: "vision" })
-    .getByRole("row", { name: /mary.*viewer/ })
+    .getByRole("row", { name: /mary.*Viewer/ })
     .waitFor();
 
-  await page.getByLabel("Name of the secret").fill("HF_TOKEN");
+  await page.getByLabel("Secret name").fill("HF_TOKEN");
   await page.getByLabel("Value", { exact: true }).fill("hf_very_secret");
-  await page.getByRole("button", { name: "Set the secret" }).click();
+  await page.getByRole("button", { name: "Set secret" }).click();
   await page
-    .getByRole("table", { name: "Secrets for jobs" })
+    .getByRole("table", { name: "Job secrets" })
     .getByRole("row", { name: /HF_TOKEN.*ada/ })
     .waitFor();
   assert.equal(await page.getByText("hf_very_secret").count(), 0);
@@ -172,23 +172,23 @@ test("an owner who is no administrator runs a workspace: members, an invitation,
     secrets: { HF_TOKEN: "HF_TOKEN" },
   });
   await site.jobWhen(job.id, (view) => view.outcome === "succeeded");
-  await removeRow(page, "Secrets for jobs", /HF_TOKEN/);
+  await removeRow(page, "Job secrets", /HF_TOKEN/);
 
-  await page.getByRole("button", { name: "Invite somebody" }).click();
+  await page.getByRole("button", { name: "Create invitation" }).click();
   const link = await page.getByRole("status").locator("code").textContent();
   const guest = await openPage(browser, site);
   await guest.page.goto(link);
   await guest.page.getByLabel("Name").fill("grace");
   await guest.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
-  await guest.page.getByRole("button", { name: "Ask" }).click();
-  await guest.page.getByText("The account is made.").waitFor();
+  await guest.page.getByRole("button", { name: "Register" }).click();
+  await guest.page.getByText("Account created.").waitFor();
   await signIn(guest.page, "grace");
   await guest.page.getByRole("link", { name: "Members" }).click();
   await guest.page
     .getByRole("table", { name: "vision" })
-    .getByRole("row", { name: /grace.*member/ })
+    .getByRole("row", { name: /grace.*Member/ })
     .waitFor();
-  await guest.page.getByRole("button", { name: "Set the role" }).hover();
+  await guest.page.getByRole("button", { name: "Set role" }).hover();
   await guest.page.getByRole("tooltip", { name: /Only owners of the workspace/ }).waitFor();
 
   await page.reload();
@@ -205,24 +205,24 @@ test("an owner lets in who asks for the workspace, and turns others away", async
     await guest.page.getByLabel("Name").fill(name);
     await guest.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await guest.page.getByLabel("Workspace").fill("vision");
-    await guest.page.getByRole("button", { name: "Ask" }).click();
+    await guest.page.getByRole("button", { name: "Register" }).click();
     await guest.page.getByText("An owner of the workspace or an administrator").waitFor();
   }
   const { page, faults, close } = await enter("ada");
   await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Members" }).click();
-  const asking = page.getByRole("table", { name: "Asking to be let in" });
+  const asking = page.getByRole("table", { name: "Join requests" });
   await asking
     .getByRole("row", { name: /nobody/ })
-    .getByRole("button", { name: "Turn away" })
+    .getByRole("button", { name: "Decline" })
     .click();
-  await page.getByRole("dialog").getByRole("button", { name: "Turn away" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Decline" }).click();
   await asking.getByRole("row", { name: /nobody/ }).waitFor({ state: "detached" });
-  await asking.getByRole("button", { name: "Let in hedy" }).click();
+  await asking.getByRole("button", { name: "Approve hedy" }).click();
   await page
     .getByRole("table", { name: "vision" })
-    .getByRole("row", { name: /hedy.*member/ })
+    .getByRole("row", { name: /hedy.*Member/ })
     .waitFor();
-  await page.getByText("Nobody asks.").waitFor();
+  await page.getByText("No join requests.").waitFor();
   await signIn(guest.page, "hedy");
   assert.deepEqual([...faults, ...guest.faults], []);
   await guest.close();
@@ -245,15 +245,17 @@ function codeAt(secret, step) {
 test("an authenticator is set up, asked for, and given up", async () => {
   const { page, faults, close } = await enter("tim");
   await page.getByRole("link", { name: "tim", exact: true }).click();
-  await page.getByRole("button", { name: "Use an authenticator" }).click();
+  await page.getByRole("button", { name: "Enable MFA" }).click();
   // The form to link an identity asks for such a code, too.
-  const form = page.locator("form").filter({ has: page.getByRole("heading", { name: "Authenticator" }) });
+  const form = page
+    .locator("form")
+    .filter({ has: page.getByRole("heading", { name: "Multi-factor authentication (MFA)" }) });
   const secret = await form.locator("code").textContent();
   const step = Math.floor(Date.now() / 30_000);
-  await form.getByLabel("Code of your authenticator").fill(codeAt(secret, step));
+  await form.getByLabel("MFA code").fill(codeAt(secret, step));
   await form.getByRole("button", { name: "Confirm" }).click();
   const codes = await form.getByRole("status").locator("code").textContent();
-  await form.getByText("A code is asked for at each sign-in.").waitFor();
+  await form.getByText("Each sign-in requires an MFA code.").waitFor();
 
   const again = await openPage(browser, site);
   await again.page.goto("/sign-in");
@@ -261,14 +263,14 @@ test("an authenticator is set up, asked for, and given up", async () => {
   await again.page.getByLabel("Password", { exact: true }).fill(PASSWORD);
   await again.page.getByRole("button", { name: "Sign in" }).click();
   // A code is good once, and those of the next half minute are good already.
-  await again.page.getByLabel("Code of your authenticator").fill(codeAt(secret, step + 1));
+  await again.page.getByLabel("MFA code").fill(codeAt(secret, step + 1));
   await again.page.getByRole("button", { name: "Sign in" }).click();
   await again.page.getByRole("navigation", { name: "Main" }).waitFor();
   await again.close();
 
-  await form.getByLabel("Code of your authenticator").fill(codes.split(" ")[0]);
-  await form.getByRole("button", { name: "Stop using it" }).click();
-  await form.getByText("Only the password is asked for.").waitFor();
+  await form.getByLabel("MFA code").fill(codes.split(" ")[0]);
+  await form.getByRole("button", { name: "Disable MFA" }).click();
+  await form.getByText("Sign-in requires only the password.").waitFor();
   assert.deepEqual(faults, []);
   await close();
 });
@@ -278,10 +280,10 @@ test("somebody whom the provider knows comes in through it, into the workspaces 
   await fetch(`${providerAddress}/person`, { method: "POST", body: JSON.stringify(claims) });
   const { page, faults, close } = await openPage(browser, site);
   await page.goto("/sign-in");
-  await page.getByRole("link", { name: "Sign in through your provider" }).click();
+  await page.getByRole("link", { name: "Sign in with SSO" }).click();
   await page.getByRole("navigation", { name: "Main" }).waitFor();
   await page.getByRole("link", { name: "lin", exact: true }).click();
-  await page.getByText("vision (member)").waitFor();
+  await page.getByText("vision (Member)").waitFor();
   assert.deepEqual(
     faults.filter((fault) => !fault.startsWith(`left the server: ${providerAddress}/authorize`)),
     [],

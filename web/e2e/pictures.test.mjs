@@ -133,7 +133,7 @@ async function settled(page) {
 /** Fills the page with an outcome, of programs that the migrator's own tests train. */
 async function migratePrograms(page) {
   const programs = new URL("../../crates/danlu-migrate/tests/executed/programs", import.meta.url).pathname;
-  await page.getByLabel(/Choose a folder|选择文件夹/).setInputFiles(programs);
+  await page.getByLabel(/Choose folder|选择文件夹/).setInputFiles(programs);
   await page.getByRole("button", { name: /^(Migrate|开始迁移)$/ }).click();
   await page.getByRole("region", { name: /^(Changes|修改)$/ }).waitFor();
 }

@@ -22,7 +22,7 @@ async function window(options) {
   return opened;
 }
 
-const away = (page) => page.getByText("The server does not answer.");
+const away = (page) => page.getByText("The server is not responding.");
 const command = (page) => page.getByRole("textbox", { name: "Command" });
 
 test("a restart of the server takes neither the page nor what was typed", async () => {
@@ -57,7 +57,7 @@ test("errors of Python are found, and the end of the log stays in sight", async 
   const log = page.getByRole("region", { name: "Log", exact: true });
   await log.getByText("RuntimeError: CUDA out of memory").waitFor();
   assert.equal(await log.getByText("::danlu progress").count(), 0, "reports are hidden");
-  await page.getByRole("button", { name: "Errors" }).click();
+  await page.getByRole("button", { name: "Find errors" }).click();
   await page.locator("section.hits").getByText("RuntimeError: CUDA out of memory").waitFor();
   await page.screenshot({ path: `${PICTURES}log-errors.png` });
   await page.waitForFunction(() => {

@@ -33,14 +33,14 @@ test("a start behind a job without end is the earliest there can be, and a guess
   const next = await site.submit({ name: "next", command: "true", devices: all });
   const { page, faults, close } = await window();
   await page.goto(`/jobs/${next.id}`);
-  const why = page.getByRole("region", { name: "Why it waits" });
-  await why.getByText("Starts at the earliest in").waitFor();
-  await why.getByText("going by a guess for 1 running job without limit or history").waitFor();
-  assert.doesNotMatch(await why.textContent(), /Should start/);
+  const why = page.getByRole("region", { name: "Waiting reason" });
+  await why.getByText("Earliest start in").waitFor();
+  await why.getByText("based on a guess for 1 running job without time limit or history").waitFor();
+  assert.doesNotMatch(await why.textContent(), /Expected start/);
   await inChinese(page);
   const zh = page.getByRole("region", { name: "等待原因" });
-  await zh.getByText("最早还需").waitFor();
-  await zh.getByText("1 个既无时限也无历史的运行中任务只能猜测").waitFor();
+  await zh.getByText("距最早开始时间").waitFor();
+  await zh.getByText("对 1 个无最长运行时长和历史记录的运行中任务的粗略估计").waitFor();
   await stop(next.id, endless.id);
   assert.deepEqual(faults, []);
   await close();
@@ -53,10 +53,10 @@ test("a job in back-off waits for its time and for nobody", async () => {
   await site.jobWhen(holder.id, (view) => view.state === "running");
   const job = await site.submit({ name: "again", command: "true", devices: all });
   const { page, faults, close } = await window();
-  const why = page.getByRole("region", { name: "Why it waits" });
+  const why = page.getByRole("region", { name: "Waiting reason" });
   await page.goto(`/jobs/${job.id}`);
-  await why.getByText("Who holds what it needs").waitFor();
-  await why.getByText("What would start now").waitFor();
+  await why.getByText("Holders of the requested resources").waitFor();
+  await why.getByText("Suggestions").waitFor();
   // The first back-offs are over before a page is drawn, so that the reason is the answer's only part that is not the server's.
   const reason = {
     code: "back_off",
@@ -68,9 +68,11 @@ test("a job in back-off waits for its time and for nobody", async () => {
     await route.fulfill({ response: answer, json: { ...(await answer.json()), reason } });
   });
   await page.reload();
-  await why.getByText(/the last attempt failed; the next is made at/).waitFor();
+  await why
+    .getByText(/waiting for the next attempt, no earlier than .* \(the last attempt failed\)/)
+    .waitFor();
   const said = await why.textContent();
-  for (const wrong of ["Who holds what it needs", "What would start now", "holder"])
+  for (const wrong of ["Holders of the requested resources", "Suggestions", "holder"])
     assert.ok(!said.includes(wrong), said);
   await page.unrouteAll();
   await stop(job.id, holder.id);
@@ -103,17 +105,17 @@ test("owners see that a job waits for them, and everybody sees why it waits", as
   const hers = await window("mary");
   await hers.page.goto(`/jobs/${id}`);
   await hers.page
-    .getByRole("region", { name: "Why it waits" })
-    .getByText("asks for 2 Ascend; 1 is the most in workspace careful without approval by an owner")
+    .getByRole("region", { name: "Waiting reason" })
+    .getByText("waiting for approval (Ascend: 2 requested, 1 allowed without approval in workspace careful)")
     .waitFor();
   await inChinese(hers.page);
   const zh = hers.page.getByRole("region", { name: "等待原因" });
-  await zh.getByText("申请 2 Ascend；工作空间 careful 中超过 1 需由所有者批准").waitFor();
+  await zh.getByText("待审批（申请 Ascend 2，工作空间 careful 的免审批上限为 1）").waitFor();
   assert.equal(await hers.page.locator(".badge").count(), 0, "it does not wait for her");
   await hers.close();
 
   const { page, faults, close } = await window();
-  await page.locator(".badge").getByText("1 job waits for your approval").waitFor({ state: "attached" });
+  await page.locator(".badge").getByText("1 job waiting for your approval").waitFor({ state: "attached" });
   await page.goto(`/jobs/${id}`);
   await page.getByRole("button", { name: "Approve" }).click();
   await page.locator(".badge").waitFor({ state: "detached" });

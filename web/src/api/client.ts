@@ -38,7 +38,7 @@ export class Refusal extends Error {
   readonly fields: { field: string; message: string }[];
 
   constructor(status: number, problem: Partial<Problem>) {
-    super(problem.detail ?? problem.title ?? `the server answered with status ${status}`);
+    super(problem.detail ?? problem.title ?? `the server returned status ${status}`);
     this.name = "Refusal";
     this.status = status;
     this.code = problem.code ?? "unknown";
@@ -61,7 +61,7 @@ export async function answer<T>(
     result = await request;
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === "AbortError") throw cause;
-    throw new Refusal(0, { code: "unavailable", detail: "the server does not answer" });
+    throw new Refusal(0, { code: "unavailable", detail: "the server is not responding" });
   }
   if (result.response.ok) return result.data as T;
   const problem = typeof result.error === "object" && result.error ? (result.error as Partial<Problem>) : {};

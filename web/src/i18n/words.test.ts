@@ -26,3 +26,23 @@ test("both languages say the same things at the same keys", () => {
     expect(places(text), key).toEqual(places(english.get(key) ?? ""));
   }
 });
+
+test("Chinese and Latin letters are separated by a space, and punctuation is full-width", () => {
+  const wrong = flat(zh).filter(
+    ([, text]) =>
+      /[\u4e00-\u9fff][A-Za-z0-9{`]|[A-Za-z0-9}`][\u4e00-\u9fff]/.test(text) ||
+      /[\u4e00-\u9fff] ?[,.;:!?()]|[,.;:!?()] ?[\u4e00-\u9fff]/.test(text.replace("卡.芯片", "")),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("Chinese uses one word for each concept of the glossary", () => {
+  const replaced = /工作进程|处理器|批准|额度|腾空|承诺|(?<!MFA )设备|(?<!访问)令牌|这里|怎样|谁|它/;
+  expect(flat(zh).filter(([, text]) => replaced.test(text))).toEqual([]);
+});
+
+test("English addresses people plainly", () => {
+  const riddles =
+    /\b(somebody|anybody|whoever|whatever|nobody|for ever|any more|so long|that would do|authenticator(?! app)|processors?|going by|make room|promised|let in)\b/i;
+  expect(flat(en).filter(([, text]) => riddles.test(text))).toEqual([]);
+});

@@ -18,21 +18,21 @@ async function inBoth(say: () => string): Promise<string[]> {
   return said;
 }
 
-test("how many jobs make room is a number of jobs, and not a job's number", async () => {
-  const making = (jobs: string) =>
+test("the number of preempted jobs is a count, and not a job's id", async () => {
+  const preempting = (jobs: string) =>
     inBoth(() =>
       reasonSentence({ code: "preempting", text: "job 34 must make room for it", about: { jobs } }),
     );
-  expect(await making("1")).toEqual(["1 running job has to make room for it", "有 1 个任务需要让出设备"]);
-  expect(await making("3")).toEqual(["3 running jobs have to make room for it", "有 3 个任务需要让出设备"]);
+  expect(await preempting("1")).toEqual(["preempting 1 running job", "正在抢占 1 个运行中任务的资源"]);
+  expect(await preempting("3")).toEqual(["preempting 3 running jobs", "正在抢占 3 个运行中任务的资源"]);
 });
 
 test("what an approval is about is said in both languages", async () => {
   const about = { resource: "ascend", asked: "24", limit: "20", workspace: "nlp" };
   const text = "asks for 24 Ascend devices, and 20 is the most in workspace `nlp` without approval";
   expect(await inBoth(() => reasonSentence({ code: "needs_approval", text, about }))).toEqual([
-    "asks for 24 Ascend; 20 is the most in workspace nlp without approval by an owner",
-    "申请 24 Ascend；工作空间 nlp 中超过 20 需由所有者批准",
+    "waiting for approval (Ascend: 24 requested, 20 allowed without approval in workspace nlp)",
+    "待审批（申请 Ascend 24，工作空间 nlp 的免审批上限为 20）",
   ]);
   const stored = () => reasonSentence({ code: "needs_approval", text });
   expect(await inBoth(stored)).toEqual([text, text]);
@@ -41,11 +41,19 @@ test("what an approval is about is said in both languages", async () => {
 test("what an estimate goes by is said in both languages, guesses as guesses", async () => {
   const none = { preemptions: 0, time_limits: 0, progress: 0, past_durations: 0, guesses: 0 };
   expect(await inBoth(() => basisSentence({ ...none, time_limits: 2, guesses: 1 }))).toEqual([
-    "the time limits of 2 running jobs and a guess for 1 running job without limit or history",
-    "2 个运行中任务的最长运行时长、1 个既无时限也无历史的运行中任务只能猜测",
+    "the time limits of 2 running jobs and a guess for 1 running job without time limit or history",
+    "2 个运行中任务的最长运行时长、对 1 个无最长运行时长和历史记录的运行中任务的粗略估计",
   ]);
   expect(await inBoth(() => basisSentence(none))).toEqual([
-    "what is free now and who is ahead",
-    "当前空闲资源和排在前面的任务",
+    "free resources and queue positions",
+    "当前空闲资源和排队位置",
+  ]);
+});
+
+test("the detail of a reason is said once, in the brackets of the language", async () => {
+  const about = { until: "2030-01-01T00:00:00Z", detail: "NODE_FAIL" };
+  expect(await inBoth(() => reasonSentence({ code: "requeued", text: "", about }))).toEqual([
+    "requeued by the cluster (NODE_FAIL)",
+    "集群要求重新排队（NODE_FAIL）",
   ]);
 });

@@ -42,7 +42,7 @@ export function reasonSentence(reason: Why): string {
   const otherwise = reason.code === "needs_approval" ? reason.text : reasonPhrase(reason);
   const said = inOurs ?? otherwise;
   // What a program said when it broke is in no language of ours.
-  return about.detail ? `${said} (${about.detail})` : said;
+  return about.detail ? t("common.detailed", { text: said, detail: about.detail }) : said;
 }
 
 /** What an estimate goes by, in the reader's language. */

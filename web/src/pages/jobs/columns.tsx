@@ -112,7 +112,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
       {
         key: "going",
         title: t("job.going"),
-        width: 128,
+        width: 136,
         fits: true,
         from: "middle",
         render: (job) => <Going job={job} />,
@@ -120,7 +120,7 @@ export function useColumns(chosen: ReadonlySet<number>, toggle: (id: number) => 
       {
         key: "submitted",
         title: t("job.submitted"),
-        width: 96,
+        width: 120,
         end: true,
         from: "widest",
         render: (job) => <When at={job.submitted_at} />,

@@ -105,7 +105,7 @@ export function Jobs() {
               <div className="banner" role="status">
                 <p>{t("jobs.longList")}</p>
                 <Button small onClick={() => list.refetch()}>
-                  {t("common.again")}
+                  {t("common.refresh")}
                 </Button>
               </div>
             ) : null}

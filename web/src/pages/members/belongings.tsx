@@ -85,7 +85,7 @@ export function Invitations({ workspace }: { workspace: string }) {
       rowKey={(one) => one.id}
       empty={t("invite.none")}
       columns={[
-        { key: "by", title: t("admin.by"), render: (one) => one.by },
+        { key: "by", title: t("invite.by"), render: (one) => one.by },
         { key: "role", title: t("profile.role"), width: 140, render: (one) => t(`role.${one.role}`) },
         {
           key: "expires",
@@ -95,7 +95,7 @@ export function Invitations({ workspace }: { workspace: string }) {
         },
       ]}
       remove={{
-        action: t("admin.remove"),
+        action: t("profile.revoke"),
         title: () => t("invite.removeTitle"),
         text: t("invite.removeText"),
         onRemove: (one) => disinvite.mutateAsync({ workspace, id: one.id }),

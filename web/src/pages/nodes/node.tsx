@@ -49,7 +49,12 @@ export function Node() {
 function NodeFacts({ node }: { node: NodeView }) {
   const { t } = useTranslation();
   const facts: [string, React.ReactNode][] = [
-    [t("nodes.state"), node.cordoned ? `${t("nodes.cordoned")}: ${node.cordoned}` : t("nodes.open")],
+    [
+      t("nodes.state"),
+      node.cordoned
+        ? t("common.labelled", { label: t("nodes.cordoned"), value: node.cordoned })
+        : t("nodes.open"),
+    ],
     [t("job.devices"), [models(node), node.notice].filter(Boolean).join("; ")],
     [t("spec.cpus"), used.cpus(node)],
     [t("spec.memory"), used.memory(node)],
@@ -177,7 +182,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "wiring",
           title: t("nodes.wiring"),
-          width: 190,
+          width: 200,
           from: "wide",
           render: (device) => <span className="number">{wiringText(device.wiring ?? {})}</span>,
         },
@@ -216,7 +221,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "heat",
           title: t("nodes.temperature"),
-          width: 80,
+          width: 100,
           end: true,
           render: (device) => withUnit(device.reading?.temperature_celsius, "°C"),
         },

@@ -59,7 +59,7 @@ export function Nodes() {
                 render: (node) =>
                   node.cordoned ? (
                     <span title={node.cordoned}>
-                      {t("nodes.cordoned")}: {node.cordoned}
+                      {t("common.labelled", { label: t("nodes.cordoned"), value: node.cordoned })}
                     </span>
                   ) : (
                     t("nodes.open")

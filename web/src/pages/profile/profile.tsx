@@ -30,7 +30,9 @@ export function Profile() {
             <dt>{t("nav.quotas")}</dt>
             <dd>
               {account.workspaces
-                .map((membership) => `${membership.workspace} (${t(`role.${membership.role}`)})`)
+                .map(({ workspace, role }) =>
+                  t("common.detailed", { text: workspace, detail: t(`role.${role}`) }),
+                )
                 .join(", ") || "–"}
             </dd>
             <dt>{t("profile.since")}</dt>

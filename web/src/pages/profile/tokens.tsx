@@ -50,7 +50,7 @@ export function Tokens({ name, isOwn = true }: { name: string; isOwn?: boolean }
         {
           key: "kind",
           title: t("profile.kind"),
-          width: 130,
+          width: 170,
           render: (token) => t(`token.${token.kind}` as "token.api", { defaultValue: token.kind }),
         },
         { key: "scope", title: t("profile.scope"), width: 130, render: (token) => t(`scope.${token.scope}`) },

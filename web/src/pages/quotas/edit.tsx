@@ -29,7 +29,7 @@ export function QuotaFields({
         return (
           <TextField
             key={key}
-            label={`${t(`quotas.kind.${kind}`)}: ${label}`}
+            label={t("common.labelled", { label: t(`quotas.kind.${kind}`), value: label })}
             value={texts[key]}
             onChange={(value) => onChange({ ...texts, [key]: value })}
             error={fields.find(({ field }) => field.endsWith(key))?.message}

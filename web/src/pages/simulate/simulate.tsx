@@ -52,7 +52,7 @@ export function Simulate() {
         </label>
         {trace ? (
           <Button small onClick={() => setTrace(undefined)}>
-            {t("simulate.own")}
+            {t("simulate.useOwn")}
           </Button>
         ) : null}
       </section>

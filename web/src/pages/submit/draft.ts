@@ -36,7 +36,7 @@ export function read(text: string): { draft: Draft } | { error: string } {
     const value: unknown = parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value))
       return { draft: value as Draft };
-    return { error: "a job file is a list of fields, such as `command: python train.py`" };
+    return { error: "invalid job file: expected fields such as `command: python train.py`" };
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) };
   }

@@ -42,11 +42,13 @@ const inFull = perLanguage(
   (language) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }),
 );
 
-/** "3 minutes ago", "in 2 hours". */
+/** "3 minutes ago", "in 2 hours", and "2 小时后" with the space that Chinese has after numbers here. */
 export function relative(at: string, now: number, language: string): string {
   const seconds = Math.round((Date.parse(at) - now) / 1000);
   const [unit, size] = STEPS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
-  return fromNow(language).format(Math.trunc(seconds / size), unit);
+  return fromNow(language)
+    .format(Math.trunc(seconds / size), unit)
+    .replace(/(\d)(?=\p{Script=Han})/u, "$1 ");
 }
 
 export function exact(at: string, language: string): string {

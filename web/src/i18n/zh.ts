@@ -598,7 +598,7 @@ export const zh: Words<typeof en> = {
     moreNodes: "增加 1 个节点",
     run: "方案 {{number}}",
     policy: "排队策略",
-    lending: "借出空闲的保障配额",
+    lending: "借出保障配额",
     nodes: "节点（以 + 开头表示增加）",
     add: "添加方案",
     mostRuns_one: "最多可比较 {{count}} 个方案。",

@@ -185,7 +185,7 @@ export function SearchField(props: {
       aria-label={label}
       placeholder={label}
       value={value}
-      style={{ width: 220 }}
+      style={{ width: 190 }}
       onChange={(event) => onChange(event.target.value)}
       onPressEnter={onEnter}
     />

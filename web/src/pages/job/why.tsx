@@ -22,10 +22,10 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
   return (
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
-        <h2>{phrase}</h2>
-        {sentence === phrase ? null : <div>{sentence}</div>}
+        <h2 className="phrase">{phrase}</h2>
+        {sentence === phrase ? null : <div className="phrase">{sentence}</div>}
       </div>
-      <div className="row" style={{ gap: 24 }}>
+      <div className="row" style={{ gap: "0 24px" }}>
         {explanation.position ? (
           <span>
             {t("why.position")} <b className="number">{explanation.position}</b>

@@ -182,7 +182,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "wiring",
           title: t("nodes.wiring"),
-          width: 200,
+          width: 190,
           from: "wide",
           render: (device) => <span className="number">{wiringText(device.wiring ?? {})}</span>,
         },

@@ -85,7 +85,7 @@ export function Nodes() {
               {
                 key: "architecture",
                 title: t("nodes.architecture"),
-                width: 90,
+                width: 104,
                 render: (node) => node.architecture,
               },
             ]}

@@ -14,7 +14,7 @@ test("held devices are parts of those that work, and use is shown where it is kn
   expect(x).toEqual([60, 120]);
   expect(lines).toEqual([
     { label: "Ascend 910B3", values: [50, 100] },
-    { label: "Ascend 910B3, busy", values: [null, 90], isFaint: true },
+    { label: "Ascend 910B3 busy", values: [null, 90], isFaint: true },
   ]);
   expect(usageLines([point(60, 4)], "busy").lines).toHaveLength(1);
 });

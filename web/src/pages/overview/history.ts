@@ -21,7 +21,7 @@ export function usageLines(points: UsagePoint[], busy: string): { x: number[]; l
     const measured = used.some((value) => value !== null);
     return [
       { label: name, values: held },
-      ...(measured ? [{ label: `${name}, ${busy}`, values: used, isFaint: true }] : []),
+      ...(measured ? [{ label: `${name} ${busy}`, values: used, isFaint: true }] : []),
     ];
   });
   return { x: points.map((point) => Date.parse(point.at) / 1000), lines };

@@ -143,13 +143,17 @@ fn every_command_and_argument_is_described_in_one_line() {
         let name = command.get_name();
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         if about.is_empty() || about.contains('\n') || about.ends_with('.') || about.chars().count() >= 80 {
-            problems.push(format!("{name}: {about:?} is not one line under 80 characters without a full stop"));
+            problems
+                .push(format!("{name}: {about:?} is not one line under 80 characters without a full stop"));
         }
         let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
         for argument in arguments {
             let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
             if help.is_empty() || help.ends_with('.') {
-                problems.push(format!("{name} {}: {help:?} is not a phrase without a full stop", argument.get_id()));
+                problems.push(format!(
+                    "{name} {}: {help:?} is not a phrase without a full stop",
+                    argument.get_id()
+                ));
             }
         }
         command.get_subcommands().for_each(|below| check(below, problems));

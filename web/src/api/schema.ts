@@ -468,6 +468,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the figures of the server
+         * @description In the text form of Prometheus. Also at `/metrics`, outside `/api/v1`; a scrape needs a token, of scope `read`.
+         */
+        get: operations["server_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/simulations": {
         parameters: {
             query?: never;
@@ -719,7 +739,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a link by which the asker signs in, once and within minutes: in a browser, say */
+        /** Make a link by which the caller signs in, once and within minutes: in a browser, say */
         post: operations["sign_in_link"];
         delete?: never;
         options?: never;
@@ -1168,7 +1188,7 @@ export interface paths {
         put?: never;
         /**
          * Begin to use an authenticator
-         * @description Nothing is asked for at sign-in until a code was confirmed.
+         * @description Asks for the account's password, where it has one. Nothing is asked for at sign-in until a code was confirmed.
          */
         post: operations["enrol_totp"];
         /**
@@ -1622,16 +1642,6 @@ export interface components {
             node: components["schemas"]["NodeName"];
             /** @description As given by whoever cordoned it. */
             reason: string;
-        };
-        /** @description What a worker on a node has to hear. */
-        SidecarNews: {
-            /** @description What the workers of its gang say of themselves, by the names of the files; once all have, or some are late. */
-            gang?: {
-                [key: string]: string;
-            };
-            /** @description The worker is to end, within this time. */
-            stop?: string | null;
-            version: string;
         };
         /**
          * @description a number of cores, such as `8`, `0.5` or `500m`
@@ -2332,6 +2342,11 @@ export interface components {
             name: string;
             scope: components["schemas"]["Scope"];
         };
+        /** @description Begins to use an authenticator. */
+        NewTotp: {
+            /** @description The present one. Left out where the account has none. */
+            password?: string | null;
+        };
         /** @description A machine that an engine offers. */
         Node: {
             /** @description The address by which workers of other nodes reach this one. */
@@ -3016,6 +3031,16 @@ export interface components {
             minimum_run_time: components["schemas"]["Span"];
             /** @description The rules of everybody's own workspace. */
             personal?: components["schemas"]["Workspace"];
+        };
+        /** @description What a worker on a node has to hear. */
+        SidecarNews: {
+            /** @description What the workers of its gang say of themselves, by the names of the files; once all have, or some are late. */
+            gang?: {
+                [key: string]: string;
+            };
+            /** @description The worker is to end, within this time. */
+            stop?: string | null;
+            version: string;
         };
         /** @description Who wants to come in: with a name and a password, or with the secret of a link. */
         SignIn: {
@@ -4370,6 +4395,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_UsagePoint"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    server_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description What is wrong; `code` tells problems apart */
@@ -6097,7 +6150,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewTotp"] | null;
+            };
+        };
         responses: {
             201: {
                 headers: {
@@ -6108,6 +6165,14 @@ export interface operations {
                 };
             };
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

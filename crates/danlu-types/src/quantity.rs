@@ -93,8 +93,10 @@ impl Bytes {
 impl Cpus {
     pub const ACCEPTED: &str = "a number of cores, such as `8`, `0.5` or `500m`";
 
+    /// As many cores, and at most what can be asked for: numbers may come from files that users wrote.
     pub const fn whole(cores: u64) -> Self {
-        Cpus { milli: cores * 1000 }
+        let milli = cores.saturating_mul(1000);
+        Cpus { milli: if milli > MOST_MILLI_CPUS { MOST_MILLI_CPUS } else { milli } }
     }
 
     fn from_wire(text: &str) -> Result<Self, ParseQuantityError> {
@@ -105,8 +107,16 @@ impl Cpus {
 impl Span {
     pub const ACCEPTED: &str = "a time with a unit, such as `90s`, `30m`, `24h` or `1d12h`";
 
+    /// As many seconds, and at most the longest time that can be asked for, as for [`Cpus::whole`].
     pub const fn from_seconds(seconds: u64) -> Self {
-        Span { milliseconds: seconds * 1000 }
+        let milliseconds = seconds.saturating_mul(1000);
+        Span {
+            milliseconds: if milliseconds > LONGEST_MILLISECONDS {
+                LONGEST_MILLISECONDS
+            } else {
+                milliseconds
+            },
+        }
     }
 
     fn from_wire(text: &str) -> Result<Self, ParseQuantityError> {

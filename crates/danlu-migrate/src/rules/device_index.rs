@@ -5,7 +5,7 @@ use crate::checker::Checker;
 use crate::finding::FindingKind;
 use crate::hooks::Hooks;
 use crate::scope::Binding;
-use ruff_python_ast::{Expr, ExprCall};
+use ruff_python_ast::{Expr, ExprAttribute, ExprCall};
 use ruff_text_size::Ranged as _;
 
 pub(crate) const RULE: Rule = Rule {
@@ -126,7 +126,7 @@ pub(crate) fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<
     match expression {
         Expr::NumberLiteral(literal) => literal.value.is_int().then_some(Grade::Safe),
         Expr::Name(name) => always_a_number(checker, name.id.as_str()).then_some(Grade::Likely),
-        Expr::Attribute(attribute) => {
+        Expr::Attribute(attribute) if is_of_a_name(attribute) => {
             let name = attribute.attr.as_str();
             let is_option =
                 checker.facts.number_options.get(name) == Some(&true) && !checker.facts.stored.contains(name);
@@ -134,6 +134,15 @@ pub(crate) fn number<'a>(checker: &Checker<'a>, expression: &'a Expr) -> Option<
         }
         _ => None,
     }
+}
+
+/// `args.local_rank`, and not `load().local_rank`.
+fn is_of_a_name(attribute: &ExprAttribute) -> bool {
+    let mut value = &attribute.value;
+    while let Expr::Attribute(attribute) = &**value {
+        value = &attribute.value;
+    }
+    value.is_name_expr()
 }
 
 /// `args.gpu`, which is a number where it was given, and may be nothing or something else.

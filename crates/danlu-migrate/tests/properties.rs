@@ -89,7 +89,8 @@ fn is_broken(outcome: &FileMigration) -> bool {
 /// Found by the fuzzers: the first run made a call of `torch.cuda`, and the second a device of what the call gives.
 #[test]
 fn a_number_of_what_a_call_gives_is_left_alone() {
-    let text = b"import torch\n\nx = torch.ones(1)\nx.to(torch.cuda.gs.local_rank)\nx.to(load().local_rank)\n";
+    let text =
+        b"import torch\n\nx = torch.ones(1)\nx.to(torch.cuda.gs.local_rank)\nx.to(load().local_rank)\n";
     for portable in [None, Some(Portable::Inline), Some(Portable::Shim)] {
         let options = Options { portable, ..Options::default() };
         let once = apply(text, &run(text, &options).edits);

@@ -137,6 +137,9 @@ impl App {
     }
 }
 
+/// `danlu why` is a paragraph, and no list: `danlu show` has all nodes.
+const NODES_SHOWN: usize = 4;
+
 /// For how long a job has been running, and where.
 fn running_text(job: &Job, now: Timestamp) -> Option<String> {
     let attempt = job.active()?;
@@ -158,11 +161,9 @@ fn running_text(job: &Job, now: Timestamp) -> Option<String> {
         }
     });
     let mut places: Vec<String> = places.collect();
-    // A paragraph, and no list: `danlu show` has all of them.
-    const SHOWN: usize = 4;
-    if places.len() > SHOWN {
-        let more = places.len() - SHOWN;
-        places.truncate(SHOWN);
+    if places.len() > NODES_SHOWN {
+        let more = places.len() - NODES_SHOWN;
+        places.truncate(NODES_SHOWN);
         places.push(format!("{more} more nodes"));
     }
     let ran = Span::from_seconds(u64::try_from(ran).unwrap_or_default());

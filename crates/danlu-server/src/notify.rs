@@ -38,7 +38,7 @@ impl Notifier {
         for job in jobs {
             match &job.life {
                 JobLifecycle::Queued { .. } | JobLifecycle::Held { .. } | JobLifecycle::Ended { .. } => {
-                    schedule = true
+                    schedule = true;
                 }
                 JobLifecycle::Active(_) => act = true,
             }

@@ -265,12 +265,11 @@ mod tests {
             damaged.replace_range(from..to, &with);
             for report in [damaged.into_bytes(), bytes] {
                 let sent = with_checkpoint(report.clone(), None);
-                match serde_json::from_slice::<ProgramReport>(&report) {
-                    Ok(report) => {
-                        let sent: ProgramReport = serde_json::from_slice(&sent).unwrap();
-                        prop_assert_eq!(sent, ProgramReport { checkpoint: None, ..report });
-                    }
-                    Err(_) => prop_assert_eq!(sent, report),
+                if let Ok(report) = serde_json::from_slice::<ProgramReport>(&report) {
+                    let sent: ProgramReport = serde_json::from_slice(&sent).unwrap();
+                    prop_assert_eq!(sent, ProgramReport { checkpoint: None, ..report });
+                } else {
+                    prop_assert_eq!(sent, report);
                 }
             }
         }

@@ -59,8 +59,8 @@ fn issue_15_a_rank_table_of_a_container_with_gaps_has_physical_numbers_and_their
 #[test]
 fn issue_15_a_file_that_lacks_the_address_of_a_device_is_refused() {
     let fake = FakeAscend::new(TABLE);
-    let text: String = (0..8).map(|device| format!("address_{device}=192.168.10.{device}\n")).collect();
-    let file = fake.write("hccn.conf", &text);
+    let lines: Vec<String> = (0..8).map(|device| format!("address_{device}=192.168.10.{device}")).collect();
+    let file = fake.write("hccn.conf", &lines.join("\n"));
     let file: &Path = &file;
     let of = |devices: &str| {
         let mut command = Command::new(DANLU);

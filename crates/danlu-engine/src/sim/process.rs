@@ -205,7 +205,7 @@ impl SimState {
     fn print(&mut self, process: &SimProcess, text: &str) {
         match &process.role {
             ProcessRole::Rank(rank) => {
-                self.printed.entry((process.worker, *rank)).or_default().push_str(text)
+                self.printed.entry((process.worker, *rank)).or_default().push_str(text);
             }
             ProcessRole::Daemon => {}
             // Nobody listens to one who has left.

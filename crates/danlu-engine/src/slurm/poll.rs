@@ -159,7 +159,7 @@ impl Watch {
             let Some(watched) = jobs.get_mut(&job.id) else { continue };
             match away {
                 Some(away) if has_lost_node(&job) => {
-                    watched.set(LastReport::LostNode(job, away.clone()), hints)
+                    watched.set(LastReport::LostNode(job, away.clone()), hints);
                 }
                 None if has_lost_node(&job) => {}
                 _ if job.state == SlurmJobState::Waiting && watched.begun.is_some_and(|at| at < asked) => {

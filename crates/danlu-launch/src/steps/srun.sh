@@ -286,6 +286,8 @@ while :; do
         pump_all
         : > "$step/over"
         for helper in $helpers; do danlu_signal_tree TERM "$helper" 2> /dev/null; done
+        # On a busy machine they take a moment, and the launcher would name them as left behind by the script.
+        for helper in $helpers; do wait "$helper" 2> /dev/null; done
         exit "$failed"
     fi
     pump_all

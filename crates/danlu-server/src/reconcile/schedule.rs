@@ -42,7 +42,7 @@ pub(crate) async fn reconcile_schedule(app: &App, clock: impl Fn() -> Timestamp)
     for (id, answer) in ids.into_iter().zip(answers) {
         match answer {
             Ok(WriteResult::Done(job)) => {
-                tracing::debug!(job.id = %id, "job {id} is {}", job.state().as_str())
+                tracing::debug!(job.id = %id, "job {id} is {}", job.state().as_str());
             }
             // Not at once: if the scheduler were wrong about what is free, asking again would not mend it.
             Ok(WriteResult::Overbooked) => {

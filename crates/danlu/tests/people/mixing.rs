@@ -157,13 +157,13 @@ fn nobodys(part: &str) -> Option<&'static str> {
 
 /// What an owner may well do with a name that somebody else has as well: it says why.
 fn is_ones_own_to_do(operation: &str) -> bool {
-    match operation {
+    [
         // A name of a secret is one's workspace's own; the other's of the same name is not touched.
-        "PUT /workspaces/{name}/secrets/{secret}" => true,
+        "PUT /workspaces/{name}/secrets/{secret}",
         // Owners choose who is in their workspace; it gives them nothing of what those have elsewhere.
-        "PUT /workspaces/{name}/members/{account}" => true,
-        _ => false,
-    }
+        "PUT /workspaces/{name}/members/{account}",
+    ]
+    .contains(&operation)
 }
 
 /// What waits stays as it is; what runs does not.

@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn a_device_without_an_address_in_the_file_that_was_given_is_refused() {
-        let addresses =
-            configured_addresses(&(0..8).map(|n| format!("address_{n}=10.0.1.{n}\n")).collect::<String>());
+        let lines: Vec<String> = (0..8).map(|device| format!("address_{device}=10.0.1.{device}")).collect();
+        let addresses = configured_addresses(&lines.join("\n"));
         assert!(require_addresses(Path::new("a.conf"), &addresses, &[0, 7]).is_ok());
         let devices = device_numbers("9").unwrap();
         let refused = require_addresses(Path::new("a.conf"), &addresses, &devices).unwrap_err();

@@ -40,9 +40,9 @@ async fn the_servers_secrets_are_not_its_jobs() {
 }
 
 /// A program that is `danlu` after something else.
-fn wrapped(folder: &Path, before: &str) -> String {
+fn wrapped(folder: &Path, before: &str, danlu: &str) -> String {
     let program = folder.join("danlu-wrapped");
-    std::fs::write(&program, format!("#!/bin/sh\n{before} {DANLU} \"$@\"\n")).expect("a script");
+    std::fs::write(&program, format!("#!/bin/sh\n{before} {danlu} \"$@\"\n")).expect("a script");
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it can be run");
     program.display().to_string()
 }
@@ -51,7 +51,7 @@ fn wrapped(folder: &Path, before: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_writes_is_its_own_whatever_its_umask() {
     let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
-    let program = wrapped(folder.path(), "umask 000; exec");
+    let program = wrapped(folder.path(), "umask 000; exec", DANLU);
     let server = TestServer::start_in(&program, &[], folder, &[]).await;
     let mut spec = spec("umask; until test -S ../session.sock; do sleep 0.01; done");
     spec.checkpoint = Some("ckpt".to_owned());
@@ -82,24 +82,32 @@ async fn what_a_server_writes_is_its_own_whatever_its_umask() {
     assert_eq!((mode, open, seen > 20), (0o700, readable, true));
 }
 
-/// A folder above which nothing is that user's, and which that user can pass through; none where this is not root.
+/// A folder above which nothing is that user's, and which that user can pass through, with this build's program in it; none where
+/// this is not root.
 fn place_of_another(user: u32) -> Option<tempfile::TempDir> {
     if !nix::unistd::geteuid().is_root() {
         skip("only root starts a server as another user");
         return None;
     }
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder");
+    let is_way = |path: &Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o003 == 0o001);
+    // Temporary folders are everybody's to write to, and builds may lie in a home that is closed.
+    let places = [env!("CARGO_TARGET_TMPDIR"), "/var/lib"];
+    let Some(place) = places.into_iter().find(|place| Path::new(place).ancestors().all(is_way)) else {
+        skip("another user reaches no folder here that nobody else writes to");
+        return None;
+    };
+    let folder =
+        tempfile::Builder::new().prefix("danlu-test-").tempdir_in(place).expect("a temporary folder");
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("others pass");
     for own in ["data", "home"] {
         std::fs::create_dir(folder.path().join(own)).expect("a folder");
         std::os::unix::fs::chown(folder.path().join(own), Some(user), Some(user))
             .expect("root gives it away");
     }
-    let is_way = |path: &Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o003 == 0o001);
-    if !folder.path().ancestors().all(is_way) {
-        skip("another user does not reach the folder of this build, or could write on the way to it");
-        return None;
-    }
+    let program = folder.path().join("danlu");
+    std::fs::hard_link(DANLU, &program)
+        .or_else(|_| std::fs::copy(DANLU, &program).map(drop))
+        .expect("a program");
     Some(folder)
 }
 
@@ -108,8 +116,9 @@ fn place_of_another(user: u32) -> Option<tempfile::TempDir> {
 async fn a_job_does_not_reach_the_data_folder() {
     const USER: u32 = 399_872;
     let Some(folder) = place_of_another(USER) else { return };
-    let program =
-        wrapped(folder.path(), &format!("exec setpriv --reuid {USER} --regid {USER} --clear-groups"));
+    let danlu = folder.path().join("danlu").display().to_string();
+    let before = format!("exec setpriv --reuid {USER} --regid {USER} --clear-groups");
+    let program = wrapped(folder.path(), &before, &danlu);
     let home = folder.path().join("home").display().to_string();
     let mut server = TestServer::start_in(&program, &[], folder, &[("HOME", &home)]).await;
     if server.log().contains("no Landlock") {

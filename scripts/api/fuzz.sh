@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Sends requests made from docs/openapi.json to a live server, as everybody from nobody to an administrator: no answer may be a 5xx or
-# differ from its description. usage: fuzz.sh DANLU [EXAMPLES]
+# differ from its description. usage: [ROLES="member administrator"] [SEED=1] fuzz.sh DANLU [EXAMPLES]
 set -euo pipefail
 # shellcheck source=scripts/paths.sh
 . "$(dirname "$0")/../paths.sh"
 danlu="$(realpath "$1")"
 examples="${2:-25}"
+seed="${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"
+roles="${ROLES:-nobody viewer member owner administrator}"
+say "SEED=$seed"
 venv="$("$ROOT/scripts/venv.sh" "$ROOT/scripts/api/requirements.txt")"
 
 data="$(mktemp -d)"
@@ -33,10 +36,17 @@ fuzz() {
   say "== as $1"
   cd "$data" # where it may leave its notes
   "$venv/bin/schemathesis" --config-file "$ROOT/scripts/api/schemathesis.toml" run "$ROOT/docs/openapi.json" --url "$address/api/v1" ${2:+-H "Authorization: Bearer $2"} \
-    --max-examples "$examples" --exclude-path-regex 'follow|hints|workers' --exclude-operation-id sign_out --continue-on-failure \
+    --max-examples "$examples" --seed "$seed" --exclude-path-regex 'follow|hints|workers' --exclude-operation-id sign_out --continue-on-failure \
     --checks not_a_server_error,response_schema_conformance,status_code_conformance,content_type_conformance,negative_data_rejection,positive_data_acceptance
 }
-fuzz nobody ""
-for role in viewer member owner; do fuzz "a workspace's $role" "$(token_of "$role")"; done
-fuzz "an administrator" "$(cat "$data/token")"
+# What one finds out about the platform must not keep the others from being asked.
+failed=0
+for role in $roles; do
+  case "$role" in
+    nobody) fuzz nobody "" || failed=1 ;;
+    administrator) fuzz "an administrator" "$(cat "$data/token")" || failed=1 ;;
+    *) fuzz "a workspace's $role" "$(token_of "$role")" || failed=1 ;;
+  esac
+done
+[ "$failed" = 0 ]
 if grep -E 'panicked|ERROR' "$data/log"; then exit 1; fi

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
 
 /// An amount of memory in bytes: `512Mi`, `256Gi`, `1.5Gi`, `2GB`, `100B`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -297,7 +298,7 @@ impl fmt::Display for Span {
 
 /// Quantities are strings in JSON and YAML; plain numbers are read as their text, because people write `cpus: 8`.
 macro_rules! text_or_number {
-    ($($name:ident => $example:literal),*) => {$(
+    ($($name:ident => $example:literal, numbers: $numbers:expr);*) => {$(
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -331,8 +332,11 @@ macro_rules! text_or_number {
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-                utoipa::openapi::ObjectBuilder::new()
-                    .schema_type(utoipa::openapi::schema::Type::String)
+                let text = ObjectBuilder::new().schema_type(Type::String);
+                let number = ObjectBuilder::new().schema_type(Type::Number).enum_values($numbers);
+                OneOfBuilder::new()
+                    .item(text)
+                    .item(number)
                     .description(Some($name::ACCEPTED))
                     .examples([serde_json::json!($example)])
                     .into()
@@ -342,7 +346,8 @@ macro_rules! text_or_number {
         impl utoipa::ToSchema for $name {}
     )*};
 }
-text_or_number!(Bytes => "64Gi", Cpus => "0.5", Span => "24h");
+// Without a unit, nothing but zero is an amount of memory or a time.
+text_or_number!(Bytes => "64Gi", numbers: Some([0]); Cpus => "0.5", numbers: None::<[u8; 0]>; Span => "24h", numbers: Some([0]));
 
 #[cfg(test)]
 mod tests;

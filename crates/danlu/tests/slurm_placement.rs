@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use danlu_testkit::{SlurmRig, TestServer, spec};
+use danlu_testkit::{SlurmRig, TestServer, eventually, spec};
 use danlu_types::api::{EventQuery, JobOutcome, JobState, StopRequest};
 use danlu_types::{Framework, JobId, JobSpec};
 
@@ -66,10 +66,12 @@ async fn danlu_follows_where_slurm_puts_jobs_and_starts_no_more_than_fits() {
     let events = server.client().events_list(&query).await.unwrap().items;
     let moved = events.iter().any(|event| event.message == "worker 0 was put on n3, not on n1");
     assert!(moved, "{events:?}");
-    let mut lines = server.texts(first).await;
-    lines.retain(|line| line.starts_with("rank "));
-    lines.sort_unstable();
-    assert_eq!(lines.len(), 16);
+    let lines = eventually("a line of each rank", || async {
+        let mut lines = server.texts(first).await;
+        lines.retain(|line| line.starts_with("rank "));
+        (lines.len() == 16).then_some(lines)
+    })
+    .await;
     assert!(lines.contains(&"rank 0 of 16 sees 0 on n3 is n3".to_owned()), "{lines:?}");
     assert!(lines.contains(&"rank 15 of 16 sees 7 on n4 is n4".to_owned()), "{lines:?}");
     // A command runs where the worker is.

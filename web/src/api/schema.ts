@@ -1605,7 +1605,7 @@ export interface components {
          * @description an amount with a unit, such as `512Mi`, `64Gi` or `1.5Gi`
          * @example 64Gi
          */
-        Bytes: string;
+        Bytes: string | 0;
         /** @description A job of the cluster's has begun and wants to run an allocation. */
         ClaimRequest: {
             /** @description The name of the allocation's folder: `1.slurm.0`. */
@@ -1647,7 +1647,7 @@ export interface components {
          * @description a number of cores, such as `8`, `0.5` or `500m`
          * @example 0.5
          */
-        Cpus: string;
+        Cpus: string | number;
         /** @description One accelerator of a node. */
         Device: {
             health?: components["schemas"]["Health"];
@@ -3081,7 +3081,7 @@ export interface components {
          * @description a time with a unit, such as `90s`, `30m`, `24h` or `1d12h`
          * @example 24h
          */
-        Span: string;
+        Span: string | 0;
         SshKeyView: {
             /** Format: date-time */
             created_at: string;

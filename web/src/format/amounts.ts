@@ -52,17 +52,17 @@ export function bytes(amount: number): string {
   return `${value >= 100 || unit === 0 ? Math.round(value) : Number(value.toFixed(1))} ${UNITS[unit]}`;
 }
 
-/** `64Gi` as the API writes it, in bytes; nothing for what is no amount. */
-export function bytesOf(text: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text);
+/** `64Gi` or `64GB` as the API writes it, in bytes; undefined for what is not an amount. The API accepts 0 as a number, too. */
+export function bytesOf(text: string | number): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(?:([KMGTP])(i|B)|B)?$/.exec(String(text));
   if (!match) return undefined;
-  const power = ["Ki", "Mi", "Gi", "Ti", "Pi"].indexOf(match[2] ?? "") + 1;
-  return Number(match[1]) * 1024 ** power;
+  const power = match[2] ? "KMGTP".indexOf(match[2]) + 1 : 0;
+  return Number(match[1]) * (match[3] === "B" ? 1000 : 1024) ** power;
 }
 
 /** `500m` or `8`, in cores. */
-export function coresOf(text: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)(m)?$/.exec(text);
+export function coresOf(text: string | number): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(m)?$/.exec(String(text));
   return match ? Number(match[1]) / (match[2] ? 1000 : 1) : undefined;
 }
 

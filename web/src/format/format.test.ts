@@ -38,6 +38,7 @@ test("resources are told as people say them", () => {
 
 test("amounts are read and written", () => {
   expect(["64Gi", "1.5Gi", "12", "x"].map(bytesOf)).toEqual([64 * 1024 ** 3, 1.5 * 1024 ** 3, 12, undefined]);
+  expect(["64GB", "1.5KB", "12B", 0].map(bytesOf)).toEqual([64e9, 1500, 12, 0]);
   expect(["500m", "8", "many"].map(coresOf)).toEqual([0.5, 8, undefined]);
   expect([0, 1023, 1536, 5 * 1024 ** 3].map(bytes)).toEqual(["0 B", "1023 B", "1.5 KiB", "5 GiB"]);
   expect([0.012345, 1.234, 12345.6].map(figure)).toEqual(["0.0123", "1.23", "12,346"]);

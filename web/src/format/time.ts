@@ -64,7 +64,8 @@ export function clock(at: string): string {
 }
 
 /** Seconds of `1d12h`, `90s`, `1500ms`; nothing for what is no span. */
-export function spanSeconds(text: string): number | undefined {
+export function spanSeconds(span: string | number): number | undefined {
+  const text = String(span);
   const sizes: Record<string, number> = { d: 86400, h: 3600, m: 60, s: 1, ms: 0.001 };
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|d|h|m|s)/g)];
   if (parts.length === 0 || parts.map((part) => part[0]).join("") !== text) return undefined;

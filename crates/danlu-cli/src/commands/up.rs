@@ -121,10 +121,11 @@ pub(crate) struct Arguments {
     /// worker can open only the devices allocated to it.
     #[arg(long, help_heading = "Jobs")]
     unrestricted_jobs: bool,
-    /// Lets programs of jobs read and change the data folder, where they run as the server's own user, and mount file systems, as
-    /// containers without root do. Without this, what is not the job's own in the folder is closed to them, where the kernel can
-    /// (Landlock) and nothing else would be closed with it; the server's log says which
-    #[arg(long)]
+    /// Let jobs that run as the server's user read and change the data folder, and mount file systems
+    ///
+    /// By default, Landlock closes the data folder to jobs, except for what is the job's own, if the kernel has it and no other folder
+    /// would be closed with it. The server's log says whether it does. Containers without root need to mount file systems.
+    #[arg(long, help_heading = "Jobs")]
     open_data_folder: bool,
 }
 

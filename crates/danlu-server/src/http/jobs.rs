@@ -33,12 +33,17 @@ pub(crate) struct SubmitQuery {
     dry_run: bool,
 }
 
+/// As the description of the API has it.
+fn is_key(text: &str) -> bool {
+    (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// Submit a job
 ///
 /// Answered when the job is durable. With an `Idempotency-Key`, a second request of the same key answers with the first
 /// one's job, so a client that lost the answer may simply ask again. The same key with another body is refused
 /// (`key_reused`).
-#[utoipa::path(post, path = "/jobs", tag = "jobs", params(SubmitQuery, ("Idempotency-Key" = Option<String>, Header)),
+#[utoipa::path(post, path = "/jobs", tag = "jobs", params(SubmitQuery, ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,200}$")),
     request_body = JobSpec, responses(
         (status = 201, body = JobView), (status = 200, description = "A dry run's answer", body = Explanation),
         (status = 409, description = "The key was used before, with another body", body = Problem, content_type = "application/problem+json"),
@@ -55,7 +60,7 @@ pub(crate) async fn submit(
     }
     let key = match headers.get("idempotency-key").map(|value| value.to_str()) {
         None => None,
-        Some(Ok(key)) if !key.is_empty() && key.len() <= LONGEST_KEY => Some(key.to_owned()),
+        Some(Ok(key)) if is_key(key) => Some(key.to_owned()),
         Some(_) => {
             let detail = format!("`Idempotency-Key` must be 1 to {LONGEST_KEY} visible ASCII characters");
             return Err(ApiError(Problem::new(ProblemCode::BadRequest, detail)));

@@ -18,7 +18,7 @@ function Form({ rules }: { rules: SharingRules }) {
   const { t } = useTranslation();
   const save = useSharingSet();
   const [lending, setLending] = useState(rules.lending);
-  const [runTime, setRunTime] = useState(rules.minimum_run_time);
+  const [runTime, setRunTime] = useState(String(rules.minimum_run_time));
   const [texts, setTexts] = useState(() => textsOf(rules.personal));
   return (
     <form

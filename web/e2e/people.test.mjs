@@ -245,11 +245,12 @@ function codeAt(secret, step) {
 test("an authenticator is set up, asked for, and given up", async () => {
   const { page, faults, close } = await enter("tim");
   await page.getByRole("link", { name: "tim", exact: true }).click();
-  await page.getByRole("button", { name: "Enable MFA" }).click();
-  // The form to link an identity asks for such a code, too.
+  // The form to link an identity asks for a password and a code, too.
   const form = page
     .locator("form")
     .filter({ has: page.getByRole("heading", { name: "Multi-factor authentication (MFA)" }) });
+  await form.getByLabel("Current password").fill(PASSWORD);
+  await form.getByRole("button", { name: "Enable MFA" }).click();
   const secret = await form.locator("code").textContent();
   const step = Math.floor(Date.now() / 30_000);
   await form.getByLabel("MFA code").fill(codeAt(secret, step));

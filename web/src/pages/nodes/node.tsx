@@ -177,19 +177,19 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
         {
           key: "model",
           title: t("nodes.model"),
+          width: 150,
           render: (device) => deviceName(device.kind, device.model),
         },
         {
           key: "wiring",
           title: t("nodes.wiring"),
           width: 190,
-          from: "wide",
+          from: "widest",
           render: (device) => <span className="number">{wiringText(device.wiring ?? {})}</span>,
         },
         {
           key: "job",
           title: t("nodes.holder"),
-          width: "22%",
           render: (device) =>
             device.held_by && !device.held_by.job ? (
               t("device.hidden")

@@ -10,7 +10,7 @@ export type Column<Row> = {
   end?: boolean;
   wrap?: boolean;
   /** Left out of windows that are narrower, so that those which have to be there keep their room. */
-  from?: "middle" | "wide" | "widest";
+  from?: "middle" | "wide" | "widest" | "huge";
   /** Instead of a width: takes a larger share of narrow windows. */
   share?: "name";
   /** What is in it is never too wide for it. */

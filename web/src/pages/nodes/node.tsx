@@ -184,7 +184,7 @@ function Devices({ node, devices }: { node: NodeView; devices: DeviceView[] }) {
           key: "wiring",
           title: t("nodes.wiring"),
           width: 190,
-          from: "widest",
+          from: "huge",
           render: (device) => <span className="number">{wiringText(device.wiring ?? {})}</span>,
         },
         {

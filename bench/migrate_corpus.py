@@ -19,7 +19,7 @@ import zipfile
 
 def fetch(out, *packages):
     configured = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False)
-    index = configured.stdout.strip() or "https://pypi.org/simple"
+    index = configured.stdout.strip() or default_index()
     failed = []
     for package in packages:
         name, _, version = package.partition("==")
@@ -32,6 +32,12 @@ def fetch(out, *packages):
     for failure in failed:
         print(failure, file=sys.stderr)
     sys.exit(1 if failed else 0)
+
+
+def default_index():
+    """Where pip looks without any configuration."""
+    tell = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+    return subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def fetch_one(index, name, version, out):

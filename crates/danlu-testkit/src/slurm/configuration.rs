@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,17 +23,23 @@ pub(super) fn gres_conf(folder: &Path) -> String {
 }
 
 /// Ports that nothing listens on, and that the kernel gives to nobody who asks for any port: it would be somebody's by the
-/// time that the daemons are up, on a busy machine.
+/// time that the daemons are up, on a busy machine. Each is claimed against other clusters, and launchers, by the abstract name
+/// that launchers use, for as long as this process lives: daemons come back to their ports.
 pub(super) fn free_ports(count: usize) -> Vec<u16> {
     const PORTS: std::ops::Range<u16> = 12_000..32_000;
     let first = usize::try_from(RandomState::new().build_hasher().finish() % PORTS.len() as u64).unwrap_or(0);
-    // All held at once, so that no two are the same.
-    let candidates = PORTS.cycle().skip(first).take(PORTS.len());
-    let held =
-        candidates.filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok().map(|held| (port, held)));
-    let held: Vec<(u16, TcpListener)> = held.take(count).collect();
-    assert_eq!(held.len(), count, "there are free ports");
-    held.into_iter().map(|(port, _)| port).collect()
+    let free = PORTS.cycle().skip(first).take(PORTS.len()).filter(|port| {
+        let name = SocketAddr::from_abstract_name(format!("danlu-port-{port}")).expect("a short name");
+        let Ok(claim) = UnixListener::bind_addr(&name) else { return false };
+        let is_free = TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        if is_free {
+            std::mem::forget(claim);
+        }
+        is_free
+    });
+    let ports: Vec<u16> = free.take(count).collect();
+    assert_eq!(ports.len(), count, "there are free ports");
+    ports
 }
 
 pub(super) fn slurm_conf(folder: &Path, timeout: Duration) -> String {

@@ -130,9 +130,19 @@ impl Scheduler {
         let may_be_stopped = |running: &super::Running| {
             after(running.placed_at, minimum).max(running.until_worth_stopping(now)).max(now)
         };
-        let from = victims.iter().map(|running| may_be_stopped(running)).max()?;
-        let until = victims.iter().map(|running| after(may_be_stopped(running), running.grace)).max()?;
-        Some(ByPreemption { from, until, victims: victims.len() })
+        let planned = victims.iter().map(|running| {
+            let from = may_be_stopped(running);
+            (from, after(from, running.grace))
+        });
+        // Those that are being stopped for it already may end at any moment.
+        let stopped = self.running.stopping().filter_map(|(_, running)| {
+            let stopping = running.stopping.filter(|stopping| stopping.for_job == Some(waiting.place.job))?;
+            Some((now, after(stopping.since, stopping.grace).max(now)))
+        });
+        let all: Vec<_> = planned.chain(stopped).collect();
+        let from = all.iter().map(|(from, _)| *from).max()?;
+        let until = all.iter().map(|(_, until)| *until).max()?;
+        Some(ByPreemption { from, until, victims: all.len() })
     }
 
     /// How long the whole cluster would be busy with those ahead in the workspace that wait for the same.

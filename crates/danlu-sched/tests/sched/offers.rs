@@ -216,6 +216,27 @@ fn who_may_be_preempted_soon_is_counted_on() {
     assert_eq!(plan.preemptions.len(), 1, "it is true");
 }
 
+/// It said "at the earliest, going by a guess" from the order to stop until the victim had ended.
+#[test]
+fn who_has_been_told_to_stop_is_counted_on() {
+    let mut world = crate::fixture::world(
+        "
+        node a 8 nvidia:A100
+        minimum-run 0s
+        job 1 devices nvidia:8 preemptible yes priority 1
+        plan
+        job 2 devices nvidia:8 priority 9 at 3s
+        plan
+    ",
+    );
+    let job = world.jobs[&JobId(2)].clone();
+    let estimate = world.scheduler.explain(&job, world.now).estimate.expect("it is the next");
+    assert_eq!(
+        (estimate.bound, estimate.basis.preemptions, estimate.basis.guesses),
+        (EstimateBound::Range, 1, 0)
+    );
+}
+
 #[test]
 fn reported_progress_says_when_a_job_ends_and_nothing_about_whose_turn_it_is() {
     let mut world = crate::fixture::world(

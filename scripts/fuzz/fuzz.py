@@ -25,7 +25,7 @@ import time
 HISTORIES = [
     "crates/danlu-core/tests/core/properties.rs",
     "crates/danlu-sched/",
-    "crates/danlu-server/src/entrance/places/tests.rs",
+    "crates/danlu-server/src/listener/places/tests.rs",
     "crates/danlu-server/src/reconcile/faults.rs",
     "crates/danlu-sim/tests/",
 ]
@@ -55,6 +55,9 @@ def blocks_of(text):
 def tests_in_source(root):
     """Every test of every `proptest!` block: crate, path of its module, name, and its own number of cases or None."""
     tests = []
+    gone = [history for history in HISTORIES if not (root / history).exists()]
+    if gone:
+        fail(f"HISTORIES names what is not there: {', '.join(gone)}")
     for path in sorted(root.glob("crates/*/**/*.rs")):
         relative = path.relative_to(root).as_posix()
         text = path.read_text()

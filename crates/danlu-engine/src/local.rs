@@ -124,7 +124,7 @@ impl LocalEngine {
         };
         let launchers = match launchers {
             Launchers::Nursery(program) => {
-                StartedBy::Nursery(ForkServerClient::new(program, environment, Arc::clone(&hints)))
+                StartedBy::ForkServer(ForkServerClient::new(program, environment, Arc::clone(&hints)))
             }
             Launchers::Programs(program) => StartedBy::Program { program, environment },
         };

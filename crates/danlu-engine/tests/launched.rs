@@ -71,7 +71,8 @@ async fn a_lost_nursery_loses_no_launcher_and_is_followed_by_another() {
     let fork_server = parent_of(status(&site, before.worker(0)).launcher.pid);
     assert_ne!(fork_server, i32::try_from(std::process::id()).unwrap());
     kill(fork_server);
-    site.until("the nursery is gone", async || process::identity(fork_server).is_none().then_some(())).await;
+    site.until("the fork server is gone", async || process::identity(fork_server).is_none().then_some(()))
+        .await;
 
     let after = site.draft("echo ran");
     engine.launch(&after.launch_file(0)).await.unwrap();
@@ -89,6 +90,7 @@ async fn a_nursery_ends_with_its_engine_and_its_launchers_do_not() {
     let launcher = status(&site, draft.worker(0)).launcher;
     let fork_server = parent_of(launcher.pid);
     drop(engine);
-    site.until("the nursery is gone", async || process::identity(fork_server).is_none().then_some(())).await;
+    site.until("the fork server is gone", async || process::identity(fork_server).is_none().then_some(()))
+        .await;
     assert!(process::is_alive(launcher));
 }

@@ -30,7 +30,7 @@ impl Workers {
         secrets: Option<&[u8]>,
         user: Option<&UnixUser>,
     ) -> io::Result<()> {
-        if let StartedBy::Nursery(fork_server) = &self.launchers {
+        if let StartedBy::ForkServer(fork_server) = &self.launchers {
             fork_server.end_if_silent();
         }
         let _guard = self.guard(worker);
@@ -98,7 +98,7 @@ impl Workers {
 
     fn start(&self, worker: WorkerId, run: &Path, lock: Taken) -> io::Result<()> {
         match &self.launchers {
-            StartedBy::Nursery(fork_server) => {
+            StartedBy::ForkServer(fork_server) => {
                 fork_server.launch(worker, run, &lock)?;
                 lock.leave();
                 Ok(())
@@ -137,7 +137,7 @@ impl Workers {
 /// How the launchers of an engine come to be.
 #[derive(Debug)]
 pub(super) enum StartedBy {
-    Nursery(ForkServerClient),
+    ForkServer(ForkServerClient),
     Program { program: Vec<OsString>, environment: Vec<String> },
 }
 

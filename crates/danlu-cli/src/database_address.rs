@@ -57,11 +57,11 @@ fn read(file: &Path) -> Result<String, CliError> {
         return Err(CliError::new(format!("`{shown}` can be read by others (mode {mode:o})"))
             .with_code(USAGE)
             .hint(format!(
-                "close it to them, `chmod 600 {shown}`, and change the password if somebody may have read it"
+                "close it to them, `chmod 600 {shown}`, and change the password if others may have read it"
             )));
     }
     if !about.is_file() || about.size() > 64 << 10 {
-        return Err(CliError::new(format!("`{shown}` is no file with one address")).with_code(USAGE));
+        return Err(CliError::new(format!("`{shown}` must hold exactly one address")).with_code(USAGE));
     }
     let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
     match text.trim() {

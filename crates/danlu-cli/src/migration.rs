@@ -34,7 +34,7 @@ impl MigrationFlags {
             return Ok(spec);
         }
         if spec.code.is_none() {
-            return Err(CliError::new("there is no code to migrate")
+            return Err(CliError::new("no code to migrate")
                 .with_code(USAGE)
                 .hint("name its folder with `--code`, or in the job file: `code: .`"));
         }

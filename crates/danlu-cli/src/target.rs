@@ -13,7 +13,7 @@ pub(crate) async fn job_id(client: &Client, job: &str) -> Result<JobId, CliError
     let query = JobQuery { name: Some(job.to_owned()), limit: Some(1), ..JobQuery::default() };
     match client.jobs_list(&query).await?.items.first() {
         Some(found) => Ok(found.id),
-        None => Err(CliError::new(format!("there is no job named `{job}`"))
+        None => Err(CliError::new(format!("job `{job}` not found"))
             .with_code(NOT_FOUND)
             .hint("`danlu jobs` lists them; a job is named by its number or its name")),
     }

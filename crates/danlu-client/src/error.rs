@@ -27,9 +27,9 @@ pub enum ClientError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("`{}` is not what a server writes there", path.display())]
     BadServerFile { path: PathBuf, source: serde_json::Error },
-    #[error("there is no profile `{0}`")]
+    #[error("profile `{0}` not found")]
     NoProfile(ProfileName),
-    #[error("`{0}` is no name for a profile: write letters, digits, `-` and `_`")]
+    #[error("invalid profile name `{0}`: use letters, digits, `-` and `_`")]
     BadProfileName(String),
     #[error("DANLU_FINGERPRINT is not what it should be")]
     BadFingerprint(#[source] FingerprintError),

@@ -123,7 +123,7 @@ async fn a_follower_does_not_wait_for_what_will_never_be() {
         events(&[("1", line(0, "a"))]),
         json(
             "404 Not Found",
-            r#"{"type":"about:blank","title":"no such thing","status":404,"code":"not_found","detail":"job 7 was deleted"}"#,
+            r#"{"type":"about:blank","title":"not found","status":404,"code":"not_found","detail":"job 7 was deleted"}"#,
         ),
     ]);
     let mut follow = Client::new(&server.address, "secret").logs_follow(JobId(7), LogQuery::default());

@@ -149,7 +149,7 @@ const SAMPLED: &str = "what jobs use is always sampled the same way: `danlu metr
 const TERMINAL: &str = "a job has no terminal; `danlu exec -it` opens one in it";
 const NO_MPI: &str = "no process manager answers MPI libraries here, and each task becomes a world of its own; `mpirun` starts MPI programs on one node";
 const HOST_PROGRAMS: &str = "jobs run with the programs of their node";
-const ONE_PART: &str = "a job has one part here, and there is no group but 0";
+const ONE_PART: &str = "jobs have one part here, group 0";
 const ADMINISTRATORS: &str = "only administrators of a cluster do that";
 const HOOKS: &str = "Danlu runs no programs around steps or tasks; call it in the script";
 

@@ -19,11 +19,11 @@ pub struct SshKey {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SshKeyError {
-    #[error("a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one")]
+    #[error("invalid public key: expected one line such as `ssh-ed25519 AAAA… name@host`")]
     Form,
     #[error("this is a private key: keep it to yourself, and paste the one from the `.pub` file")]
     Private,
-    #[error("`{0}` is no kind of key that is taken: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA")]
+    #[error("unsupported key type `{0}`: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA")]
     Algorithm(String),
     #[error("the key is cut off or damaged")]
     Damaged,
@@ -195,15 +195,15 @@ mod tests {
         let answers: Vec<String> =
             cases.iter().map(|text| SshKey::read(text).unwrap_err().to_string()).collect();
         insta::assert_snapshot!(answers.join("\n"), @r#"
-        a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one
-        a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one
+        invalid public key: expected one line such as `ssh-ed25519 AAAA… name@host`
+        invalid public key: expected one line such as `ssh-ed25519 AAAA… name@host`
         this is a private key: keep it to yourself, and paste the one from the `.pub` file
-        `command="sh"` is no kind of key that is taken: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA
-        `ssh-dss` is no kind of key that is taken: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA
+        unsupported key type `command="sh"`: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA
+        unsupported key type `ssh-dss`: use `ssh-ed25519`, `ecdsa-sha2-nistp256` or RSA
         the key is cut off or damaged
         the key is cut off or damaged
         the key is cut off or damaged
-        a public key is one line such as `ssh-ed25519 AAAA… name@host`; this is not one
+        invalid public key: expected one line such as `ssh-ed25519 AAAA… name@host`
         an RSA key of 1024 bits is too easy to break: 2048 are the least
         "#);
     }

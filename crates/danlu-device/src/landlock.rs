@@ -67,7 +67,7 @@ pub enum Obstacle {
     Kernel,
     #[error("they run as root, which has other ways to it")]
     Root,
-    #[error("they can make files in `{}`, which it lies in, and could not any more", .0.display())]
+    #[error("they create files in `{}`, which contains it, and could no longer do so", .0.display())]
     Writable(PathBuf),
     #[error("their home `{}` is in it", .0.display())]
     Home(PathBuf),

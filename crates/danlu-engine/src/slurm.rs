@@ -119,7 +119,7 @@ impl SlurmEngine {
             Some(sidecars) => {
                 Some(Remote::new(&settings, sidecars, &program).map_err(failed("prepare what nodes fetch"))?)
             }
-            None => return Err(invalid("nobody gives tokens to its sidecars")),
+            None => return Err(invalid("no tokens are issued for its sidecars")),
         };
         let program = settings.program.clone().map_or(program, PathBuf::into_os_string);
         let program = program.into_string().map_err(|_| invalid("its program's path is not UTF-8"))?;

@@ -53,7 +53,7 @@ pub enum Version {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no version of a rank table; write {accepted}", accepted = Version::ACCEPTED)]
+#[error("invalid rank table version `{0}`: write {accepted}", accepted = Version::ACCEPTED)]
 pub struct ParseVersionError(String);
 
 impl Version {

@@ -33,7 +33,7 @@ pub enum ParseError {
     TopologyFile,
     #[error("version `{0}` of rank tables is unknown; known are {accepted}", accepted = Version::ACCEPTED)]
     UnknownVersion(String),
-    #[error("this is no rank table: it has neither `server_list`, nor `group_list`, nor `rank_list`")]
+    #[error("not a rank table: it has neither `server_list`, nor `group_list`, nor `rank_list`")]
     NotATable,
     #[error("`{path}` is missing")]
     Missing { path: String },
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<ParsedTable, ParseError> {
         reader.findings.push(TableIssue { weight: Weight::Doubtful, place: "the file".to_owned(), problem });
     }
     for path in form::doubled_keys(text) {
-        reader.find(path, "stands there twice; readers keep one of the two".to_owned());
+        reader.find(path, "is there twice; readers keep one of the two".to_owned());
     }
     let status = fields.optional_text("status")?;
     if status.as_deref().is_none_or(|status| status != "completed")
@@ -311,7 +311,7 @@ impl Reader {
     /// There is no place for these in the value.
     fn leave_out(&mut self, fields: Fields) {
         for name in fields.map.keys() {
-            let problem = "is no field of this version; it is left out".to_owned();
+            let problem = "is not a field of this version; it is left out".to_owned();
             let place = fields.path_of(name);
             self.findings.push(TableIssue { weight: Weight::Doubtful, place, problem });
         }

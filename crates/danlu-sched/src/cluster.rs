@@ -34,7 +34,7 @@ struct Used {
 pub enum AllocationConflict {
     #[error("job {job} holds its devices already")]
     AlreadyHolds { job: JobId },
-    #[error("there is no node `{node}`")]
+    #[error("node `{node}` not found")]
     NoSuchNode { node: NodeName },
     #[error("node `{node}` takes no jobs: {why}")]
     Cordoned { node: NodeName, why: String },

@@ -97,7 +97,7 @@ fn unreadable(job: JobId, path: &str, error: Errno) -> Problem {
     let path: String = path.chars().take(200).collect();
     match error {
         Errno::ENOENT | Errno::ENOTDIR | Errno::EISDIR | Errno::ENXIO => {
-            Problem::new(ProblemCode::NotFound, format!("job {job} has no such file or folder `{path}`"))
+            Problem::new(ProblemCode::NotFound, format!("`{path}` not found in job {job}"))
         }
         Errno::ELOOP | Errno::EXDEV => Problem::new(
             ProblemCode::NotFound,

@@ -300,7 +300,7 @@ impl App {
     pub(crate) async fn restore_device(&self, by: &str, name: &NodeName, index: u32) -> Result<(), Problem> {
         let device = self.devices().into_iter().find(|view| view.node == *name && view.device.index == index);
         let Some(device) = device else {
-            let detail = format!("there is no device {index} of a node `{name}`");
+            let detail = format!("device {index} of node `{name}` not found");
             return Err(Problem::new(ProblemCode::NotFound, detail).with_hint("`danlu devices` lists them"));
         };
         if device.out_of_service.is_none() {
@@ -386,7 +386,7 @@ impl App {
 
     fn node_view(&self, name: &NodeName) -> Result<NodeView, Problem> {
         self.views_of(|node| node.name == *name).pop().ok_or_else(|| {
-            Problem::new(ProblemCode::NotFound, format!("there is no node `{name}`"))
+            Problem::new(ProblemCode::NotFound, format!("node `{name}` not found"))
                 .with_hint("`danlu nodes` lists them")
         })
     }

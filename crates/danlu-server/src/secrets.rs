@@ -51,7 +51,7 @@ pub(crate) enum SecretError {
     Missing { workspace: String, name: String },
     #[error(transparent)]
     Sealing(#[from] EncryptionError),
-    #[error("the secret `{0}` is no text")]
+    #[error("secret `{0}` is not text")]
     NoText(String),
 }
 

@@ -439,7 +439,7 @@ async fn ignore_hangups(stop: CancellationToken) {
     let Ok(mut hang_up) = signal(SignalKind::hangup()) else { return };
     loop {
         tokio::select! {
-            _ = hang_up.recv() => tracing::info!("there is no file of workspaces to read again"),
+            _ = hang_up.recv() => tracing::info!("no workspaces file to read again"),
             () = stop.cancelled() => return,
         }
     }

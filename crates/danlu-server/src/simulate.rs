@@ -46,7 +46,7 @@ impl App {
             return Err(Problem::invalid_fields(vec![FieldError::new("runs", message)]));
         }
         let Ok(_only_one) = self.simulating.try_lock() else {
-            let detail = "somebody else simulates just now; one simulation runs at a time";
+            let detail = "another simulation is running; one runs at a time";
             return Err(Problem::new(ProblemCode::TooManyRequests, detail)
                 .with_hint("try again in a minute, or use `danlu history export` and `danlu sim replay` on another machine"));
         };
@@ -96,7 +96,7 @@ impl App {
         };
         let jobs = self.store.jobs_list(&filter).await.map_err(store_problem)?;
         if jobs.is_empty() {
-            let detail = "no job of yours has ended here, so there is no history to replay";
+            let detail = "none of your jobs has ended yet, so there is no history to replay";
             return Err(Problem::new(ProblemCode::InvalidFields, detail).with_hint("give a `trace`"));
         }
         let header = Header::new(Timestamp::now(), self.live_state.nodes().to_vec());

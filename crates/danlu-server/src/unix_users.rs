@@ -64,7 +64,7 @@ pub(crate) enum UnixUserError {
          `danlu admin user unix-user {0} --allow` does"
     )]
     NotAllowed(String),
-    #[error("jobs do not run as `{name}` (user id {uid}), which is no person's user")]
+    #[error("jobs do not run as `{name}` (user id {uid}), which is not a person's user")]
     NoPerson { name: String, uid: u32 },
     #[error("all user ids from {} to {} are given away", range.start(), range.end())]
     NoneLeft { range: RangeInclusive<u32> },
@@ -133,7 +133,9 @@ impl UserTable {
         } else {
             "can read and change the files of all others, and the server's"
         };
-        Some(format!("all jobs run as `{user}`, like this server: whoever may submit one {reach}; {means}"))
+        Some(format!(
+            "all jobs run as `{user}`, like this server: anyone who can submit one {reach}; {means}"
+        ))
     }
 
     /// Whether the name of an account says whom its jobs run as.

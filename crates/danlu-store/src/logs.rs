@@ -68,7 +68,7 @@ pub enum LogError {
     /// Not one of ours, or not for these logs.
     #[error("the cursor is not one that these logs gave")]
     BadCursor,
-    #[error("the regular expression is not one")]
+    #[error("invalid regular expression")]
     BadPattern {
         #[source]
         source: Box<regex::Error>,

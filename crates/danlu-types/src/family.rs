@@ -29,7 +29,7 @@ pub enum Family {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is no Ascend family; write `910A`, `A2`, `A3`, `A5`, `310` or `310P`, or a chip's name such as `910B3`"
+    "unknown Ascend family `{0}`: write `910A`, `A2`, `A3`, `A5`, `310` or `310P`, or a chip's name such as `910B3`"
 )]
 pub struct ParseFamilyError(String);
 
@@ -118,6 +118,6 @@ mod tests {
         for family in Family::ALL {
             assert_eq!(family.as_str().parse(), Ok(family));
         }
-        insta::assert_snapshot!("920".parse::<Family>().unwrap_err(), @"`920` is no Ascend family; write `910A`, `A2`, `A3`, `A5`, `310` or `310P`, or a chip's name such as `910B3`");
+        insta::assert_snapshot!("920".parse::<Family>().unwrap_err(), @"unknown Ascend family `920`: write `910A`, `A2`, `A3`, `A5`, `310` or `310P`, or a chip's name such as `910B3`");
     }
 }

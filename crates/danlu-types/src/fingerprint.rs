@@ -12,7 +12,7 @@ pub struct Fingerprint(pub [u8; 32]);
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is no fingerprint: write the 64 hexadecimal digits that `danlu up` shows, with or without colons"
+    "invalid fingerprint `{0}`: write the 64 hexadecimal digits that `danlu up` shows, with or without colons"
 )]
 pub struct FingerprintError(String);
 

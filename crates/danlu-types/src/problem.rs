@@ -64,7 +64,7 @@ impl ProblemCode {
             ProblemCode::Unauthenticated => "a valid token is needed",
             ProblemCode::SecondFactorNeeded => "a code is needed",
             ProblemCode::Forbidden => "this is not allowed",
-            ProblemCode::NotFound => "no such thing",
+            ProblemCode::NotFound => "not found",
             ProblemCode::WrongState => "not possible in this state",
             ProblemCode::KeyReused => "this key was used for something else",
             ProblemCode::TooLarge => "the request is too large",

@@ -50,7 +50,7 @@ impl Serialize for Fraction {
 impl<'de> Deserialize<'de> for Fraction {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = f64::deserialize(deserializer)?;
-        Fraction::new(value).ok_or_else(|| serde::de::Error::custom("a fraction lies between 0 and 1"))
+        Fraction::new(value).ok_or_else(|| serde::de::Error::custom("a fraction is between 0 and 1"))
     }
 }
 

@@ -231,7 +231,7 @@ async fn a_job_that_is_migrated_runs_the_copy_on_ascend_devices() {
             &["submit", "--migrate", "--code", code, "--devices", "nvidia:1", "--", "true"][..],
             "asks for NVIDIA only",
         ),
-        (&["submit", "--migrate", "--", "true"], "there is no code to migrate"),
+        (&["submit", "--migrate", "--", "true"], "no code to migrate"),
         (&["submit", "--migrate-version", "2.1.0", "--", "true"], "--migrate"),
     ] {
         let (exit, _, err) = danlu(&server.data(), arguments).await;

@@ -58,7 +58,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             let own = client.whoami().await?.account.name;
             let code = Some(ask_secret("Code of your authenticator: ")?);
             client.totp_remove(&own, &TotpRemoval { code }).await?;
-            output::say("no code is asked for any more");
+            output::say("MFA codes are no longer required");
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -67,7 +67,7 @@ pub(crate) async fn run(
     } else if devices.is_empty() {
         output::say(match (arguments.free, notices.is_empty()) {
             (true, _) => "no device is free",
-            (false, true) => "there are no devices; jobs can use CPUs",
+            (false, true) => "no devices; jobs can use CPUs",
             (false, false) => "no devices are offered",
         });
     } else {

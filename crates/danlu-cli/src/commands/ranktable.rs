@@ -99,7 +99,7 @@ fn read(file: &Path) -> Result<ParsedTable, CliError> {
     let text =
         text.map_err(|error| CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error))?;
     danlu_ranktable::parse(&text).map_err(|error| {
-        CliError::new(format!("`{}` is no rank table that can be used", file.display())).caused_by(&error)
+        CliError::new(format!("`{}` is not a usable rank table", file.display())).caused_by(&error)
     })
 }
 

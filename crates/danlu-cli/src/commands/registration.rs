@@ -149,7 +149,7 @@ pub(crate) async fn invitations(
             let made = client.invitation_make(workspace, &NewInvitation { role, lasts: Some(lasts) }).await?;
             output::line(registration_page(&client.address(), &made.secret))?;
             output::say(format!(
-                "whoever has this makes an account, once, and is {} of `{workspace}`: in a browser, or with `danlu register NAME --link LINK`",
+                "this link creates one account, as {} of `{workspace}`: open it in a browser, or use `danlu register NAME --link LINK`",
                 role.as_str()
             ));
         }

@@ -80,7 +80,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
         Action::Delete { name, of } => {
             let workspace = workspace(&client, of).await?;
             client.secret_delete(&workspace, &name).await?;
-            output::say(format!("the workspace `{workspace}` has no secret `{name}` any more"));
+            output::say(format!("deleted secret `{name}` of workspace `{workspace}`"));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -154,7 +154,7 @@ fn sweep_table(lines: &[Line]) -> Table {
 }
 
 fn user(holder: &HoldingProcess) -> &str {
-    holder.user.as_deref().unwrap_or("nobody known here")
+    holder.user.as_deref().unwrap_or("unknown user")
 }
 
 fn message(holder: &HoldingProcess, when: &str) -> String {

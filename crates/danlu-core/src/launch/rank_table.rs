@@ -18,9 +18,7 @@ pub const RANK_TABLE_FILE: &str = "hccl.json";
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoRankTable {
-    #[error(
-        "the devices call themselves `{0}`, of which nobody knows the family; a rank table cannot be made"
-    )]
+    #[error("unknown device family of model `{0}`; a rank table cannot be made")]
     UnknownModel(String),
     #[error(
         "workers of node `{node}` do not follow each other, so their ranks would stand between those of others; \

@@ -84,6 +84,6 @@ fn a_missing_address_is_said_with_its_node_and_device() {
 #[test]
 fn what_hccl_would_refuse_is_refused_here() {
     insta::assert_snapshot!(made(&[worker("a", "10.0.0.1", "910A", &[2, 3, 4, 5], true)]));
-    insta::assert_snapshot!(made(&[worker("a", "10.0.0.1", "TPU", &[0], true)]), @"error: the devices call themselves `TPU`, of which nobody knows the family; a rank table cannot be made");
+    insta::assert_snapshot!(made(&[worker("a", "10.0.0.1", "TPU", &[0], true)]), @"error: unknown device family of model `TPU`; a rank table cannot be made");
     assert_eq!(made(&[worker("a", "10.0.0.1", "910B3", &[], true)]), "none");
 }

@@ -48,7 +48,7 @@ impl State {
         }
         let found = inventory::look(Machine::this());
         if found.node.devices.is_empty() {
-            let gone = || "this machine shows none of its devices any more".to_owned();
+            let gone = || "this machine no longer shows any of its devices".to_owned();
             return Err(found.remarks.into_iter().next().unwrap_or_else(gone));
         }
         self.reader.insert(found.reader).read()

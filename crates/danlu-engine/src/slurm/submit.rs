@@ -254,7 +254,7 @@ fn missing_resource(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<GresSlot
     let is_there =
         |index: u32| own.iter().any(|it| (it.first..it.first.saturating_add(it.count)).contains(&index));
     let missing = launch.devices.iter().find(|device| !is_there(device.index))?;
-    Some(format!("`{}` has no device {} any more", launch.node, missing.index))
+    Some(format!("`{}` no longer has device {}", launch.node, missing.index))
 }
 
 fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<GresSlot>>) -> io::Result<RequestedWorker> {
@@ -266,7 +266,7 @@ fn ordered(launch: &LaunchFile, slots: &BTreeMap<NodeName, Vec<GresSlot>>) -> io
         let holds =
             |slot: &&GresSlot| (slot.first..slot.first.saturating_add(slot.count)).contains(&device.index);
         let slot = slots.iter().find(holds).ok_or_else(|| {
-            invalid(format!("device {} of `{}` is no resource of Slurm's", device.index, launch.node))
+            invalid(format!("device {} of `{}` is not a Slurm resource (GRES)", device.index, launch.node))
         })?;
         match needs.iter_mut().find(|need| need.label == slot.label) {
             Some(need) => need.devices.push(device.clone()),

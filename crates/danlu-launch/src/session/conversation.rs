@@ -86,7 +86,7 @@ fn take_reports(inside: &Inside, payload: &[u8]) -> Result<(), String> {
     let rank = reports.rank.unwrap_or(first);
     if !inside.ranks.contains(&rank) {
         let own: Vec<String> = inside.ranks.iter().map(Rank::to_string).collect();
-        return Err(format!("{rank} is no rank of this worker, which has {}", own.join(", ")));
+        return Err(format!("rank {rank} is not on this worker, which has {}", own.join(", ")));
     }
     inside.reports.on_output();
     for line in &reports.lines {

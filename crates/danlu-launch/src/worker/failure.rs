@@ -62,7 +62,7 @@ impl Worker<'_> {
             self.fill_in(failure, &diagnosis);
         } else if let Some((rank, name)) = self.reports.report().not_a_number {
             failure.cause = FailureCause::ProgramError;
-            add(failure, format!("before, rank {rank} reported a {name} that is no number"));
+            add(failure, format!("before, rank {rank} reported a {name} that is not a number"));
         }
     }
 

@@ -85,7 +85,7 @@ fn a_number_that_is_none_explains_the_end() {
     let bench = Bench::new();
     let failure = Launched::start(bench.launch_file("echo '::danlu metric loss=nan'; exit 1")).failure();
     assert_eq!(failure.cause, FailureCause::ProgramError);
-    assert!(failure.detail.contains("rank 0 reported a loss that is no number"), "{}", failure.detail);
+    assert!(failure.detail.contains("rank 0 reported a loss that is not a number"), "{}", failure.detail);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn addresses_are_addresses_and_belong_to_one_device() {
     servers[1].devices[0].address = Some("192.168.10.1".to_owned());
     servers[1].devices[1].address = None;
     insta::assert_snapshot!(verdict(servers, Version::ServerList, Family::A2), @"
-    wrong: `server_list[0].device[1].device_ip` is `loop`, which is no address
+    wrong: `server_list[0].device[1].device_ip` is `loop`, which is not an address
     wrong: `server_list[1].device[0].device_ip` is 192.168.10.1, as is `server_list[0].device[0].device_ip`
     wrong: `server_list[1].device[1].device_ip` is missing: servers reach each other by it; on `10.0.0.2` ask `hccn_tool -i 1 -ip -g` or look for `address_1` in /etc/hccn.conf
     ");
@@ -146,7 +146,7 @@ fn what_is_no_table_is_refused_with_the_place() {
     insta::assert_snapshot!(refusals.join("\n"), @"
     the rank table is not JSON
     `the file` should be an object
-    this is no rank table: it has neither `server_list`, nor `group_list`, nor `rank_list`
+    not a rank table: it has neither `server_list`, nor `group_list`, nor `rank_list`
     version `3.0` of rank tables is unknown; known are `1.0`, `group_list`, `board_id`, `1.2` or `2.0`
     `version` is missing
     `server_list` should be a list
@@ -186,7 +186,7 @@ fn issue_15_tables_that_readers_take_differently_are_named() {
     let found = [&leading, &twice, &pods, &mark, &comment, unsorted, port].map(form);
     insta::assert_snapshot!(found.join("\n"), @r#"
     wrong: `server_list[0].device[0].rank_id` is "00"; write it as "0"
-    wrong: `server_list[0].device[0].rank_id` stands there twice; readers keep one of the two
+    wrong: `server_list[0].device[0].rank_id` is there twice; readers keep one of the two
     wrong: `super_pod_list` is of version 1.2, and `version` says 1.0: HCCL would see no super-pods
     doubtful: `the file` begins with a byte order mark; save it as UTF-8 without one
     refused: line 1 has a comment, and JSON has none; remove the comments

@@ -58,7 +58,7 @@ impl Directory {
         if let Some((key, invitation)) = found.filter(|_| self.registration != Registration::Closed) {
             Ok(AccountOrigin::Invited { key, invitation })
         } else {
-            let detail = "this invitation is not good, or not any more";
+            let detail = "invalid or expired invitation";
             let wrong = Problem::new(ProblemCode::Forbidden, detail).with_hint("ask for another one");
             Err(self.wrong_link(visitor, wrong))
         }
@@ -247,7 +247,7 @@ impl Directory {
         if caller.person.admin || caller.person.name.as_str() != workspace {
             return Ok(());
         }
-        let detail = "nobody comes in through a workspace of one's own";
+        let detail = "only an administrator can add members to a personal workspace";
         Err(Problem::new(ProblemCode::Forbidden, detail).with_hint("ask an administrator"))
     }
 }

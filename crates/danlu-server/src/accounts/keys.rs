@@ -49,9 +49,9 @@ impl Directory {
             let register = self.register();
             let keys = &register.credentials.ssh_keys;
             if keys.contains_key(&fingerprint) {
-                let detail = "this key is somebody's already";
+                let detail = "this key belongs to an account already";
                 return Err(Problem::new(ProblemCode::WrongState, detail)
-                    .with_hint("a key stands for one person: make another with `ssh-keygen -t ed25519`"));
+                    .with_hint("a key identifies one account: make another with `ssh-keygen -t ed25519`"));
             }
             at_most(keys.values().filter(|key| key.account == *name).count(), name)?;
         }

@@ -98,7 +98,7 @@ impl Directory {
                         && register.lets_in(&invitation.by, &invitation.workspace)
                 };
                 if !is_good {
-                    let detail = "this invitation is not good, or not any more";
+                    let detail = "invalid or expired invitation";
                     return Err(Problem::new(ProblemCode::Forbidden, detail));
                 }
                 rows.push(no_invitation_row(&key));
@@ -128,7 +128,7 @@ impl Directory {
         if change.admin.is_some() || change.standing.is_some() || change.unix_user.is_some() {
             require_of_account(caller, name, Action::RunAccounts)?;
             if name.as_str() == LOCAL_ADMIN {
-                let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and stays what it is");
+                let detail = format!("`{LOCAL_ADMIN}` is the local administrator, and cannot be changed");
                 return Err(Problem::new(ProblemCode::WrongState, detail));
             }
         }
@@ -172,7 +172,7 @@ impl Directory {
 
     pub(crate) async fn delete_account(&self, caller: &Caller, name: &AccountName) -> Result<(), Problem> {
         if name.as_str() == LOCAL_ADMIN {
-            let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and cannot be deleted");
+            let detail = format!("`{LOCAL_ADMIN}` is the local administrator, and cannot be deleted");
             return Err(Problem::new(ProblemCode::WrongState, detail));
         }
         let _one_at_a_time = self.changing.lock().await;
@@ -275,5 +275,5 @@ pub(super) fn check_text(field: &str, text: Option<&str>) -> Result<(), Problem>
 }
 
 pub(super) fn no_account(name: &AccountName) -> Problem {
-    Problem::new(ProblemCode::NotFound, format!("there is no account `{name}`"))
+    Problem::new(ProblemCode::NotFound, format!("account `{name}` not found"))
 }

@@ -208,5 +208,5 @@ fn no_token(name: &AccountName, id: &str) -> Problem {
 
 pub(crate) fn no_workspace(name: &str) -> Problem {
     let name: String = name.chars().take(63).collect();
-    Problem::new(ProblemCode::NotFound, format!("there is no workspace `{name}`"))
+    Problem::new(ProblemCode::NotFound, format!("workspace `{name}` not found"))
 }

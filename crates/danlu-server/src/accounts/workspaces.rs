@@ -88,7 +88,7 @@ impl Directory {
             require_of_platform(caller, Action::RunWorkspaces)?;
         }
         if is_personal && takes_other_share(&before, &rules) {
-            let message = "of somebody's own workspace is what `personal` says for all of them; make a workspace for more";
+            let message = "of a personal workspace is what `personal` says for all of them; create a workspace for more";
             return Err(Problem::invalid_fields(vec![FieldError::new("", format!("the share {message}"))])
                 .with_hint("`danlu admin workspace personal` sets it for all"));
         }
@@ -200,9 +200,7 @@ impl Directory {
                 continue;
             }
             if is_personal {
-                tracing::warn!(
-                    "`{name}` is somebody's own workspace: what the file says of its share does not hold"
-                );
+                tracing::warn!("`{name}` is a personal workspace: its share in the file is ignored");
             }
             let before = known.workspaces.get(name);
             if before == Some(rules) {

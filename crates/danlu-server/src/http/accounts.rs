@@ -232,7 +232,7 @@ pub(crate) async fn audit(
 ) -> Result<Json<Page<AuditEntry>>, ApiError> {
     require_of_platform(&caller, Action::SeeAudit)?;
     let after = query.cursor.as_deref().map_or(Ok(0), str::parse).map_err(|_| {
-        ApiError(Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave"))
+        ApiError(Problem::new(ProblemCode::BadRequest, "invalid `cursor`: pass `next` of an earlier page"))
     })?;
     let limit = query.limit.unwrap_or(100).clamp(1, 1000);
     let filter = AuditFilter { by: query.by, subject: query.subject, after, limit: limit + 1 };

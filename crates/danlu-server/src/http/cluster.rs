@@ -34,7 +34,8 @@ pub(crate) async fn events(
         None => 0,
         Some(Ok(after)) => after,
         Some(Err(_)) => {
-            let problem = Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave");
+            let problem =
+                Problem::new(ProblemCode::BadRequest, "invalid `cursor`: pass `next` of an earlier page");
             return Err(ApiError(problem));
         }
     };
@@ -67,7 +68,8 @@ fn page_of<T>(items: Vec<T>, query: &ClusterQuery) -> Result<Page<T>, ApiError> 
         None => 0,
         Some(Ok(start)) => start,
         Some(Err(_)) => {
-            let problem = Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave");
+            let problem =
+                Problem::new(ProblemCode::BadRequest, "invalid `cursor`: pass `next` of an earlier page");
             return Err(ApiError(problem));
         }
     };

@@ -141,7 +141,7 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
     }
     if let Some(cursor) = query.cursor {
         let before =
-            cursor.parse().map_err(|_| bad("`cursor` is not one that this server gave".to_owned()))?;
+            cursor.parse().map_err(|_| bad("invalid `cursor`: pass `next` of an earlier page".to_owned()))?;
         filter.before = Some(before);
     }
     let texts = [&filter.workspace, &filter.owner, &filter.name, &filter.search];

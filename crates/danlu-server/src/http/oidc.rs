@@ -139,7 +139,7 @@ pub(crate) async fn oidc_callback(
 }
 
 fn provider(context: &Context) -> Result<&Oidc, ApiError> {
-    let none = || Problem::new(ProblemCode::NotFound, "nobody signs in through a provider here");
+    let none = || Problem::new(ProblemCode::NotFound, "sign-in through a provider is not configured");
     context.oidc.as_deref().ok_or_else(|| ApiError(none()))
 }
 

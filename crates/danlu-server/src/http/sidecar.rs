@@ -132,7 +132,7 @@ pub(crate) async fn node_program(
     _sidecar: SidecarCaller,
     PathParams(digest): PathParams<String>,
 ) -> Result<Response, ApiError> {
-    let none = || Problem::new(ProblemCode::NotFound, "there is no such program here");
+    let none = || Problem::new(ProblemCode::NotFound, "program not found");
     let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_digest {
         return Err(none().into());

@@ -24,7 +24,7 @@ pub(crate) struct Expected<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum IdTokenError {
-    #[error("the provider's token is not one that can be read")]
+    #[error("the ID token cannot be read")]
     Form,
     #[error("the provider signs with `{0}`, which is not taken here: RS256 and ES256 are")]
     Algorithm(String),
@@ -267,7 +267,7 @@ mod tests {
         for two clients, nobody in particular: the provider's token is for another client
         replayed: the provider's token is for another sign-in
         old: the provider's token is over
-        nonsense: the provider's token is not one that can be read
+        nonsense: the ID token cannot be read
         ");
     }
 }

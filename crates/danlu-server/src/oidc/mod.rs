@@ -126,8 +126,7 @@ impl Oidc {
         let metadata = self.metadata().await?;
         let (state, nonce, verifier) = (random(), random(), random());
         let challenge = BASE64URL_NOPAD.encode(&Sha256::digest(verifier.as_bytes()));
-        let mut address =
-            Url::parse(&metadata.authorization_endpoint).context("the provider's address is none")?;
+        let mut address = Url::parse(&metadata.authorization_endpoint).context("invalid provider address")?;
         address
             .query_pairs_mut()
             .append_pair("response_type", "code")

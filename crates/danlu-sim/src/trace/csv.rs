@@ -55,7 +55,7 @@ impl<'a, R: BufRead> Table<'a, R> {
         }
         for (position, name) in table.columns.iter().enumerate() {
             if table.columns[..position].contains(name) {
-                return Err(table.wrong(format!("column `{name}` stands twice in the header")));
+                return Err(table.wrong(format!("column `{name}` is in the header twice")));
             }
         }
         Ok(table)
@@ -209,7 +209,7 @@ mod tests {
         insta::assert_snapshot!(said(""), @"`t.csv` line 1: the file is empty");
         insta::assert_snapshot!(said("b\n"), @"`t.csv` line 1: the header has no column `a`; needed are `a`");
         insta::assert_snapshot!(said("a,x\n"), @"`t.csv` line 1: column `x` is not known; there may be `a`, `b`");
-        insta::assert_snapshot!(said("a,a\n"), @"`t.csv` line 1: column `a` stands twice in the header");
+        insta::assert_snapshot!(said("a,a\n"), @"`t.csv` line 1: column `a` is in the header twice");
         insta::assert_snapshot!(said("a,b\n1,2\n1,2,3\n"), @"`t.csv` line 3: has 3 fields, but the header names 2; quote fields that hold commas");
         insta::assert_snapshot!(said("a,b\n\"1,2\n"), @"`t.csv` line 2: has a quotation mark that is not closed");
         insta::assert_snapshot!(said("a,b\n\"1\"x,2\n"), @"`t.csv` line 2: has `x,2` after a closing quotation mark");

@@ -48,7 +48,7 @@ const SHORTEST_HANG: Span = Span::from_seconds(1);
 impl JobSpec {
     fn check_devices(&self, errors: &mut Errors) {
         if !self.any_of.is_empty() && self.devices != DeviceRequest::default() {
-            errors.add("any_of", "stands instead of `devices`; give one of the two".to_owned());
+            errors.add("any_of", "cannot be combined with `devices`; set one of them".to_owned());
         }
         if self.any_of.len() > MOST_ALTERNATIVES {
             errors
@@ -243,7 +243,7 @@ impl Errors {
             }
             if !is_name(&secret.name) {
                 let message = format!(
-                    "`{}` is no name of a secret: letters, digits, `.`, `_` and `-`",
+                    "invalid secret name `{}`: use letters, digits, `.`, `_` and `-`",
                     shown(&secret.name)
                 );
                 self.add(&field, message);

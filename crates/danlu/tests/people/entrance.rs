@@ -99,7 +99,7 @@ async fn the_command_line_works_through_tls_in_profiles() {
     assert!(whoami.starts_with("ada\n"), "{said}");
     assert_eq!(run(&["whoami"], "").await.0, Some(4), "nobody is signed in by default");
     let (code, _, said) = run(&["--profile", "office", "whoami"], "").await;
-    assert!(code == Some(1) && said.contains("there is no profile `office`"), "{said}");
+    assert!(code == Some(1) && said.contains("profile `office` not found"), "{said}");
     let (_, listed, _) = run(&["profiles", "--json"], "").await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!((&listed[0]["name"], &listed[0]["account"]), (&json!("lab"), &json!("ada")));

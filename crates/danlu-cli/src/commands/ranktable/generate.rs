@@ -140,8 +140,8 @@ fn ill_sentence(ill: &[u32]) -> Option<String> {
     let list: Vec<String> = ill.iter().map(ToString::to_string).collect();
     match list.len() {
         0 => None,
-        1 => Some(format!("device {} is not healthy, or nobody can tell", list[0])),
-        _ => Some(format!("devices {} are not healthy, or nobody can tell", list.join(", "))),
+        1 => Some(format!("device {} is unhealthy, or its health is unknown", list[0])),
+        _ => Some(format!("devices {} are unhealthy, or their health is unknown", list.join(", "))),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn tell_of_processes(most: u64, own_users: bool) {
     if Groups::detect().holds_processes() {
         return;
     }
-    let why = "there is no writable cgroup controller `pids`";
+    let why = "no writable cgroup controller `pids`";
     if own_users {
         tracing::warn!("{why}: all workers of an account together are held to {most} processes");
     } else {

@@ -80,7 +80,7 @@ fn read_long(
     };
     let Some(known) = by_name(name) else {
         let label = nearest_name(name).map(|near| format!("did you mean `--{near}`?"));
-        let message = format!("`--{name}` is no option of `sbatch`");
+        let message = format!("unknown `sbatch` option `--{name}`");
         let place = ValueOrigin::File(word.place.clone());
         return Err(Diagnostic { field: String::new(), message, label, place });
     };
@@ -108,7 +108,7 @@ fn read_short(
     loop {
         let Some((at, letter)) = rest.next() else { return Err(stray(word)) };
         let Some(known) = by_letter(letter) else {
-            return Err(complaint(&place, format!("`-{letter}` is no option of `sbatch`")));
+            return Err(complaint(&place, format!("unknown `sbatch` option `-{letter}`")));
         };
         let tail = &letters[at + letter.len_utf8()..];
         match known.argument {
@@ -147,7 +147,7 @@ fn stray(word: &Word) -> Diagnostic {
             label: Some("submit its parts as jobs of their own".to_owned()),
             ..complaint(place, "jobs of unequal parts are not possible: all workers are equal".to_owned())
         },
-        text => complaint(place, format!("`{text}` is no option; options begin with `-`")),
+        text => complaint(place, format!("invalid option `{text}`: options begin with `-`")),
     }
 }
 

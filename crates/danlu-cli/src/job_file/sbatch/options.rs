@@ -147,7 +147,7 @@ static KNOWN: &[SbatchOption] = &[
         "take the line out; `danlu submit --dry-run` says when a job would start",
     ),
     refused("container", None, Needed, "take the line out; jobs run with the node's own programs here"),
-    refused("uid", None, Needed, "take the line out; jobs belong to whoever submits them"),
+    refused("uid", None, Needed, "remove the line; jobs belong to the account that submits them"),
     instead("account", Some('A'), Needed, "jobs count for workspaces: `--workspace NAME`"),
     instead("begin", Some('b'), Needed, SOON),
     instead("comment", None, Needed, "`--label NAME=VALUE` marks jobs"),

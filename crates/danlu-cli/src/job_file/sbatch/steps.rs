@@ -97,7 +97,7 @@ fn read_long<'a>(
     };
     let Some(option) = option_by_name(name) else {
         if !word.is_unknown || value.is_some() {
-            step.refused.push((word.place.clone(), format!("`--{name}` is no option of `srun`")));
+            step.refused.push((word.place.clone(), format!("unknown `srun` option `--{name}`")));
         }
         return false;
     };
@@ -126,7 +126,7 @@ fn read_short<'a>(
     for (at, letter) in letters.char_indices() {
         let Some(option) = option_by_letter(letter) else {
             if !word.is_unknown {
-                step.refused.push((word.place.clone(), format!("`-{letter}` is no option of `srun`")));
+                step.refused.push((word.place.clone(), format!("unknown `srun` option `-{letter}`")));
             }
             return keeps_apart;
         };
@@ -223,7 +223,7 @@ mod tests {
         None Some(4) None ignores ["--mem-bind"] refuses [] shares false
         None None None ignores [] refuses ["`srun --container-image` is not possible: jobs run with the programs of their node"] shares true
         None Some(1) None ignores [] refuses [] shares false
-        None None None ignores ["--accel-bin"] refuses ["`--no-such-thing` is no option of `srun`", "`-Y` is no option of `srun`"] shares false
+        None None None ignores ["--accel-bin"] refuses ["unknown `srun` option `--no-such-thing`", "unknown `srun` option `-Y`"] shares false
         None Some(1) None ignores [] refuses ["steps of unequal parts (`:`) are not possible: start each with an `srun` of its own"] shares false
         None None None ignores [] refuses ["`-n` of `srun` lacks its value"] shares false
         "#);

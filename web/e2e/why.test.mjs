@@ -59,18 +59,16 @@ test("a job in back-off waits for its time and for nobody", async () => {
   await why.getByText("Suggestions").waitFor();
   // The first back-offs are over before a page is drawn, so that the reason is the answer's only part that is not the server's.
   const reason = {
-    code: "back_off",
-    text: "the last attempt failed",
-    about: { until: "2030-01-01T00:00:00Z" },
+    code: "retry_backoff",
+    text: "waiting to try again",
+    params: { attempt: 1, not_before: "2030-01-01T00:00:00Z" },
   };
   await page.route(`**/api/v1/jobs/${job.id}/why`, async (route) => {
     const answer = await route.fetch();
     await route.fulfill({ response: answer, json: { ...(await answer.json()), reason } });
   });
   await page.reload();
-  await why
-    .getByText(/waiting for the next attempt, no earlier than .* \(the last attempt failed\)/)
-    .waitFor();
+  await why.getByText(/waiting for the next attempt, no earlier than .* \(attempt 1 failed\)/).waitFor();
   const said = await why.textContent();
   for (const wrong of ["Holders of the requested resources", "Suggestions", "holder"])
     assert.ok(!said.includes(wrong), said);

@@ -20,6 +20,7 @@ struct Generated {
 const GENERATED: &[Generated] = &[
     Generated { file: "docs/openapi.json", printed_by: &["openapi"] },
     Generated { file: "docs/reference/cli.md", printed_by: &["help-markdown"] },
+    Generated { file: "docs/reference/reasons.md", printed_by: &["reasons-markdown"] },
     Generated { file: "docs/reference/migrate-rules.md", printed_by: &["migrate-rules"] },
 ];
 

@@ -157,6 +157,9 @@ pub(crate) enum Command {
     /// Print the command reference as Markdown
     #[command(hide = true)]
     HelpMarkdown,
+    /// Print the reference of reasons as Markdown
+    #[command(hide = true)]
+    ReasonsMarkdown,
     /// Print the migration rules as Markdown
     #[command(hide = true)]
     MigrateRules,

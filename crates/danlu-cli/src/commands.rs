@@ -105,6 +105,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         Command::Version(arguments) => block_on(version::run(client(), arguments)),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Openapi => output::line(danlu_server::openapi_json()).map(|()| ExitCode::SUCCESS),
+        Command::ReasonsMarkdown => {
+            output::line(danlu_types::reason::reference_page().trim_end()).map(|()| ExitCode::SUCCESS)
+        }
         Command::HelpMarkdown => output::line(reference::markdown()).map(|()| ExitCode::SUCCESS),
         Command::MigrateRules => {
             output::line(danlu_migrate::report::rules_markdown()).map(|()| ExitCode::SUCCESS)

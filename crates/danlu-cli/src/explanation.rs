@@ -164,7 +164,8 @@ fn wrapped(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use danlu_types::api::{EstimateBasis, EstimateBound, JobState, Reason, StartEstimate};
+    use danlu_types::Reason;
+    use danlu_types::api::{EstimateBasis, EstimateBound, JobState, StartEstimate};
 
     use super::*;
 
@@ -191,10 +192,11 @@ mod tests {
         Explanation {
             job: JobId(12),
             state: JobState::Queued,
-            reason: Reason::new("devices_busy", "waiting for 8 Ascend 910B*, 5 free"),
-            text: "Waiting for 8 Ascend 910B*, 5 free. 5 of 16 Ascend 910B3 are free, at most 3 on one node. It is the \
-                   next in workspace `vision`. Held by job 3 of ada (8), job 5 of ada (3). It should start in 12m to \
-                   40m, going by time limits. Instead: 4 instead of 8 devices start now."
+            reason: Reason::Reserved { job: JobId(3) },
+            further: Vec::new(),
+            text: "Waiting for 8 Ascend 910B* (5 free). 5 of 16 Ascend 910B3 are free, at most 3 on one node. Queue \
+                   position: 1 in workspace `vision`. Held by job 3 of ada (8), job 5 of ada (3). Expected to start in 12m \
+                   to 40m, based on time limits. Suggestions: 4 instead of 8 devices start now."
                 .to_owned(),
             position: Some(1),
             supply: Vec::new(),
@@ -248,7 +250,10 @@ mod tests {
             offers: Vec::new(),
             ..explanation()
         };
-        assert_eq!(shown(&bare), "queued: waiting for 8 Ascend 910B*, 5 free");
+        assert_eq!(
+            shown(&bare),
+            "queued: free resources are reserved for job 3, which is ahead in the\nqueue"
+        );
     }
 
     #[test]

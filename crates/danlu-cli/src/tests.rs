@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use clap::CommandFactory as _;
 use danlu_types::api::{
-    AttemptView, DeviceView, EventView, HeldDevice, JobOutcome, JobState, JobView, NodeView, Reason,
-    WorkerPhase, WorkerView,
+    AttemptView, DeviceView, EventView, HeldDevice, JobOutcome, JobState, JobView, NodeView, WorkerPhase,
+    WorkerView,
 };
+use danlu_types::reason::{DeviceShortage, FailedWorker, ProcessExit, RequestedResources};
 use danlu_types::{
     AttemptNumber, Bytes, Cpus, Device, DeviceCount, DeviceKind, DeviceProcess, Health, JobId, JobSpec, Node,
-    NodeCapacity, NodeName, Reading, Topology, Wiring, WorkerIndex,
+    NodeCapacity, NodeName, Rank, Reading, Reason, Topology, Wiring, WorkerIndex,
 };
 use jiff::Timestamp;
 
@@ -21,8 +22,10 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + second).unwrap()
 }
 
-fn reason(code: &str, text: &str) -> Reason {
-    Reason::new(code, text)
+fn failure(worker: Option<u32>) -> Reason {
+    let (rank, exit) = (Some(Rank(3)), Some(ProcessExit::Code(1)));
+    let worker = worker.map(WorkerIndex);
+    Reason::Exit(FailedWorker { attempt: None, worker, rank, exit, detail: String::new() })
 }
 
 fn queued_job() -> JobView {
@@ -37,7 +40,12 @@ fn queued_job() -> JobView {
         owner: "admin".to_owned(),
         state: JobState::Queued,
         outcome: None,
-        reason: reason("devices", "waiting for 8 Ascend 910B, 5 free"),
+        reason: Reason::DevicesBusy {
+            requested: RequestedResources::from(&spec),
+            free: 5,
+            most_on_one_node: 4,
+            shortage: DeviceShortage::TooFew,
+        },
         priority: 5,
         submitted_at: at(0),
         started_at: None,
@@ -55,21 +63,21 @@ fn queued_job() -> JobView {
 }
 
 fn failed_job() -> JobView {
-    let failure = reason("exit", "failed: worker 1, rank 3 ended with code 1");
-    let worker = |index: u32, text: &str| WorkerView {
+    let failed = failure(Some(1));
+    let worker = |index: u32, reason: Reason| WorkerView {
         index: WorkerIndex(index),
         node: NodeName(format!("node-{index}")),
         devices: vec![0, 1, 2, 3],
         phase: WorkerPhase::Ended,
         running_at: Some(at(5)),
         ended_at: Some(at(190)),
-        reason: Some(reason("", text)),
+        reason: Some(reason),
     };
     JobView {
         id: JobId(11),
         state: JobState::Ended,
         outcome: Some(JobOutcome::Failed),
-        reason: failure.clone(),
+        reason: failed.clone(),
         started_at: Some(at(5)),
         ended_at: Some(at(190)),
         queued_since: None,
@@ -80,8 +88,8 @@ fn failed_job() -> JobView {
             number: AttemptNumber(1),
             placed_at: at(4),
             ended_at: Some(at(190)),
-            reason: failure,
-            workers: vec![worker(0, "stopped as asked"), worker(1, "failed: rank 3 ended with code 1")],
+            reason: failed,
+            workers: vec![worker(0, Reason::Stopped { by: None }), worker(1, failure(None))],
         }],
         ..queued_job()
     }
@@ -175,7 +183,7 @@ fn tables_line_up() {
     odd.name = "炼丹\u{1b}[2J".to_owned();
     odd.spec = JobSpec::of_command("x");
     odd.state = JobState::Running;
-    odd.reason = reason("running", "running");
+    odd.reason = Reason::Running { workers: 1 };
     odd.started_at = Some(at(60));
     (odd.queued_since, odd.waited) = (None, danlu_types::Span::from_seconds(60));
     odd.running_since = Some(at(60));

@@ -1,30 +1,24 @@
 //! Jobs, amounts and times in words.
 
-use danlu_types::api::{JobOutcome, JobState, JobView, Reason};
-use danlu_types::{Cpus, DeviceKind, DeviceRequest, ForeignKind, JobSpec, ProgressView, Span};
+use danlu_types::api::{JobOutcome, JobState, JobView};
+use danlu_types::{DeviceKind, ForeignKind, JobSpec, ProgressView, Reason, Span, format};
 use jiff::{SignedDuration, Timestamp};
 
 /// `queued: waiting for 8 Ascend 910B, 5 free`
 pub(crate) fn state_sentence(state: JobState, reason: &Reason) -> String {
-    let (word, text) = (state.as_str(), reason.text.trim());
-    match state {
-        JobState::Ended if !text.is_empty() => text.to_owned(),
-        _ if text.is_empty() => word.to_owned(),
-        _ if text == word
-            || text.starts_with(&format!("{word} "))
-            || text.starts_with(&format!("{word}:")) =>
-        {
-            text.to_owned()
-        }
-        _ => format!("{word}: {text}"),
+    match reason {
+        // These say the state themselves.
+        Reason::Held { .. } | Reason::Running { .. } | Reason::StopRequested { .. } => reason.to_string(),
+        _ if state == JobState::Ended => reason.to_string(),
+        _ => format!("{}: {reason}", state.as_str()),
     }
 }
 
 /// `2 × 8 Ascend 910B*`; with alternatives, `2 × (8 NVIDIA or 8 Ascend)`; without devices, `4 × 2 CPUs`.
 pub(crate) fn resources(spec: &JobSpec) -> String {
-    let alternatives: Vec<String> = spec.alternatives().iter().map(devices).collect();
+    let alternatives: Vec<String> = spec.alternatives().iter().map(format::devices).collect();
     let each = match &alternatives[..] {
-        _ if spec.is_cpu_only() => cpus(spec.cpus),
+        _ if spec.is_cpu_only() => format::cpus(spec.cpus),
         [_, _, ..] if spec.workers > 1 => format!("({})", alternatives.join(" or ")),
         _ => alternatives.join(" or "),
     };
@@ -36,22 +30,6 @@ pub(crate) fn ranks_per_worker(job: &JobView) -> u32 {
     let worker = job.attempts.last().and_then(|attempt| attempt.workers.first());
     let held = worker.and_then(|worker| u32::try_from(worker.devices.len()).ok());
     job.spec.ranks_per_worker(held.unwrap_or_else(|| job.spec.most_devices()))
-}
-
-pub(crate) fn cpus(cpus: Cpus) -> String {
-    if cpus == Cpus::whole(1) { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
-}
-
-fn devices(request: &DeviceRequest) -> String {
-    let kind = match (request.kind, request.count.devices()) {
-        (Some(kind), _) => kind.label(),
-        (None, 1) => "device",
-        (None, _) => "devices",
-    };
-    match &request.model {
-        Some(model) => format!("{} {kind} {model}", request.count),
-        None => format!("{} {kind}", request.count),
-    }
 }
 
 pub(crate) fn device_label(kind: DeviceKind, model: &str) -> String {
@@ -199,28 +177,21 @@ pub(crate) fn shell_word(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn reason(text: &str) -> Reason {
-        Reason::new("", text)
-    }
-
     #[test]
     fn states_read_as_sentences() {
-        for (state, text, expected) in [
+        let job = danlu_types::JobId(7);
+        let held = Reason::Held { by: "ann".to_owned(), job };
+        for (state, reason, expected) in [
             (
                 JobState::Queued,
-                "waiting for 8 Ascend 910B, 5 free",
-                "queued: waiting for 8 Ascend 910B, 5 free",
+                Reason::Reserved { job },
+                "queued: free resources are reserved for job 7, which is ahead in the queue",
             ),
-            (JobState::Running, "running", "running"),
-            (JobState::Held, "held by ann", "held by ann"),
-            (
-                JobState::Ended,
-                "failed: worker 0, rank 3 ended with code 1",
-                "failed: worker 0, rank 3 ended with code 1",
-            ),
-            (JobState::Ended, "", "ended"),
+            (JobState::Running, Reason::Running { workers: 1 }, "running"),
+            (JobState::Held, held, "held by ann (start it with `danlu release 7`)"),
+            (JobState::Ended, Reason::Preempted { job }, "preempted by job 7"),
         ] {
-            assert_eq!(state_sentence(state, &reason(text)), expected);
+            assert_eq!(state_sentence(state, &reason), expected);
         }
     }
 

@@ -2,10 +2,11 @@
 //! ask for and what somebody has to approve first.
 
 use danlu_types::device::glob_matches;
+use danlu_types::reason::{ApprovalExcess, QuotaResource};
 use danlu_types::spec::HIGHEST_PRIORITY;
 use danlu_types::{Amounts, DeviceCount, DeviceKind, DeviceRequest, FieldError, JobSpec, Workspace};
 
-use crate::approval::{ApprovalNeed, ApprovalResource};
+use crate::approval::ApprovalNeed;
 
 /// The job as the workspace takes it.
 pub fn apply_workspace_rules(mut spec: JobSpec, rules: &Workspace) -> Result<JobSpec, FieldError> {
@@ -33,7 +34,7 @@ pub fn apply_workspace_rules(mut spec: JobSpec, rules: &Workspace) -> Result<Job
 /// Something that a job asks for and its workspace does not give without approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excess {
-    resource: ApprovalResource,
+    resource: QuotaResource,
     /// In thousandths, or in bytes.
     asked: u64,
     limit: u64,
@@ -50,11 +51,12 @@ impl Excess {
 
     pub fn need(&self) -> ApprovalNeed {
         let written = |amount| match self.resource {
-            ApprovalResource::Memory => danlu_types::Bytes(amount).to_string(),
+            QuotaResource::Memory => danlu_types::Bytes(amount).to_string(),
             _ => thousandths(amount),
         };
-        let (asked, limit) = (written(self.asked), written(self.limit));
-        ApprovalNeed::Above { resource: self.resource, asked, limit, workspace: self.workspace.clone() }
+        let (requested, limit) = (written(self.asked), written(self.limit));
+        let workspace = self.workspace.clone();
+        ApprovalNeed::Above(ApprovalExcess { workspace, resource: self.resource, requested, limit })
     }
 }
 
@@ -67,10 +69,10 @@ pub fn excesses(spec: &JobSpec, rules: &Workspace) -> Vec<Excess> {
         (asked.devices[kind as usize], most.map(|most| u64::from(most.milli())))
     };
     let asked_and_limits = [
-        (ApprovalResource::Nvidia, of_devices(DeviceKind::Nvidia, nvidia)),
-        (ApprovalResource::Ascend, of_devices(DeviceKind::Ascend, ascend)),
-        (ApprovalResource::Cpus, (asked.milli_cpus, cpus.map(|most| most.milli))),
-        (ApprovalResource::Memory, (asked.memory, memory.map(|most| most.0))),
+        (QuotaResource::Nvidia, of_devices(DeviceKind::Nvidia, nvidia)),
+        (QuotaResource::Ascend, of_devices(DeviceKind::Ascend, ascend)),
+        (QuotaResource::Cpus, (asked.milli_cpus, cpus.map(|most| most.milli))),
+        (QuotaResource::Memory, (asked.memory, memory.map(|most| most.0))),
     ];
     let excess = |(resource, (asked, limit)): (_, (u64, Option<u64>))| {
         let limit = limit.filter(|limit| asked > *limit)?;

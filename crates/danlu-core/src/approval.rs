@@ -1,49 +1,25 @@
-//! Why somebody has to approve a job before it may start: data, so that it can be told in any language.
+//! Why a job needs approval before it can start.
 
 use std::fmt;
 
-use danlu_types::api::Reason;
+use danlu_types::reason::ApprovalExcess;
 use serde::{Deserialize, Serialize};
 
+/// Stored with the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ApprovalNeed {
-    /// It asks for more than the workspace gives without approval. Amounts as people write them.
-    Above { resource: ApprovalResource, asked: String, limit: String, workspace: String },
+    /// It asks for more than the workspace gives without approval.
+    Above(ApprovalExcess),
     /// As earlier versions stored it.
     Sentence(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalResource {
-    Nvidia,
-    Ascend,
-    Cpus,
-    Memory,
-}
-
-impl ApprovalResource {
-    fn word(self) -> &'static str {
-        match self {
-            ApprovalResource::Nvidia => "nvidia",
-            ApprovalResource::Ascend => "ascend",
-            ApprovalResource::Cpus => "cpus",
-            ApprovalResource::Memory => "memory",
-        }
-    }
-}
-
 impl ApprovalNeed {
-    /// The names and numbers of a sentence as fields of a reason.
-    pub(crate) fn described(&self, reason: Reason) -> Reason {
+    pub fn excess(&self) -> Option<&ApprovalExcess> {
         match self {
-            ApprovalNeed::Above { resource, asked, limit, workspace } => reason
-                .with("resource", resource.word())
-                .with("asked", asked)
-                .with("limit", limit)
-                .with("workspace", workspace),
-            ApprovalNeed::Sentence(_) => reason,
+            ApprovalNeed::Above(excess) => Some(excess),
+            ApprovalNeed::Sentence(_) => None,
         }
     }
 }
@@ -51,18 +27,7 @@ impl ApprovalNeed {
 impl fmt::Display for ApprovalNeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ApprovalNeed::Above { resource, asked, limit, workspace } => {
-                let of = match resource {
-                    ApprovalResource::Nvidia => " NVIDIA devices",
-                    ApprovalResource::Ascend => " Ascend devices",
-                    ApprovalResource::Cpus => " CPUs",
-                    ApprovalResource::Memory => " of memory",
-                };
-                write!(
-                    f,
-                    "asks for {asked}{of}, and {limit} is the most in workspace `{workspace}` without approval"
-                )
-            }
+            ApprovalNeed::Above(excess) => excess.fmt(f),
             ApprovalNeed::Sentence(text) => f.write_str(text),
         }
     }
@@ -73,15 +38,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_that_earlier_versions_stored_are_read() {
+    fn needs_that_earlier_versions_stored_are_read() {
         let need: ApprovalNeed = serde_json::from_str("\"asks for much\"").unwrap();
-        assert_eq!(need.to_string(), "asks for much");
-        let need = ApprovalNeed::Above {
-            resource: ApprovalResource::Ascend,
-            asked: "24".to_owned(),
-            limit: "20".to_owned(),
-            workspace: "nlp".to_owned(),
-        };
+        assert_eq!(need.excess(), None);
+        let stored = r#"{"resource":"ascend","asked":"24","limit":"20","workspace":"nlp"}"#;
+        let need: ApprovalNeed = serde_json::from_str(stored).unwrap();
+        assert_eq!(
+            need.to_string(),
+            "requests 24 Ascend devices; workspace `nlp` allows 20 without approval"
+        );
         let stored = serde_json::to_string(&need).unwrap();
         assert_eq!(serde_json::from_str::<ApprovalNeed>(&stored).unwrap(), need, "{stored}");
     }

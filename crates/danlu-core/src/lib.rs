@@ -22,7 +22,7 @@ pub mod synced_files;
 pub mod transition;
 pub mod view;
 
-pub use approval::{ApprovalNeed, ApprovalResource};
+pub use approval::ApprovalNeed;
 pub use job::{
     Attempt, FailureCause, Grant, Job, JobEnd, JobLifecycle, PastAttempt, ProcessExit, Stop, StopCause,
     Worker, WorkerEnd, WorkerLifecycle,

@@ -1,6 +1,7 @@
-//! A job as people and programs see it: derived states, and the sentences that go with them.
+//! A job as people and programs see it: derived states, and the reasons for them.
 
-use danlu_types::api::{AttemptView, JobState, JobView, Reason, WorkerPhase, WorkerView};
+use danlu_types::api::{AttemptView, JobState, JobView, WorkerPhase, WorkerView};
+use danlu_types::reason::{FailedWorker, PendingCause, Reason};
 use danlu_types::{AttemptNumber, Span, WorkerIndex};
 use jiff::Timestamp;
 
@@ -14,7 +15,7 @@ pub fn job_view(job: &Job, waiting: Option<Reason>) -> JobView {
     let mut attempts: Vec<AttemptView> = job
         .past
         .iter()
-        .map(|past| attempt_view(&past.attempt, Some(past.ended_at), verdict_reason(&past.verdict)))
+        .map(|past| attempt_view(&past.attempt, Some(past.ended_at), attempt_reason(&past.verdict)))
         .collect();
     if let Some(attempt) = job.active() {
         attempts.push(attempt_view(attempt, None, activity_reason(attempt)));
@@ -90,26 +91,16 @@ fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
 }
 
-/// Why the job is in its state.
+/// Why the job is in its state. `waiting` is the scheduler's word for why it is queued, where there is one.
 pub fn reason(job: &Job, waiting: Option<Reason>) -> Reason {
     match &job.life {
-        JobLifecycle::Held { approval: Some(need), .. } => need.described(word(
-            "needs_approval",
-            format!("{need}; an owner of the workspace can let it start: `danlu approve {}`", job.id),
-        )),
-        JobLifecycle::Held { by, approval: None, .. } => {
-            word("held", format!("held by {by}; `danlu release {}` lets it start", job.id)).with("who", by)
+        JobLifecycle::Held { approval: Some(need), .. } => {
+            Reason::NeedsApproval { job: job.id, excess: need.excess().cloned() }
         }
-        JobLifecycle::Queued { why, .. } => waiting.unwrap_or_else(|| waiting_reason(job, why)),
+        JobLifecycle::Held { by, approval: None, .. } => Reason::Held { by: by.clone(), job: job.id },
+        JobLifecycle::Queued { why, .. } => waiting.unwrap_or_else(|| queue_reason(job, why)),
         JobLifecycle::Active(attempt) => activity_reason(attempt),
-        JobLifecycle::Ended { outcome, .. } => {
-            let sentence = outcome_sentence(outcome);
-            match outcome {
-                JobEnd::Succeeded => word("succeeded", sentence),
-                JobEnd::Stopped { who } => word("stopped", sentence).with("who", who),
-                JobEnd::Failed { worker, failure, .. } => failed(*worker, failure, sentence),
-            }
-        }
+        JobLifecycle::Ended { outcome, .. } => outcome_reason(outcome),
     }
 }
 
@@ -129,171 +120,100 @@ pub fn exit_code(job: &Job) -> Option<i32> {
     }
 }
 
-/// "failed: rank 3 ended with code 1", without its subject.
-pub fn exit_sentence(exit: &WorkerEnd) -> String {
-    match exit {
-        WorkerEnd::Succeeded => "succeeded".to_owned(),
-        WorkerEnd::Stopped => "stopped as asked".to_owned(),
-        WorkerEnd::Requeued { reason } => format!("is to start again: {reason}"),
-        WorkerEnd::Failed(failure) => format!("failed: {}", failure_sentence(failure)),
-    }
-}
-
-pub fn verdict_sentence(verdict: &AttemptEnd) -> String {
-    match verdict {
-        AttemptEnd::Succeeded => "succeeded".to_owned(),
-        AttemptEnd::Stopped { who } => format!("was stopped by {who}"),
-        AttemptEnd::Preempted { for_job } => format!("was preempted for job {for_job}"),
-        AttemptEnd::Drained { node } => format!("had to leave {node}, which was being drained"),
-        AttemptEnd::Requeued { reason, .. } => format!("was requeued: {reason}"),
-        AttemptEnd::Failed { worker, failure } => format!("failed: {}", culprit(*worker, failure)),
-    }
-}
-
-pub fn outcome_sentence(outcome: &JobEnd) -> String {
+/// How a job ended.
+pub fn outcome_reason(outcome: &JobEnd) -> Reason {
     match outcome {
-        JobEnd::Succeeded => "succeeded".to_owned(),
-        JobEnd::Stopped { who } => format!("stopped by {who}"),
-        JobEnd::Failed { attempt: AttemptNumber(1), worker, failure } => {
-            format!("failed: {}", culprit(*worker, failure))
-        }
+        JobEnd::Succeeded => Reason::Succeeded,
+        JobEnd::Stopped { who } => Reason::Stopped { by: Some(who.clone()) },
         JobEnd::Failed { attempt, worker, failure } => {
-            format!("failed at attempt {attempt}: {}", culprit(*worker, failure))
+            let attempt = Some(*attempt).filter(|attempt| *attempt != AttemptNumber(1));
+            failure_reason(attempt, Some(*worker), failure)
         }
     }
 }
 
-fn culprit(worker: WorkerIndex, failure: &WorkerFailure) -> String {
-    format!("worker {worker}, {}", failure_sentence(failure))
+/// How an attempt ended.
+pub fn attempt_reason(end: &AttemptEnd) -> Reason {
+    match end {
+        AttemptEnd::Succeeded => Reason::Succeeded,
+        AttemptEnd::Stopped { who } => Reason::Stopped { by: Some(who.clone()) },
+        AttemptEnd::Preempted { for_job } => Reason::Preempted { job: *for_job },
+        AttemptEnd::Drained { node } => Reason::Drained { node: node.clone() },
+        AttemptEnd::Requeued { reason, .. } => Reason::Requeued { detail: reason.clone() },
+        AttemptEnd::Failed { worker, failure } => failure_reason(None, Some(*worker), failure),
+    }
 }
 
-fn failure_sentence(failure: &WorkerFailure) -> String {
-    let who = failure.rank.map_or("it".to_owned(), |rank| format!("rank {rank}"));
-    let ended = match failure.exit {
-        Some(ProcessExit::Code(code)) => format!("{who} ended with code {code}"),
-        Some(ProcessExit::Signal(signal)) => format!("{who} was killed by signal {signal}"),
-        None => format!("{who} ended"),
-    };
-    let sentence = match failure.cause {
-        FailureCause::Exit | FailureCause::DeviceError | FailureCause::ProgramError => ended,
-        FailureCause::Hang => "it hung".to_owned(),
-        FailureCause::OutOfMemory => format!("{who} was killed for using more memory than the job asked for"),
-        FailureCause::TimeLimit => "it ran longer than its `max_time`".to_owned(),
-        FailureCause::StartFailed => "it could not be started".to_owned(),
-        FailureCause::SetupFailed => match failure.exit {
-            Some(exit) => format!("its `setup` ended with code {}", exit.shell_code()),
-            None => "its `setup` failed".to_owned(),
-        },
-        FailureCause::GangTimeout => "its gang did not assemble in time".to_owned(),
-        FailureCause::LauncherLost => "its launcher was lost".to_owned(),
-        FailureCause::NodeLost => "its node went away".to_owned(),
-    };
-    if failure.detail.is_empty() { sentence } else { format!("{sentence} ({})", failure.detail) }
+/// How a worker ended.
+pub fn worker_reason(exit: &WorkerEnd) -> Reason {
+    match exit {
+        WorkerEnd::Succeeded => Reason::Succeeded,
+        WorkerEnd::Stopped => Reason::Stopped { by: None },
+        WorkerEnd::Requeued { reason } => Reason::Requeued { detail: reason.clone() },
+        WorkerEnd::Failed(failure) => failure_reason(None, None, failure),
+    }
 }
 
-fn waiting_reason(job: &Job, why: &QueueCause) -> Reason {
-    match why {
-        QueueCause::Submitted => word("not_yet_considered", "just submitted".to_owned()),
-        QueueCause::Released => word("not_yet_considered", "just released".to_owned()),
-        QueueCause::Approved { by } => word("not_yet_considered", format!("just approved by {by}")),
-        QueueCause::Preempted { for_job, .. } => {
-            word("preempted", format!("gave its devices to job {for_job}; keeps its place"))
-                .with("job", for_job)
+fn failure_reason(
+    attempt: Option<AttemptNumber>,
+    worker: Option<WorkerIndex>,
+    failure: &WorkerFailure,
+) -> Reason {
+    let WorkerFailure { cause, rank, exit, detail } = failure;
+    let failed = FailedWorker { attempt, worker, rank: *rank, exit: *exit, detail: detail.clone() };
+    match cause {
+        FailureCause::Exit => Reason::Exit(failed),
+        FailureCause::OutOfMemory => Reason::OutOfMemory(failed),
+        FailureCause::TimeLimit => Reason::TimeLimit(failed),
+        FailureCause::StartFailed => Reason::StartFailed(failed),
+        FailureCause::SetupFailed => Reason::SetupFailed(failed),
+        FailureCause::GangTimeout => Reason::GangTimeout(failed),
+        FailureCause::LauncherLost => Reason::LauncherLost(failed),
+        FailureCause::NodeLost => Reason::NodeLost(failed),
+        FailureCause::DeviceError => Reason::DeviceError(failed),
+        FailureCause::ProgramError => Reason::ProgramError(failed),
+        FailureCause::Hang => Reason::Hang(failed),
+    }
+}
+
+fn queue_reason(job: &Job, cause: &QueueCause) -> Reason {
+    match cause {
+        QueueCause::Submitted => Reason::SchedulingPending { cause: PendingCause::Submitted },
+        QueueCause::Released => Reason::SchedulingPending { cause: PendingCause::Released },
+        QueueCause::Approved { by } => {
+            Reason::SchedulingPending { cause: PendingCause::Approved { by: by.clone() } }
         }
-        QueueCause::Drained { node, .. } => {
-            word("drained", format!("had to leave {node}, which is being drained; keeps its place"))
-                .with("node", node)
-        }
+        QueueCause::Preempted { for_job, .. } => Reason::RequeuedAfterPreemption { job: *for_job },
+        QueueCause::Drained { node, .. } => Reason::RequeuedAfterDrain { node: node.clone() },
         QueueCause::Retry { attempt, not_before } => {
             let past = job.past.iter().find(|past| past.attempt.number == *attempt);
-            let failure = past.and_then(|past| match &past.verdict {
-                AttemptEnd::Failed { worker, failure } => Some((*worker, failure)),
-                _ => None,
-            });
-            let cause = failure.map(|(worker, failure)| format!(" ({})", culprit(worker, failure)));
-            let cause = cause.unwrap_or_default();
-            let text =
-                format!("attempt {attempt} failed{cause}; the next starts no earlier than {not_before:.0}");
-            let reason = word("back_off", text).with("until", not_before).with("attempt", attempt);
-            match failure {
-                Some((_, failure)) => reason.with("cause", failure.cause.as_str()),
-                None => reason,
-            }
+            let failure = past.filter(|past| matches!(past.verdict, AttemptEnd::Failed { .. }));
+            let failure = failure.map(|past| Box::new(attempt_reason(&past.verdict)));
+            Reason::RetryBackoff { attempt: *attempt, not_before: *not_before, failure }
         }
         QueueCause::Requeued { reason, not_before, .. } => {
-            word("requeued", requeued_sentence(reason, *not_before))
-                .with("until", not_before)
-                .with("detail", reason)
+            Reason::RequeuedByCluster { detail: reason.clone(), not_before: *not_before }
         }
     }
-}
-
-/// For a job that the engine has given back, and that is not planned again before a time.
-pub fn requeued_sentence(reason: &str, not_before: Timestamp) -> String {
-    format!("requeued at no cost of `retry`: {reason}; it is tried again from {not_before:.0} on")
 }
 
 fn activity_reason(attempt: &Attempt) -> Reason {
+    let workers = u32::try_from(attempt.workers.len()).unwrap_or(u32::MAX);
     match &attempt.stop {
         Some(stop) => match &stop.why {
-            StopCause::ByUser { who } => {
-                word("stop_requested", format!("stopping for {who}, with {} of grace", stop.grace))
-                    .with("who", who)
-                    .with("grace", stop.grace)
-            }
-            StopCause::Preempted { for_job } => word(
-                "preempted",
-                format!("giving its devices to job {for_job}, with {} of grace", stop.grace),
-            )
-            .with("job", for_job),
-            StopCause::Drained { node } => word(
-                "drained",
-                format!("is leaving {node}, which is being drained, with {} of grace", stop.grace),
-            )
-            .with("node", node),
-            StopCause::Requeued { reason } => {
-                word("requeued", format!("is being requeued: {reason}")).with("detail", reason)
-            }
-            StopCause::WorkerFailed { worker } => {
-                word("worker_failed", format!("worker {worker} failed; ending the others"))
-                    .with("worker", worker)
-            }
+            StopCause::ByUser { who } => Reason::StopRequested { by: who.clone(), grace: stop.grace },
+            StopCause::Preempted { for_job } => Reason::BeingPreempted { job: *for_job, grace: stop.grace },
+            StopCause::Drained { node } => Reason::BeingDrained { node: node.clone(), grace: stop.grace },
+            StopCause::Requeued { reason } => Reason::BeingRequeued { detail: reason.clone() },
+            StopCause::WorkerFailed { worker } => Reason::WorkerFailed { worker: *worker },
         },
-        None if attempt.state() == JobState::Running => match attempt.workers.len() {
-            1 => word("running", "running".to_owned()),
-            workers => word("running", format!("running on {workers} workers")).with("workers", workers),
-        },
+        None if attempt.state() == JobState::Running => Reason::Running { workers },
         None => {
-            let begun =
-                attempt.workers.iter().filter(|worker| worker.state != WorkerLifecycle::Placed).count();
-            word("starting", format!("{begun} of {} workers started", attempt.workers.len()))
-                .with("started", begun)
-                .with("workers", attempt.workers.len())
+            let begun = attempt.workers.iter().filter(|worker| worker.state != WorkerLifecycle::Placed);
+            let started = u32::try_from(begun.count()).unwrap_or(u32::MAX);
+            Reason::Starting { started, workers }
         }
     }
-}
-
-fn verdict_reason(verdict: &AttemptEnd) -> Reason {
-    let sentence = verdict_sentence(verdict);
-    match verdict {
-        AttemptEnd::Succeeded => word("succeeded", sentence),
-        AttemptEnd::Stopped { who } => word("stopped", sentence).with("who", who),
-        AttemptEnd::Preempted { for_job } => word("preempted", sentence).with("job", for_job),
-        AttemptEnd::Drained { node } => word("drained", sentence).with("node", node),
-        AttemptEnd::Requeued { reason, .. } => word("requeued", sentence).with("detail", reason),
-        AttemptEnd::Failed { worker, failure } => failed(*worker, failure, sentence),
-    }
-}
-
-fn failed(worker: WorkerIndex, failure: &WorkerFailure, sentence: String) -> Reason {
-    let mut reason = word(failure.cause.as_str(), sentence).with("worker", worker);
-    if let Some(rank) = failure.rank {
-        reason = reason.with("rank", rank);
-    }
-    if let Some(exit) = failure.exit {
-        reason = reason.with("exit", exit.shell_code());
-    }
-    if failure.detail.is_empty() { reason } else { reason.with("detail", &failure.detail) }
 }
 
 fn attempt_view(attempt: &Attempt, ended_at: Option<Timestamp>, reason: Reason) -> AttemptView {
@@ -305,16 +225,7 @@ fn worker_view(worker: &Worker, index: u32) -> WorkerView {
     let (phase, ended_at, reason) = match &worker.state {
         WorkerLifecycle::Placed => (WorkerPhase::Starting, None, None),
         WorkerLifecycle::Running { .. } => (WorkerPhase::Running, None, None),
-        WorkerLifecycle::Ended { at, exit, .. } => {
-            let sentence = exit_sentence(exit);
-            let reason = match exit {
-                WorkerEnd::Succeeded => word("succeeded", sentence),
-                WorkerEnd::Stopped => word("stopped", sentence),
-                WorkerEnd::Requeued { .. } => word("requeued", sentence),
-                WorkerEnd::Failed(failure) => failed(WorkerIndex(index), failure, sentence),
-            };
-            (WorkerPhase::Ended, Some(*at), Some(reason))
-        }
+        WorkerLifecycle::Ended { at, exit, .. } => (WorkerPhase::Ended, Some(*at), Some(worker_reason(exit))),
     };
     WorkerView {
         index: WorkerIndex(index),
@@ -333,8 +244,4 @@ fn running_at(worker: &Worker) -> Option<Timestamp> {
         WorkerLifecycle::Running { since } => Some(since),
         WorkerLifecycle::Ended { since, .. } => since,
     }
-}
-
-fn word(code: &str, text: String) -> Reason {
-    Reason::new(code, text)
 }

@@ -21,7 +21,7 @@ use danlu_core::launch::{LaunchFile, StopOrder};
 use danlu_core::node::Readings;
 use danlu_core::report::ProgramReport;
 use danlu_slurm::QueueWait;
-use danlu_types::{FieldError, JobSpec, Node, NodeName, WorkerId};
+use danlu_types::{FieldError, JobSpec, Node, NodeName, Reason, WorkerId};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -106,8 +106,8 @@ pub enum Which<'a> {
 pub struct Observation {
     pub worker: WorkerId,
     pub seen: ObservedState,
-    /// What a person should know beyond that, in the engine's words: what a worker that is preparing waits for.
-    pub remark: Option<String>,
+    /// What people should know beyond that: what a worker that is preparing waits for, or that it is suspended.
+    pub remark: Option<Reason>,
     /// Where it is, once that is known, with engines that place workers themselves.
     pub place: Option<WorkerLocation>,
     /// That it waits in a queue of the engine's own, and for what.

@@ -11,7 +11,7 @@ use danlu_engine::conformance::{
 };
 use danlu_engine::sim::{Call, CallFault, SimCluster};
 use danlu_engine::{Engine, ObservedState};
-use danlu_types::{Bytes, Cpus, DeviceKind, Node, NodeCapacity, NodeName, Span, Topology};
+use danlu_types::{Bytes, Cpus, DeviceKind, Node, NodeCapacity, NodeName, Reason, Span, Topology};
 use jiff::Timestamp;
 
 mod conforms {
@@ -113,8 +113,8 @@ async fn what_waits_for_a_lost_node_says_so_and_starts_when_it_is_back() {
     cluster.advance(Span::from_seconds(3600));
     let seen = engine.observe(danlu_engine::Which::All).await.unwrap().remove(0);
     assert_eq!(
-        (seen.seen, seen.remark.as_deref()),
-        (ObservedState::Preparing, Some("waits for its node n1, which is down"))
+        (seen.seen, seen.remark),
+        (ObservedState::Preparing, Some(Reason::ClusterPending { detail: "node n1 is down".to_owned() }))
     );
     cluster.restore_node(&NodeName("n1".to_owned()));
     site.until_running(&*engine, draft.worker(0)).await;

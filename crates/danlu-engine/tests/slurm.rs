@@ -12,7 +12,8 @@ use danlu_core::launch::StopOrder;
 use danlu_engine::conformance::TestWorker;
 use danlu_engine::{ObservedState, Which};
 use danlu_testkit::SlurmRig;
-use danlu_types::{DeviceKind, NodeName, Span};
+use danlu_types::reason::SlurmWait;
+use danlu_types::{DeviceKind, NodeName, Reason, Span};
 use sites::{allocation, jobs_of, programs, shared_site, site_of};
 use support::{kill, status};
 
@@ -309,10 +310,12 @@ async fn what_a_job_waits_for_in_slurm_is_said_and_it_can_be_stopped_there() {
         .until("Slurm says why it waits", async || {
             let seen = engine.observe(Which::These(&[draft.worker(0)])).await.unwrap().remove(0);
             assert_eq!(seen.seen, ObservedState::Preparing);
-            seen.remark.filter(|remark| remark.contains("Resources"))
+            let is_short =
+                |remark: &Reason| matches!(remark, Reason::SlurmPending { cause: SlurmWait::Resources, .. });
+            seen.remark.filter(is_short)
         })
         .await;
-    assert!(remark.contains("its nodes have not enough free"), "{remark}");
+    assert!(remark.to_string().contains("too little is free on its nodes"), "{remark}");
     engine.signal(draft.worker(0), &AT_ONCE).await.unwrap();
     assert_eq!(site.until_ended(&*engine, draft.worker(0)).await, WorkerEnd::Stopped);
     engine.release(draft.worker(0)).await.unwrap();

@@ -13,7 +13,7 @@ use danlu_engine::conformance::{Site, TestWorker};
 use danlu_engine::{Engine, Observation, ObservedState, Which};
 use danlu_slurm::{PlacementMode, QueueWait};
 use danlu_testkit::SlurmRig;
-use danlu_types::{DeviceKind, JobId, Span, WorkerId};
+use danlu_types::{DeviceKind, JobId, Reason, Span, WorkerId};
 use sites::{jobs_of, programs, site_of, site_with};
 use support::{kill, status};
 
@@ -120,7 +120,7 @@ async fn a_suspended_job_says_so() {
         })
         .await;
     assert!(matches!(seen.seen, ObservedState::Running { .. }), "{seen:?}");
-    assert!(seen.remark.unwrap().starts_with("is suspended by Slurm"));
+    assert!(matches!(seen.remark, Some(Reason::SlurmSuspended { .. })));
     rig.ask("scontrol", &["resume", &job]);
     site.until("it goes on", async || {
         observe(&*engine, draft.worker(0)).await.remark.is_none().then_some(())

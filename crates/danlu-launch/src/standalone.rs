@@ -13,7 +13,7 @@ use danlu_core::launch::{
     Gang, LAUNCH_FILE, LaunchFile, LaunchOptions, Limits, PYTHON_HELPER, PYTHON_HELPER_NAME, RankPlan,
     WorkerFolders,
 };
-use danlu_core::view::exit_sentence;
+use danlu_core::view::worker_reason;
 use danlu_types::{AttemptNumber, Device, Framework, JobId, Node, Rank, Span, WorkerId, WorkerIndex};
 use thiserror::Error;
 
@@ -97,7 +97,7 @@ fn ending(exit: &WorkerEnd) -> StandaloneExit {
         WorkerEnd::Stopped | WorkerEnd::Requeued { .. } => INTERRUPTED,
         WorkerEnd::Failed(failure) => failure.exit.map_or(NOTHING_RAN, ProcessExit::shell_code),
     };
-    let failure = matches!(exit, WorkerEnd::Failed(_)).then(|| exit_sentence(exit));
+    let failure = matches!(exit, WorkerEnd::Failed(_)).then(|| worker_reason(exit).to_string());
     StandaloneExit { code, failure }
 }
 

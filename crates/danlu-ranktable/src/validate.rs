@@ -159,7 +159,7 @@ impl TableIssues<'_> {
             if previous.is_some_and(|previous| first < previous) {
                 self.doubtful(
                     self.at_server(at),
-                    "stands after a server with higher ranks; list servers by rank",
+                    "comes after a server with higher ranks; list servers by rank",
                 );
             }
             previous = Some(first);
@@ -191,7 +191,10 @@ impl TableIssues<'_> {
                 for name in ["device_port", "host_port", "backup_device_port"] {
                     let port = device.extra.get(name).and_then(|port| port.as_str());
                     if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
-                        self.wrong(self.at_device(at, index, name), "is no port; write \"1\" to \"65535\"");
+                        self.wrong(
+                            self.at_device(at, index, name),
+                            "is not a port; write \"1\" to \"65535\"",
+                        );
                     }
                 }
                 if let Some(port) = device.extra.get("host_port").and_then(|port| port.as_str())
@@ -232,7 +235,7 @@ impl TableIssues<'_> {
 
     fn check_address(&mut self, place: &str, address: &str) {
         if address.parse::<IpAddr>().is_err() {
-            self.wrong(place.to_owned(), format!("is `{address}`, which is no address"));
+            self.wrong(place.to_owned(), format!("is `{address}`, which is not an address"));
         }
     }
 

@@ -29,8 +29,7 @@ pub use fleet::{
     WorkerPlacement,
 };
 pub use scheduler::{
-    Circumstances, Estimate, JobStart, Plan, Preemption, QuotaResource, ReasonCode, Reservation, Scheduler,
-    WaitReason, Witness,
+    Circumstances, Estimate, JobStart, Plan, Preemption, Reservation, Scheduler, WaitReason, Witness,
 };
 pub use shape::{DeviceAsk, Shape};
 pub use words::paragraph as explanation_text;

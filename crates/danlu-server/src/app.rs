@@ -10,11 +10,10 @@ use danlu_core::view::job_view;
 use danlu_core::{Job, Trigger};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
-use danlu_sched::WaitReason;
 use danlu_store::logs::LineCounts;
 use danlu_store::{Store, StoreError, SubmissionKey};
 use danlu_types::api::{JobState, JobView};
-use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Span};
+use danlu_types::{FieldError, JobId, JobSpec, Problem, ProblemCode, Reason, Span};
 use data_encoding::BASE64URL_NOPAD;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -99,17 +98,15 @@ impl App {
         }
         let mut scheduler = self.planner.lock().await;
         let mut view = |job: &Job| {
-            let why = scheduler.wait_reason(job.id).filter(|_| waits(job));
-            // Of a failed attempt the job itself knows more.
-            let why = why.filter(|why| !matches!(why, WaitReason::BackOff { .. }));
-            self.with_progress(job, job_view(job, why.map(|why| why.reason(&job.spec))))
+            let waiting = scheduler.wait_reason(job.id).filter(|_| waits(job));
+            self.with_progress(job, job_view(job, waiting.and_then(|reason| reason.reason(&job.spec))))
         };
         jobs.iter().map(&mut view).collect()
     }
 
     fn with_progress(&self, job: &Job, mut view: JobView) -> JobView {
         if let Some(remark) = self.remark_on(job) {
-            view.reason.text = remark;
+            view.reason = remark;
         }
         let progress = job.active().and_then(|attempt| self.reports.of(job.id, attempt.number));
         JobView { progress, ..view }
@@ -117,14 +114,16 @@ impl App {
 
     /// What the engine says of a job: what one that is being started waits for, that one that runs is suspended, that the
     /// engine itself does not answer.
-    pub(crate) fn remark_on(&self, job: &Job) -> Option<String> {
+    pub(crate) fn remark_on(&self, job: &Job) -> Option<Reason> {
         let live = |state| matches!(state, JobState::Starting | JobState::Running);
         let attempt = job.active().filter(|attempt| live(attempt.state()))?;
         let remark = self.reports.remark_on(job.id, attempt.number);
         let starting = || attempt.state() == JobState::Starting;
-        let outage =
-            || self.engine.trouble().filter(|_| starting()).map(|trouble| format!("waits: {trouble}"));
-        let launch = || self.reports.launch_trouble_of(job.id, attempt.number).filter(|_| starting());
+        let unreachable = |detail| Reason::ClusterUnreachable { detail };
+        let outage = || self.engine.trouble().filter(|_| starting()).map(unreachable);
+        let delayed = |detail| Reason::LaunchDelayed { detail };
+        let launch =
+            || self.reports.launch_trouble_of(job.id, attempt.number).filter(|_| starting()).map(delayed);
         remark.or_else(outage).or_else(launch)
     }
 
@@ -180,7 +179,7 @@ impl App {
         let relation = self.directory.to_workspace(&caller.person, &spec.workspace);
         let nowhere = || {
             let message = format!(
-                "cannot be `{}`: there is no such workspace, or `{}` is not a member of it",
+                "cannot be `{}`: it does not exist, or `{}` is not a member",
                 spec.workspace, caller.person.name
             );
             Problem::invalid_fields(vec![FieldError::new("workspace", message)])
@@ -416,7 +415,7 @@ pub(crate) fn refused(refusal: &danlu_core::TransitionError) -> Problem {
 }
 
 fn no_such_job(id: JobId) -> Problem {
-    Problem::new(ProblemCode::NotFound, format!("there is no job {id}"))
+    Problem::new(ProblemCode::NotFound, format!("job {id} not found"))
         .with_hint("`danlu jobs --all` lists them")
 }
 

@@ -10,7 +10,7 @@ use danlu_core::authorization::{self, Action, AuthzDecision};
 use danlu_core::{Job, JobLifecycle, WorkerLifecycle};
 use danlu_sched::Circumstances;
 use danlu_types::api::{Explanation, JobState, Offer};
-use danlu_types::{JobId, JobSpec, Problem, ProblemCode, Span};
+use danlu_types::{JobId, JobSpec, Problem, ProblemCode, Reason, ReasonCode, Span, format};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
@@ -34,31 +34,34 @@ impl App {
 
     pub(crate) async fn explain(&self, caller: &Caller, id: JobId) -> Result<Explanation, Problem> {
         let job = self.job_for(caller, id, Action::SeeJob).await?;
-        let mut explanation = self.explain_job(caller, Job::clone(&job), Timestamp::now()).await?;
+        let now = Timestamp::now();
+        let mut explanation = self.explain_job(caller, Job::clone(&job), now).await?;
         let queued = job.state() == JobState::Queued;
-        if let Some(text) = running_text(&job, Timestamp::now()).filter(|_| explanation.text == "Running.") {
-            explanation.text = text;
-        }
-        if let Some(trouble) = self.engine.trouble().filter(|_| queued) {
-            let text = explanation.text.trim_end_matches('.');
-            explanation.text = format!("{trouble}. {text}.");
-        }
-        let lacks_devices = queued && explanation.reason.code == "no_such_devices";
-        if let Some(notice) = self.notice().filter(|_| lacks_devices) {
-            let text = explanation.text.trim_end_matches('.');
-            explanation.text = format!("{text}. However, of {notice}.");
-        }
         if let Some(remark) = self.remark_on(&job) {
-            explanation.reason.text.clone_from(&remark);
-            let before = explanation.text.trim_end_matches('.');
-            let separator = if before.is_empty() { "" } else { ". " };
-            explanation.text = format!("{before}{separator}Job {id} {remark}.");
+            explanation.reason = remark;
+        }
+        if let Some(detail) = self.engine.trouble().filter(|_| queued) {
+            explanation.further.push(Reason::ClusterUnreachable { detail });
+        }
+        let lacks_devices = queued && explanation.reason.code() == ReasonCode::InsufficientCapacity;
+        if let Some((node, detail)) = self.engine.notices().pop_first().filter(|_| lacks_devices) {
+            explanation.further.push(Reason::NodeTrouble { node, detail });
         }
         let progress = job.active().and_then(|attempt| self.reports.of(id, attempt.number));
-        if let Some(hang) = progress.and_then(|progress| progress.hang) {
-            let space = if explanation.text.is_empty() { "" } else { " " };
-            explanation.text = format!("{}{space}Job {id} seems to hang: {hang}.", explanation.text);
+        if let Some(detail) = progress.and_then(|progress| progress.hang) {
+            explanation.further.push(Reason::SeemsHung { detail });
         }
+        let placed = running_text(&job, now).filter(|_| job.state() == JobState::Running);
+        explanation.text = match placed {
+            Some(placed) => {
+                let plain = Some(&explanation.reason).filter(|reason| reason.code() != ReasonCode::Running);
+                let more = plain.into_iter().chain(&explanation.further);
+                more.fold(placed, |text, reason| {
+                    format!("{text} {}.", format::capitalized(&reason.to_string()))
+                })
+            }
+            None => danlu_sched::explanation_text(&explanation, &job, now),
+        };
         Ok(explanation)
     }
 

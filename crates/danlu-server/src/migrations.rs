@@ -69,7 +69,7 @@ impl App {
     /// A report of a migrated snapshot, by its name.
     pub(crate) async fn migration_report(&self, code: &str, name: &str) -> Result<ReportReading, Problem> {
         let missing = || {
-            Problem::new(ProblemCode::NotFound, "there is no such report")
+            Problem::new(ProblemCode::NotFound, "report not found")
                 .with_hint(format!("reports are {}", REPORT_NAMES.join(", ")))
         };
         // Only names that we give ourselves, so that nothing else of a snapshot can be asked for.
@@ -93,7 +93,10 @@ fn options(request: &MigrationRequest) -> Result<Options, Problem> {
     let torch = match &request.torch {
         None => TorchVersion::newest(),
         Some(asked) => TorchVersion::nearest(asked).map(|(version, _)| version).ok_or_else(|| {
-            wrong("torch", format!("is no version of PyTorch; there are lists for {}", versions().join(", ")))
+            wrong(
+                "torch",
+                format!("is not a supported PyTorch version; supported are {}", versions().join(", ")),
+            )
         })?,
     };
     let distributed = match &request.distributed {

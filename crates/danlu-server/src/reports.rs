@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use danlu_core::report::{ProgramReport, progress};
 use danlu_slurm::QueueWait;
-use danlu_types::{AttemptNumber, JobId, ProgressView, WorkerId, WorkerIndex};
+use danlu_types::{AttemptNumber, JobId, ProgressView, Reason, WorkerId, WorkerIndex};
 
 /// Of the attempt that was seen last, what each worker said.
 type ByJob = HashMap<JobId, (AttemptNumber, BTreeMap<WorkerIndex, ProgramReport>)>;
@@ -22,7 +22,7 @@ pub(crate) struct LiveReports {
 /// What the engine says of a worker.
 #[derive(Debug)]
 struct Remark {
-    text: String,
+    reason: Reason,
     wait: Option<QueueWait>,
     /// How many inventories it has waited through for the same.
     inventories: u32,
@@ -32,7 +32,7 @@ struct Remark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Queued {
     pub(crate) wait: QueueWait,
-    pub(crate) text: String,
+    pub(crate) reason: Reason,
     /// How many inventories it has waited through for the same.
     pub(crate) inventories: u32,
 }
@@ -55,12 +55,12 @@ impl LiveReports {
     }
 
     /// What the engine says of a worker that is preparing, or that it says nothing any more.
-    pub(crate) fn remark(&self, worker: WorkerId, remark: Option<String>, wait: Option<QueueWait>) {
+    pub(crate) fn remark(&self, worker: WorkerId, remark: Option<Reason>, wait: Option<QueueWait>) {
         let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(text) = remark else { return drop(remarks.remove(&worker)) };
+        let Some(reason) = remark else { return drop(remarks.remove(&worker)) };
         let same = remarks.get(&worker).filter(|before| before.wait == wait);
         let inventories = same.map_or(0, |before| before.inventories);
-        remarks.insert(worker, Remark { text, wait, inventories });
+        remarks.insert(worker, Remark { reason, wait, inventories });
     }
 
     /// An inventory was taken: whoever waits has waited through it.
@@ -77,8 +77,8 @@ impl LiveReports {
         let first = WorkerId { job, attempt, worker: WorkerIndex(0) };
         let own = remarks.range(first..).take_while(|(id, _)| id.job == job && id.attempt == attempt);
         let (_, remark) = own.into_iter().find(|(_, remark)| remark.wait.is_some())?;
-        let Remark { text, wait, inventories } = remark;
-        Some(Queued { wait: (*wait)?, text: text.clone(), inventories: *inventories })
+        let Remark { reason, wait, inventories } = remark;
+        Some(Queued { wait: (*wait)?, reason: reason.clone(), inventories: *inventories })
     }
 
     /// Why a worker could not be launched yet, or that it could.
@@ -91,11 +91,11 @@ impl LiveReports {
     }
 
     /// What the engine says the job's attempt waits for: of the first worker that does.
-    pub(crate) fn remark_on(&self, job: JobId, attempt: AttemptNumber) -> Option<String> {
+    pub(crate) fn remark_on(&self, job: JobId, attempt: AttemptNumber) -> Option<Reason> {
         let remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
         let first = WorkerId { job, attempt, worker: WorkerIndex(0) };
         let is_own = |id: &WorkerId| id.job == job && id.attempt == attempt;
-        remarks.range(first..).next().filter(|(id, _)| is_own(id)).map(|(_, remark)| remark.text.clone())
+        remarks.range(first..).next().filter(|(id, _)| is_own(id)).map(|(_, remark)| remark.reason.clone())
     }
 
     /// Why an attempt could not be launched yet.

@@ -5,6 +5,7 @@
 //! only when Slurm, asked for it by its number, denies it.
 
 use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
+use danlu_types::reason::{Reason, SlurmWait};
 
 use super::queue::{SlurmJobEnd, SlurmJobState, SqueueJob};
 
@@ -166,28 +167,28 @@ pub fn queue_wait(reason: &str) -> Option<QueueWait> {
     }
 }
 
-/// What a job waits for in Slurm, for people: Slurm's own word, and what it means where that is not plain.
-pub fn waiting_sentence(id: u64, reason: &str) -> String {
-    let word = reason.split(',').next().unwrap_or_default().trim();
-    let meaning = match word {
-        "" | "None" => return format!("waits in Slurm as job {id}; Slurm has not looked at it yet"),
-        "Resources" => "its nodes have not enough free, perhaps because of jobs that are not Danlu's",
-        "Priority" => "jobs before it in Slurm's queue come first",
-        "ReqNodeNotAvail" => "a node that it is to run on is drained, down or reserved",
-        "Nodes_required_for_job_are_DOWN" => "a node that it is to run on is down",
-        "BeginTime" => "Slurm holds it back for a while",
-        "JobHeldUser" | "JobHeldAdmin" => "somebody holds it: `scontrol release` lets it go",
-        "PartitionDown" | "PartitionInactive" => "its partition is closed",
-        "PartitionTimeLimit" => "it asks for more time than its partition allows",
-        "PartitionNodeLimit" => "it asks for more nodes than its partition allows",
-        "Reservation" => "it waits for a reservation",
-        "Licenses" => "it waits for a licence",
-        "BadConstraints" => "no node can ever give what it asks for",
-        word if word.starts_with("QOS") => "a limit of its quality of service (QOS) is reached",
-        word if word.starts_with("Assoc") => "a limit of its Slurm account is reached",
-        _ => return format!("waits in Slurm as job {id}: {reason}"),
+/// What a job waits for in Slurm, by Slurm's own word.
+pub fn pending_reason(slurm_job: u64, slurm_reason: &str) -> Reason {
+    let word = slurm_reason.split(',').next().unwrap_or_default().trim();
+    let cause = match word {
+        "" | "None" => SlurmWait::NotConsidered,
+        "Resources" => SlurmWait::Resources,
+        "Priority" => SlurmWait::Priority,
+        "ReqNodeNotAvail" => SlurmWait::NodeUnavailable,
+        "Nodes_required_for_job_are_DOWN" => SlurmWait::NodeDown,
+        "BeginTime" => SlurmWait::BeginTime,
+        "JobHeldUser" | "JobHeldAdmin" => SlurmWait::Held,
+        "PartitionDown" | "PartitionInactive" => SlurmWait::PartitionClosed,
+        "PartitionTimeLimit" => SlurmWait::PartitionTimeLimit,
+        "PartitionNodeLimit" => SlurmWait::PartitionNodeLimit,
+        "Reservation" => SlurmWait::Reservation,
+        "Licenses" => SlurmWait::Licenses,
+        "BadConstraints" => SlurmWait::BadConstraints,
+        word if word.starts_with("QOS") => SlurmWait::QosLimit,
+        word if word.starts_with("Assoc") => SlurmWait::AccountLimit,
+        _ => SlurmWait::Other,
     };
-    format!("waits in Slurm as job {id}: {reason}: {meaning}")
+    Reason::SlurmPending { slurm_job, cause, slurm_reason: slurm_reason.to_owned() }
 }
 
 #[cfg(test)]
@@ -381,7 +382,8 @@ mod tests {
             "ReqNodeNotAvail, UnavailableNodes:n2",
             "Odd",
         ];
-        let shown: Vec<String> = reasons.iter().map(|reason| waiting_sentence(17, reason)).collect();
+        let shown: Vec<String> =
+            reasons.iter().map(|reason| pending_reason(17, reason).to_string()).collect();
         insta::assert_snapshot!(shown.join("\n"), @r"
         waits in Slurm as job 17; Slurm has not looked at it yet
         waits in Slurm as job 17: Resources: its nodes have not enough free, perhaps because of jobs that are not Danlu's

@@ -26,7 +26,7 @@ pub use grant::{Granted, TaskLocation, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;
 pub use judge::{
-    InferredState, QueueWait, SlurmEvidence, SlurmReply, infer_state, queue_wait, waiting_sentence,
+    InferredState, QueueWait, SlurmEvidence, SlurmReply, infer_state, pending_reason, queue_wait,
 };
 pub use names::{order_comment, order_name, order_of_name};
 pub use nodes::{GresSlot, NodeRecord, node, parse_nodes};

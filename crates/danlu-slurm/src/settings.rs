@@ -95,11 +95,12 @@ impl SlurmSettings {
                 "add `server: https://HOST:PORT`, as the nodes reach it",
             ),
             Some(server) if !is_address(server) => {
-                ("`server` is no address", "write `http://HOST:PORT` or `https://HOST:PORT`")
+                ("`server` is not an address", "write `http://HOST:PORT` or `https://HOST:PORT`")
             }
-            Some(_) if !self.work.is_absolute() => {
-                ("`work` is no absolute path", "name a folder of the nodes' own, such as `/var/tmp/danlu`")
-            }
+            Some(_) if !self.work.is_absolute() => (
+                "`work` is not an absolute path",
+                "name a folder of the nodes' own, such as `/var/tmp/danlu`",
+            ),
             Some(_) => return None,
         };
         Some(InvalidSettings { what, hint })
@@ -178,8 +179,8 @@ mod tests {
         insta::assert_snapshot!(shown.join("\n"), @r"
         none
         nodes that share no disk with the server have to know where it is
-        `server` is no address
-        `work` is no absolute path
+        `server` is not an address
+        `work` is not an absolute path
         none
         ");
     }

@@ -15,7 +15,7 @@ pub struct AccountName(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is no name for an account: it must start with a small letter and hold at most 32 small letters, digits, `_` and `-`"
+    "invalid account name `{0}`: use up to 32 lowercase letters, digits, `_` and `-`, starting with a letter"
 )]
 pub struct AccountNameError(String);
 
@@ -114,7 +114,7 @@ impl FromStr for WorkspaceRole {
         Self::ALL
             .into_iter()
             .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no role; write `viewer`, `member` or `owner`"))
+            .ok_or_else(|| format!("invalid role `{text}`: write `viewer`, `member` or `owner`"))
     }
 }
 
@@ -149,7 +149,7 @@ impl FromStr for Scope {
         Self::ALL
             .into_iter()
             .find(|scope| scope.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no scope; write `read`, `jobs` or `all`"))
+            .ok_or_else(|| format!("invalid scope `{text}`: write `read`, `jobs` or `all`"))
     }
 }
 
@@ -182,10 +182,9 @@ impl FromStr for Registration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|registration| registration.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no way to register; write `closed`, `invitation` or `open`"))
+        Self::ALL.into_iter().find(|registration| registration.as_str() == text).ok_or_else(|| {
+            format!("invalid registration mode `{text}`: write `closed`, `invitation` or `open`")
+        })
     }
 }
 
@@ -201,6 +200,6 @@ mod tests {
         for bad in ["", "Ada", "1st", "-x", "a b", "a/b", "..", "ä", "root\0", &"a".repeat(33)] {
             assert!(bad.parse::<AccountName>().is_err(), "{bad}");
         }
-        insta::assert_snapshot!("Ada".parse::<AccountName>().unwrap_err(), @"`Ada` is no name for an account: it must start with a small letter and hold at most 32 small letters, digits, `_` and `-`");
+        insta::assert_snapshot!("Ada".parse::<AccountName>().unwrap_err(), @"invalid account name `Ada`: use up to 32 lowercase letters, digits, `_` and `-`, starting with a letter");
     }
 }

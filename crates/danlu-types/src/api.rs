@@ -14,8 +14,6 @@ mod sidecar;
 mod simulation;
 mod usage;
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -32,8 +30,7 @@ pub use cluster::{
     NodeView, WorkspaceView,
 };
 pub use explanation::{
-    CordonedNode, EstimateBasis, EstimateBound, Explanation, ForeignHolder, Holder, Offer, QuotaUse,
-    StartEstimate, Supply,
+    EstimateBasis, EstimateBound, Explanation, ForeignHolder, Holder, Offer, QuotaUse, StartEstimate, Supply,
 };
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
 pub use keys::{
@@ -44,7 +41,7 @@ pub use migration::{
     EditCounts, FindingCounts, MigratedFile, MigrationChange, MigrationEntry, MigrationFinding,
     MigrationGrade, MigrationRequest, MigrationSeverity, MigrationStatus, MigrationSummary, MigrationView,
 };
-pub use quota::{Loan, QuotaQuery, QuotaView, SharedResource, SharingRules, UserUse};
+pub use quota::{Loan, QuotaQuery, QuotaView, SharingRules, UserUse};
 pub use secrets::{NewSecret, SecretView};
 pub use series::{MetricPoint, SeriesQuery};
 pub use sidecar::{
@@ -54,7 +51,8 @@ pub use sidecar::{
 pub use simulation::{SimulationRequest, SimulationRun};
 pub use usage::{DeviceUsage, UsagePoint, UsageQuery};
 
-use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, Span, WorkerIndex};
+use crate::reason::ToldReason;
+use crate::{AttemptNumber, Bytes, JobId, JobSpec, NodeName, ProgressView, Rank, Reason, Span, WorkerIndex};
 
 /// The word for where a job is in its life. Few states; the reason says the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -115,28 +113,6 @@ impl JobOutcome {
     }
 }
 
-/// Why something is as it is: a stable word for programs, a sentence for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Reason {
-    pub code: String,
-    pub text: String,
-    /// The names and numbers of the sentence (`job`, `free`, `node` and so on), for who says it in another language.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub about: BTreeMap<String, String>,
-}
-
-impl Reason {
-    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
-        Reason { code: code.into(), text: text.into(), about: BTreeMap::new() }
-    }
-
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
-        self.about.insert(name.to_owned(), value.to_string());
-        self
-    }
-}
-
 /// A job with its attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobView {
@@ -148,6 +124,7 @@ pub struct JobView {
     /// Set once the job has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<JobOutcome>,
+    #[schema(value_type = ToldReason)]
     pub reason: Reason,
     pub priority: u8,
     pub submitted_at: Timestamp,
@@ -188,6 +165,7 @@ pub struct AttemptView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// How it ended, or what it is doing.
+    #[schema(value_type = ToldReason)]
     pub reason: Reason,
     pub workers: Vec<WorkerView>,
 }
@@ -213,6 +191,7 @@ pub struct WorkerView {
     pub ended_at: Option<Timestamp>,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ToldReason>)]
     pub reason: Option<Reason>,
 }
 
@@ -409,9 +388,18 @@ pub enum LogMessage {
     /// Lines in order. The event's id is the cursor after the last of them.
     Lines { lines: Vec<LogLine> },
     /// The attempt went into another state.
-    State { state: JobState, reason: Reason },
+    State {
+        state: JobState,
+        #[schema(value_type = ToldReason)]
+        reason: Reason,
+    },
     /// Nothing will follow.
-    End { outcome: JobOutcome, exit_code: i32, reason: Reason },
+    End {
+        outcome: JobOutcome,
+        exit_code: i32,
+        #[schema(value_type = ToldReason)]
+        reason: Reason,
+    },
 }
 
 /// Something changed; fetch it if you care. Hints carry no data, and may be lost.

@@ -86,7 +86,7 @@ impl From<&AttemptView> for AttemptRecord {
             placed_at: attempt.placed_at,
             running_at: last.filter(|_| began),
             ended_at: attempt.ended_at,
-            reason: attempt.reason.code.clone(),
+            reason: attempt.reason.word().to_owned(),
         }
     }
 }

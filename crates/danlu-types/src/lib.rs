@@ -8,6 +8,7 @@ pub mod api;
 pub mod device;
 pub mod family;
 pub mod fingerprint;
+pub mod format;
 pub mod history;
 pub mod id;
 pub mod link;
@@ -17,6 +18,7 @@ pub mod problem;
 pub mod progress;
 pub mod quantity;
 pub mod reading;
+pub mod reason;
 pub mod sample;
 pub mod session;
 pub mod spec;
@@ -32,6 +34,7 @@ pub use problem::{FieldError, Problem, ProblemCode};
 pub use progress::{Fraction, ProgressView};
 pub use quantity::{Bytes, Cpus, ParseQuantityError, Span};
 pub use reading::{DeviceProcess, Reading};
+pub use reason::{Reason, ReasonCode};
 pub use spec::{
     Compat, Framework, JobSpec, NodeSelection, OnHang, RankTableUse, RanksPerWorker, Retry, RetryCause,
     SecretForm, SecretUse, is_set_by_grant,

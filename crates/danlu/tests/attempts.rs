@@ -52,7 +52,10 @@ async fn a_program_reports_without_printing() {
 
     for (body, said) in [
         (json!({ "lines": ["::danlu progress 0.5", "hello"] }), "lines.1"),
-        (json!({ "rank": 1, "lines": ["::danlu progress 0.5"] }), "1 is no rank of this worker, which has 0"),
+        (
+            json!({ "rank": 1, "lines": ["::danlu progress 0.5"] }),
+            "rank 1 is not on this worker, which has 0",
+        ),
         (json!({ "lines": [], "job": 7 }), "job"),
     ] {
         let refused = ask(&server, &token, "POST", "/attempt/reports", &body).await;

@@ -40,7 +40,7 @@ async fn run_exits_as_the_job_and_keeps_talk_off_stdout() {
     let data = server.data();
     let (code, out, err) = run(&data, &["run", "--", "sh", "-c", "echo \"a  b\"; exit 7"]).await;
     assert_eq!((code, out.as_str()), (Some(7), "a  b\n"), "{err}");
-    assert!(err.contains("ended with code 7"), "{err}");
+    assert!(err.contains("exited with code 7"), "{err}");
 
     let (code, out, _) =
         run(&data, &["run", "--workers", "2", "--name", "pair", "--", "echo rank $DANLU_RANK"]).await;
@@ -101,8 +101,8 @@ async fn exit_codes_tell_failures_apart() {
     let data = server.data();
     let nowhere = tempfile::tempdir().unwrap();
     for (data, arguments, code, said) in [
-        (data.as_path(), &["show", "99"][..], 3, "there is no job 99"),
-        (&data, &["show", "nobody"], 3, "there is no job named `nobody`"),
+        (data.as_path(), &["show", "99"][..], 3, "job 99 not found"),
+        (&data, &["show", "nobody"], 3, "job `nobody` not found"),
         (&data, &["submit"], 2, "there is nothing to run"),
         (&data, &["bogus"], 2, "unrecognized subcommand"),
         (&data, &["up", "--listen", "0.0.0.0:0"], 2, "will not listen"),

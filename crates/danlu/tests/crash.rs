@@ -268,7 +268,7 @@ async fn a_killed_launcher_ends_its_attempt_with_a_reason_and_its_ranks_are_gone
     }
     for (id, rank, child) in victims {
         let job = server.wait_for_end(id).await;
-        assert_eq!(job.reason.code, "launcher_lost", "{:?}", job.reason);
+        assert_eq!(job.reason.word(), "launcher_lost", "{:?}", job.reason);
         assert!(!alive(rank), "rank {rank} of job {id} outlived its launcher");
         assert!(!alive(child), "child {child} of job {id} outlived its launcher");
     }

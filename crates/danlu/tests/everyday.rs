@@ -43,7 +43,7 @@ async fn every_named_job_is_stopped_whatever_became_of_the_others() {
     server.wait_for(running, JobState::Running).await;
     let (code, _, err) = run(&server, &["stop", "1", "99", &running.to_string(), "--grace", "0s"]).await;
     assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("job 1 has already ended") && err.contains("there is no job 99"), "{err}");
+    assert!(err.contains("job 1 has already ended") && err.contains("job 99 not found"), "{err}");
     assert!(err.contains("1 of 3 jobs: done"), "{err}");
     server.wait_for_end(running).await;
 
@@ -299,7 +299,7 @@ async fn a_job_without_its_folder_says_how_to_take_it_along() {
     let server = TestServer::start(DANLU, &[]).await;
     let job = JobSpec { working_directory: Some("/nowhere/at/all".to_owned()), ..spec("true") };
     let ended = server.run(&job).await;
-    assert!(ended.reason.text.contains("--code ."), "{:?}", ended.reason);
+    assert!(ended.reason.to_string().contains("--code ."), "{:?}", ended.reason);
     let (_, out, _) = run(&server, &["show", &ended.id.to_string()]).await;
     assert_eq!(out.matches("--code .").count(), 1, "a diagnosis is told once:\n{out}");
 }

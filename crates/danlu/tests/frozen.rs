@@ -56,7 +56,7 @@ async fn a_frozen_launcher_does_not_lengthen_the_time_limit() {
     let launcher = freeze_launcher(&server, id);
     let job = server.wait_for_end(id).await;
     assert_eq!(
-        (job.outcome, &*job.reason.code),
+        (job.outcome, job.reason.word()),
         (Some(JobOutcome::Failed), "time_limit"),
         "{:?}",
         job.reason

@@ -353,7 +353,7 @@ async fn a_folder_that_is_closed_to_the_user_is_no_working_directory() {
     let id = submit(&ada, &JobSpec { working_directory: Some(path.clone()), ..spec("ls") }).await;
     let ended = server.wait_for_end(id).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Failed));
-    assert!(ended.reason.text.contains(&path), "{:?}", ended.reason);
+    assert!(ended.reason.to_string().contains(&path), "{:?}", ended.reason);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -442,7 +442,7 @@ async fn same_name_means_users_that_the_machine_has() {
     assert_eq!(lines, [format!("{FIRST} {group} {further} ada"), FIRST.to_string()]);
     for (name, said) in [
         ("no-such-user", "this machine has no user `no-such-user`"),
-        ("daemon", "jobs do not run as `daemon` (user id 1), which is no person's user"),
+        ("daemon", "jobs do not run as `daemon` (user id 1), which is not a person's user"),
     ] {
         let refused =
             person(&server, name).await.job_submit(&spec("true"), None).await.unwrap_err().to_string();

@@ -47,7 +47,7 @@ fn the_code_of_the_first_failed_rank_is_the_exit_code() {
     let done = run(&["--ranks", "3", "--", "[ $RANK != 1 ] || exit 7; exec sleep 1000"]);
     assert_eq!(done.status.code(), Some(7));
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(said.contains("failed: rank 1 ended with code 7"), "{said}");
+    assert!(said.contains("failed: rank 1 exited with code 7"), "{said}");
     assert!(said.contains("its logs are in "), "{said}");
 }
 

@@ -29,7 +29,7 @@ async fn a_failing_program_is_named_with_its_code() {
     let job = server.run(&spec("exit 7")).await;
     assert_eq!(job.outcome, Some(JobOutcome::Failed));
     assert_eq!(job.exit_code, Some(7));
-    assert_eq!(job.reason.text, "failed: worker 0, rank 0 ended with code 7");
+    assert_eq!(job.reason.to_string(), "failed: worker 0: rank 0 exited with code 7");
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn the_first_failing_rank_of_a_gang_is_the_culprit_and_ends_the_others() {
         ..short_grace(spec("if [ $RANK = 3 ]; then exit 9; fi; sleep 1000"))
     };
     let job = server.run(&gang).await;
-    assert_eq!(job.reason.text, "failed: worker 1, rank 3 ended with code 9");
+    assert_eq!(job.reason.to_string(), "failed: worker 1: rank 3 exited with code 9");
     assert_eq!(job.exit_code, Some(9));
 }
 
@@ -98,7 +98,7 @@ async fn a_waiting_job_is_held_released_and_stopped_without_ever_running() {
     let last = server.submit(&with_device("true")).await;
 
     let why = client.job_why(waiting).await.unwrap();
-    assert_eq!((why.reason.code.as_str(), why.position), ("devices_busy", Some(1)), "{why:?}");
+    assert_eq!((why.reason.word(), why.position), ("devices_busy", Some(1)), "{why:?}");
     client.job_hold(waiting).await.unwrap();
     assert_eq!(server.job(waiting).await.state, JobState::Held);
     client.job_stop(blocker, &StopRequest::default()).await.unwrap();
@@ -148,7 +148,7 @@ async fn failures_are_retried_with_a_new_attempt_and_the_checkpoint_of_the_last(
     let job = server.run(&retried).await;
     assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{:?}", job.reason);
     assert_eq!(job.attempts.len(), 2);
-    assert_eq!(job.attempts[0].reason.code, "exit");
+    assert_eq!(job.attempts[0].reason.word(), "exit");
     assert_eq!(server.texts(job.id).await, ["attempt 2 resume yes", "1"]);
 }
 
@@ -157,7 +157,7 @@ async fn max_time_ends_a_job_and_says_so() {
     let server = TestServer::start(DANLU, &[]).await;
     let limited = JobSpec { max_time: Some(Span { milliseconds: 300 }), ..short_grace(spec("sleep 1000")) };
     let job = server.run(&limited).await;
-    assert_eq!((job.reason.code.as_str(), job.exit_code), ("time_limit", Some(124)));
+    assert_eq!((job.reason.word(), job.exit_code), ("time_limit", Some(124)));
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn memory_limits_hold_and_an_out_of_memory_kill_is_reported_as_such() {
         ..spec("python3 -c 'x = bytearray(512 << 20); print(len(x))'")
     };
     let job = server.run(&hungry).await;
-    assert_eq!(job.reason.code, "out_of_memory", "{:?}", job.reason);
+    assert_eq!(job.reason.word(), "out_of_memory", "{:?}", job.reason);
 }
 
 #[tokio::test]

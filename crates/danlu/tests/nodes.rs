@@ -64,7 +64,7 @@ async fn a_drained_node_is_left_by_the_preemptible_and_kept_by_the_others() {
         (job.state == JobState::Running && node_of(&job) != node).then_some(job)
     })
     .await;
-    assert_eq!(moved.attempts[0].reason.text, format!("had to leave {node}, which was being drained"));
+    assert_eq!(moved.attempts[0].reason.to_string(), format!("preempted: node {node} was being drained"));
     let firm = server.job(firm).await;
     assert_eq!((firm.state, firm.attempts.len()), (JobState::Running, 1));
 }
@@ -126,7 +126,7 @@ async fn two_halves_share_a_device_and_a_third_waits() {
         .await;
     let third = server.submit(&half("true")).await;
     eventually("the third to wait", || async {
-        (server.job(third).await.reason.code == "devices_busy").then_some(())
+        (server.job(third).await.reason.word() == "devices_busy").then_some(())
     })
     .await;
     let held = server.client().nodes_list().await.unwrap().items.remove(0).held;

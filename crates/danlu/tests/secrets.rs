@@ -141,7 +141,7 @@ async fn only_jobs_of_its_workspace_get_a_secret() {
     }
     assert_eq!(refusal(&asking("lab", "hf-token")).await.0, 422);
     for workspace in ["lab", "no-such"] {
-        assert!(ada.secrets_list(workspace).await.unwrap_err().to_string().contains("there is no workspace"));
+        assert!(ada.secrets_list(workspace).await.unwrap_err().to_string().contains("not found"));
     }
     // A member of `default` uses what is there, and does not change it.
     assert!(ada.job_submit(&asking("default", "hf-token"), None).await.is_ok());
@@ -152,7 +152,7 @@ async fn only_jobs_of_its_workspace_get_a_secret() {
     // With her account goes her workspace, and what was secret there.
     admin.account_delete(&"ada".parse().unwrap(), true).await.unwrap();
     let gone = admin.secrets_list("ada").await.unwrap_err().to_string();
-    assert!(gone.contains("there is no workspace `ada`"), "{gone}");
+    assert!(gone.contains("workspace `ada` not found"), "{gone}");
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn a_secret_that_is_gone_fails_the_start_with_its_name() {
     server.client().node_uncordon(&node).await.unwrap();
     let ended = server.wait_for_end(id).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Failed));
-    assert!(ended.reason.text.contains("has no secret `netrc`"), "{:?}", ended.reason);
+    assert!(ended.reason.to_string().contains("has no secret `netrc`"), "{:?}", ended.reason);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn open_gate(server: &TestServer, name: &str) {
 async fn waits_for(server: &TestServer, id: JobId, code: &str) -> JobView {
     eventually(&format!("job {id} to wait because of {code}"), || async {
         let job = server.job(id).await;
-        (job.state == JobState::Queued && job.reason.code == code).then_some(job)
+        (job.state == JobState::Queued && job.reason.word() == code).then_some(job)
     })
     .await
 }
@@ -99,7 +99,7 @@ async fn a_borrower_gives_back_keeps_its_place_and_resumes_from_its_checkpoint()
     let owner = server.submit(&job_in("vision", "nvidia:4", &format!("read x < {folder}/gate"))).await;
     server.wait_for(owner, JobState::Running).await;
     let job = server.wait_for(borrower, JobState::Queued).await;
-    assert_eq!(job.attempts[0].reason.text, format!("was preempted for job {owner}"));
+    assert_eq!(job.attempts[0].reason.to_string(), format!("preempted by job {owner}"));
     assert_eq!(server.job(late).await.state, JobState::Queued);
 
     open_gate(&server, "gate");
@@ -123,8 +123,8 @@ async fn a_limit_holds_and_what_exceeds_it_alone_is_refused() {
     let second = server.submit(&job_in("vision", "nvidia:1", "true")).await;
     let job = waits_for(&server, second, "workspace_limit").await;
     assert_eq!(
-        job.reason.text,
-        "workspace `vision` uses 2 of at most 2 NVIDIA devices, and this job asks for 1"
+        job.reason.to_string(),
+        "waiting for quota of workspace `vision` (NVIDIA devices: 2 used, limit 2, 1 requested)"
     );
     let why = server.client().job_why(second).await.unwrap();
     let quota = why.quota.expect("the limit is what keeps it");
@@ -186,7 +186,10 @@ async fn why_and_a_dry_run_give_the_same_answer_with_offers_that_hold() {
     let why: Explanation =
         serde_json::from_str(&danlu(&server, &["why", &waiting.to_string(), "--json"])).unwrap();
     assert_eq!((dry.job, why.job), (JobId(0), waiting));
-    assert_eq!((&dry.reason, &dry.offers, dry.position), (&why.reason, &why.offers, why.position));
+    assert_eq!(
+        (dry.reason.code(), &dry.offers, dry.position),
+        (why.reason.code(), &why.offers, why.position)
+    );
     assert_eq!(why.position, Some(1));
     assert_eq!((why.holders[0].job, why.holders[0].devices), (Some(holder), 5));
     assert_eq!(why.supply[0].free, 3);
@@ -206,7 +209,7 @@ async fn a_hangup_does_not_end_a_server_without_such_a_file() {
     let server = TestServer::start(DANLU, &ONE_NODE).await;
     kill(Pid::from_raw(server.pid()), Signal::SIGHUP).expect("it runs");
     eventually("the server to say that it was asked", || async {
-        server.log().contains("there is no file of workspaces to read again").then_some(())
+        server.log().contains("no workspaces file to read again").then_some(())
     })
     .await;
     server.client().readiness().await.expect("it still serves");

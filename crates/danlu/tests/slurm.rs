@@ -119,7 +119,7 @@ async fn why_says_what_slurm_waits_for() {
     // At first Slurm has not looked at it.
     eventually("Slurm's reason", || async {
         let why = server.client().job_why(id).await.ok()?.text;
-        (why.contains("waits in Slurm") && why.contains("Partition")).then_some(())
+        (why.to_lowercase().contains("waiting in slurm's queue") && why.contains("Partition")).then_some(())
     })
     .await;
     partition("UP");
@@ -166,7 +166,7 @@ async fn jobs_of_others_are_seen_and_nothing_is_placed_on_what_they_hold() {
     let fourth = server.submit(&whole).await;
     let why = eventually("the reason", || async {
         let why = server.client().job_why(fourth).await.ok()?;
-        (why.reason.code == "devices_busy").then_some(why)
+        (why.reason.word() == "devices_busy").then_some(why)
     })
     .await;
     assert_eq!((why.foreign[0].job.as_str(), why.foreign[0].devices), (foreign, 6), "{why:?}");

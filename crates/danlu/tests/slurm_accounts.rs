@@ -100,7 +100,7 @@ async fn a_limit_on_submissions_makes_jobs_wait_and_fails_none() {
             let job = server.job(*id).await;
             running += usize::from(job.state == JobState::Running);
             refused += usize::from(
-                job.attempts.iter().any(|it| it.reason.text.contains("QOSMaxSubmitJobPerUserLimit")),
+                job.attempts.iter().any(|it| it.reason.to_string().contains("QOSMaxSubmitJobPerUserLimit")),
             );
         }
         (running == 3 && refused == 3).then_some(())
@@ -129,7 +129,11 @@ async fn jobs_have_the_account_and_quality_of_their_workspace() {
     sacctmgr(&rig, &["add", "account", "vision"]);
     sacctmgr(&rig, &["add", "user", "root", "account=vision"]);
     let ended = succeeds(&server, of_free).await;
-    assert!(ended.attempts[0].reason.text.contains("Invalid account"), "{:?}", ended.attempts[0].reason);
+    assert!(
+        ended.attempts[0].reason.to_string().contains("Invalid account"),
+        "{:?}",
+        ended.attempts[0].reason
+    );
     let accounted =
         || rig.ask("sacct", &["--allocations", "--noheader", "--parsable2", "--format=Account,State"]);
     eventually("Slurm's accounting to have it", || async {

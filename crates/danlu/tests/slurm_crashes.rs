@@ -160,7 +160,7 @@ impl Forty {
 
 fn assert_all_succeeded_at_once(jobs: &[JobView]) {
     for job in jobs {
-        let codes: Vec<&str> = job.attempts.iter().map(|attempt| attempt.reason.code.as_str()).collect();
+        let codes: Vec<&str> = job.attempts.iter().map(|attempt| attempt.reason.word()).collect();
         assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "job {}: {:?}", job.id, job.reason);
         assert_eq!(codes, ["succeeded"], "job {}: {:#?}", job.id, job.attempts);
     }
@@ -232,7 +232,7 @@ async fn of_forty_jobs_those_on_a_lost_node_say_so_and_are_tried_elsewhere() {
     })
     .await;
     for job in forty.end().await {
-        let codes: Vec<&str> = job.attempts.iter().map(|attempt| attempt.reason.code.as_str()).collect();
+        let codes: Vec<&str> = job.attempts.iter().map(|attempt| attempt.reason.word()).collect();
         let told = format!("job {}: {:?} {:#?}", job.id, job.reason, job.attempts);
         if !here.contains(&job.id) {
             assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{told}");
@@ -241,11 +241,11 @@ async fn of_forty_jobs_those_on_a_lost_node_say_so_and_are_tried_elsewhere() {
             continue;
         }
         let lost = &job.attempts[0];
-        assert_eq!(lost.reason.code, "node_lost", "{told}");
-        assert!(lost.reason.text.contains(&format!("its node {node}")), "{told}");
+        assert_eq!(lost.reason.word(), "node_lost", "{told}");
+        assert!(lost.reason.to_string().contains(&format!("its node {node}")), "{told}");
         if job.spec.retry.limit == 0 {
             assert_eq!((job.outcome, codes.len()), (Some(JobOutcome::Failed), 1), "{told}");
-            assert_eq!(job.reason.code, "node_lost", "{told}");
+            assert_eq!(job.reason.word(), "node_lost", "{told}");
         } else {
             assert_eq!(job.outcome, Some(JobOutcome::Succeeded), "{told}");
             assert_eq!(codes, ["node_lost", "succeeded"], "{told}");
@@ -269,8 +269,8 @@ async fn of_forty_jobs_those_on_a_drained_node_run_on_and_none_comes_after() {
         let is_there = last.workers.iter().any(|worker| worker.node.0 == node);
         assert_eq!(is_there, here.contains(&job.id), "{told}");
         for before in &job.attempts[..job.attempts.len() - 1] {
-            assert_eq!(before.reason.code, "drained", "{told}");
-            assert!(before.reason.text.contains(&node), "{told}");
+            assert_eq!(before.reason.word(), "drained", "{told}");
+            assert!(before.reason.to_string().contains(&node), "{told}");
         }
         assert!(!here.contains(&job.id) || job.attempts.len() == 1, "{told}");
     }
@@ -293,7 +293,7 @@ async fn a_step_that_slurm_kills_is_not_the_programs_fault() {
             job.attempts[0].ended_at.is_some().then_some(job)
         })
         .await;
-        assert_eq!(job.attempts[0].reason.code, "launcher_lost", "{job:#?}");
+        assert_eq!(job.attempts[0].reason.word(), "launcher_lost", "{job:#?}");
     }
     forty.end().await;
 }

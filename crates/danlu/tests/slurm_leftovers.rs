@@ -135,7 +135,7 @@ async fn a_sidecar_that_is_killed_takes_its_worker_along() {
         sidecars.iter().find(|pid| parent_of(**pid).is_some_and(is_sidecar)).or(sidecars.first()).unwrap();
     kill(Pid::from_raw(*sidecar), Signal::SIGKILL).unwrap();
     let ended = server.wait_for_end(id).await;
-    assert_eq!(ended.reason.code, "launcher_lost", "{:?}", ended.reason);
+    assert_eq!(ended.reason.word(), "launcher_lost", "{:?}", ended.reason);
     let runs_on = alive(rank);
     let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);
     assert!(!runs_on, "its rank ran on");

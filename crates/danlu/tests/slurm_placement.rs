@@ -99,7 +99,7 @@ async fn danlu_follows_where_slurm_puts_jobs_and_starts_no_more_than_fits() {
         assert_eq!(nodes_of(&server, *id).await, nodes_by_slurm(&rig, *id));
     }
     let why = server.client().job_why(others[2]).await.unwrap();
-    assert_eq!(why.reason.code, "devices_busy", "{why:?}");
+    assert_eq!(why.reason.word(), "devices_busy", "{why:?}");
     assert_eq!(rig.ask("squeue", &["--noheader", "--states=pending", "--format=%j"]).trim(), "");
     server.client().job_stop(others[0], &StopRequest::default()).await.unwrap();
     server.wait_for(others[2], JobState::Running).await;

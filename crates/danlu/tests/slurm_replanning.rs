@@ -66,7 +66,7 @@ async fn a_job_whose_node_went_to_another_runs_elsewhere() {
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     assert!(!server.texts(ended.id).await.contains(&"on n1".to_owned()));
     if let [first, .., _] = &ended.attempts[..] {
-        assert_eq!(first.reason.code, "requeued", "{:?}", first.reason);
+        assert_eq!(first.reason.word(), "requeued", "{:?}", first.reason);
     }
 }
 
@@ -98,8 +98,8 @@ async fn jobs_that_slurm_holds_keep_nobody_waiting() {
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     let first = server.job(held[0]).await;
     assert!(first.state != JobState::Ended, "{:?}", first.reason);
-    assert_eq!(first.attempts[0].reason.code, "requeued");
-    assert!(first.attempts[0].reason.text.contains("JobHeldUser"), "{:?}", first.attempts[0].reason);
+    assert_eq!(first.attempts[0].reason.word(), "requeued");
+    assert!(first.attempts[0].reason.to_string().contains("JobHeldUser"), "{:?}", first.attempts[0].reason);
     for id in held {
         server.client().job_stop(id, &StopRequest::default()).await.unwrap();
         server.wait_for_end(id).await;
@@ -163,7 +163,7 @@ async fn a_requeued_job_runs_again_without_a_retry() {
     let ended = server.wait_for_end(id).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     assert_eq!(
-        ended.attempts[0].reason.text,
+        ended.attempts[0].reason.to_string(),
         format!("was requeued: Slurm's job {job} was requeued, and not by Danlu")
     );
 }
@@ -186,8 +186,8 @@ async fn a_gang_that_slurm_preempts_with_a_grace_time_runs_again_without_a_retry
     let ended = server.wait_for_end(id).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     let first = &ended.attempts[0].reason;
-    assert_eq!(first.code, "requeued");
-    assert!(first.text.contains("was preempted by Slurm"), "{first:?}");
+    assert_eq!(first.word(), "requeued");
+    assert!(first.to_string().contains("was preempted by Slurm"), "{first:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,8 +224,8 @@ async fn stops_that_hang_hold_up_only_themselves() {
     let mut hanging = Vec::new();
     for _ in 0..3 {
         let id = server.submit(&spec("true")).await;
-        let why = until_why_says(&server, id, "waits in Slurm as job ").await;
-        let job = why.split("waits in Slurm as job ").nth(1).unwrap();
+        let why = until_why_says(&server, id, "aiting in Slurm's queue as its job ").await;
+        let job = why.split("aiting in Slurm's queue as its job ").nth(1).unwrap();
         let job: String = job.chars().take_while(char::is_ascii_digit).collect();
         let hangs = server.folder().join(format!("hangs-{job}"));
         fs::write(&hangs, "").unwrap();
@@ -275,8 +275,8 @@ async fn a_job_that_slurm_forgot_is_not_given_up_while_its_launcher_lives() {
     let ended = server.wait_for_end(id).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     let [first, _] = &ended.attempts[..] else { panic!("{:?}", ended.attempts) };
-    let reason = (first.reason.code.as_str(), first.reason.text.as_str());
-    assert!(matches!(reason.0, "requeued" | "launcher_lost"), "{reason:?}");
+    let reason = &first.reason;
+    assert!(matches!(reason.word(), "requeued" | "launcher_lost"), "{reason:?}");
 }
 
 /// The launcher of a worker, stopped as a debugger or a person would.
@@ -310,7 +310,7 @@ async fn slurm_ends_the_jobs_of_frozen_launchers() {
     let codes = ["stopped", "stopped", "time_limit"];
     for ((id, launcher, workers), code) in jobs.into_iter().zip(codes) {
         let ended = server.wait_for_end(id).await;
-        assert_eq!(ended.attempts[0].reason.code, code, "{:?}\n{}", ended.reason, server.log());
+        assert_eq!(ended.attempts[0].reason.word(), code, "{:?}\n{}", ended.reason, server.log());
         for rank in 0..workers {
             let pid = fs::read_to_string(server.data().join(format!("runs/{id}/output/{rank}"))).unwrap();
             assert!(

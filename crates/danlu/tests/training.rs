@@ -91,7 +91,7 @@ async fn end_alike(server: &TestServer, training: &Training, shared: JobSpec, ur
 
     let shared = server.submit(&shared).await;
     look(server, shared, |job| {
-        assert_ne!(job.state, JobState::Ended, "it ended before anybody pushed it out: {}", job.reason.text);
+        assert_ne!(job.state, JobState::Ended, "it ended before anybody pushed it out: {}", job.reason);
         job.progress.as_ref().is_some_and(|progress| progress.checkpoint_step >= Some(2))
     })
     .await;
@@ -101,7 +101,7 @@ async fn end_alike(server: &TestServer, training: &Training, shared: JobSpec, ur
     let done = ended(server, shared).await;
     let texts = server.texts(shared).await;
     assert_eq!(done.outcome, Some(JobOutcome::Succeeded), "{texts:?}");
-    let reasons: Vec<&str> = done.attempts.iter().map(|attempt| attempt.reason.code.as_str()).collect();
+    let reasons: Vec<&str> = done.attempts.iter().map(|attempt| attempt.reason.word()).collect();
     assert_eq!(reasons, ["preempted", "succeeded"]);
     assert!(texts.iter().any(|line| line.starts_with("resuming after epoch ")), "{texts:?}");
     let found = *losses(server, shared).await.last().expect("a loss");

@@ -1562,6 +1562,13 @@ export interface components {
             display_name?: string | null;
             email?: string | null;
         };
+        /** @description What a job asks for beyond what its workspace gives without approval. Amounts as people write them. */
+        ApprovalExcess: {
+            limit: string;
+            requested: string;
+            resource: components["schemas"]["QuotaResource"];
+            workspace: string;
+        };
         /** @description One try at running a job; the first is 1. */
         AttemptNumber: number;
         /** @description One try at running a job. */
@@ -1640,7 +1647,7 @@ export interface components {
         /** @description A node that takes no new jobs. */
         CordonedNode: {
             node: components["schemas"]["NodeName"];
-            /** @description As given by whoever cordoned it. */
+            /** @description As given with the order to cordon it. */
             reason: string;
         };
         /**
@@ -1685,6 +1692,11 @@ export interface components {
             /** @description A glob over model names, such as `910B*`, or several with `|` between them; any model when absent. */
             model?: string | null;
         };
+        /**
+         * @description In what way free devices are not enough.
+         * @enum {string}
+         */
+        DeviceShortage: "too_few" | "too_few_on_one_node" | "not_in_one_rack" | "no_combination";
         /** @description All devices of one model. */
         DeviceUsage: {
             /**
@@ -1773,6 +1785,8 @@ export interface components {
             estimate?: components["schemas"]["StartEstimate"] | null;
             /** @description Jobs and processes that are none of Danlu's and hold what it needs, largest first; at most a dozen. */
             foreign?: components["schemas"]["ForeignHolder"][];
+            /** @description What else keeps it from starting or going on: a cluster that does not answer, a hang. */
+            further?: components["schemas"]["Reason"][];
             /** @description Who holds what it needs, largest first; at most a dozen. */
             holders?: components["schemas"]["Holder"][];
             /** @description 0 for a dry run. */
@@ -1787,8 +1801,17 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** @description How much there is of each device the job would take. */
             supply?: components["schemas"]["Supply"][];
-            /** @description Everything below in one paragraph. */
+            /** @description Everything above and below in one paragraph. */
             text?: string;
+        };
+        /** @description The worker whose failure ended an attempt. */
+        FailedWorker: {
+            attempt?: components["schemas"]["AttemptNumber"] | null;
+            /** @description More about it, in the words of what found it; may be empty. */
+            detail?: string;
+            exit?: components["schemas"]["ProcessExit"] | null;
+            rank?: components["schemas"]["Rank"] | null;
+            worker?: components["schemas"]["WorkerIndex"] | null;
         };
         /** @description One wrong field: where it is, what is wrong, what would be right. */
         FieldError: {
@@ -2658,7 +2681,7 @@ export interface components {
                 limit?: number | null;
                 /** @description Who has what it lends. */
                 loans?: components["schemas"]["Loan"][];
-                resource: components["schemas"]["SharedResource"];
+                resource: components["schemas"]["QuotaResource"];
                 /** @description All of it in one sentence. */
                 text: string;
                 /** Format: double */
@@ -2807,6 +2830,18 @@ export interface components {
             link?: string | null;
             password: string;
         };
+        /** @description Since what the scheduler has not looked at a job. */
+        PendingCause: {
+            /** @enum {string} */
+            type: "submitted";
+        } | {
+            /** @enum {string} */
+            type: "released";
+        } | {
+            by: string;
+            /** @enum {string} */
+            type: "approved";
+        };
         /** @description The body of every response that is not a success. */
         Problem: {
             code: components["schemas"]["ProblemCode"];
@@ -2824,6 +2859,14 @@ export interface components {
          * @enum {string}
          */
         ProblemCode: "bad_request" | "invalid_fields" | "cannot_ever_run" | "unauthenticated" | "second_factor_needed" | "forbidden" | "not_found" | "wrong_state" | "key_reused" | "too_large" | "too_slow" | "too_many_requests" | "unsupported_media_type" | "method_not_allowed" | "unavailable" | "internal";
+        /** @description How a process ended. */
+        ProcessExit: {
+            /** Format: int32 */
+            code: number;
+        } | {
+            /** Format: int32 */
+            signal: number;
+        };
         /** @description What a running job's program has said of itself. */
         ProgressView: {
             /**
@@ -2849,13 +2892,25 @@ export interface components {
             /** @description Ranks that are clearly behind the others. */
             stragglers?: components["schemas"]["Rank"][];
         };
+        /**
+         * @description What quotas limit and guarantee.
+         * @enum {string}
+         */
+        QuotaResource: "nvidia" | "ascend" | "cpus" | "memory";
+        /** @description A limit that keeps a job waiting. Amounts as people write them: `8`, `1.5`, `64Gi`. */
+        QuotaShortage: {
+            limit: string;
+            requested: string;
+            resource: components["schemas"]["QuotaResource"];
+            used: string;
+            workspace: string;
+        };
         /** @description Where a workspace (or one of its people) stands with one resource. */
         QuotaUse: {
             asked: string;
             guaranteed: string;
             limit?: string | null;
-            /** @description `nvidia`, `ascend`, `cpus` or `memory`. */
-            resource: string;
+            resource: components["schemas"]["QuotaResource"];
             used: string;
             /** @description Set when the limit is that of one person. */
             user?: string | null;
@@ -2895,7 +2950,7 @@ export interface components {
             limit?: number | null;
             /** @description Who has what it lends. */
             loans?: components["schemas"]["Loan"][];
-            resource: components["schemas"]["SharedResource"];
+            resource: components["schemas"]["QuotaResource"];
             /** @description All of it in one sentence. */
             text: string;
             /** Format: double */
@@ -2922,14 +2977,359 @@ export interface components {
             temperature_celsius?: number | null;
             utilisation_percent?: number | null;
         };
-        /** @description Why something is as it is: a stable word for programs, a sentence for people. */
-        Reason: {
-            /** @description The names and numbers of the sentence (`job`, `free`, `node` and so on), for who says it in another language. */
-            about?: {
-                [key: string]: string;
-            };
-            code: string;
+        /** @description A reason as the API tells it: a stable code, its parameters, and the English sentence made of both. */
+        Reason: components["schemas"]["ReasonParams"] & {
             text: string;
+        };
+        /** @description Why something is in its state. */
+        ReasonParams: {
+            /** @enum {string} */
+            code: "held";
+            /** @description A person paused it. */
+            params: {
+                by: string;
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "needs_approval";
+            /** @description It asks for more than its workspace gives without approval. */
+            params: {
+                excess?: components["schemas"]["ApprovalExcess"] | null;
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "scheduling_pending";
+            /** @description The next pass of the scheduler looks at it. */
+            params: {
+                cause: components["schemas"]["PendingCause"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "about_to_start";
+        } | {
+            /** @enum {string} */
+            code: "devices_busy";
+            /** @description Too few devices of the requested kind and model are free, or not where they are needed. */
+            params: {
+                free: number;
+                most_on_one_node: number;
+                requested: components["schemas"]["RequestedResources"];
+                shortage: components["schemas"]["DeviceShortage"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "cpus_busy";
+            /** @description Devices are free, but too few CPUs beside them; or, for a job without devices, too few CPUs. */
+            params: {
+                most_on_one_node: components["schemas"]["Cpus"];
+                requested: components["schemas"]["RequestedResources"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "memory_busy";
+            /** @description Devices and CPUs are free, but too little memory beside them. */
+            params: {
+                most_on_one_node: components["schemas"]["Bytes"];
+                requested: components["schemas"]["RequestedResources"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "queued_behind";
+            /** @description A job ahead in the same workspace waits for the same resources. */
+            params: {
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "reserved";
+            /** @description What is free is reserved for a job ahead in the queue, which would be delayed. */
+            params: {
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "workspace_limit";
+            /** @description Its workspace uses as much as its limit allows. */
+            params: components["schemas"]["QuotaShortage"];
+        } | {
+            /** @enum {string} */
+            code: "user_limit";
+            /** @description Its owner uses as much as the workspace's limit for each user allows. */
+            params: components["schemas"]["QuotaShortage"];
+        } | {
+            /** @enum {string} */
+            code: "guaranteed_to_others";
+            /** @description What is free is guaranteed to other workspaces. */
+            params: {
+                /** @description Whether preemptible jobs can borrow it. */
+                lendable: boolean;
+                resource: components["schemas"]["QuotaResource"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "avoiding_node";
+            /** @description The only node with room failed its last attempt. */
+            params: {
+                node: components["schemas"]["NodeName"];
+                /** Format: date-time */
+                until: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "preempting";
+            /** @description Running jobs are being stopped to make room for it. */
+            params: {
+                jobs: components["schemas"]["JobId"][];
+            };
+        } | {
+            /** @enum {string} */
+            code: "retry_backoff";
+            /** @description An attempt failed, and the next is not made before a certain time. */
+            params: {
+                attempt: components["schemas"]["AttemptNumber"];
+                failure?: components["schemas"]["Reason"] | null;
+                /** Format: date-time */
+                not_before: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "insufficient_capacity";
+            /** @description Not even the idle cluster has what it asks for: nodes or devices went away, or failed, after it was accepted. */
+            params: {
+                requested: components["schemas"]["RequestedResources"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "nodes_cordoned";
+            /** @description Every node that could run it is cordoned. */
+            params: {
+                nodes: components["schemas"]["CordonedNode"][];
+                requested: components["schemas"]["RequestedResources"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "requeued_after_preemption";
+            /** @description It was preempted, and is queued at its previous position. */
+            params: {
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "requeued_after_drain";
+            /** @description Its node is being drained, and it is queued at its previous position. */
+            params: {
+                node: components["schemas"]["NodeName"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "requeued_by_cluster";
+            /** @description The cluster did not start it, or put it back; that counts as no attempt. */
+            params: {
+                detail: string;
+                /** Format: date-time */
+                not_before: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "starting";
+            /** @description Its workers are being started. */
+            params: {
+                started: number;
+                workers: number;
+            };
+        } | {
+            /** @enum {string} */
+            code: "slurm_pending";
+            /** @description It waits in Slurm's queue. */
+            params: {
+                cause: components["schemas"]["SlurmWait"];
+                slurm_job: number;
+                /** @description Slurm's own word. */
+                slurm_reason: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "cluster_pending";
+            /** @description The cluster's queue keeps it back. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "cluster_unreachable";
+            /** @description The cluster does not answer, so that it is not known when the job starts. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "node_trouble";
+            /** @description A node offers less than it has, such as devices whose tool does not answer. */
+            params: {
+                detail: string;
+                node: components["schemas"]["NodeName"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "launch_delayed";
+            /** @description Its workers cannot be launched yet; launching is tried again. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "running";
+            /** @description All of its workers run. */
+            params: {
+                workers: number;
+            };
+        } | {
+            /** @enum {string} */
+            code: "slurm_suspended";
+            /** @description Slurm has suspended it. */
+            params: {
+                slurm_job: number;
+            };
+        } | {
+            /** @enum {string} */
+            code: "launcher_stalled";
+            /** @description Its launcher does not do its work, although it lives. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "seems_hung";
+            /** @description It prints nothing, and its devices do nothing. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "stop_requested";
+            /** @description A person asked it to stop. */
+            params: {
+                by: string;
+                grace: components["schemas"]["Span"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "being_preempted";
+            /** @description It is being stopped for another job. */
+            params: {
+                grace: components["schemas"]["Span"];
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "being_drained";
+            /** @description It is being stopped because its node is being drained. */
+            params: {
+                grace: components["schemas"]["Span"];
+                node: components["schemas"]["NodeName"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "being_requeued";
+            /** @description The cluster put it back into the queue; its workers are being stopped. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "worker_failed";
+            /** @description A worker failed, and the others are being stopped. */
+            params: {
+                worker: components["schemas"]["WorkerIndex"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "succeeded";
+        } | {
+            /** @enum {string} */
+            code: "stopped";
+            /** @description It ended because a person asked for it. */
+            params: {
+                by?: string | null;
+            };
+        } | {
+            /** @enum {string} */
+            code: "preempted";
+            /** @description An attempt ended for another job. */
+            params: {
+                job: components["schemas"]["JobId"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "drained";
+            /** @description An attempt ended because its node was being drained. */
+            params: {
+                node: components["schemas"]["NodeName"];
+            };
+        } | {
+            /** @enum {string} */
+            code: "requeued";
+            /** @description The cluster ended an attempt, or put it back; that counts as no attempt. */
+            params: {
+                detail: string;
+            };
+        } | {
+            /** @enum {string} */
+            code: "exit";
+            /** @description A rank exited with a code other than 0, or by a signal of its own. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "out_of_memory";
+            /** @description The kernel killed it for using more memory than requested. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "time_limit";
+            /** @description It ran longer than its time limit. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "start_failed";
+            /** @description The launcher, or its ranks, could not be started. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "setup_failed";
+            /** @description Its `setup` script failed. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "gang_timeout";
+            /** @description Not all workers became ready in time. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "launcher_lost";
+            /** @description The launcher ended without saying how its ranks ended. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "node_lost";
+            /** @description The node went away. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "device_error";
+            /** @description A device failed. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "program_error";
+            /** @description A rank failed in a way that every attempt would, such as a missing module. */
+            params: components["schemas"]["FailedWorker"];
+        } | {
+            /** @enum {string} */
+            code: "hang";
+            /** @description It printed nothing and its devices did nothing for longer than `hang_after`. */
+            params: components["schemas"]["FailedWorker"];
         };
         /** @description Codes for when the authenticator is lost: each works once. They are shown this once. */
         RecoveryCodes: {
@@ -2940,6 +3340,14 @@ export interface components {
          * @enum {string}
          */
         Registration: "closed" | "invitation" | "open";
+        /** @description What each worker of a job asks for. */
+        RequestedResources: {
+            cpus: components["schemas"]["Cpus"];
+            /** @description Alternatives, the preferred one first; empty for a job without devices. */
+            devices?: components["schemas"]["DeviceRequest"][];
+            memory?: components["schemas"]["Bytes"] | null;
+            workers: number;
+        };
         /** @description What to do when an attempt fails. */
         Retry: {
             /** @description How many failed attempts are followed by another. */
@@ -3005,11 +3413,6 @@ export interface components {
             changed_by: string;
             name: string;
         };
-        /**
-         * @description What is shared out.
-         * @enum {string}
-         */
-        SharedResource: "nvidia" | "ascend" | "cpus" | "memory";
         /** @description How the cluster is shared out: the file of `danlu up --workspaces` and `danlu sim replay --workspaces`. */
         Sharing: {
             /** @description Whether guarantees that lie idle are lent to others, to be taken back by preemption. */
@@ -3077,6 +3480,11 @@ export interface components {
             policy?: components["schemas"]["HeadOfLine"] | null;
             sharing?: components["schemas"]["Sharing"] | null;
         };
+        /**
+         * @description What a job waits for in Slurm's queue.
+         * @enum {string}
+         */
+        SlurmWait: "not_considered" | "resources" | "priority" | "node_unavailable" | "node_down" | "begin_time" | "held" | "partition_closed" | "partition_time_limit" | "partition_node_limit" | "reservation" | "licenses" | "bad_constraints" | "qos_limit" | "account_limit" | "other";
         /**
          * @description a time with a unit, such as `90s`, `30m`, `24h` or `1d12h`
          * @example 24h

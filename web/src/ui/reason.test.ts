@@ -1,5 +1,6 @@
 import i18next from "i18next";
 import { beforeAll, expect, test } from "vitest";
+import type { Reason } from "../api/client";
 import { en } from "../i18n/en";
 import { zh } from "../i18n/zh";
 import { basisSentence, reasonSentence } from "./reason";
@@ -18,24 +19,70 @@ async function inBoth(say: () => string): Promise<string[]> {
   return said;
 }
 
-test("the number of preempted jobs is a count, and not a job's id", async () => {
-  const preempting = (jobs: string) =>
-    inBoth(() =>
-      reasonSentence({ code: "preempting", text: "job 34 must make room for it", about: { jobs } }),
-    );
-  expect(await preempting("1")).toEqual(["preempting 1 running job", "正在抢占 1 个运行中任务的资源"]);
-  expect(await preempting("3")).toEqual(["preempting 3 running jobs", "正在抢占 3 个运行中任务的资源"]);
+const told = (reason: Reason) => inBoth(() => reasonSentence(reason));
+const ascend = { kind: "ascend", model: "910B*", count: 8 } as const;
+
+test("the number of preempted jobs is a count, and their ids are named", async () => {
+  const preempting = (jobs: number[]) => told({ code: "preempting", text: "", params: { jobs } });
+  expect(await preempting([34])).toEqual([
+    "preempting 1 running job (34)",
+    "正在抢占 1 个运行中任务的资源（任务 34）",
+  ]);
+  expect(await preempting([3, 5, 8])).toEqual([
+    "preempting 3 running jobs (3, 5, 8)",
+    "正在抢占 3 个运行中任务的资源（任务 3, 5, 8）",
+  ]);
 });
 
 test("what an approval is about is said in both languages", async () => {
-  const about = { resource: "ascend", asked: "24", limit: "20", workspace: "nlp" };
-  const text = "asks for 24 Ascend devices, and 20 is the most in workspace `nlp` without approval";
-  expect(await inBoth(() => reasonSentence({ code: "needs_approval", text, about }))).toEqual([
+  const excess = { resource: "ascend", requested: "24", limit: "20", workspace: "nlp" } as const;
+  expect(await told({ code: "needs_approval", text: "", params: { job: 7, excess } })).toEqual([
     "waiting for approval (Ascend: 24 requested, 20 allowed without approval in workspace nlp)",
     "待审批（申请 Ascend 24，工作空间 nlp 的免审批上限为 20）",
   ]);
-  const stored = () => reasonSentence({ code: "needs_approval", text });
-  expect(await inBoth(stored)).toEqual([text, text]);
+  expect(await told({ code: "needs_approval", text: "", params: { job: 7 } })).toEqual([
+    "waiting for approval",
+    "待审批",
+  ]);
+});
+
+test("what is missing is said with what was requested", async () => {
+  const requested = { workers: 2, devices: [ascend], cpus: 96 };
+  const params = { requested, free: 5, most_on_one_node: 3, shortage: "too_few_on_one_node" } as const;
+  expect(await told({ code: "devices_busy", text: "", params })).toEqual([
+    "waiting for 2 workers with 8 Ascend 910B* each (5 free, at most 3 on one node)",
+    "等待 2 个 Worker（每个 8 卡 Ascend 910B*）（空闲 5 卡，单节点最多 3 卡）",
+  ]);
+});
+
+test("what Slurm waits for is said in both languages, with Slurm's own word", async () => {
+  const pending = (cause: "priority" | "other", slurm_reason: string) =>
+    told({ code: "slurm_pending", text: "", params: { slurm_job: 4711, cause, slurm_reason } });
+  expect(await pending("priority", "Priority")).toEqual([
+    "waiting in Slurm's queue as job 4711: jobs ahead in Slurm's queue go first (Priority)",
+    "在 Slurm 队列中等待（Slurm 作业 4711）：Slurm 队列中排在前面的作业优先（Priority）",
+  ]);
+  expect(await pending("other", "Odd")).toEqual([
+    "waiting in Slurm's queue as job 4711: Odd",
+    "在 Slurm 队列中等待（Slurm 作业 4711）：Odd",
+  ]);
+});
+
+test("a failure names its worker, its rank and how it exited, and its detail once", async () => {
+  const params = { worker: 1, rank: 3, exit: { code: 7 }, detail: "no module named torch" };
+  expect(await told({ code: "program_error", text: "", params })).toEqual([
+    "rank 3 of worker 1: program failed (exit code 7) (no module named torch)",
+    "Worker 1 的 Rank 3：程序出错（退出码 7）（no module named torch）",
+  ]);
+  expect(await told({ code: "requeued", text: "", params: { detail: "NODE_FAIL" } })).toEqual([
+    "requeued by the cluster (NODE_FAIL)",
+    "集群要求重新排队（NODE_FAIL）",
+  ]);
+});
+
+test("a code of a newer server is said as the server says it", async () => {
+  const newer = { code: "waiting_for_tea", text: "waiting for tea", params: {} } as unknown as Reason;
+  expect(await told(newer)).toEqual(["waiting for tea", "waiting for tea"]);
 });
 
 test("what an estimate goes by is said in both languages, guesses as guesses", async () => {
@@ -47,13 +94,5 @@ test("what an estimate goes by is said in both languages, guesses as guesses", a
   expect(await inBoth(() => basisSentence(none))).toEqual([
     "free resources and queue positions",
     "当前空闲资源和排队位置",
-  ]);
-});
-
-test("the detail of a reason is said once, in the brackets of the language", async () => {
-  const about = { until: "2030-01-01T00:00:00Z", detail: "NODE_FAIL" };
-  expect(await inBoth(() => reasonSentence({ code: "requeued", text: "", about }))).toEqual([
-    "requeued by the cluster (NODE_FAIL)",
-    "集群要求重新排队（NODE_FAIL）",
   ]);
 });

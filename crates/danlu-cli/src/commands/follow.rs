@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use danlu_types::JobId;
-use danlu_types::api::{JobOutcome, JobState, JobView, LogLine, LogStream, Reason};
+use danlu_types::Reason;
+use danlu_types::api::{JobOutcome, JobState, JobView, LogLine, LogStream};
 use indicatif::ProgressBar;
 use owo_colors::OwoColorize as _;
 

@@ -114,7 +114,9 @@ fn request(arguments: Arguments, mut node: Node) -> Result<StandaloneRequest, Cl
         None | Some("per-device") => each,
         Some("per-worker") => 1,
         Some(number) => number.parse().ok().filter(|count| (1..=1024).contains(count)).ok_or_else(|| {
-            wrong(format!("`--ranks {number}` is none of `per-device`, `per-worker` and 1 to 1024"))
+            wrong(format!(
+                "invalid `--ranks {number}`: use `per-device`, `per-worker` or a number from 1 to 1024"
+            ))
         })?,
     };
     if arguments.nodes == 0 || arguments.node_rank >= arguments.nodes {
@@ -160,7 +162,7 @@ fn request(arguments: Arguments, mut node: Node) -> Result<StandaloneRequest, Cl
 fn objection(devices: &[Device], node: &Node, readings: &BTreeMap<u32, Reading>) -> Option<String> {
     let chosen = |index: u32| devices.iter().any(|device| device.index == index);
     if let Some(ill) = devices.iter().find(|device| !device.usable()) {
-        return Some(format!("device {} is not healthy, or nobody can tell", ill.index));
+        return Some(format!("device {} is unhealthy, or its health is unknown", ill.index));
     }
     let holds = outside_use(node, readings, &OwnUse::default(), Timestamp::now());
     let users: Vec<String> = holds
@@ -185,9 +187,8 @@ fn pick_devices(text: &str, node: &Node, force: bool) -> Result<Vec<Device>, Str
         Some((kind, list)) => (Some(kind.parse::<DeviceKind>().map_err(|error| error.to_string())?), list),
         None => (None, text),
     };
-    let numbers = numbers(list).ok_or_else(|| {
-        format!("`--devices {text}` is no list of devices; write `0-7`, `0,2` or `ascend:0-7`")
-    })?;
+    let numbers = numbers(list)
+        .ok_or_else(|| format!("invalid `--devices {text}`: write `0-7`, `0,2` or `ascend:0-7`"))?;
     numbers
         .into_iter()
         .map(|index| {

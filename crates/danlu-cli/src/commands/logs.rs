@@ -167,11 +167,11 @@ async fn follow(
         match followed {
             Followed::Message(LogMessage::Lines { lines }) => print(&lines)?,
             Followed::Message(LogMessage::End { reason, .. }) => {
-                output::say(format!("job {id}: {}", reason.text));
+                output::say(format!("job {id}: {reason}"));
             }
             // Between its attempts, too, a job may wait long.
             Followed::Message(LogMessage::State { state: JobState::Queued | JobState::Held, reason }) => {
-                let sentence = format!("job {id} waits: {}", reason.text);
+                let sentence = format!("job {id} is not running yet: {reason}");
                 if std::mem::replace(&mut said, sentence.clone()) != sentence {
                     output::say(sentence);
                 }

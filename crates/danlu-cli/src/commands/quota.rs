@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use comfy_table::{Cell, Table};
 use danlu_client::Client;
-use danlu_types::api::{QuotaView, SharedResource};
+use danlu_types::api::QuotaView;
+use danlu_types::reason::QuotaResource;
 
 use crate::failure::CliError;
 use crate::{output, table, words};
@@ -30,9 +31,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     }
     let shown: Vec<&QuotaView> = quota.iter().filter(|quota| arguments.all || is_telling(quota)).collect();
     if shown.is_empty() {
-        output::say(
-            "nobody uses devices, and nothing is guaranteed or limited; `--all` shows CPUs and memory",
-        );
+        output::say("no devices are used, guaranteed or limited; `--all` shows CPUs and memory");
         return Ok(ExitCode::SUCCESS);
     }
     table::print(&mut quota_table(&shown))?;
@@ -43,7 +42,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
 }
 
 fn is_telling(quota: &QuotaView) -> bool {
-    let is_device = matches!(quota.resource, SharedResource::Nvidia | SharedResource::Ascend);
+    let is_device = matches!(quota.resource, QuotaResource::Nvidia | QuotaResource::Ascend);
     quota.guaranteed > 0.0 || quota.limit.is_some() || (is_device && quota.used > 0.0)
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn quota_table(quota: &[&QuotaView]) -> Table {
     for quota in quota {
         let amount = |amount: f64| match quota.resource {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes are whole")]
-            SharedResource::Memory if amount > 0.0 => words::size(amount as u64),
+            QuotaResource::Memory if amount > 0.0 => words::size(amount as u64),
             _ if amount == 0.0 => "–".to_owned(),
             _ => amount.to_string(),
         };
@@ -89,11 +88,11 @@ pub(crate) fn quota_table(quota: &[&QuotaView]) -> Table {
     table
 }
 
-fn word(resource: SharedResource) -> &'static str {
+fn word(resource: QuotaResource) -> &'static str {
     match resource {
-        SharedResource::Nvidia => "NVIDIA",
-        SharedResource::Ascend => "Ascend",
-        SharedResource::Cpus => "CPUs",
-        SharedResource::Memory => "memory",
+        QuotaResource::Nvidia => "NVIDIA",
+        QuotaResource::Ascend => "Ascend",
+        QuotaResource::Cpus => "CPUs",
+        QuotaResource::Memory => "memory",
     }
 }

@@ -88,7 +88,7 @@ impl Told {
 
 fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
     let spec = &job.spec;
-    let mut each = vec![words::cpus(spec.cpus)];
+    let mut each = vec![danlu_types::format::cpus(spec.cpus)];
     each.extend(spec.memory.map(|memory| format!("{memory} memory")));
     each.extend(spec.shared_memory.map(|memory| format!("{memory} shared memory")));
     each.push(match words::ranks_per_worker(job) {
@@ -128,7 +128,7 @@ fn facts(job: &JobView, now: Timestamp) -> Vec<(&'static str, String)> {
 fn attempt_lines(text: &mut String, told: &mut Told, attempt: &AttemptView, now: Timestamp) {
     let title = format!("attempt {}", attempt.number);
     let lasted = words::between(attempt.placed_at, attempt.ended_at.unwrap_or(now));
-    let reason = output::printable(told.once(&attempt.reason.text));
+    let reason = output::printable(told.once(&attempt.reason.to_string()));
     let _ = writeln!(text, "\n{}  {reason} ({lasted})", title.bold());
     for worker in &attempt.workers {
         let _ = writeln!(text, "  worker {}", worker_line(told, worker));
@@ -141,7 +141,7 @@ fn worker_line(told: &mut Told, worker: &WorkerView) -> String {
         devices => format!(", devices {}", words::index_ranges(devices)),
     };
     let doing = match (worker.phase, &worker.reason) {
-        (_, Some(reason)) => output::printable(told.once(&reason.text)),
+        (_, Some(reason)) => output::printable(told.once(&reason.to_string())),
         (WorkerPhase::Starting, None) => "starting".to_owned(),
         (WorkerPhase::Running, None) => "running".to_owned(),
         (WorkerPhase::Ended, None) => "ended".to_owned(),

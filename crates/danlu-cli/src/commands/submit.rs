@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use danlu_client::{Client, ClientError};
 use danlu_types::api::{Explanation, JobView};
-use danlu_types::{JobId, JobSpec};
+use danlu_types::{JobId, JobSpec, Reason};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
@@ -15,9 +15,6 @@ use crate::failure::{CliError, FAILED, USAGE};
 use crate::job_file::{ARRAY_TASK, JobFile};
 use crate::job_flags::{JobFlags, folder_of};
 use crate::{explanation, output, shell, terminal, upload, words};
-
-/// The reason of a job that the next pass starts.
-const STARTS_NOW: &str = "not_yet_considered";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -191,7 +188,7 @@ async fn dry_run(
         return Ok(ExitCode::SUCCESS);
     }
     output::line(output::printable(&would_sentence(&explanation)))?;
-    if explanation.reason.code != STARTS_NOW {
+    if explanation.reason != Reason::AboutToStart {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let width = usize::from(terminal::size().columns);
         output::line(explanation::page(&explanation, &Taking::submission(&words), width, Timestamp::now()))?;
@@ -200,7 +197,7 @@ async fn dry_run(
 }
 
 fn would_sentence(explanation: &Explanation) -> String {
-    if explanation.reason.code == STARTS_NOW {
+    if explanation.reason == Reason::AboutToStart {
         return "would start now".to_owned();
     }
     format!("would be {}", words::state_sentence(explanation.state, &explanation.reason))

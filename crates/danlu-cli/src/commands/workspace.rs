@@ -153,7 +153,7 @@ fn amounts(amounts: &Amounts) -> String {
     joined([
         amounts.nvidia.map(|count| format!("{count} NVIDIA")),
         amounts.ascend.map(|count| format!("{count} Ascend")),
-        amounts.cpus.map(words::cpus),
+        amounts.cpus.map(danlu_types::format::cpus),
         amounts.memory.map(|memory| words::size(memory.0)),
     ])
 }
@@ -163,7 +163,7 @@ fn used(used: &AmountsUsed) -> String {
     joined([
         (used.nvidia > 0.0).then(|| format!("{} NVIDIA", used.nvidia)),
         (used.ascend > 0.0).then(|| format!("{} Ascend", used.ascend)),
-        (used.cpus.milli > 0).then(|| words::cpus(used.cpus)),
+        (used.cpus.milli > 0).then(|| danlu_types::format::cpus(used.cpus)),
         (used.memory.0 > 0).then(|| words::size(used.memory.0)),
     ])
 }

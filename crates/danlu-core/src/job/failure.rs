@@ -1,5 +1,6 @@
 //! What made a worker fail, and what is worth another attempt.
 
+pub use danlu_types::reason::ProcessExit;
 use danlu_types::{Rank, RetryCause};
 use serde::{Deserialize, Serialize};
 
@@ -44,14 +45,6 @@ pub enum FailureCause {
     Hang,
 }
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProcessExit {
-    Code(i32),
-    Signal(i32),
-}
-
 impl FailureCause {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,16 +72,6 @@ impl FailureCause {
             FailureCause::StartFailed | FailureCause::GangTimeout => Some(RetryCause::StartFailed),
             FailureCause::LauncherLost | FailureCause::NodeLost => Some(RetryCause::NodeLost),
             FailureCause::DeviceError => Some(RetryCause::DeviceError),
-        }
-    }
-}
-
-impl ProcessExit {
-    /// As a shell would say it: 128 + the signal's number.
-    pub fn shell_code(self) -> i32 {
-        match self {
-            ProcessExit::Code(code) => code,
-            ProcessExit::Signal(signal) => 128 + signal,
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use danlu_types::api::{Loan, QuotaView, SharedResource, UserUse};
+use danlu_types::api::{Loan, QuotaView, UserUse};
+use danlu_types::reason::QuotaResource;
 use danlu_types::{Amounts, Bytes, Device, JobId, Node, Sharing};
 use jiff::{SignedDuration, Timestamp};
 
@@ -72,7 +73,7 @@ pub fn standings<'a>(
             let count = |amount: u64| amount_of(resource, amount);
             let view = QuotaView {
                 workspace: name.clone(),
-                resource: SharedResource::ALL[resource],
+                resource: QuotaResource::ALL[resource],
                 guaranteed: count(guaranteed),
                 broken: count(broken(guaranteed, promised[resource], in_service[resource])),
                 limit: most.map(count),
@@ -163,9 +164,9 @@ fn limit(amounts: &Amounts) -> [Option<u64>; RESOURCES] {
 }
 
 fn amount_of(resource: usize, amount: u64) -> f64 {
-    match SharedResource::ALL[resource] {
-        SharedResource::Memory => amount as f64,
-        SharedResource::Nvidia | SharedResource::Ascend | SharedResource::Cpus => amount as f64 / 1000.0,
+    match QuotaResource::ALL[resource] {
+        QuotaResource::Memory => amount as f64,
+        QuotaResource::Nvidia | QuotaResource::Ascend | QuotaResource::Cpus => amount as f64 / 1000.0,
     }
 }
 
@@ -176,14 +177,14 @@ fn sentence(view: &QuotaView) -> String {
             clippy::cast_sign_loss,
             reason = "it came from a whole number"
         )]
-        SharedResource::Memory => Bytes(amount as u64).to_string(),
+        QuotaResource::Memory => Bytes(amount as u64).to_string(),
         _ => amount.to_string(),
     };
     let what = match view.resource {
-        SharedResource::Nvidia => "NVIDIA devices",
-        SharedResource::Ascend => "Ascend devices",
-        SharedResource::Cpus => "CPUs",
-        SharedResource::Memory => "of memory",
+        QuotaResource::Nvidia => "NVIDIA devices",
+        QuotaResource::Ascend => "Ascend devices",
+        QuotaResource::Cpus => "CPUs",
+        QuotaResource::Memory => "of memory",
     };
     let mut text = format!("uses {} {what}", word(view.used));
     // Writing to a string does not fail.

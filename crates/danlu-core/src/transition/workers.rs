@@ -10,6 +10,7 @@ use crate::job::{
     Attempt, AttemptEnd, Grant, Job, JobEnd, JobLifecycle, PastAttempt, QueueCause, Stop, StopCause, Worker,
     WorkerEnd, WorkerLifecycle, WorkerLocation,
 };
+use crate::view::{attempt_reason, outcome_reason, worker_reason};
 
 pub(super) fn on_worker_moved(
     job: &Job,
@@ -115,7 +116,7 @@ pub(super) fn on_worker_ended(
     let mut attempt = attempt.clone();
     let mut records = Vec::new();
     if attempt.workers.len() > 1 {
-        let message = format!("worker {index} {}", crate::view::exit_sentence(&exit));
+        let message = format!("worker {index} {}", worker_reason(&exit));
         records.push(record(EventKind::WorkerEnded, Some(number), DANLU, message));
     }
     // Either way the gang cannot go on without this worker: the others must not wait for it until `max_time`.
@@ -133,7 +134,7 @@ pub(super) fn on_worker_ended(
         return next(job, JobLifecycle::Active(attempt), records);
     }
     let verdict = verdict_of(&attempt, job.past.last());
-    let message = format!("attempt {number} {}", crate::view::verdict_sentence(&verdict));
+    let message = format!("attempt {number} {}", attempt_reason(&verdict));
     records.push(record(EventKind::AttemptEnded, Some(number), DANLU, message));
     on_attempt_ended(job, PastAttempt { attempt, ended_at: at, verdict }, records, at)
 }
@@ -175,7 +176,7 @@ fn on_attempt_ended(
         }
     };
     let (kind, message) = match &life {
-        JobLifecycle::Ended { outcome, .. } => (EventKind::JobEnded, crate::view::outcome_sentence(outcome)),
+        JobLifecycle::Ended { outcome, .. } => (EventKind::JobEnded, outcome_reason(outcome).to_string()),
         _ => (EventKind::JobQueuedAgain, format!("queued again after attempt {number}")),
     };
     records.push(record(kind, None, DANLU, message));

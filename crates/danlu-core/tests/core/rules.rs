@@ -72,7 +72,7 @@ fn story_of(mut job: Job, events: impl IntoIterator<Item = (i64, Trigger)>) -> S
 }
 
 fn told(job: &Job) -> String {
-    format!("= {}: {}", face(job), view::reason(job, None).text)
+    format!("= {}: {}", face(job), view::reason(job, None))
 }
 
 fn name(event: &Trigger) -> String {
@@ -99,7 +99,7 @@ fn name(event: &Trigger) -> String {
         }
         Trigger::Saved { attempt } => format!("attempt {attempt} has saved its work"),
         Trigger::WorkerEnded { attempt, worker, exit } => {
-            format!("worker {attempt}.{worker} ends: {}", view::exit_sentence(exit))
+            format!("worker {attempt}.{worker} ends: {}", view::worker_reason(exit))
         }
     }
 }

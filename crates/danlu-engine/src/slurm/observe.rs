@@ -9,9 +9,9 @@ use danlu_core::launch::{LauncherState, LauncherStatus, STOP_FILE, StopOrder};
 use danlu_core::report::REPORT_FILE;
 use danlu_slurm::{
     ALLOCATION_LOG, InferredState, SUBMITTED_FILE, SlurmEvidence, SlurmJobEnd, SlurmJobState, SlurmReply,
-    infer_state, queue_wait, waiting_sentence,
+    infer_state, pending_reason, queue_wait,
 };
-use danlu_types::{Span, WorkerId};
+use danlu_types::{Reason, Span, WorkerId};
 use jiff::Timestamp;
 
 use super::folders::{AllocationFolders, Call, read_order, submitted};
@@ -125,14 +125,12 @@ impl AllocationFolders {
             InferredState::AsBefore => Ok(seen(as_before(status.as_ref()))),
             InferredState::Waiting => {
                 let LastReport::Listed(listed) = &word else { return Ok(seen(ObservedState::Preparing)) };
-                let remark = Some(waiting_sentence(listed.id, &listed.reason));
+                let remark = Some(pending_reason(listed.id, &listed.reason));
                 let wait = queue_wait(&listed.reason);
                 Ok(Observation { remark, wait, ..seen(ObservedState::Preparing) })
             }
             InferredState::Suspended => {
-                let remark = job.map(|id| {
-                    format!("is suspended by Slurm (its job {id}): `scontrol resume` lets it go on")
-                });
+                let remark = job.map(|slurm_job| Reason::SlurmSuspended { slurm_job });
                 Ok(Observation { remark, ..seen(as_before(status.as_ref())) })
             }
             InferredState::Awaited | InferredState::Ended(_) if word_is_done(&word) && stopped_by_slurm => {

@@ -4,15 +4,16 @@
 //! only has to wait is not refused. Nothing here runs for a job that is accepted, so the answers are found by asking
 //! about changed jobs rather than by a second set of rules.
 
-use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, FieldError, JobSpec, Node};
+use danlu_types::reason::{QuotaResource, RequestedResources};
+use danlu_types::{Bytes, Cpus, DeviceCount, DeviceRequest, FieldError, JobSpec, Node, format};
 
 use super::quota_filter::kinds_of;
-use super::usage::{QuotaResource, ResourceVector};
+use super::usage::ResourceVector;
 use super::workspaces::Bound;
 use super::{Scheduler, why};
 use crate::fleet::Need;
 use crate::shape::{DeviceAsk, Shape};
-use crate::words::{alternatives, asked, cores, listed, model};
+use crate::words::{listed, model};
 
 /// More than any node has.
 const MOST_DEVICES: u32 = 128;
@@ -21,7 +22,7 @@ impl Scheduler {
     /// Why a job could never run here, with what would be accepted.
     pub fn check(&mut self, spec: &JobSpec) -> Result<(), FieldError> {
         if self.fleet.nodes().is_empty() {
-            return Err(FieldError::new("", "there are no nodes here; wait for the engine to offer some"));
+            return Err(FieldError::new("", "the cluster has no nodes yet; see `danlu nodes`"));
         }
         if !self.could_ever_run(spec) {
             return Err(self.impossible(spec));
@@ -53,7 +54,7 @@ impl Scheduler {
         }
         let Some((resource, wanted, most, whose)) = refused else { return Ok(()) };
         let (wanted, most) = (why::amount(resource, wanted), why::amount(resource, most));
-        let (workspace, what) = (&spec.workspace, crate::words::resource(resource));
+        let (workspace, what) = (&spec.workspace, resource.label());
         let message = match whose {
             Bound::Limit { is_user } if most == "0" => format!(
                 "asks for {wanted} {what} in all, but {}workspace `{workspace}` may use none; use another workspace",
@@ -114,7 +115,7 @@ impl Scheduler {
         let whose = if spec.is_cpu_only() {
             "the largest node".to_owned()
         } else {
-            format!("the largest node with {}", alternatives(spec))
+            format!("the largest node with {}", RequestedResources::from(spec).alternatives())
         };
         let with_cpus = |cpus| JobSpec { cpus, ..one.clone() };
         if !self.could_ever_run(&with_cpus(spec.cpus)) {
@@ -131,7 +132,7 @@ impl Scheduler {
             let mut whose = whose;
             if self.largest(|node| node.capacity.memory, without_cpus) > memory {
                 let with = if spec.is_cpu_only() { "with" } else { "and" };
-                whose = format!("{whose} {with} {}", cores(spec.cpus));
+                whose = format!("{whose} {with} {}", format::cpus(spec.cpus));
             }
             let message = format!("is {wanted}, but {whose} has {memory}; use at most `memory: {memory}`");
             return FieldError::new("memory", message);
@@ -149,7 +150,7 @@ impl Scheduler {
                 too_many = middle;
             }
         }
-        let each = asked(&JobSpec { workers: 1, ..spec.clone() });
+        let each = RequestedResources { workers: 1, ..RequestedResources::from(spec) };
         let rack = if spec.nodes.same_rack { " in one rack" } else { "" };
         let message = format!(
             "is {}, but the nodes together have room for {fits}{rack} with {each} each; use at most `workers: {fits}`",
@@ -188,7 +189,7 @@ impl Scheduler {
         };
         let all = names(&|_| true);
         if all.is_empty() {
-            let message = "there are no devices here; use `count: 0` to compute on processors";
+            let message = "asks for devices, and the cluster has none; use `count: 0` to compute on CPUs";
             return FieldError::new(format!("{prefix}.count"), message);
         }
         let of_kind = names(&|device| request.kind.is_none_or(|kind| kind == device.kind));

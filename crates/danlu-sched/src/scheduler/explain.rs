@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::{Job, JobLifecycle};
 use danlu_types::JobId;
-use danlu_types::api::{CordonedNode, Explanation, QuotaUse, Supply};
+use danlu_types::api::{Explanation, QuotaUse, Supply};
+use danlu_types::reason::CordonedNode;
 use jiff::Timestamp;
 
 use super::queue::QueuedJob;
@@ -37,6 +38,7 @@ impl Scheduler {
             job: job.id,
             state: job.state(),
             reason: danlu_core::view::reason(job, None),
+            further: Vec::new(),
             text: String::new(),
             position: None,
             supply: Vec::new(),
@@ -86,7 +88,9 @@ impl Scheduler {
             () if !victims.is_empty() => WaitReason::Preempting { victims },
             () => self.reason_of(job.id, &waiting),
         };
-        explanation.reason = reason.reason(&job.spec);
+        if let Some(reason) = reason.clone().reason(&job.spec) {
+            explanation.reason = reason;
+        }
         explanation.supply = self.supply(&waiting);
         if starts_now {
             return;
@@ -157,7 +161,7 @@ impl Scheduler {
         Some(QuotaUse {
             workspace: account.name.clone(),
             user: is_user.then(|| waiting.owner.to_string()),
-            resource: resource.as_str().to_owned(),
+            resource,
             asked: amount(resource, asked.get(resource)),
             used: amount(resource, used.get(resource)),
             guaranteed: amount(resource, guaranteed),

@@ -7,13 +7,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use danlu_types::api::{ForeignHolder, Holder};
+use danlu_types::reason::QuotaResource;
 use danlu_types::{Bytes, Cpus, ForeignKind, JobId};
 use jiff::Timestamp;
 
 use super::history::Witness;
 use super::queue::QueuedJob;
 use super::running::Running;
-use super::usage::QuotaResource;
 use super::{Circumstances, Scheduler, WaitReason};
 use crate::fleet::{NodeId, WorkerPlacement};
 use crate::shape::Shape;
@@ -215,7 +215,7 @@ fn wanted(shape: &Shape, reason: &WaitReason) -> Option<Wanted> {
         }
         WaitReason::GuaranteedToOthers { .. }
         | WaitReason::KeepsAway { .. }
-        | WaitReason::BackOff { .. }
+        | WaitReason::BackOff
         | WaitReason::NodesCordoned { .. }
         | WaitReason::NoSuchDevices
         | WaitReason::NotYetConsidered => None,

@@ -37,8 +37,7 @@ use jiff::Timestamp;
 pub use explain::Circumstances;
 pub use history::{Estimate, Witness};
 pub(crate) use update::blamed;
-pub use usage::QuotaResource;
-pub use wait::{ReasonCode, WaitReason};
+pub use wait::WaitReason;
 
 use self::history::History;
 use self::queue::{JobClass, Queue, QueueKey, QueuedJob};

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use danlu_types::reason::QuotaResource;
 use jiff::Timestamp;
 
 use super::Scheduler;
@@ -16,7 +17,7 @@ use super::pass::{Pass, UsageEntry};
 use super::queue::JobClass;
 use super::reserve::CachedReservation;
 use super::running::Running;
-use super::usage::{QuotaResource, ResourceVector};
+use super::usage::ResourceVector;
 use super::workspaces::{WorkspaceIndex, WorkspaceTable};
 
 /// Everybody's firm use when a head starts, its own included.

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use danlu_types::reason::QuotaResource;
 use danlu_types::{JobId, Span};
 use jiff::Timestamp;
 
@@ -20,7 +21,7 @@ use super::pass::Pass;
 use super::price::EvictionPrices;
 use super::queue::{JobClass, QueueKey};
 use super::running::{Running, after};
-use super::usage::{QuotaResource, ResourceVector};
+use super::usage::ResourceVector;
 use super::workspaces::{OverQuota, PreemptionRight, WorkspaceIndex};
 use crate::fleet::{KindSet, NodeId, Placement, PlacementConstraints, ShapeId};
 

@@ -44,8 +44,6 @@ pub(crate) struct QueuedJob {
     pub(crate) since: Timestamp,
     /// Set while a retry backs off.
     pub(crate) not_before: Option<Timestamp>,
-    /// Why the engine gave it back, if it did.
-    pub(crate) given_back: Option<Arc<str>>,
     /// For whom it was stopped, if it was.
     pub(crate) made_room_for: Option<JobId>,
     /// The node that failed it lately, and until when it keeps away from there.

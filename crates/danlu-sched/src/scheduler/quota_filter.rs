@@ -1,12 +1,13 @@
 //! What of a job's wishes it may have: alternatives and device kinds that quotas and the head of its line leave it.
 
+use danlu_types::reason::QuotaResource;
 use danlu_types::{DeviceKind, JobId};
 
 use super::Scheduler;
 use super::pass::Pass;
 use super::queue::JobClass;
 use super::running::after;
-use super::usage::{QuotaResource, ResourceVector};
+use super::usage::ResourceVector;
 use super::wait::Blocker;
 use super::workspaces::{OverQuota, PreemptionRight, WorkspaceIndex};
 use crate::fleet::{Fleet, KindSet, ShapeId};

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use danlu_types::JobId;
+use danlu_types::reason::QuotaResource;
 use jiff::{SignedDuration, Timestamp};
 
 use super::future::{Future, departures};
@@ -17,7 +18,7 @@ use super::queue::{JobClass, Pools, QueueKey, QueuedJob};
 use super::quota_filter::{QuotaBlocker, exceeds, narrowed};
 use super::running::SHORTEST;
 use super::running::{Ends, after};
-use super::usage::{QuotaResource, ResourceVector};
+use super::usage::ResourceVector;
 use super::workspaces::WorkspaceIndex;
 use super::{Reservation, Scheduler};
 use crate::fleet::{KindSet, Placement, PlacementConstraints, ShapeId, WorkerPlacement};

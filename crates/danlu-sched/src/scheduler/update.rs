@@ -91,12 +91,6 @@ impl Scheduler {
             JobLifecycle::Queued { since, .. } => (*since, None, None),
             _ => (job.submitted_at, None, None),
         };
-        let given_back = match &job.life {
-            JobLifecycle::Queued { why: QueueCause::Requeued { reason, .. }, .. } => {
-                Some(reason.as_str().into())
-            }
-            _ => None,
-        };
         let handicap = handicap.unwrap_or_else(|| estimate.handicap());
         let due = due(job.submitted_at, self.accounts.get(account).head_of_line, handicap);
         let user = (!self.accounts.get(account).per_user.is_empty()).then(|| owner.clone());
@@ -122,7 +116,6 @@ impl Scheduler {
             handicap,
             since,
             not_before,
-            given_back,
             made_room_for,
             blamed,
             avoid_until,

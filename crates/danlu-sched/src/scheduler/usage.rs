@@ -1,18 +1,10 @@
 //! Amounts of everything that is shared out, as one small vector.
 
+use danlu_types::reason::QuotaResource;
 use danlu_types::{Amounts, DeviceKind};
 
 use crate::fleet::Placement;
 use crate::shape::{DeviceAsk, Shape};
-
-/// What quotas speak of, in the order in which reasons name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum QuotaResource {
-    Nvidia,
-    Ascend,
-    Cpus,
-    Memory,
-}
 
 /// Devices and CPUs in thousandths, memory in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,31 +13,6 @@ pub(crate) struct ResourceVector([u64; QuotaResource::ALL.len()]);
 /// The same with gaps: what a limit does not speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ceiling([Option<u64>; QuotaResource::ALL.len()]);
-
-impl QuotaResource {
-    pub const ALL: [QuotaResource; 4] =
-        [QuotaResource::Nvidia, QuotaResource::Ascend, QuotaResource::Cpus, QuotaResource::Memory];
-
-    pub fn of(kind: DeviceKind) -> Self {
-        match kind {
-            DeviceKind::Nvidia => QuotaResource::Nvidia,
-            DeviceKind::Ascend => QuotaResource::Ascend,
-        }
-    }
-
-    pub(crate) fn is_device(self) -> bool {
-        matches!(self, QuotaResource::Nvidia | QuotaResource::Ascend)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            QuotaResource::Nvidia => "nvidia",
-            QuotaResource::Ascend => "ascend",
-            QuotaResource::Cpus => "cpus",
-            QuotaResource::Memory => "memory",
-        }
-    }
-}
 
 impl ResourceVector {
     /// What a whole gang takes on devices of `kind`, of as many as its alternative asks for.

@@ -2,10 +2,11 @@
 
 use danlu_core::{Job, JobLifecycle};
 use danlu_types::JobId;
+use danlu_types::reason::QuotaResource;
 
 use super::queue::{JobClass, QueuedJob};
 use super::quota_filter::kinds_of;
-use super::usage::{QuotaResource, ResourceVector};
+use super::usage::ResourceVector;
 use super::wait::Blocker;
 use super::workspaces::OverQuota;
 use super::{Scheduler, WaitReason};
@@ -24,9 +25,8 @@ impl Scheduler {
     }
 
     pub(super) fn reason_of(&mut self, job: JobId, waiting: &QueuedJob) -> WaitReason {
-        if let Some(not_before) = waiting.not_before {
-            let given_back = waiting.given_back.clone();
-            return WaitReason::BackOff { not_before, given_back };
+        if waiting.not_before.is_some() {
+            return WaitReason::BackOff;
         }
         if self.running.has_claim(job) {
             let victims = self.running.claims().find(|(claimant, _)| *claimant == job);

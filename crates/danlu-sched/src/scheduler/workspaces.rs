@@ -8,9 +8,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use danlu_types::reason::QuotaResource;
 use danlu_types::{HeadOfLine, Sharing, Workspace};
 
-use super::usage::{Ceiling, QuotaResource, ResourceVector};
+use super::usage::{Ceiling, ResourceVector};
 
 /// A workspace's position in [`WorkspaceTable`]; it never changes as long as anybody needs it.
 pub(crate) type WorkspaceIndex = usize;

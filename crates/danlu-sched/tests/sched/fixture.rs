@@ -200,8 +200,9 @@ impl Run {
             writeln!(self.out, "    {id} does not wait").unwrap();
             return;
         };
-        let reason = reason.reason(&self.world.jobs[&id].spec);
-        writeln!(self.out, "    {id} waits, {}: {}", reason.code, reason.text).unwrap();
+        let job = &self.world.jobs[&id];
+        let reason = danlu_core::view::reason(job, reason.reason(&job.spec));
+        writeln!(self.out, "    {id} waits, {}: {reason}", reason.word()).unwrap();
     }
 }
 

@@ -153,7 +153,7 @@ fn shortage_of_cpus_and_memory_is_blamed_on_those_who_hold_them() {
         let holders: Vec<_> =
             holders.map(|holder| (holder.job.unwrap().0, holder.cpus, holder.memory)).collect();
         (
-            explanation.reason.code,
+            explanation.reason.code(),
             holders,
             explanation.offers.into_iter().map(|offer| offer.set).collect::<Vec<_>>(),
         )
@@ -173,7 +173,7 @@ fn a_cordoned_node_is_named_with_the_reason_that_was_given() {
     ",
     );
     let explanation = world.scheduler.explain(&world.jobs[&JobId(1)], world.now);
-    assert_eq!(explanation.reason.code, "nodes_cordoned");
+    assert_eq!(explanation.reason.word(), "nodes_cordoned");
     insta::assert_snapshot!(explanation.text);
 }
 
@@ -190,7 +190,7 @@ fn a_job_in_back_off_waits_for_nobody() {
     ",
     );
     let explanation = world.scheduler.explain(&world.jobs[&JobId(2)], world.now);
-    assert_eq!(explanation.reason.code, "back_off");
+    assert_eq!(explanation.reason.word(), "retry_backoff");
     assert!(explanation.holders.is_empty() && explanation.offers.is_empty() && explanation.supply.is_empty());
     insta::assert_snapshot!(explanation.text);
 }
@@ -332,7 +332,7 @@ fn what_is_kept_for_a_head_is_not_expected_before_that_starts() {
     );
     let mut explain = |id| world.scheduler.explain(&world.jobs[&JobId(id)], world.now);
     let (head, behind) = (explain(2), explain(3));
-    assert_eq!(behind.reason.code, "reserved");
+    assert_eq!(behind.reason.word(), "reserved");
     assert!(behind.estimate.unwrap().earliest >= head.estimate.unwrap().earliest, "{}", behind.text);
     assert!(behind.offers.iter().any(|offer| offer.set.contains_key("max_time")), "{}", behind.text);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use danlu_core::job::{Stop, StopCause};
 use danlu_core::{Grant, Job};
-use danlu_sched::{Cluster, Plan, Scheduler};
+use danlu_sched::{Cluster, Plan, Scheduler, WaitReason};
 use danlu_types::device::WHOLE_DEVICE;
 use danlu_types::{Amounts, JobId, Node};
 use jiff::SignedDuration;
@@ -320,8 +320,8 @@ proptest! {
             let plan = world.plan();
             let waiting: Vec<JobId> = world.queued().map(|job| job.id).collect();
             for id in waiting {
-                let code = world.scheduler.wait_reason(id).unwrap().code().as_str();
-                prop_assert!(code != "not_yet_considered", "{id} after {plan:?}");
+                let reason = world.scheduler.wait_reason(id).unwrap();
+                prop_assert!(reason != WaitReason::NotYetConsidered, "{id} after {plan:?}");
             }
         }
     }

@@ -13,7 +13,7 @@ use danlu_core::view::{exit_code, reason};
 use danlu_core::{Attempt, Job};
 use danlu_store::logs::{self, LogError, LogFollower, LogPage, LogSource, Pattern};
 use danlu_types::api::{JobState, LogLine, LogLines, LogMessage, LogQuery};
-use danlu_types::{AttemptNumber, FieldError, JobId, Problem, ProblemCode, Rank, WorkerIndex};
+use danlu_types::{AttemptNumber, FieldError, JobId, Problem, ProblemCode, Rank, ReasonCode, WorkerIndex};
 use futures::Stream;
 
 use super::Context;
@@ -127,7 +127,7 @@ struct Following {
     lines: Vec<LogLine>,
     /// Attempts before it are not followed; it is part of the cursor.
     first: AttemptNumber,
-    said: Option<(JobState, String)>,
+    said: Option<(JobState, ReasonCode)>,
 }
 
 impl Following {
@@ -168,7 +168,7 @@ impl Following {
     async fn step(&mut self) -> (Vec<SseEvent>, bool) {
         let mut messages = Vec::new();
         // The job before its logs: a launcher's last lines are written before its end is known.
-        // Asked for anew each time: whoever is put out of the workspace, or is no administrator any more, reads no more.
+        // Asked for anew each time: whoever is put out of the workspace, or is no longer an administrator, reads no more.
         let Some(caller) = self.app.directory.asker_now(&self.caller) else { return (messages, true) };
         let Ok(job) = self.app.job_for(&caller, self.id, Action::SeeJob).await else {
             return (messages, true);
@@ -177,8 +177,8 @@ impl Following {
             self.follower.add(source);
         }
         let why = reason(&job, None);
-        if job.state() != JobState::Ended && self.said.as_ref() != Some(&(job.state(), why.code.clone())) {
-            self.said = Some((job.state(), why.code));
+        if job.state() != JobState::Ended && self.said.as_ref() != Some(&(job.state(), why.code())) {
+            self.said = Some((job.state(), why.code()));
             let view = self.app.view(&job).await;
             messages.push(self.event(&LogMessage::State { state: view.state, reason: view.reason }));
         }
@@ -275,7 +275,7 @@ pub(crate) fn last_attempt(job: &Job) -> AttemptNumber {
 }
 
 pub(super) fn bad_cursor() -> Problem {
-    Problem::new(ProblemCode::BadRequest, "`cursor` is not one that this server gave")
+    Problem::new(ProblemCode::BadRequest, "invalid `cursor`: pass `next` of an earlier page")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "reads as `map_err(log_problem)`")]

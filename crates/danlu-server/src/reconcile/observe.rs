@@ -8,7 +8,7 @@ use danlu_core::job::{FailureCause, WorkerEnd, WorkerFailure};
 use danlu_core::launch::StopOrder;
 use danlu_core::{Job, Trigger, WorkerLifecycle};
 use danlu_engine::{Observation, ObservedState, Which};
-use danlu_types::{JobId, Span, WorkerId};
+use danlu_types::{JobId, Reason, Span, WorkerId};
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 
@@ -103,7 +103,8 @@ async fn reconcile(app: &App, observations: Vec<Observation>) {
         if let ObservedState::Running { report: Some(report), .. } = &observation.seen {
             app.reports.take(worker, (**report).clone());
         }
-        let trouble = observation.trouble.as_ref().map(|trouble| format!("is not looked after: {trouble}"));
+        let stalled = |detail: &String| Reason::LauncherStalled { detail: detail.clone() };
+        let trouble = observation.trouble.as_ref().map(stalled);
         app.reports.remark(worker, observation.remark.clone().or(trouble), observation.wait);
         events.extend(moved(app, &observation).map(|event| (worker.job, event, Timestamp::now())));
         match judge(app.live_state.job(worker.job).as_deref(), &observation, Timestamp::now()) {

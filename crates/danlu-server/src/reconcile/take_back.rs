@@ -84,9 +84,9 @@ impl App {
                 let attempt = job.active().filter(|attempt| attempt.stop.is_none())?;
                 let queued = self.reports.queued(job.id, attempt.number)?;
                 let places = self.engine.places(&attempt.grants());
-                is_vain(&queued, displaced.contains(&job.id), places, contended).then(|| {
-                    let text = queued.text.strip_prefix("waits").unwrap_or(&queued.text);
-                    Trigger::Requeue { attempt: attempt.number, reason: format!("it waited{text}") }
+                is_vain(&queued, displaced.contains(&job.id), places, contended).then(|| Trigger::Requeue {
+                    attempt: attempt.number,
+                    reason: format!("after {}", queued.reason),
                 })
             };
             pages.active().filter_map(|job| Some((job.id, wanted(job)?, now))).collect()
@@ -161,11 +161,17 @@ impl<'a> Free<'a> {
 
 #[cfg(test)]
 mod tests {
+    use danlu_types::Reason;
+
     use super::*;
 
     #[test]
     fn a_job_waits_on_where_taking_it_back_would_help_nobody() {
-        let queued = |wait, inventories| Queued { wait, text: String::new(), inventories };
+        let queued = |wait, inventories| Queued {
+            wait,
+            reason: Reason::Starting { started: 0, workers: 1 },
+            inventories,
+        };
         let nodes = |inventories| queued(QueueWait::Nodes, inventories);
         assert!(is_vain(&nodes(1), true, false, false), "its node went to somebody else");
         assert!(!is_vain(&nodes(1), false, false, true), "its node may only be cleaned up");

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{JobState, Reason};
+use super::JobState;
+use crate::reason::{CordonedNode, QuotaResource, Reason, ToldReason};
 use crate::{Bytes, Cpus, DeviceKind, ForeignKind, JobId, NodeName};
 
 /// Why a job waits, or what it is doing.
@@ -14,8 +15,13 @@ pub struct Explanation {
     pub job: JobId,
     pub state: JobState,
     /// The dominant reason.
+    #[schema(value_type = ToldReason)]
     pub reason: Reason,
-    /// Everything below in one paragraph.
+    /// What else keeps it from starting or going on: a cluster that does not answer, a hang.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<ToldReason>)]
+    pub further: Vec<Reason>,
+    /// Everything above and below in one paragraph.
     #[serde(default)]
     pub text: String,
     /// 1 for the next to be started; absent when the job does not wait.
@@ -68,8 +74,7 @@ pub struct QuotaUse {
     /// Set when the limit is that of one person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// `nvidia`, `ascend`, `cpus` or `memory`.
-    pub resource: String,
+    pub resource: QuotaResource,
     pub asked: String,
     pub used: String,
     pub guaranteed: String,
@@ -120,14 +125,6 @@ pub struct ForeignHolder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
-}
-
-/// A node that takes no new jobs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CordonedNode {
-    pub node: NodeName,
-    /// As given by whoever cordoned it.
-    pub reason: String,
 }
 
 /// How much a start estimate says.

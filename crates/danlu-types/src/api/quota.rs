@@ -4,29 +4,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::reason::QuotaResource;
 use crate::{JobId, Sharing, Span, Workspace};
-
-/// What is shared out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SharedResource {
-    Nvidia,
-    Ascend,
-    Cpus,
-    Memory,
-}
-
-impl SharedResource {
-    /// In the order in which amounts are kept.
-    pub const ALL: [SharedResource; 4] =
-        [SharedResource::Nvidia, SharedResource::Ascend, SharedResource::Cpus, SharedResource::Memory];
-}
 
 /// Where a workspace stands with one resource. Devices and CPUs are counted, memory is in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QuotaView {
     pub workspace: String,
-    pub resource: SharedResource,
+    pub resource: QuotaResource,
     /// What it was promised.
     pub guaranteed: f64,
     /// The part of the promise that cannot be kept now, because of devices and nodes that are out of service.

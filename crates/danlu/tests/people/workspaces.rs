@@ -38,7 +38,7 @@ async fn a_quota_change_acts_on_the_next_look_at_the_queue() {
     site.server.wait_for(first, JobState::Running).await;
     let second = submit(&site, "mia", &job("lab", 1)).await;
     eventually("the limit to hold", || async {
-        (site.server.job(second).await.reason.code == "workspace_limit").then_some(())
+        (site.server.job(second).await.reason.word() == "workspace_limit").then_some(())
     })
     .await;
     assert_eq!(set(&site, "admin", "lab", &json!({ "limit": { "nvidia": 2 } })).await, 200);
@@ -102,9 +102,10 @@ async fn what_asks_for_much_waits_for_an_owner() {
     assert_eq!(dry["reason"]["code"], "needs_approval", "{dry}");
     let large = submit(&site, "ada", &job("lab", 4)).await;
     let held = site.server.job(large).await;
-    assert_eq!((held.state, held.reason.code.as_str()), (JobState::Held, "needs_approval"));
-    let expected = "asks for 4 NVIDIA devices, and 2 is the most in workspace `lab` without approval";
-    assert!(held.reason.text.starts_with(expected), "{}", held.reason.text);
+    assert_eq!((held.state, held.reason.word()), (JobState::Held, "needs_approval"));
+    let expected =
+        "waiting for approval: requests 4 NVIDIA devices; workspace `lab` allows 2 without approval";
+    assert!(held.reason.to_string().starts_with(expected), "{}", held.reason);
 
     assert_eq!(site.ask("ada", "POST", &format!("/jobs/{large}/release"), &Value::Null).await.status, 409);
     assert_eq!(site.ask("ada", "POST", &format!("/jobs/{large}/approval"), &Value::Null).await.status, 403);
@@ -190,7 +191,7 @@ async fn the_command_line_makes_changes_and_deletes_a_workspace() {
     assert!(danlu("admin quota lending off --minimum-run-time 10m").contains("not lent"));
     assert!(danlu("workspace show vision").contains("vision"));
     assert!(danlu("admin workspace delete vision").contains("is gone"));
-    assert!(danlu("workspace show vision").contains("there is no workspace `vision`"));
+    assert!(danlu("workspace show vision").contains("workspace `vision` not found"));
     let ada = value(&site.sign_in("ada", PASSWORD).await);
     assert_eq!(ada["account"]["workspaces"], json!([{ "workspace": "lab", "role": "member" }]));
 }
@@ -315,7 +316,7 @@ async fn what_was_approved_is_not_made_larger() {
         let asked = job(workspace, 8);
         let approved = async || {
             let id = submit(&site, "ada", &asked).await;
-            assert_eq!(site.server.job(id).await.reason.code, "needs_approval");
+            assert_eq!(site.server.job(id).await.reason.word(), "needs_approval");
             let approval = format!("/jobs/{id}/approval");
             assert_eq!(site.ask("ada", "POST", &approval, &Value::Null).await.status, 403);
             assert_eq!(site.ask(approver, "POST", &approval, &Value::Null).await.status, 200);
@@ -330,12 +331,8 @@ async fn what_was_approved_is_not_made_larger() {
         ] {
             let id = approved().await;
             let held = change(id, larger.clone()).await;
-            assert_eq!(
-                (held.state, held.reason.code.as_str()),
-                (JobState::Held, "needs_approval"),
-                "{larger}"
-            );
-            assert!(held.reason.text.contains(resource), "{larger}: {}", held.reason.text);
+            assert_eq!((held.state, held.reason.word()), (JobState::Held, "needs_approval"), "{larger}");
+            assert!(held.reason.to_string().contains(resource), "{larger}: {}", held.reason);
         }
         // As much as was approved, or less, is approved.
         let id = approved().await;
@@ -346,6 +343,6 @@ async fn what_was_approved_is_not_made_larger() {
         let copy = value(&site.ask("ada", "POST", &format!("/jobs/{id}/clone"), &Value::Null).await);
         assert_eq!(copy["reason"]["code"], "needs_approval", "{copy}");
         let elsewhere = if workspace == "lab" { "ada" } else { "lab" };
-        assert_eq!(change(id, json!({ "workspace": elsewhere })).await.reason.code, "needs_approval");
+        assert_eq!(change(id, json!({ "workspace": elsewhere })).await.reason.word(), "needs_approval");
     }
 }

@@ -126,7 +126,7 @@ pub(crate) fn judge(
         }
     }
     for attempt in &job.attempts {
-        let code = attempt.reason.code.as_str();
+        let code = attempt.reason.word();
         *found.reasons.entry(code.to_owned()).or_default() += 1;
         let of_attempt: Vec<&Deeds> = marks
             .iter()
@@ -136,7 +136,7 @@ pub(crate) fn judge(
         let all = |what: fn(&Deeds) -> bool| {
             of_attempt.len() == job.spec.workers as usize && of_attempt.iter().all(|deeds| what(deeds))
         };
-        let said = format!("attempt {}: {code}: {}", attempt.number.0, attempt.reason.text);
+        let said = format!("attempt {}: {code}: {}", attempt.number.0, attempt.reason);
         if all(|deeds| deeds.ended == 1) && code != "succeeded" {
             let done = of_attempt.iter().map(|deeds| deeds.last).fold(0.0, f64::max);
             if found.could_be_told(done, attempt.ended_at) {

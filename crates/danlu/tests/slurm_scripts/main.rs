@@ -173,7 +173,7 @@ async fn scripts_do_what_they_do_under_slurm_or_say_what_they_will_not() {
                 case.name,
                 lines.join("\n  "),
                 said.unwrap_or_default(),
-                job.reason.text,
+                job.reason.to_string(),
                 ours.join("\n  "),
             );
         }

@@ -99,7 +99,7 @@ async fn a_node_without_the_folder_to_work_in_is_told_as_such() {
     site.rig.ask("srun", &["--overcommit", "--nodes=4", "--ntasks=4", "sh", "-c", &make]);
     let ended = site.server.run(&spec("true")).await;
     assert_eq!(ended.outcome, Some(JobOutcome::Failed), "{:?}", ended.reason);
-    let said = ended.reason.text;
+    let said = ended.reason.to_string();
     assert!(said.contains("its node has not the folder that it works in, or may not write there"), "{said}");
 }
 

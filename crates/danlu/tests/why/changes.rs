@@ -79,7 +79,7 @@ async fn a_change_is_admitted_as_a_submission_is_with_the_rights_of_who_makes_it
         ("ada", "devices.count=9", "the largest node has 8"),
         ("ada", "workers=0", "workers"),
         ("ada", "workerz=1", "did you mean `workers`?"),
-        ("ada", "workspace=closed", "`ada` is not a member of it"),
+        ("ada", "workspace=closed", "`ada` is not a member"),
         ("mia", "devices.count=1", "may not do this"),
         // What a job runs, it runs in its owner's name.
         ("otto", "command=id", "`otto` may not change what job 2 of `ada` runs"),
@@ -94,7 +94,7 @@ async fn a_change_is_admitted_as_a_submission_is_with_the_rights_of_who_makes_it
 
     // More than may be had without approval is approved again, less is not.
     site.printed("ada", &change("devices.count=6"));
-    assert_eq!(site.server.job(id).await.reason.code, "needs_approval");
+    assert_eq!(site.server.job(id).await.reason.word(), "needs_approval");
     site.printed("otto", &format!("danlu approve {id}"));
     site.printed("ada", &change("max_time=1h"));
     assert_eq!(site.server.job(id).await.state, JobState::Queued, "as much was approved already");

@@ -96,7 +96,7 @@ impl Site {
     pub(crate) async fn waits_for(&self, id: JobId, code: &str) -> JobView {
         eventually(&format!("job {id} to wait because of {code}"), || async {
             let job = self.server.job(id).await;
-            (job.state == JobState::Queued && job.reason.code == code).then_some(job)
+            (job.state == JobState::Queued && job.reason.word() == code).then_some(job)
         })
         .await
     }

@@ -1,8 +1,8 @@
 //! Situations in which a job waits: why, who is in its way, and what would start it.
 
-use danlu_types::JobId;
 use danlu_types::account::WorkspaceRole;
 use danlu_types::api::{EstimateBound, JobState, StopRequest};
+use danlu_types::{JobId, Reason};
 
 use crate::site::Site;
 
@@ -128,10 +128,9 @@ workspaces:
     let id = site.submit("eve", "--workspace vision --devices nvidia:2");
     let job = site.waits_for(id, "workspace_limit").await;
     assert_eq!(
-        job.reason.text,
-        "workspace `vision` uses 3 of at most 4 NVIDIA devices, and this job asks for 2"
+        job.reason.to_string(),
+        "waiting for quota of workspace `vision` (NVIDIA devices: 3 used, limit 4, 2 requested)"
     );
-    assert_eq!(job.reason.about["asked"], "2");
     // Who may not change the job is offered nothing; neither is one who may, what only its owner may.
     assert!(site.suggestions("vera", &format!("danlu why {id}")).is_empty());
     assert!(bob.job_why(id).await.unwrap().offers.is_empty());
@@ -149,7 +148,7 @@ workspaces:
     // Held, and waiting for approval: nothing is suggested, and what to do is said.
     let id = site.submit("bob", "--workspace strict --devices nvidia:2");
     let explanation = site.why(id).await;
-    assert_eq!((explanation.state, explanation.reason.code.as_str()), (JobState::Held, "needs_approval"));
+    assert_eq!((explanation.state, explanation.reason.word()), (JobState::Held, "needs_approval"));
     assert!(explanation.text.contains(&format!("danlu approve {id}")), "{}", explanation.text);
 }
 
@@ -190,7 +189,7 @@ async fn cordons_back_off_running_and_ended_jobs_are_explained() {
     let id = site.submit("admin", "--devices nvidia:8");
     site.waits_for(id, "nodes_cordoned").await;
     let explanation = site.why(id).await;
-    assert!(explanation.text.contains("(new fans)"), "{}", explanation.text);
+    assert!(explanation.text.contains("is cordoned: new fans"), "{}", explanation.text);
     assert_eq!(explanation.cordoned.len(), 2);
     for node in &nodes {
         site.printed("admin", &format!("danlu nodes uncordon {}", node.node.name));
@@ -203,14 +202,15 @@ async fn cordons_back_off_running_and_ended_jobs_are_explained() {
 
     let line = "danlu submit --retry 9 --set retry.on=[exit] -- 'exit 5'";
     let id: JobId = site.printed("admin", line).trim().parse().unwrap();
-    let job = site.waits_for(id, "back_off").await;
-    assert_eq!(job.reason.about["cause"], "exit");
+    let job = site.waits_for(id, "retry_backoff").await;
+    let Reason::RetryBackoff { failure: Some(failure), .. } = &job.reason else { panic!("{:?}", job.reason) };
+    assert_eq!(failure.word(), "exit");
     let explanation = danlu_testkit::eventually("an explanation of a back-off", || async {
         let explanation = site.why(id).await;
-        (explanation.reason.code == "back_off").then_some(explanation)
+        (explanation.reason.word() == "retry_backoff").then_some(explanation)
     })
     .await;
-    assert!(explanation.text.contains("ended with code 5"), "{}", explanation.text);
+    assert!(explanation.text.contains("exited with code 5"), "{}", explanation.text);
     assert!(explanation.offers.is_empty() && explanation.holders.is_empty() && explanation.supply.is_empty());
     site.clear().await;
     assert!(site.why(id).await.text.starts_with("Stopped by admin"), "{}", site.why(id).await.text);

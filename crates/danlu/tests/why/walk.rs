@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use danlu_types::JobId;
 use danlu_types::account::WorkspaceRole;
 use danlu_types::api::JobState;
+use danlu_types::{JobId, ReasonCode};
 
 use crate::site::Site;
 
@@ -130,7 +130,7 @@ fn situations() -> Vec<Situation> {
                 ("admin", "danlu submit --name head --devices nvidia:8 --max-time 1h -- sleep 1000"),
             ],
             job: ("admin", "--name second --devices nvidia:2 --max-time 1h"),
-            code: "behind_others",
+            code: "queued_behind",
             ..USUAL
         },
         Situation {
@@ -157,7 +157,7 @@ fn situations() -> Vec<Situation> {
             name: "a back-off",
             before: &[],
             job: ("admin", "danlu submit --retry 9 --set retry.on=[exit] -- 'exit 5'"),
-            code: "back_off",
+            code: "retry_backoff",
             ..USUAL
         },
         Situation { name: "running", before: &[], code: "running", ..USUAL },
@@ -202,14 +202,15 @@ async fn set_up(site: &Site, situation: &Situation) -> JobId {
     for (who, line) in situation.then {
         // As people do, who see that it waits.
         danlu_testkit::eventually("the scheduler to have looked at it", || async {
-            (site.server.job(id).await.reason.code != "not_yet_considered").then_some(())
+            let code = site.server.job(id).await.reason.code();
+            (!matches!(code, ReasonCode::SchedulingPending | ReasonCode::AboutToStart)).then_some(())
         })
         .await;
         site.printed(who, &line.replace("JOB", &id.to_string()));
     }
     danlu_testkit::eventually(&format!("{}: job {id} to be {}", situation.name, situation.code), || async {
         let explanation = site.why(id).await;
-        (explanation.reason.code == situation.code || explanation.state.as_str() == situation.code)
+        (explanation.reason.word() == situation.code || explanation.state.as_str() == situation.code)
             .then_some(())
     })
     .await;

@@ -13,7 +13,7 @@ function job(rest: Partial<JobView>): JobView {
     workspace: "default",
     owner: "ada",
     state: "queued",
-    reason: { code: "devices_busy", text: "" },
+    reason: { code: "about_to_start", text: "" },
     priority: 5,
     submitted_at: at(0),
     generation: 1,
@@ -26,7 +26,7 @@ function job(rest: Partial<JobView>): JobView {
 const attempt = (running: (number | undefined)[]) => ({
   number: 1,
   placed_at: at(2),
-  reason: { code: "running", text: "" },
+  reason: { code: "running", text: "", params: { workers: 1 } } as const,
   workers: running.map((minute, index) => ({
     index,
     node: "n",

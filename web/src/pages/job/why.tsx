@@ -17,13 +17,18 @@ export function Why({ explanation, job }: { explanation: Explanation; job?: JobV
   const [phrase, sentence] = [reasonPhrase(explanation.reason), reasonSentence(explanation.reason)];
   const { supply = [], quota, estimate } = explanation;
   // A job that waits out its back-off waits for nobody, and no change of it would start it sooner.
-  const isBackOff = explanation.reason.code === "back_off";
+  const isBackOff = explanation.reason.code === "retry_backoff";
   const { holders = [], foreign = [], offers = [] } = isBackOff ? {} : explanation;
   return (
     <section className="panel stack" aria-label={t("why.title")}>
       <div>
         <h2 className="phrase">{phrase}</h2>
         {sentence === phrase ? null : <div className="phrase">{sentence}</div>}
+        {(explanation.further ?? []).map((reason) => (
+          <div key={reason.code} className="phrase">
+            {reasonSentence(reason)}
+          </div>
+        ))}
       </div>
       <div className="row" style={{ gap: "0 24px" }}>
         {explanation.position ? (

@@ -1,4 +1,5 @@
 /** What a migration did: figures, reports, and each file with its findings and changes. */
+import type { TFunction } from "i18next";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
 import type { MigratedFile, MigrationView } from "../../api/client";
@@ -84,7 +85,7 @@ export function Outcome({ name, from, result }: Props) {
   );
 }
 
-type Translate = ReturnType<typeof useTranslation>["t"];
+type Translate = TFunction;
 
 function countsOf(t: Translate, file: MigratedFile): string {
   const parts = [

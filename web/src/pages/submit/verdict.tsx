@@ -40,7 +40,7 @@ export function Verdict({ explanation, refusal, isSettled, onTake }: Props) {
     );
   }
   // What the next plan would start has no reason to wait.
-  const startsNow = explanation.reason.code === "not_yet_considered";
+  const startsNow = explanation.reason.code === "about_to_start";
   return (
     <section className="stack" role="status" aria-label={t("submit.verdict")} aria-busy={!isSettled}>
       {startsNow ? (

@@ -118,7 +118,7 @@ impl std::str::FromStr for AmountChanges {
         let change = |part: &str| {
             let (resource, value) = part
                 .split_once('=')
-                .ok_or_else(|| format!("`{part}` is no amount; write it as `nvidia=8`"))?;
+                .ok_or_else(|| format!("invalid amount `{part}`: write it as `nvidia=8`"))?;
             match resource.trim() {
                 "nvidia" => amount(value).map(AmountChange::Nvidia),
                 "ascend" => amount(value).map(AmountChange::Ascend),
@@ -161,7 +161,9 @@ fn head_of_line(text: &str) -> Result<HeadOfLine, String> {
         "strict" => Ok(HeadOfLine::Strict),
         "skip" => Ok(HeadOfLine::Skip),
         "balance" => Ok(HeadOfLine::Balance),
-        other => Err(format!("`{other}` is no policy; write `backfill`, `strict`, `skip` or `balance`")),
+        other => {
+            Err(format!("invalid queue policy `{other}`: write `backfill`, `strict`, `skip` or `balance`"))
+        }
     }
 }
 

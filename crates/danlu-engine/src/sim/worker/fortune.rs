@@ -3,26 +3,25 @@
 
 use danlu_core::job::{FailureCause, WorkerEnd};
 use danlu_slurm::QueueWait;
-use danlu_types::{NodeName, WorkerId};
+use danlu_types::{NodeName, Reason, WorkerId};
 
 use super::{Phase, SimWorker, gang_of};
 use crate::sim::state::SimState;
 
 impl SimState {
     /// What a worker that does not start waits for, where that is a node.
-    pub(in crate::sim) fn remark(&self, worker: WorkerId) -> Option<String> {
+    pub(in crate::sim) fn remark(&self, worker: WorkerId) -> Option<Reason> {
+        let pending = |detail: String| Reason::ClusterPending { detail };
         let found = self.workers.get(&worker).filter(|it| it.is_preparing())?;
         let node = &found.launch.node;
         if self.held {
-            return Some("waits: nothing may begin".to_owned());
+            return Some(pending("no job may start".to_owned()));
         }
         if self.places {
             return None;
         }
-        let gone = || {
-            self.given_away.contains(node).then(|| format!("waits for its node {node}, which another has"))
-        };
-        let down = self.away.contains(node).then(|| format!("waits for its node {node}, which is down"));
+        let gone = || self.given_away.contains(node).then(|| pending(format!("another job has node {node}")));
+        let down = self.away.contains(node).then(|| pending(format!("node {node} is down")));
         down.or_else(gone)
     }
 

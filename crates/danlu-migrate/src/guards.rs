@@ -35,11 +35,16 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     }
     let mut edits: Vec<usize> = checker.edits.iter().map(|edit| checker.offset(edit.start)).collect();
     edits.sort_unstable();
+    // What is held back counts as a question, so that a second run, for which much more knows NPUs, closes what the first did.
+    let mut questions: Vec<usize> = checker.held_back.iter().map(|place| place.to_usize()).collect();
+    questions.extend(&edits);
+    questions.sort_unstable();
     let lacking = checker.findings.iter().filter(|finding| {
         finding.kind == FindingKind::Unsupported && finding.subject.starts_with("torch.cuda.")
     });
-    let mut lacking: Vec<(usize, &str)> =
-        lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
+    let lacking = lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str()));
+    let unreported = checker.unreported.iter().map(|(place, path)| (place.to_usize(), path.as_str()));
+    let mut lacking: Vec<(usize, &str)> = lacking.chain(unreported).collect();
     lacking.sort_unstable();
     let functions = checker.body.iter().filter_map(|statement| match statement {
         Stmt::FunctionDef(function) => Some(((None, function.name.as_str()), Called::Unread(&function.body))),
@@ -47,7 +52,7 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     });
     let functions = RefCell::new(functions.collect());
     let flags = flags(checker.body);
-    let answers = Answers::of(checker.body, &|range| has_place(&edits, range));
+    let answers = Answers::of(checker.body, &|range| has_place(&questions, range));
     let mut guards = Guards {
         edits,
         lacking,

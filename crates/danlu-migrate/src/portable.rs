@@ -58,9 +58,7 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     let is_module = reference.path.is_in("torch.cuda") || reference.path.is_in("torch.npu");
     if is_module {
         if let Some(advice) = torch_cuda::missing(checker, full) {
-            if !checker.is_aware() {
-                checker.report(rule, FindingKind::Unsupported, reference.expression.range(), full, advice);
-            }
+            checker.report_lacking(rule, reference.expression.range(), full, advice);
         } else if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
             && let Some(receiver) = receiver_of(reference.expression, part.range)
         {

@@ -59,7 +59,16 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     if is_module {
         if let Some(advice) = torch_cuda::missing(checker, full) {
             checker.report_lacking(rule, reference.expression.range(), full, advice);
-        } else if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
+            return;
+        }
+        // `torch.cuda.FloatTensor.cuda()`: below the module it is a method again.
+        if full.matches('.').count() > 1
+            && let (Expr::Attribute(attribute), Some(call)) = (reference.expression, reference.call)
+            && is_move(attribute.attr.as_str())
+        {
+            move_to_device(checker, attribute.value.range(), attribute.attr.range, call);
+        }
+        if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
             && let Some(receiver) = receiver_of(reference.expression, part.range)
         {
             let new = format!("getattr({}, {DEVICE})", checker.text(receiver));

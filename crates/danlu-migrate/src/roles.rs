@@ -242,6 +242,12 @@ impl<'a> Checker<'a> {
             }
             // `device.startswith("cuda")`, `config.get("device", "cuda")`
             "startswith" | "count" | "__contains__" => self.role_beside(&call.func),
+            // `self.assertEqual(x.device.type, "cuda")`
+            "assertEqual" | "assertNotEqual" | "assertIn" | "assertNotIn" => {
+                let others = call.arguments.args.iter().enumerate().take(2).filter(|(at, _)| *at != index);
+                let mut roles = others.map(|(_, other)| self.role_beside(other));
+                roles.find(|role| matches!(role, StringRole::Device(_))).unwrap_or(StringRole::Unclear)
+            }
             "get" if index == 1 => match call.arguments.args.first() {
                 Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
                 _ => StringRole::Unclear,

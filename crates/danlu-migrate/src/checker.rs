@@ -35,6 +35,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) is_main: bool,
     pub(crate) edits: Vec<Edit>,
     pub(crate) findings: Vec<Finding>,
+    /// Libraries for CUDA only that were reported.
+    pub(crate) libraries: HashSet<&'static str>,
     /// Names that no scope binds, to compare before and after.
     pub(crate) unbound: HashSet<&'a str>,
     /// Set once an edit means that `torch_npu` has to be loaded.
@@ -80,6 +82,7 @@ impl<'a> Checker<'a> {
             is_main: false,
             edits: Vec::new(),
             findings: Vec::new(),
+            libraries: HashSet::new(),
             unbound: HashSet::new(),
             needs_torch_npu: false,
             has_torch_npu: false,

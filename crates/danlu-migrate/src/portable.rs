@@ -61,12 +61,12 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
             checker.report_lacking(rule, reference.expression.range(), full, advice);
             return;
         }
-        // `torch.cuda.FloatTensor.cuda()`: below the module it is a method again.
+        // `torch.cuda.FloatTensor.cuda()`: what the module has is an object, and so its methods are.
         if full.matches('.').count() > 1
-            && let (Expr::Attribute(attribute), Some(call)) = (reference.expression, reference.call)
-            && is_move(attribute.attr.as_str())
+            && let Expr::Attribute(attribute) = reference.expression
         {
-            move_to_device(checker, attribute.value.range(), attribute.attr.range, call);
+            let method = Method { receiver: &attribute.value, name: &attribute.attr, call: reference.call };
+            on_method(checker, rule, &method);
         }
         if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
             && let Some(receiver) = receiver_of(reference.expression, part.range)

@@ -49,6 +49,11 @@ const LINES: &[&str] = &[
     "lambda torch: torch.cuda",
     "[torch.cuda.device(i) for i in range(2)]",
     "with open('cuda') as f: torch.save(f, 'cuda')",
+    "from compat import *",
+    "x = torch.cuda.FloatTensor.cuda()\nif torch.cuda.x.is_cuda: pass",
+    "use = torch.cuda.is_available()\ndef g(x):\n    if use:\n        torch.cuda._sleep(1)\n    return x.cuda()",
+    "class B:\n    use = torch.cuda.is_available()\n    def g(self):\n        if self.use:\n            torch.cuda.nvtx.mark('a')",
+    "class C:\n    def g(self):\n        self.use = torch.cuda.is_available()\n        self.x = self.x.cuda() if self.use else None",
 ];
 
 fn program() -> impl Strategy<Value = String> {

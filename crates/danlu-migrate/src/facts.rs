@@ -16,6 +16,8 @@ pub struct ProjectFacts {
     pub(crate) exports: HashMap<String, HashMap<String, String>>,
     /// The modules of which a module imports everything, by module.
     pub(crate) stars: HashMap<String, Vec<String>>,
+    /// The first names of the project's modules.
+    pub(crate) roots: HashSet<String>,
     /// Methods and functions that the project defines itself and whose names ours would take for PyTorch's.
     pub(crate) own_definitions: HashSet<String>,
     /// Attributes and keys under which the project keeps devices: `args.where`, `config["where"]`.
@@ -33,6 +35,7 @@ impl ProjectFacts {
         for (module, names) in other.exports {
             self.exports.entry(module).or_default().extend(names);
         }
+        self.roots.extend(other.roots);
         for (module, mut starred) in other.stars {
             self.stars.entry(module).or_default().append(&mut starred);
         }
@@ -109,6 +112,7 @@ impl ProjectFacts {
 /// What one file adds.
 pub(crate) fn gather(module: &ModModule, module_name: &str, package: &str) -> ProjectFacts {
     let mut facts = ProjectFacts::default();
+    facts.roots.extend(module_name.split('.').next().filter(|root| !root.is_empty()).map(str::to_owned));
     let mut exports = Exports { package, ..Exports::default() };
     exports.gather(&module.body, false);
     if !exports.names.is_empty() && !module_name.is_empty() {

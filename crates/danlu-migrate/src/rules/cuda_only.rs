@@ -66,8 +66,26 @@ pub(crate) const LIBRARIES: &[(&str, &str)] = &[
     ("faiss.contrib.torch_utils", "FAISS on devices is CUDA; use it on the host"),
     ("spconv", "sparse convolutions are CUDA kernels; `mx_driving` has some for Ascend"),
     ("MinkowskiEngine", "sparse convolutions are CUDA kernels; there is no replacement"),
+    ("ctranslate2", "computes on CUDA or the CPU only; a model of transformers runs on NPUs"),
+    (
+        "faster_whisper",
+        "computes on CUDA or the CPU only; Whisper of transformers runs on NPUs",
+    ),
+    (
+        "whisperx",
+        "its model computes on CUDA or the CPU only; Whisper of transformers runs on NPUs",
+    ),
     ("horovod.torch", "needs NCCL or MPI on CUDA; use `torch.distributed` with `hccl`"),
 ];
+
+/// Those that take a device by its name and know CUDA and the CPU only.
+pub(crate) const WITHOUT_NPUS: &[&str] = &["ctranslate2", "faster_whisper", "whisperx"];
+
+/// Whether a call goes to one of those.
+pub(crate) fn knows_no_npu<'a>(checker: &Checker<'a>, call: &'a ExprCall) -> bool {
+    let path = checker.scopes.path(&call.func);
+    path.is_some_and(|path| WITHOUT_NPUS.iter().any(|library| path.is_in(library)))
+}
 
 pub(crate) fn advice(module: &str) -> Option<&'static str> {
     library(module).map(|(_, advice)| *advice)

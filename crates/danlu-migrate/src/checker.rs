@@ -35,6 +35,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) is_main: bool,
     pub(crate) edits: Vec<Edit>,
     pub(crate) findings: Vec<Finding>,
+    /// Libraries for CUDA only that were reported.
+    pub(crate) libraries: HashSet<&'static str>,
     /// Names that no scope binds, to compare before and after.
     pub(crate) unbound: HashSet<&'a str>,
     /// Set once an edit means that `torch_npu` has to be loaded.
@@ -48,8 +50,11 @@ pub(crate) struct Checker<'a> {
     pub(crate) npu_places: NpuPlaces,
     /// The statement around that chooses between devices already.
     pub(crate) aware: Option<TextRange>,
-    /// Whether something in it would have been changed.
-    pub(crate) aware_of_edits: bool,
+    /// Where code that knows NPUs would have been changed.
+    pub(crate) held_back: Vec<TextSize>,
+    /// What of `torch.cuda` such code has that `torch_npu` lacks, and where. It is not reported there, and still is what a condition elsewhere
+    /// may keep the program away from.
+    pub(crate) unreported: Vec<(TextSize, String)>,
     pub(crate) is_in_f_string: bool,
     skipped: usize,
 }
@@ -77,6 +82,7 @@ impl<'a> Checker<'a> {
             is_main: false,
             edits: Vec::new(),
             findings: Vec::new(),
+            libraries: HashSet::new(),
             unbound: HashSet::new(),
             needs_torch_npu: false,
             has_torch_npu: false,
@@ -84,7 +90,8 @@ impl<'a> Checker<'a> {
             is_dry: false,
             is_in_f_string: false,
             aware: None,
-            aware_of_edits: false,
+            held_back: Vec::new(),
+            unreported: Vec::new(),
             skipped,
         }
     }
@@ -131,7 +138,7 @@ impl<'a> Checker<'a> {
         message: impl Into<String>,
     ) {
         if self.aware.is_some() {
-            self.aware_of_edits = true;
+            self.held_back.push(range.start());
             return;
         }
         self.edits.push(Edit {
@@ -173,6 +180,21 @@ impl<'a> Checker<'a> {
             subject: subject.into(),
             message: message.into(),
         });
+    }
+
+    /// Reports what `torch_npu` lacks, unless the code around knows NPUs.
+    pub(crate) fn report_lacking(
+        &mut self,
+        rule: &'static Rule,
+        range: TextRange,
+        path: &str,
+        advice: impl Into<String>,
+    ) {
+        if self.is_aware() {
+            self.unreported.push((range.start(), path.to_owned()));
+        } else {
+            self.report(rule, FindingKind::Unsupported, range, path, advice);
+        }
     }
 
     /// A place of the file as one of the text without its mark.

@@ -14,6 +14,10 @@ use crate::scope::{self, DottedPath};
 pub struct ProjectFacts {
     /// Names at the top of a module that stand for a path elsewhere, by module.
     pub(crate) exports: HashMap<String, HashMap<String, String>>,
+    /// The modules of which a module imports everything, by module.
+    pub(crate) stars: HashMap<String, Vec<String>>,
+    /// The first names of the project's modules.
+    pub(crate) roots: HashSet<String>,
     /// Methods and functions that the project defines itself and whose names ours would take for PyTorch's.
     pub(crate) own_definitions: HashSet<String>,
     /// Attributes and keys under which the project keeps devices: `args.where`, `config["where"]`.
@@ -30,6 +34,10 @@ impl ProjectFacts {
     pub fn merge(&mut self, other: ProjectFacts) {
         for (module, names) in other.exports {
             self.exports.entry(module).or_default().extend(names);
+        }
+        self.roots.extend(other.roots);
+        for (module, mut starred) in other.stars {
+            self.stars.entry(module).or_default().append(&mut starred);
         }
         self.own_definitions.extend(other.own_definitions);
         for (option, always) in other.number_options {
@@ -69,17 +77,49 @@ impl ProjectFacts {
             return None;
         }
         let (module, name) = path.rsplit_once('.')?;
-        self.exports.get(module)?.get(name).cloned()
+        self.exports
+            .get(module)
+            .and_then(|names| names.get(name))
+            .cloned()
+            .or_else(|| self.starred(module, name))
+    }
+
+    /// What a star import brings under a name: the path of the first module behind the stars of `module` that has it.
+    fn starred(&self, module: &str, name: &str) -> Option<String> {
+        const MOST_MODULES: usize = 50;
+        let (mut seen, mut next) = (vec![module], 0);
+        while let Some(module) = seen.get(next).copied() {
+            for starred in self.stars.get(module).into_iter().flatten() {
+                if let Some(path) = self.exports.get(starred).and_then(|names| names.get(name)) {
+                    return Some(path.clone());
+                }
+                if seen.len() < MOST_MODULES && !seen.contains(&starred.as_str()) {
+                    seen.push(starred);
+                }
+            }
+            next += 1;
+        }
+        None
+    }
+
+    /// What `from module import *` binds a name to, if that is PyTorch's or of a library for CUDA.
+    pub(crate) fn imported_by_star(&self, module: &str, name: &str) -> Option<String> {
+        let path = self.followed_once(&format!("{module}.{name}"))?;
+        Some(self.follow_text(path)).filter(|path| is_interesting(path))
     }
 }
 
 /// What one file adds.
 pub(crate) fn gather(module: &ModModule, module_name: &str, package: &str) -> ProjectFacts {
     let mut facts = ProjectFacts::default();
-    let mut exports = HashMap::new();
-    gather_exports(&module.body, package, &mut exports);
-    if !exports.is_empty() && !module_name.is_empty() {
-        facts.exports.insert(module_name.to_owned(), exports);
+    facts.roots.extend(module_name.split('.').next().filter(|root| !root.is_empty()).map(str::to_owned));
+    let mut exports = Exports { package, ..Exports::default() };
+    exports.gather(&module.body, false);
+    if !exports.names.is_empty() && !module_name.is_empty() {
+        facts.exports.insert(module_name.to_owned(), exports.names);
+    }
+    if !exports.stars.is_empty() && !module_name.is_empty() {
+        facts.stars.insert(module_name.to_owned(), exports.stars);
     }
     let uses = CudaDeviceUse::of(module);
     facts.own_definitions = uses.own_definitions.iter().map(|name| (*name).to_owned()).collect();
@@ -92,44 +132,80 @@ pub(crate) fn gather(module: &ModModule, module_name: &str, package: &str) -> Pr
     facts
 }
 
-fn gather_exports(body: &[Stmt], package: &str, exports: &mut HashMap<String, String>) {
-    for statement in body {
-        match statement {
-            Stmt::Import(import) => {
-                for alias in &import.names {
-                    if is_interesting(alias.name.as_str())
-                        && let Some(asname) = &alias.asname
-                    {
-                        exports.insert(asname.to_string(), alias.name.to_string());
-                    } else if is_interesting(alias.name.as_str()) {
-                        let first = alias.name.split('.').next().unwrap_or_default();
-                        exports.insert(first.to_owned(), first.to_owned());
-                    }
-                }
-            }
-            Stmt::ImportFrom(import) => {
-                let module = scope::absolute(package, import.module.as_deref(), import.level);
-                // A re-export of a re-export is followed step by step, so the project's own modules count as well.
-                if is_interesting(&module) || import.level > 0 || module.contains(package) {
+/// What one file gives to those that import it.
+#[derive(Default)]
+struct Exports<'a> {
+    package: &'a str,
+    names: HashMap<String, String>,
+    stars: Vec<String>,
+}
+
+impl Exports<'_> {
+    /// In blocks that run instead of another (`except ImportError:`, `else:`), only libraries for CUDA count, and only under names that the
+    /// other block does not bind: what is taken for PyTorch's own is changed.
+    fn gather(&mut self, body: &[Stmt], is_instead: bool) {
+        for statement in body {
+            match statement {
+                Stmt::Import(import) => {
                     for alias in &import.names {
-                        let bound = alias.asname.as_ref().unwrap_or(&alias.name);
-                        exports.insert(bound.to_string(), format!("{module}.{}", alias.name));
+                        let name = alias.name.as_str();
+                        let first = name.split('.').next().unwrap_or_default();
+                        match &alias.asname {
+                            _ if !is_interesting(name) => {}
+                            Some(asname) => self.bind(asname.as_str(), name.to_owned(), is_instead),
+                            None => self.bind(first, first.to_owned(), is_instead),
+                        }
                     }
                 }
-            }
-            Stmt::Assign(assign) => {
-                // `cuda = torch.cuda`, resolved as far as this file's own imports go.
-                if let ([Expr::Name(name)], Some(path)) = (assign.targets.as_slice(), dotted(&assign.value))
-                    && let Some((root, rest)) = path.split_once('.')
-                    && let Some(root) = exports.get(root)
-                {
-                    let path = format!("{root}.{rest}");
-                    exports.insert(name.id.to_string(), path);
+                Stmt::ImportFrom(import) => {
+                    let module = scope::absolute(self.package, import.module.as_deref(), import.level);
+                    // A re-export of a re-export is followed step by step, so the project's own modules count as well.
+                    if !(is_interesting(&module) || import.level > 0 || module.contains(self.package)) {
+                        continue;
+                    }
+                    for alias in &import.names {
+                        if alias.name.as_str() == "*" {
+                            self.stars.push(module.clone());
+                            continue;
+                        }
+                        let bound = alias.asname.as_ref().unwrap_or(&alias.name);
+                        self.bind(bound.as_str(), format!("{module}.{}", alias.name), is_instead);
+                    }
                 }
+                Stmt::Assign(assign) => {
+                    // `cuda = torch.cuda`, resolved as far as this file's own imports go.
+                    if let ([Expr::Name(name)], Some(path)) =
+                        (assign.targets.as_slice(), dotted(&assign.value))
+                        && let Some((root, rest)) = path.split_once('.')
+                        && let Some(root) = self.names.get(root)
+                    {
+                        let path = format!("{root}.{rest}");
+                        self.bind(name.id.as_str(), path, is_instead);
+                    }
+                }
+                Stmt::Try(statement) => {
+                    self.gather(&statement.body, is_instead);
+                    self.gather(&statement.orelse, is_instead);
+                    for ruff_python_ast::ExceptHandler::ExceptHandler(handler) in &statement.handlers {
+                        self.gather(&handler.body, true);
+                    }
+                }
+                Stmt::If(statement) => {
+                    self.gather(&statement.body, is_instead);
+                    for clause in &statement.elif_else_clauses {
+                        self.gather(&clause.body, true);
+                    }
+                }
+                _ => {}
             }
-            Stmt::Try(statement) => gather_exports(&statement.body, package, exports),
-            Stmt::If(statement) => gather_exports(&statement.body, package, exports),
-            _ => {}
+        }
+    }
+
+    fn bind(&mut self, name: &str, path: String, is_instead: bool) {
+        if !is_instead {
+            self.names.insert(name.to_owned(), path);
+        } else if !scope::is_in(&path, "torch") && !self.names.contains_key(name) {
+            self.names.insert(name.to_owned(), path);
         }
     }
 }

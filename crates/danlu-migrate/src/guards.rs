@@ -9,6 +9,7 @@ mod blocks;
 mod conditions;
 mod evidence;
 mod expressions;
+mod handed;
 mod uses;
 
 use std::cell::{Cell, RefCell};
@@ -20,7 +21,8 @@ use ruff_text_size::{Ranged as _, TextRange, TextSize};
 
 use self::answers::{Answers, Around};
 use self::conditions::{
-    answered, end_of, is_negative, is_question, leaves, names_build, names_cuda, refuses_for_nvidia,
+    answered, end_of, is_negative, is_question, leaves, names_build, names_cuda, nvidia_word,
+    refuses_for_nvidia,
 };
 use self::evidence::{flags, has_word};
 use self::uses::Use;
@@ -30,16 +32,23 @@ use crate::rules::cuda_guard;
 
 /// Takes back what would open a guard, and says so.
 pub(crate) fn close(checker: &mut Checker<'_>) {
+    leave_what_is_handed_on(checker);
     if checker.edits.is_empty() {
+        checker.needs_torch_npu = false;
         return;
     }
     let mut edits: Vec<usize> = checker.edits.iter().map(|edit| checker.offset(edit.start)).collect();
     edits.sort_unstable();
+    // What is held back counts as a question, so that a second run, for which much more knows NPUs, closes what the first did.
+    let mut questions: Vec<usize> = checker.held_back.iter().map(|place| place.to_usize()).collect();
+    questions.extend(&edits);
+    questions.sort_unstable();
     let lacking = checker.findings.iter().filter(|finding| {
         finding.kind == FindingKind::Unsupported && finding.subject.starts_with("torch.cuda.")
     });
-    let mut lacking: Vec<(usize, &str)> =
-        lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str())).collect();
+    let lacking = lacking.map(|finding| (checker.offset(finding.start), finding.subject.as_str()));
+    let unreported = checker.unreported.iter().map(|(place, path)| (place.to_usize(), path.as_str()));
+    let mut lacking: Vec<(usize, &str)> = lacking.chain(unreported).collect();
     lacking.sort_unstable();
     let functions = checker.body.iter().filter_map(|statement| match statement {
         Stmt::FunctionDef(function) => Some(((None, function.name.as_str()), Called::Unread(&function.body))),
@@ -47,7 +56,7 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     });
     let functions = RefCell::new(functions.collect());
     let flags = flags(checker.body);
-    let answers = Answers::of(checker.body, &|range| has_place(&edits, range));
+    let answers = Answers::of(checker.body, &|range| has_place(&questions, range));
     let mut guards = Guards {
         edits,
         lacking,
@@ -83,6 +92,27 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
         checker.report(&cuda_guard::RULE, FindingKind::NeedsPerson, test, name, message);
     }
     checker.needs_torch_npu &= !checker.edits.is_empty();
+}
+
+/// Devices that go to libraries which know CUDA and the CPU only stay.
+fn leave_what_is_handed_on(checker: &mut Checker<'_>) {
+    if checker.edits.is_empty() {
+        return;
+    }
+    let mut places: Vec<usize> = checker.edits.iter().map(|edit| checker.offset(edit.start)).collect();
+    places.sort_unstable();
+    let mut handed = handed::find(checker.body, checker.facts);
+    handed.retain(|one| has_place(&places, one.left));
+    checker.withdraw(handed.iter().map(|one| one.left).collect());
+    handed.dedup_by_key(|one| one.left);
+    for one in handed {
+        let text = checker.text(one.left).lines().next().unwrap_or_default().to_owned();
+        let message = format!(
+            "goes to `{}` of another library, which may know CUDA and the CPU only, and was left; write it for NPUs if that knows them",
+            checker.text(one.callee)
+        );
+        checker.report(&cuda_guard::RULE, FindingKind::NeedsPerson, one.left, text, message);
+    }
 }
 
 /// Whether one of the places, which are in order, is in a range.
@@ -160,7 +190,10 @@ impl<'a> Guards<'_, 'a> {
                 Stmt::Assert(assert) => {
                     let test = assert.test.range();
                     if self.is_asked(&assert.test) {
-                        let reason = self.words_in(&assert.test).or_else(|| self.in_block(rest));
+                        let says =
+                            || assert.msg.as_ref().and_then(|text| nvidia_word(self.checker.text(&**text)));
+                        let reason =
+                            self.words_in(&assert.test).or_else(says).or_else(|| self.in_block(rest));
                         self.close(test, test, reason.clone());
                         self.note_asked(&assert.test, range_of(rest), reason);
                     }

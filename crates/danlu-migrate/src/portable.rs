@@ -58,10 +58,17 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     let is_module = reference.path.is_in("torch.cuda") || reference.path.is_in("torch.npu");
     if is_module {
         if let Some(advice) = torch_cuda::missing(checker, full) {
-            if !checker.is_aware() {
-                checker.report(rule, FindingKind::Unsupported, reference.expression.range(), full, advice);
-            }
-        } else if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
+            checker.report_lacking(rule, reference.expression.range(), full, advice);
+            return;
+        }
+        // `torch.cuda.FloatTensor.cuda()`: what the module has is an object, and so its methods are.
+        if full.matches('.').count() > 1
+            && let Expr::Attribute(attribute) = reference.expression
+        {
+            let method = Method { receiver: &attribute.value, name: &attribute.attr, call: reference.call };
+            on_method(checker, rule, &method);
+        }
+        if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
             && let Some(receiver) = receiver_of(reference.expression, part.range)
         {
             let new = format!("getattr({}, {DEVICE})", checker.text(receiver));

@@ -188,7 +188,7 @@ fn gather(root: &Path, files: &[SourceFile], goes_on: &(dyn Fn() -> bool + Sync)
             return ProjectFacts::default();
         }
         let Ok(bytes) = fs::read(root.join(&file.path)) else { return ProjectFacts::default() };
-        if !(text::is_about_torch(&bytes) || file.path.ends_with("__init__.py")) {
+        if !(text::is_about_torch(&bytes) || text::hands_on(&bytes) || file.path.ends_with("__init__.py")) {
             return ProjectFacts::default();
         }
         // What panics here will panic again when its file is migrated, and is reported there.

@@ -5,7 +5,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use crate::checker::Checker;
 use crate::devices::{is_device_keyword, names_device};
-use crate::rules::Grade;
+use crate::rules::{Grade, cuda_only};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StringRole {
@@ -190,6 +190,9 @@ impl<'a> Checker<'a> {
     }
 
     fn role_of_keyword(&self, name: &str, call: Option<&'a ExprCall>) -> StringRole {
+        if call.is_some_and(|call| cuda_only::knows_no_npu(self, call)) {
+            return StringRole::Other;
+        }
         if is_device_keyword(name) {
             return StringRole::Device(Grade::Safe);
         }
@@ -228,6 +231,9 @@ impl<'a> Checker<'a> {
             Expr::Name(name) => name.id.as_str(),
             _ => return StringRole::Unclear,
         };
+        if cuda_only::knows_no_npu(self, call) {
+            return StringRole::Other;
+        }
         if self.scopes.path(&call.func).is_some_and(|path| path.is_in("torch")) {
             return StringRole::Device(Grade::Safe);
         }
@@ -242,6 +248,12 @@ impl<'a> Checker<'a> {
             }
             // `device.startswith("cuda")`, `config.get("device", "cuda")`
             "startswith" | "count" | "__contains__" => self.role_beside(&call.func),
+            // `self.assertEqual(x.device.type, "cuda")`
+            "assertEqual" | "assertNotEqual" | "assertIn" | "assertNotIn" => {
+                let others = call.arguments.args.iter().enumerate().take(2).filter(|(at, _)| *at != index);
+                let mut roles = others.map(|(_, other)| self.role_beside(other));
+                roles.find(|role| matches!(role, StringRole::Device(_))).unwrap_or(StringRole::Unclear)
+            }
             "get" if index == 1 => match call.arguments.args.first() {
                 Some(Expr::StringLiteral(key)) => self.role_of_name(key.value.to_str()),
                 _ => StringRole::Unclear,

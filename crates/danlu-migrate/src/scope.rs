@@ -42,6 +42,8 @@ pub(crate) struct Scopes<'a> {
     package: String,
     /// A star import may bind anything.
     pub(crate) has_star_import: bool,
+    /// The modules of which everything is imported.
+    stars: Vec<String>,
 }
 
 /// A dotted path, and which part of the expression spells which part of it.
@@ -97,7 +99,13 @@ impl Steps {
 
 impl<'a> Scopes<'a> {
     pub(crate) fn new(facts: &'a ProjectFacts, package: &str) -> Self {
-        Scopes { stack: Vec::new(), facts, package: package.to_owned(), has_star_import: false }
+        Scopes {
+            stack: Vec::new(),
+            facts,
+            package: package.to_owned(),
+            has_star_import: false,
+            stars: Vec::new(),
+        }
     }
 
     pub(crate) fn enter(&mut self, kind: ScopeKind, parameters: Option<&'a Parameters>, body: &'a [Stmt]) {
@@ -169,7 +177,8 @@ impl<'a> Scopes<'a> {
 
     fn path_of_name(&self, name: &str, steps: &mut Steps) -> Option<DottedPath> {
         let mut found: Option<String> = None;
-        for binding in self.bindings(name)? {
+        let Some(bindings) = self.bindings(name) else { return self.path_through_stars(name) };
+        for binding in bindings {
             steps.count()?;
             let full = match binding {
                 Binding::Path(full) => full.clone(),
@@ -189,6 +198,15 @@ impl<'a> Scopes<'a> {
             found = Some(full);
         }
         let full = self.facts.follow_text(found?);
+        let shift = dots(&full);
+        Some(DottedPath { full, shift })
+    }
+
+    /// The path of a name that only a star import can bind. Libraries such as fastai bring `torch` itself in that way.
+    fn path_through_stars(&self, name: &str) -> Option<DottedPath> {
+        let of_project = self.stars.iter().find_map(|module| self.facts.imported_by_star(module, name));
+        let full =
+            of_project.or_else(|| (self.has_star_import && name == "torch").then(|| name.to_owned()))?;
         let shift = dots(&full);
         Some(DottedPath { full, shift })
     }
@@ -254,6 +272,7 @@ impl<'a> Scopes<'a> {
                 for alias in &import.names {
                     if alias.name.as_str() == "*" {
                         self.has_star_import = true;
+                        self.stars.push(module.clone());
                         continue;
                     }
                     let bound = alias.asname.as_ref().unwrap_or(&alias.name).as_str();

@@ -29,8 +29,19 @@ pub(crate) fn is_about_torch(bytes: &[u8]) -> bool {
         b"GPUtil",
         b"apex",
         b"device",
+        b"nvidia",
+        b"spconv",
+        b"MinkowskiEngine",
+        b"mamba_ssm",
+        b"causal_conv1d",
+        b"transformer_engine",
     ];
     WORDS.iter().any(|word| memmem::find(bytes, word).is_some())
+}
+
+/// Whether a Python file hands on what it imports by a star: of those libraries, and without a word of them.
+pub(crate) fn hands_on(bytes: &[u8]) -> bool {
+    memmem::find(bytes, b"import *").is_some()
 }
 
 /// Names under which C++ and CUDA sources offer operators to Python: `m.def("name"`, `py::class_<X>(m, "name"`.

@@ -182,7 +182,6 @@ impl<'a> Checker<'a> {
             && (self.knows_npus(statement.range()) || self.is_one_of_two(statement));
         if starts {
             self.aware = Some(statement.range());
-            self.aware_of_edits = false;
         }
         starts
     }
@@ -199,7 +198,7 @@ impl<'a> Checker<'a> {
 
     fn end_awareness(&mut self) {
         if let Some(range) = self.aware.take()
-            && self.aware_of_edits
+            && self.held_back.last().is_some_and(|place| range.contains(*place))
         {
             let rule = &crate::rules::npu_aware::RULE;
             let first_line = self.text(range).lines().next().unwrap_or_default().trim().to_owned();

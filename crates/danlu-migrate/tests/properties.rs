@@ -49,6 +49,11 @@ const LINES: &[&str] = &[
     "lambda torch: torch.cuda",
     "[torch.cuda.device(i) for i in range(2)]",
     "with open('cuda') as f: torch.save(f, 'cuda')",
+    "from compat import *",
+    "x = torch.cuda.FloatTensor.cuda()\nif torch.cuda.x.is_cuda: pass",
+    "use = torch.cuda.is_available()\ndef g(x):\n    if use:\n        torch.cuda._sleep(1)\n    return x.cuda()",
+    "class B:\n    use = torch.cuda.is_available()\n    def g(self):\n        if self.use:\n            torch.cuda.nvtx.mark('a')",
+    "class C:\n    def g(self):\n        self.use = torch.cuda.is_available()\n        self.x = self.x.cuda() if self.use else None",
 ];
 
 fn program() -> impl Strategy<Value = String> {
@@ -99,6 +104,21 @@ fn a_number_of_what_a_call_gives_is_left_alone() {
     }
 }
 
+/// Found by the fuzzers: the first run imported `os`, which the file used without an import, and the second changed its calls.
+#[test]
+fn an_os_that_another_rule_imports_is_known_in_the_first_run() {
+    let text = b"import torch\n\nos.makedirs(path)\nif __name__ == '__main__':\n    x.cuda()\n";
+    let distributed = Distributed::new("main.py", "model");
+    for options in [
+        Options { modelarts: true, distributed, ..Options::default() },
+        Options { modelarts: true, specify_device: true, ..Options::default() },
+    ] {
+        let once = apply(text, &run(text, &options).edits);
+        assert!(String::from_utf8_lossy(&once).contains("import os\n"), "{}", String::from_utf8_lossy(&once));
+        assert_eq!(run(&once, &options).edits, [], "{}", String::from_utf8_lossy(&once));
+    }
+}
+
 proptest! {
     /// The inputs parse, so neither reading nor the check of the result may find fault with them.
     #[test]
@@ -134,6 +154,40 @@ proptest! {
         let text = text.replace(".to(0)", "").replace("device=1", "").replace(".to(rank)", "").replace("device(rank)", "f()");
         let outcome = run(text.as_bytes(), &Options::default());
         prop_assert_eq!(&outcome.edits, &Vec::new(), "{}", text);
+    }
+
+    /// The code of a notebook, in cells of one text or of one text for each line.
+    #[test]
+    fn a_notebook_stays_one_and_is_changed_once(
+        text in program(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        is_list in any::<bool>(),
+        options in options(),
+    ) {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(lines.len() + 1)).collect();
+        cuts.extend([0, lines.len()]);
+        cuts.sort_unstable();
+        let cells: Vec<_> = cuts.windows(2).map(|pair| {
+            let lines = &lines[pair[0]..pair[1]];
+            // The last line of a cell has no end.
+            let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            if let Some(last) = lines.last_mut() {
+                last.truncate(last.trim_end().len());
+            }
+            let source = if is_list { serde_json::json!(lines) } else { serde_json::json!(lines.concat()) };
+            serde_json::json!({ "cell_type": "code", "source": source })
+        }).collect();
+        let notebook = serde_json::to_string_pretty(&serde_json::json!({ "cells": cells })).unwrap();
+        let propose = |bytes: &[u8]| {
+            propose(SourceFileKind::Notebook, bytes, &Module::default(), &ProjectFacts::default(), &options)
+        };
+        let outcome = propose(notebook.as_bytes());
+        let output = apply(notebook.as_bytes(), &outcome.edits);
+        prop_assert!(serde_json::from_slice::<serde_json::Value>(&output).is_ok(), "{}", String::from_utf8_lossy(&output));
+        let again = propose(&output);
+        prop_assert_eq!(&again.edits, &Vec::new(), "{}", String::from_utf8_lossy(&output));
+        prop_assert!(outcome.edits.is_empty() || !is_broken(&again), "{:?}", again.findings);
     }
 
     /// The fuzz target: any bytes, as any kind of file.

@@ -142,3 +142,48 @@ fn a_file_with_one_for_npus_beside_it_is_left() {
     assert_eq!(changed, ["cuda_other.py", "npu_accelerator.py", "ops/npu/scan.py"]);
     assert_eq!(named(&report, "cuda_accelerator.py").findings[0].subject, "npu_accelerator.py");
 }
+
+const COMPAT: &str = "import torch\ntry:\n    import triton\nexcept ImportError:\n    import cupy\nelse:\n    import triton.language as tl\n";
+
+#[test]
+fn what_another_file_hands_on_is_reported_once() {
+    let place = Place::new();
+    write(&place.input(), "pkg/__init__.py", "");
+    write(&place.input(), "pkg/compat.py", COMPAT);
+    write(&place.input(), "pkg/again.py", "from .compat import *\n");
+    for (path, text) in [
+        ("pkg/star.py", "from .again import *\n@triton.jit\ndef f(x):\n    return tl.load(x)\n"),
+        (
+            "pkg/attribute.py",
+            "import torch\nfrom . import compat\n@compat.tl.jit\ndef f(x):\n    return compat.triton.load(x)\n",
+        ),
+        ("pkg/handler.py", "import torch\nfrom .compat import cupy\n"),
+        ("pkg/bound.py", "import torch\nfrom .compat import *\ndef f(triton):\n    return triton.jit\n"),
+    ] {
+        write(&place.input(), path, text);
+    }
+    let report = place.migrate();
+    let told = |path: &str| -> Vec<String> {
+        let notes = named(&report, path).findings.iter();
+        notes.map(|note| format!("{}: {}", note.start_line, note.subject)).collect()
+    };
+    assert_eq!(told("pkg/star.py"), ["2: triton.jit"]);
+    assert_eq!(told("pkg/attribute.py"), ["3: triton.language.jit"]);
+    assert_eq!(told("pkg/handler.py"), ["2: cupy"]);
+    assert_eq!(told("pkg/bound.py"), Vec::<String>::new());
+}
+
+#[test]
+fn a_torch_that_a_star_import_brings_is_changed() {
+    let place = Place::new();
+    write(&place.input(), "pkg/__init__.py", "");
+    write(&place.input(), "pkg/compat.py", COMPAT);
+    let text = "from .compat import *\nif torch.cuda.is_available():\n    x = x.cuda()\n";
+    write(&place.input(), "pkg/own.py", text);
+    write(&place.input(), "lesson.py", text.replace(".compat", "fastai.vision.all"));
+    let report = place.migrate();
+    let migrated = "import torch_npu  # noqa: F401\nif torch.npu.is_available():\n    x = x.npu()\n";
+    assert_eq!(place.result("pkg/own.py"), format!("from .compat import *\n{migrated}"));
+    assert_eq!(place.result("lesson.py"), format!("from fastai.vision.all import *\n{migrated}"));
+    assert_eq!(report.changes(), 6);
+}

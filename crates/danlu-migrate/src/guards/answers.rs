@@ -143,6 +143,12 @@ impl<'a> Answers<'a> {
         }
     }
 
+    /// The questions whose answer it is.
+    pub(super) fn questions(&self, asked: GuardQuestion<'a>) -> &[TextRange] {
+        let table = if asked.is_attribute { &self.attributes } else { &self.names };
+        table.get(&asked.key).map_or(&[], |answer| answer.bindings.as_slice())
+    }
+
     /// The questions whose answer it is, if nobody needs it but those that were `handled`.
     pub(super) fn only_for(
         &self,

@@ -58,9 +58,16 @@ pub(super) fn refuses_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
         && words().any(|word| word == "CUDA")
         && !words().any(|word| word.starts_with("train"));
     is_unwritten
-        || words().any(|word| {
-            matches!(word, "NVIDIA" | "NCCL" | "implemented" | "compile" | "compiled") || has_word(word)
-        })
+        || words().any(|word| matches!(word, "NVIDIA" | "NCCL" | "implemented" | "compile" | "compiled"))
+        || nvidia_word(text).is_some()
+}
+
+/// A word of a message that only code for CUDA has: `"CUDA required for bitsandbytes"`, `"CUDA graphs need a CUDA device"`.
+pub(super) fn nvidia_word(text: &str) -> Option<String> {
+    let mut words =
+        text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let graph = ["CUDA graph", "CUDA Graph", "cuda graph"].iter().find(|graph| text.contains(**graph));
+    graph.map(|graph| (*graph).to_owned()).or_else(|| words.find(|word| has_word(word)).map(str::to_owned))
 }
 
 /// Whether a handler is there for what is missing where there is no CUDA: modules, attributes, PyTorch's own assertion.

@@ -130,15 +130,20 @@ fn is_cuda_source(text: &str) -> bool {
     text.rsplit_once('.').is_some_and(|(_, extension)| extension == "cu")
 }
 
-/// Names that are true where a library for CUDA only is there: `try: import flash_attn; has_flash = True`.
+/// `onnxruntime-gpu`, `paddlepaddle-gpu>=3.0.0`, and the end of such a name.
+pub(super) fn is_package_for_cuda(text: &str) -> bool {
+    let name = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_')).next();
+    name.is_some_and(|name| name.ends_with("-gpu"))
+}
+
+/// Names that are true where a library for CUDA only is there: `try: import flash_attn; has_flash = True`. Also what is imported from
+/// one: a block that calls it needs it.
 pub(super) fn flags(body: &[Stmt]) -> HashSet<&str> {
     let mut flags = HashSet::new();
     for statement in body {
+        imported_for_cuda(statement, &mut flags);
         let Stmt::Try(attempt) = statement else { continue };
-        // Ascend has a build of apex, which has this much of it.
-        let is_missing = |module: &str| {
-            cuda_only::advice(module).is_some() && !["apex", "apex.amp", "apex.parallel"].contains(&module)
-        };
+        attempt.body.iter().for_each(|statement| imported_for_cuda(statement, &mut flags));
         let imports = attempt.body.iter().any(|statement| match statement {
             Stmt::Import(import) => import.names.iter().any(|alias| is_missing(alias.name.as_str())),
             Stmt::ImportFrom(import) => import.level == 0 && import.module.as_deref().is_some_and(is_missing),
@@ -154,6 +159,28 @@ pub(super) fn flags(body: &[Stmt]) -> HashSet<&str> {
         }
     }
     flags
+}
+
+/// Ascend has a build of apex, which has this much of it.
+fn is_missing(module: &str) -> bool {
+    cuda_only::advice(module).is_some() && !["apex", "apex.amp", "apex.parallel"].contains(&module)
+}
+
+fn imported_for_cuda<'a>(statement: &'a Stmt, names: &mut HashSet<&'a str>) {
+    match statement {
+        Stmt::Import(import) => {
+            for alias in import.names.iter().filter(|alias| is_missing(alias.name.as_str())) {
+                let first = alias.name.split('.').next().unwrap_or_default();
+                names.insert(alias.asname.as_ref().map_or(first, |name| name.as_str()));
+            }
+        }
+        Stmt::ImportFrom(import) if import.level == 0 && import.module.as_deref().is_some_and(is_missing) => {
+            names.extend(
+                import.names.iter().map(|alias| alias.asname.as_ref().unwrap_or(&alias.name).as_str()),
+            );
+        }
+        _ => {}
+    }
 }
 
 /// A library of others, or a compiled module: `import alignment_train_cuda_binding`.

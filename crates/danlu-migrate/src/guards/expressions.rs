@@ -6,6 +6,7 @@ use ruff_text_size::Ranged as _;
 
 use super::Guards;
 use super::conditions::is_negative;
+use super::evidence::is_package_for_cuda;
 
 impl<'a> Guards<'_, 'a> {
     /// `[x.cuda() for x in xs if torch.cuda.is_available()]`
@@ -30,9 +31,14 @@ impl<'a> Guards<'_, 'a> {
             return;
         }
         let guarded = if is_negative(test) { &conditional.orelse } else { &conditional.body };
-        // Lightning's word for CUDA, and that of `associative_scan` for kernels of Triton.
+        // Lightning's word for CUDA, that of `associative_scan` for kernels of Triton, and packages.
         let word = match &**guarded {
-            Expr::StringLiteral(text) if matches!(text.value.to_str(), "gpu" | "pointwise") => Some(text),
+            Expr::StringLiteral(text)
+                if matches!(text.value.to_str(), "gpu" | "pointwise")
+                    || is_package_for_cuda(text.value.to_str()) =>
+            {
+                Some(text)
+            }
             _ => None,
         };
         let word = || word.map(|text| text.value.to_str().to_owned());

@@ -52,7 +52,7 @@ impl<'a> Guards<'_, 'a> {
     /// Takes back the answers that nobody needs but code for CUDA only, and tells which conditions lead there although others do.
     pub(super) fn settle(&mut self) -> Vec<(TextRange, String, String)> {
         let asked = std::mem::take(&mut self.asked);
-        let mut reached = Vec::new();
+        let mut reached: Vec<(GuardQuestion<'a>, TextRange, String)> = Vec::new();
         let mut handled: HashSet<TextSize> = HashSet::new();
         let mut needed: HashSet<Key<'a>> = HashSet::new();
         for one in &asked {
@@ -67,17 +67,31 @@ impl<'a> Guards<'_, 'a> {
             let is_needed =
                 needed.contains(&key) || !is_attribute && key.0.is_none() && self.is_imported(key.1);
             if let Some(questions) = self.answers.only_for(one.asked, &handled).filter(|_| !is_needed) {
-                let closed = questions.iter().map(|question| (*question, *question, reason.clone()));
-                self.closed.extend(closed);
+                for question in questions {
+                    if self.has_edit(*question) {
+                        self.closed.push((*question, *question, reason.clone()));
+                    }
+                }
                 if self.has_edit(one.body) {
                     self.closed.push((one.test, one.body, reason));
                 }
             } else {
-                let name = if is_attribute { format!("self.{}", key.1) } else { key.1.to_owned() };
-                reached.push((one.test, name, reason));
+                reached.push((one.asked, one.test, reason));
             }
         }
-        reached.sort_by_key(|(test, ..): &(TextRange, String, String)| (test.start(), test.end()));
+        let asks_for_npus = |question: &TextRange| {
+            let is_in = |(_, closed, _): &(_, TextRange, _)| closed.contains_range(*question);
+            self.has_edit(*question) && !self.closed.iter().any(is_in)
+        };
+        reached.retain(|(asked, ..)| self.answers.questions(*asked).iter().any(asks_for_npus));
+        let mut reached: Vec<(TextRange, String, String)> = reached
+            .into_iter()
+            .map(|(asked, test, reason)| {
+                let (own, name) = (if asked.is_attribute { "self." } else { "" }, asked.key.1);
+                (test, format!("{own}{name}"), reason)
+            })
+            .collect();
+        reached.sort_by_key(|(test, ..)| (test.start(), test.end()));
         reached.dedup();
         reached
     }

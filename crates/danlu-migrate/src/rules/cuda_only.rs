@@ -3,7 +3,7 @@
 use super::{Grade, Rule};
 use crate::checker::Checker;
 use crate::finding::FindingKind;
-use crate::hooks::{Hooks, Text, TextShape};
+use crate::hooks::{Hooks, Reference, Text, TextShape};
 use ruff_python_ast::{Expr, ExprCall, StmtImport, StmtImportFrom};
 use ruff_text_size::{Ranged as _, TextRange};
 
@@ -12,7 +12,8 @@ pub(crate) const RULE: Rule = Rule {
     grade: Grade::NeedsPerson,
     what: "Reports imports of libraries that need CUDA, with what replaces them: flash-attn, xformers, bitsandbytes, Triton, \
            CuPy, Numba's CUDA, PyCUDA, NVML, TensorRT, DALI, Transformer Engine, apex's compiled parts, extensions built \
-           from `.cu` files, kernels of the Hub (`kernels.get_kernel`), and the CUDA provider of ONNX Runtime.",
+           from `.cu` files, kernels of the Hub (`kernels.get_kernel`), and the CUDA provider of ONNX Runtime. Where another file of the \
+           project hands such a library on (`from .compat import *`, `compat.triton.jit`), its first use is reported.",
     why: "No change of names makes a compiled CUDA kernel run on an NPU. What a replacement takes for arguments differs, so a \
           person has to write the call.",
     before: "from flash_attn import flash_attn_func\n",
@@ -23,6 +24,7 @@ pub(crate) const RULE: Rule = Rule {
         import_from: Some(on_import_from),
         call: Some(on_call),
         text: Some(on_text),
+        reference: Some(on_reference),
         ..Hooks::NONE
     },
 };
@@ -64,11 +66,33 @@ pub(crate) const LIBRARIES: &[(&str, &str)] = &[
     ("faiss.contrib.torch_utils", "FAISS on devices is CUDA; use it on the host"),
     ("spconv", "sparse convolutions are CUDA kernels; `mx_driving` has some for Ascend"),
     ("MinkowskiEngine", "sparse convolutions are CUDA kernels; there is no replacement"),
+    ("ctranslate2", "computes on CUDA or the CPU only; a model of transformers runs on NPUs"),
+    (
+        "faster_whisper",
+        "computes on CUDA or the CPU only; Whisper of transformers runs on NPUs",
+    ),
+    (
+        "whisperx",
+        "its model computes on CUDA or the CPU only; Whisper of transformers runs on NPUs",
+    ),
     ("horovod.torch", "needs NCCL or MPI on CUDA; use `torch.distributed` with `hccl`"),
 ];
 
+/// Those that take a device by its name and know CUDA and the CPU only.
+pub(crate) const WITHOUT_NPUS: &[&str] = &["ctranslate2", "faster_whisper", "whisperx"];
+
+/// Whether a call goes to one of those.
+pub(crate) fn knows_no_npu<'a>(checker: &Checker<'a>, call: &'a ExprCall) -> bool {
+    let path = checker.scopes.path(&call.func);
+    path.is_some_and(|path| WITHOUT_NPUS.iter().any(|library| path.is_in(library)))
+}
+
 pub(crate) fn advice(module: &str) -> Option<&'static str> {
-    LIBRARIES.iter().find(|(name, _)| crate::scope::is_in(module, name)).map(|(_, advice)| *advice)
+    library(module).map(|(_, advice)| *advice)
+}
+
+fn library(module: &str) -> Option<&'static (&'static str, &'static str)> {
+    LIBRARIES.iter().find(|(name, _)| crate::scope::is_in(module, name))
 }
 
 const EXTENSIONS: &[&str] = &["CUDAExtension", "load", "load_inline", "CUDA_HOME", "CppExtension"];
@@ -106,10 +130,19 @@ fn on_import_from<'a>(
         if import.level > 0 && full.starts_with(module) {
             continue;
         }
-        if let Some(advice) = advice(&full) {
-            checker.report(rule, FindingKind::NeedsPerson, import.range, full, advice);
+        if library(&full).is_some() {
+            look(checker, rule, import.range, &full);
             return;
         }
+    }
+}
+
+/// What comes through another file of the project, and so is in no import of this one.
+fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &Reference<'a>) {
+    let full = reference.path.full.as_str();
+    let Some((name, _)) = library(full).filter(|_| !checker.is_aware()) else { return };
+    if !checker.libraries.contains(name) {
+        look(checker, rule, reference.expression.range(), full);
     }
 }
 
@@ -144,7 +177,8 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
 }
 
 fn look(checker: &mut Checker<'_>, rule: &'static Rule, range: TextRange, module: &str) {
-    if let Some(advice) = advice(module) {
-        checker.report(rule, FindingKind::NeedsPerson, range, module, advice);
+    if let Some((name, advice)) = library(module) {
+        checker.libraries.insert(name);
+        checker.report(rule, FindingKind::NeedsPerson, range, module, *advice);
     }
 }

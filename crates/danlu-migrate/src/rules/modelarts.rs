@@ -55,9 +55,9 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
             Some(0)
         }
         callee => {
-            let path = checker.scopes.path(callee);
+            let path = function_of(checker, callee);
             path.and_then(|path| {
-                OPENERS.iter().find(|(name, _)| *name == path.full).map(|(_, position)| *position)
+                OPENERS.iter().find(|(name, _)| *name == path).map(|(_, position)| *position)
             })
         }
     };
@@ -79,6 +79,23 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
         );
         checker.replace(rule, Grade::Likely, TextRange::empty(end), ")", message);
     }
+}
+
+/// The function that a callee names. An `os` that the file does not bind is Python's: a star import brings it, or the import that
+/// `distributed` and `specify-device` add, so that the next run decides the same.
+fn function_of<'a>(checker: &Checker<'a>, callee: &'a Expr) -> Option<String> {
+    let (mut parts, mut root) = (Vec::new(), callee);
+    while let Expr::Attribute(attribute) = root {
+        parts.push(attribute.attr.as_str());
+        root = &attribute.value;
+    }
+    if matches!(root, Expr::Name(name) if name.id.as_str() == "os") && checker.scopes.bindings("os").is_none()
+    {
+        parts.push("os");
+        parts.reverse();
+        return Some(parts.join("."));
+    }
+    checker.scopes.path(callee).map(|path| path.full)
 }
 
 fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {

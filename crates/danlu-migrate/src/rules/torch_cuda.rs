@@ -66,9 +66,7 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
     }
     let full = reference.path.full.as_str();
     if let Some(advice) = missing(checker, full) {
-        if !checker.is_aware() {
-            checker.report(rule, FindingKind::Unsupported, reference.expression.range(), full, advice);
-        }
+        checker.report_lacking(rule, reference.expression.range(), full, advice);
         return;
     }
     if asks_for_hip(checker) {

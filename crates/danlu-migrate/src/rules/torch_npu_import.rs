@@ -12,7 +12,7 @@ pub(crate) const RULE: Rule = Rule {
     name: "torch-npu-import",
     grade: Grade::Safe,
     what: "Adds `import torch_npu` after the first import of torch, once, and only to files that were changed to use the \
-           device. Where torch is imported inside functions only, it is added there. Imports for type checkers do not count.",
+           device. Where torch is imported inside functions only, it is added there; where only a star import can bring it, after that. Imports for type checkers do not count.",
     why: "Importing torch_npu is what registers `torch.npu` and the device. From PyTorch 2.5 on torch does that by itself; the \
           line is harmless there.",
     before: "import torch\n\nx = torch.ones(3).cuda()\n",
@@ -25,12 +25,18 @@ pub(crate) const RULE: Rule = Rule {
 struct Imports<'a> {
     at_top: Vec<&'a Stmt>,
     in_functions: Vec<&'a Stmt>,
+    /// Imports of everything, which may bring torch.
+    stars: Vec<&'a Stmt>,
     depth: usize,
     has_torch_npu: bool,
 }
 
 impl<'a> StatementVisitor<'a> for Imports<'a> {
     fn visit_stmt(&mut self, statement: &'a Stmt) {
+        let is_star = matches!(statement, Stmt::ImportFrom(import) if import.names.iter().any(|alias| alias.name.as_str() == "*"));
+        if is_star && self.depth == 0 {
+            self.stars.push(statement);
+        }
         let names: Vec<&str> = match statement {
             Stmt::Import(import) => import.names.iter().map(|alias| alias.name.as_str()).collect(),
             Stmt::ImportFrom(import) if import.level == 0 => import.module.as_deref().into_iter().collect(),
@@ -72,6 +78,10 @@ fn on_end(checker: &mut Checker<'_>, rule: &'static Rule) {
     }
     if let Some(first) = imports.at_top.first() {
         insert_after(checker, rule, first);
+    } else if imports.in_functions.is_empty() {
+        if let Some(star) = imports.stars.first().filter(|_| checker.imports_torch()) {
+            insert_after(checker, rule, star);
+        }
     } else {
         let places = imports.in_functions;
         for statement in places {

@@ -3,6 +3,9 @@ import os
 import torch
 import torch_npu  # noqa: F401
 from glob import glob
+from faster_whisper import WhisperModel
+from flash_attn import flash_attn_func
+from mergekit.options import MergeOptions
 
 HAS_TRITON = True
 
@@ -327,3 +330,41 @@ def both(xs):
         if use_cuda:
             torch.cuda.nvtx.mark("x")
     return xs.to("npu" if use_cuda else "cpu")
+
+
+# Devices and answers that go to libraries which know CUDA and the CPU only.
+def whisper(path):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    print(f"on {device}")
+    return WhisperModel("large", device=device).transcribe(path)
+
+
+def whisper_and_vad(path, vad):
+    device = "npu" if torch.npu.is_available() else "cpu"
+    return WhisperModel("large", device=device).transcribe(vad.to(device)), WhisperModel("large", "cuda")
+
+
+options = MergeOptions(device="auto", cuda=torch.cuda.is_available())
+
+
+# What messages, packages and imports say.
+def by_message(x):
+    assert torch.cuda.is_available(), "CUDA required for bitsandbytes optimizers"
+    return x.npu()
+
+
+def by_refusal(x):
+    if x.device.type != "cuda":
+        raise ValueError("CUDA graph capture requires CUDA inputs")
+    return replay(x)
+
+
+def by_package(x):
+    install("paddlepaddle-gpu>=3.0.0" if x.device.type == "cuda" else "paddlepaddle")
+    install("onnxruntime" + ("-gpu" if torch.cuda.is_available() else ""))
+
+
+def by_import(x):
+    if x.is_cuda:
+        return flash_attn_func(x)
+    return x.npu()

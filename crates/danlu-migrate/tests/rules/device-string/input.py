@@ -78,3 +78,11 @@ DEFAULTS = {"default": "$torch.device('cuda:0' if torch.cuda.is_available() else
 def test_pairs(device_from, device_to):
     if "cuda" in (device_from, device_to) and not torch.cuda.is_available():
         pytest.skip()
+
+
+class TestMoves(unittest.TestCase):
+    def test_moves(self):
+        x = torch.ones(3).cuda()
+        self.assertEqual(x.device.type, "cuda")
+        self.assertIn("cuda", str(x.device))
+        self.assertEqual(x.name, "cuda")

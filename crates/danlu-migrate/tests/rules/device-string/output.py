@@ -79,3 +79,11 @@ DEFAULTS = {"default": "$torch.device('cuda:0' if torch.cuda.is_available() else
 def test_pairs(device_from, device_to):
     if "npu" in (device_from, device_to) and not torch.npu.is_available():
         pytest.skip()
+
+
+class TestMoves(unittest.TestCase):
+    def test_moves(self):
+        x = torch.ones(3).npu()
+        self.assertEqual(x.device.type, "npu")
+        self.assertIn("npu", str(x.device))
+        self.assertEqual(x.name, "cuda")

@@ -151,6 +151,8 @@ fn meaning(ending: SlurmJobEnd) -> (FailureCause, &'static str) {
 pub enum QueueWait {
     /// For the nodes that it was planned on: others have them, or they are away.
     Nodes,
+    /// For what the nodes that it was planned on do not have, or no longer.
+    Hardware,
     /// For what no other node would change: a limit, a hold, a partition that is closed.
     Other,
 }
@@ -162,6 +164,7 @@ pub fn queue_wait(reason: &str) -> Option<QueueWait> {
         "Resources" | "Priority" | "ReqNodeNotAvail" | "Nodes_required_for_job_are_DOWN" | "NodeDown" => {
             Some(QueueWait::Nodes)
         }
+        "BadConstraints" => Some(QueueWait::Hardware),
         _ => Some(QueueWait::Other),
     }
 }
@@ -182,7 +185,7 @@ pub fn waiting_sentence(id: u64, reason: &str) -> String {
         "PartitionNodeLimit" => "it asks for more nodes than its partition allows",
         "Reservation" => "it waits for a reservation",
         "Licenses" => "it waits for a licence",
-        "BadConstraints" => "no node can ever give what it asks for",
+        "BadConstraints" => "the nodes that it may use do not have what it asks for",
         word if word.starts_with("QOS") => "a limit of its quality of service (QOS) is reached",
         word if word.starts_with("Assoc") => "a limit of its Slurm account is reached",
         _ => return format!("waits in Slurm as job {id}: {reason}"),
@@ -316,6 +319,7 @@ mod tests {
         for reason in ["Resources", "Priority", "ReqNodeNotAvail, UnavailableNodes:n[1-2]"] {
             assert_eq!(queue_wait(reason), Some(QueueWait::Nodes), "{reason}");
         }
+        assert_eq!(queue_wait("BadConstraints"), Some(QueueWait::Hardware));
         for reason in ["QOSMaxGRESPerUser", "JobHeldUser", "PartitionDown", "Licenses", "Newfangled"] {
             assert_eq!(queue_wait(reason), Some(QueueWait::Other), "{reason}");
         }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const DANLU: &str = env!("CARGO_BIN_EXE_danlu");
 
-/// Waits until somebody waits for the lock, and ends the connection that has it: from then on it is the other's.
+/// Waits until a second server waits for the lock, and ends the connection that has it: from then on it is the other's.
 const CUT_WHEN_A_RIVAL_WAITS: &str = "DO $$ DECLARE holder integer; BEGIN LOOP
     SELECT had.pid INTO holder FROM pg_locks had JOIN pg_locks waits USING (locktype, database, classid, objid)
       WHERE locktype = 'advisory' AND had.granted AND NOT waits.granted
@@ -50,7 +50,7 @@ fn ran(witness: &Path) -> Vec<u64> {
 }
 
 /// A program that is `danlu`, but that what another one locks in this data folder is not locked for it: as on another machine, where
-/// the folder lies on a disk whose locks are each machine's own.
+/// the folder is on a disk whose locks are each machine's own.
 fn danlu_elsewhere(folder: &Path, data: &Path) -> String {
     let (program, lock) = (folder.join("danlu"), folder.join("server.lock"));
     std::fs::write(&lock, "").unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::SlurmRig;
 
-/// What each node has, with so many GPUs.
+/// The devices of each node; `gpus_of` says how many GPUs it has.
 pub(super) fn gres_conf(folder: &Path, gpus_of: impl Fn(&str) -> u32) -> String {
     let dev = folder.join("dev");
     let dev = dev.display();

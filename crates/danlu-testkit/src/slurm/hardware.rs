@@ -8,7 +8,7 @@ use super::{SlurmRig, slurmd, wait_until};
 use crate::alive;
 
 impl SlurmRig {
-    /// Gives these nodes so many GPUs, and all others what they had at first: writes Slurm's configuration and starts its daemons
+    /// Gives these nodes this number of GPUs, and all others what they had at first: writes Slurm's configuration and starts its daemons
     /// again, which is what Slurm's manual asks for. Jobs stay; what `scontrol update` said of nodes and partitions does not.
     pub fn set_gpus(&self, nodes: &[&str], count: u32) {
         let gpus_of = |node: &str| if nodes.contains(&node) { count } else { Self::GPUS };

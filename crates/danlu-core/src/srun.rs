@@ -148,6 +148,7 @@ const CLOCK: &str = "clocks of cores and devices are not changed";
 const SAMPLED: &str = "what jobs use is always sampled the same way: `danlu metrics`";
 const TERMINAL: &str = "a job has no terminal; `danlu exec -it` opens one in it";
 const NO_MPI: &str = "no process manager answers MPI libraries here, and each task becomes a world of its own; `mpirun` starts MPI programs on one node";
+const ASYNC: &str = "`srun … &` starts a step beside the script, and `wait` awaits it";
 const HOST_PROGRAMS: &str = "jobs run with the programs of their node";
 const ONE_PART: &str = "jobs have one part here, group 0";
 const ADMINISTRATORS: &str = "only administrators of a cluster do that";
@@ -227,6 +228,15 @@ static OPTIONS: &[SrunOption] = &[
     ignored("propagate", None, Optional, "limits are those of the launcher"),
     ignored("bcast", None, Optional, "the program is started from where it is, which all nodes must see"),
     ignored("tmp", None, Needed, "`$TMPDIR` is on the disk of the run folder, and not limited"),
+    ignored("ignore-signals", None, Needed, "a signal that ends the job reaches all of its tasks"),
+    ignored(
+        "wait-for-children",
+        None,
+        Bare,
+        "a task ends with its program; `wait` in that awaits its children",
+    ),
+    refused("async", None, Bare, ASYNC),
+    refused("parsable", None, Bare, ASYNC),
     refused("container", None, Needed, HOST_PROGRAMS),
     refused("container-id", None, Needed, HOST_PROGRAMS),
     refused("container-image", None, Needed, HOST_PROGRAMS),
@@ -245,6 +255,7 @@ static OPTIONS: &[SrunOption] = &[
     irrelevant("container-mounts", None, Needed),
     irrelevant("container-remap-root", None, Bare),
     irrelevant("container-save", None, Needed),
+    irrelevant("container-type", None, Needed),
     irrelevant("container-workdir", None, Needed),
     irrelevant("container-writable", None, Bare),
     irrelevant("no-container-entrypoint", None, Bare),
@@ -291,6 +302,7 @@ static OPTIONS: &[SrunOption] = &[
     irrelevant("send-libs", None, Optional),
     irrelevant("slurmd-debug", None, Needed),
     irrelevant("spread-job", None, Bare),
+    irrelevant("spread-segments", None, Bare),
     irrelevant("stepmgr", None, Bare),
     irrelevant("switches", None, Needed),
     irrelevant("threads", Some('T'), Needed),

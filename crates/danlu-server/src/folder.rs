@@ -159,13 +159,7 @@ impl DataFolder {
 
     /// Tells programs on this machine where the server is.
     pub(crate) fn announce(&self, address: &str, fingerprint: Option<Fingerprint>) -> anyhow::Result<()> {
-        let pid = std::process::id();
-        let text = match fingerprint {
-            Some(fingerprint) => json!({ "address": address, "pid": pid, "fingerprint": fingerprint }),
-            None => json!({ "address": address, "pid": pid }),
-        };
-        let text = text.to_string();
-        self.write_private(SERVER_FILE, &text)
+        self.write_private(SERVER_FILE, &announcement(address, fingerprint))
     }
 
     /// Where that was not possible because of the disk: as soon as it is.
@@ -187,9 +181,16 @@ impl DataFolder {
         }
     }
 
-    pub(crate) fn retract(&self) {
-        // A stale file only means that the CLI says "not reachable" instead of "not running".
-        let _ = std::fs::remove_file(self.path.join(SERVER_FILE));
+    /// Takes back what [`announce`](Self::announce) wrote. A server that has taken over this folder, on a disk whose locks are each
+    /// machine's own, has announced itself: clients have to find that one.
+    pub(crate) fn retract(&self, address: &str, fingerprint: Option<Fingerprint>) {
+        let path = self.path.join(SERVER_FILE);
+        let is_ours =
+            std::fs::read_to_string(&path).is_ok_and(|text| text == announcement(address, fingerprint));
+        if is_ours {
+            // A stale file only means that the CLI says "not reachable" instead of "not running".
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     fn write_private(&self, name: &str, text: &str) -> anyhow::Result<()> {
@@ -208,4 +209,14 @@ impl DataFolder {
         }
         written.with_context(|| format!("could not write `{}`", path.display()))
     }
+}
+
+/// What programs on this machine read about the server of this process.
+fn announcement(address: &str, fingerprint: Option<Fingerprint>) -> String {
+    let pid = std::process::id();
+    let announcement = match fingerprint {
+        Some(fingerprint) => json!({ "address": address, "pid": pid, "fingerprint": fingerprint }),
+        None => json!({ "address": address, "pid": pid }),
+    };
+    announcement.to_string()
 }

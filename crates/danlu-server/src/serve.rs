@@ -186,7 +186,7 @@ pub async fn serve(options: ServeOptions, tell: impl FnOnce(FirstSignIn)) -> any
     Listener { router, tls, patience, places, proxies, refuse, knows_jobs }.serve(listener, shutdown).await;
     stop.cancel();
     while loops.join_next().await.is_some() {}
-    folder.retract();
+    folder.retract(&address, fingerprint);
     app.store.close().await;
     match handed_back.await {
         Ok((_claim, Some(lost))) => Err(lost).context("lost the database, so this server had to end"),

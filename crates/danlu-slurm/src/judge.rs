@@ -152,6 +152,8 @@ fn meaning(ending: SlurmJobEnd) -> (FailureCause, &'static str) {
 pub enum QueueWait {
     /// For the nodes that it was planned on: others have them, or they are away.
     Nodes,
+    /// For what the nodes that it was planned on do not have, or no longer.
+    Hardware,
     /// For what no other node would change: a limit, a hold, a partition that is closed.
     Other,
 }
@@ -163,6 +165,7 @@ pub fn queue_wait(reason: &str) -> Option<QueueWait> {
         "Resources" | "Priority" | "ReqNodeNotAvail" | "Nodes_required_for_job_are_DOWN" | "NodeDown" => {
             Some(QueueWait::Nodes)
         }
+        "BadConstraints" => Some(QueueWait::Hardware),
         _ => Some(QueueWait::Other),
     }
 }
@@ -317,6 +320,7 @@ mod tests {
         for reason in ["Resources", "Priority", "ReqNodeNotAvail, UnavailableNodes:n[1-2]"] {
             assert_eq!(queue_wait(reason), Some(QueueWait::Nodes), "{reason}");
         }
+        assert_eq!(queue_wait("BadConstraints"), Some(QueueWait::Hardware));
         for reason in ["QOSMaxGRESPerUser", "JobHeldUser", "PartitionDown", "Licenses", "Newfangled"] {
             assert_eq!(queue_wait(reason), Some(QueueWait::Other), "{reason}");
         }

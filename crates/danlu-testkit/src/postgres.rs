@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::skip;
+use crate::{DEADLINE, skip};
 
 /// PostgreSQL from its installed programs.
 #[derive(Debug)]
@@ -49,6 +49,17 @@ impl PostgresServer {
             .expect("createdb is installed with the server");
         assert!(created.status.success(), "createdb failed: {}", String::from_utf8_lossy(&created.stderr));
         self.url(&name)
+    }
+
+    /// Runs statements in a database and returns once they are done. They must succeed, before the deadline of tests.
+    pub fn execute(&self, url: &str, statements: &str) {
+        let done = Command::new(self.binaries.join("psql"))
+            .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statements, url])
+            .env("PGOPTIONS", format!("-c statement_timeout={}", DEADLINE.as_millis()))
+            .stdin(Stdio::null())
+            .output()
+            .expect("psql is installed with the server");
+        assert!(done.status.success(), "psql failed: {}", String::from_utf8_lossy(&done.stderr));
     }
 
     fn url(&self, database: &str) -> String {

@@ -5,6 +5,7 @@
 
 mod accounting;
 mod configuration;
+mod hardware;
 mod programs;
 mod version;
 
@@ -284,7 +285,7 @@ impl SlurmRig {
             }
         }
         let write = |name: &str, text: String| std::fs::write(folder.join(name), text).expect("a file");
-        write("gres.conf", gres_conf(folder));
+        write("gres.conf", gres_conf(folder, |_| Self::GPUS));
         if self.version.wants_cgroups() {
             write("cgroup.conf", "CgroupPlugin=disabled\n".to_owned());
         }

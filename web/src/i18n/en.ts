@@ -181,7 +181,7 @@ export const en = {
     partition_node_limit: "the job asks for more nodes than the partition allows",
     reservation: "waiting for a reservation",
     licenses: "waiting for a license",
-    bad_constraints: "no node can provide what the job asks for",
+    bad_constraints: "the nodes that it may use do not have what the job asks for",
     qos_limit: "a limit of the quality of service (QOS) is reached",
     account_limit: "a limit of the Slurm account is reached",
     other: "other",

@@ -173,7 +173,7 @@ export const zh: Words<typeof en> = {
     partition_node_limit: "申请节点数超过分区上限",
     reservation: "等待预留资源",
     licenses: "等待许可证",
-    bad_constraints: "没有节点能满足作业的要求",
+    bad_constraints: "可用节点不满足作业的要求",
     qos_limit: "达到服务质量（QOS）上限",
     account_limit: "达到 Slurm 账户上限",
     other: "其他原因",

@@ -108,8 +108,10 @@ fn is_vain(queued: &Queued, is_displaced: bool, engine_places: bool, contended: 
     match queued.wait {
         // An engine that chooses the nodes finds others by itself.
         QueueWait::Nodes => !engine_places && (is_displaced || long_enough),
+        // Nodes may have been given other devices since it was planned; where none has what it asks for, the next plan says so.
+        QueueWait::Hardware if !engine_places => is_displaced || long_enough,
         // What it waits for is the same everywhere; only those who could use the devices are better off.
-        QueueWait::Other => contended && long_enough,
+        QueueWait::Hardware | QueueWait::Other => contended && long_enough,
     }
 }
 
@@ -177,6 +179,11 @@ mod tests {
         assert!(!is_vain(&nodes(1), false, false, true), "its node may only be cleaned up");
         assert!(is_vain(&nodes(2), false, false, false));
         assert!(!is_vain(&nodes(2), true, true, true), "Slurm finds another node");
+        let hardware = |inventories| queued(QueueWait::Hardware, inventories);
+        assert!(is_vain(&hardware(1), true, false, false), "its node has lost devices");
+        assert!(is_vain(&hardware(2), false, false, false));
+        assert!(!is_vain(&hardware(9), true, true, false), "Slurm has looked at all nodes");
+        assert!(is_vain(&hardware(2), false, true, true), "others could use the devices");
         let limit = |inventories| queued(QueueWait::Other, inventories);
         assert!(is_vain(&limit(2), false, false, true) && is_vain(&limit(2), false, true, true));
         assert!(!is_vain(&limit(9), false, false, false), "nobody else wants the devices");

@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use super::SlurmRig;
 
-pub(super) fn gres_conf(folder: &Path) -> String {
+/// The devices of each node; `gpus_of` says how many GPUs it has.
+pub(super) fn gres_conf(folder: &Path, gpus_of: impl Fn(&str) -> u32) -> String {
     let dev = folder.join("dev");
     let dev = dev.display();
-    format!(
-        "NodeName=n[1-{}] Name=gpu Type=a100 File={dev}/gpu[0-{}]\nNodeName=n[1-{}] Name=npu Type=910b File={dev}/npu[0-{}]\n",
-        SlurmRig::NODES,
-        SlurmRig::GPUS - 1,
-        SlurmRig::NODES,
-        SlurmRig::NPUS - 1,
-    )
+    let last_npu = SlurmRig::NPUS - 1;
+    let mut text = String::new();
+    for node in SlurmRig::nodes() {
+        let last_gpu = gpus_of(&node) - 1;
+        let _ = writeln!(text, "NodeName={node} Name=gpu Type=a100 File={dev}/gpu[0-{last_gpu}]");
+        let _ = writeln!(text, "NodeName={node} Name=npu Type=910b File={dev}/npu[0-{last_npu}]");
+    }
+    text
 }
 
 /// Ports that nothing listens on, and that the kernel gives to nobody who asks for any port: it would be somebody's by the

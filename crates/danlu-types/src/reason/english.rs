@@ -256,7 +256,7 @@ fn slurm(f: &mut fmt::Formatter<'_>, job: u64, cause: SlurmWait, word: &str) -> 
         SlurmWait::PartitionNodeLimit => "it asks for more nodes than its partition allows",
         SlurmWait::Reservation => "it waits for a reservation",
         SlurmWait::Licenses => "it waits for a license",
-        SlurmWait::BadConstraints => "no node can ever provide what it asks for",
+        SlurmWait::BadConstraints => "the nodes that it may use do not have what it asks for",
         SlurmWait::QosLimit => "a limit of its quality of service (QOS) is reached",
         SlurmWait::AccountLimit => "a limit of its Slurm account is reached",
         SlurmWait::Other => "",

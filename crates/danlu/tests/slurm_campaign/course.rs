@@ -139,7 +139,8 @@ impl<'a> Course<'a> {
             self.submit_until(self.plan.jobs / 3 + (count * self.plan.jobs).div_ceil(self.plan.faults)).await;
         }
         while let Some(at) = self.repairs.iter().map(|(at, _)| *at).min() {
-            self.rest(at).await;
+            // What is due may wait for something else to be mended.
+            self.rest(at.max(Instant::now() + Duration::from_millis(50))).await;
         }
         self.tell("nothing is broken any more");
         eventually("all jobs to be accepted", || async {
@@ -165,8 +166,14 @@ impl<'a> Course<'a> {
             self.repairs.sort_by_key(|(at, _)| *at);
             // What asks the controller waits for it.
             let (answers, now) = (self.controller_answers(), Instant::now());
-            let asks = |repair: &Repair| matches!(repair, Repair::Release(_) | Repair::Resume(_));
-            let next = self.repairs.iter().position(|(at, repair)| *at <= now && (answers || !asks(repair)));
+            // A controller that starts while munge is away ends at once, and munge would not be mended while that is waited for.
+            let has_munge = !self.repairs.iter().any(|(_, repair)| *repair == Repair::Munge);
+            let can = |repair: &Repair| match repair {
+                Repair::Release(_) | Repair::Resume(_) => answers,
+                Repair::Controller => has_munge,
+                _ => true,
+            };
+            let next = self.repairs.iter().position(|(at, repair)| *at <= now && can(repair));
             if let Some(place) = next {
                 let (_, repair) = self.repairs.remove(place);
                 self.mend(repair).await;

@@ -171,6 +171,7 @@ static KNOWN: &[SbatchOption] = &[
     instead("batch", None, Needed, NODES),
     instead("contiguous", None, Bare, NODES),
     instead("spread-job", None, Bare, NODES),
+    instead("spread-segments", None, Bare, NODES),
     instead("use-min-nodes", None, Bare, NODES),
     instead(
         "switches",
@@ -225,6 +226,8 @@ static KNOWN: &[SbatchOption] = &[
     instead("bb", None, Needed, SITE),
     instead("bbf", None, Needed, SITE),
     instead("container-id", None, Needed, SITE),
+    instead("container-type", None, Needed, SITE),
+    instead("oom-kill-step", None, Optional, "a worker that uses up its memory ends the attempt"),
     instead("delay-boot", None, Needed, SITE),
     instead("reboot", None, Bare, SITE),
     instead("extra", None, Needed, SITE),

@@ -154,7 +154,7 @@ async fn a_job_that_changed_since_it_was_looked_at_is_not_approved() {
     assert!(page.contains(&format!("danlu approve {id} --generation 2")), "{page} {said}");
     let (code, _, said) = run(&["approve", &number, "--generation", "1"]).await;
     assert!(code == Some(1) && said.contains("changed since you looked"), "{said}");
-    assert!(said.contains("help: look at it again"), "{said}");
+    assert!(said.contains("hint: look at it again"), "{said}");
     let (code, _, said) = run(&["approve", &number]).await;
     assert!(code == Some(0) && said.contains(&format!("job {id} of ada: 8 ×")), "{said}");
 }

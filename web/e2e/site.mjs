@@ -156,6 +156,13 @@ export async function openPage(browser, site, options = {}) {
   return { page, faults, close: () => context.close() };
 }
 
+/** Fills in the dialog that asks whose session it is. */
+export async function prove(page, password = PASSWORD) {
+  const dialog = page.getByRole("dialog", { name: "Confirm your identity" });
+  await dialog.getByLabel("Current password").fill(password);
+  await dialog.getByRole("button", { name: "Confirm" }).click();
+}
+
 export async function signIn(page, name) {
   await page.goto("/sign-in");
   await page.getByLabel("Name").fill(name);

@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Release held jobs so that they can start
     Release(job_actions::Arguments),
     /// Approve jobs above their workspace's approval threshold
-    Approve(job_actions::Arguments),
+    Approve(job_actions::ApproveArguments),
     /// Change a queued or held job; it keeps its queue position
     Change(change::Arguments),
     /// Submit a copy of a job

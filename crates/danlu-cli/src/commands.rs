@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         Command::Stop(arguments) => block_on(job_actions::stop(client()?, arguments)),
         Command::Hold(arguments) => block_on(job_actions::run(client()?, JobAction::Hold, arguments)),
         Command::Release(arguments) => block_on(job_actions::run(client()?, JobAction::Release, arguments)),
-        Command::Approve(arguments) => block_on(job_actions::run(client()?, JobAction::Approve, arguments)),
+        Command::Approve(arguments) => block_on(job_actions::approve(client()?, arguments)),
         Command::Change(arguments) => block_on(change::run(client()?, arguments)),
         Command::Clone(arguments) => block_on(clone::run(client()?, arguments)),
         Command::Delete(arguments) => block_on(job_actions::run(client()?, JobAction::Delete, arguments)),

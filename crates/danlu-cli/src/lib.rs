@@ -13,6 +13,7 @@ mod job_flags;
 mod migration;
 mod output;
 mod progress;
+mod proof;
 mod runtime;
 mod shell;
 mod table;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use danlu_types::api::{
     CodeView, CordonRequest, DeviceView, DrainView, EventQuery, EventView, Explanation, FileEntry, FileQuery,
-    HealthView, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, MigrationRequest,
+    HealthView, JobApproval, JobCounts, JobQuery, JobView, LogLines, LogQuery, MetricPoint, MigrationRequest,
     MigrationView, NodeView, Page, SeriesQuery, StopRequest,
 };
 use danlu_types::fingerprint::Fingerprint;
@@ -125,8 +125,8 @@ impl Client {
         self.answer(self.request(Method::POST, &format!("/jobs/{id}/release"))).await
     }
 
-    pub async fn job_approve(&self, id: JobId) -> Result<JobView, ClientError> {
-        self.answer(self.request(Method::POST, &format!("/jobs/{id}/approval"))).await
+    pub async fn job_approve(&self, id: JobId, seen: &JobApproval) -> Result<JobView, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/jobs/{id}/approval")).json(seen)).await
     }
 
     /// A new job like `id`, with `overrides` (a JSON object) merged into its specification.

@@ -4,7 +4,7 @@ use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountView, Applicant, IdentityView, InvitationView, MadeInvitation, MadeS3Key, MadeToken,
     NewInvitation, NewRegistration, NewS3Key, NewSshKey, NewTotp, Page, RecoveryCodes, S3KeyView, SshKeyView,
-    TotpCode, TotpEnrolment, TotpRemoval,
+    TotpCode, TotpEnrolment, TotpRemoval, WithProof,
 };
 use reqwest::Method;
 
@@ -56,9 +56,14 @@ impl Client {
         self.done(self.request(Method::DELETE, &path)).await
     }
 
-    pub async fn token_rotate(&self, name: &AccountName, id: &str) -> Result<MadeToken, ClientError> {
+    pub async fn token_rotate(
+        &self,
+        name: &AccountName,
+        id: &str,
+        shown: &WithProof,
+    ) -> Result<MadeToken, ClientError> {
         let path = format!("/accounts/{name}/tokens/{}/rotation", segment(id));
-        self.answer(self.request(Method::POST, &path)).await
+        self.answer(self.request(Method::POST, &path).json(shown)).await
     }
 
     pub async fn totp_enrol(&self, name: &AccountName, new: &NewTotp) -> Result<TotpEnrolment, ClientError> {

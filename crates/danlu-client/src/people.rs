@@ -4,7 +4,7 @@ use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, MadeToken, MemberView,
     NewAccount, NewPassword, NewRole, NewSecret, NewToken, Page, SecretView, SignIn, SignInLink, TokenView,
-    VerificationQuery, Whoami,
+    VerificationQuery, Whoami, WithProof,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -62,8 +62,12 @@ impl Client {
         self.done(self.request(Method::DELETE, &format!("/accounts/{name}?stop_jobs={stop_jobs}"))).await
     }
 
-    pub async fn password_link(&self, name: &AccountName) -> Result<Invitation, ClientError> {
-        self.answer(self.request(Method::POST, &format!("/accounts/{name}/password_link"))).await
+    pub async fn password_link(
+        &self,
+        name: &AccountName,
+        shown: &WithProof,
+    ) -> Result<Invitation, ClientError> {
+        self.answer(self.request(Method::POST, &format!("/accounts/{name}/password_link")).json(shown)).await
     }
 
     pub async fn tokens_list(&self, name: &AccountName) -> Result<Page<TokenView>, ClientError> {

@@ -35,6 +35,8 @@ pub enum Trigger {
     /// Somebody who may lets it start although it asks for much.
     Approve {
         by: String,
+        /// The generation of the job that they looked at.
+        seen: u64,
     },
     /// End it. A second stop may shorten the grace.
     Stop {
@@ -123,6 +125,8 @@ pub enum TransitionError {
     NeedsApproval { job: JobId },
     #[error("job {job} does not wait for approval")]
     NeedsNoApproval { job: JobId },
+    #[error("job {job} changed since you looked")]
+    ChangedSinceSeen { job: JobId },
     #[error("job {job} is not waiting for devices")]
     NotQueued { job: JobId },
     #[error("job {job} is {}, and only queued and held jobs can be changed; `danlu clone {job} --set …` submits a changed copy", .state.as_str())]
@@ -144,7 +148,7 @@ pub fn apply(job: &Job, event: Trigger, at: Timestamp) -> Transition {
     match event {
         Trigger::Hold { by } => on_hold(job, by, at),
         Trigger::Release { by } => on_release(job, &by, at),
-        Trigger::Approve { by } => on_approve(job, by, at),
+        Trigger::Approve { by, seen } => on_approve(job, by, seen, at),
         Trigger::Stop { by, grace } => on_stop(job, by, grace, at),
         Trigger::Change { by, spec, approval, seen } => change::on_change(job, &by, spec, approval, seen, at),
         Trigger::Preempt { for_job } => on_preempt(job, for_job, at),
@@ -199,8 +203,12 @@ fn on_release(job: &Job, by: &str, at: Timestamp) -> Transition {
     }
 }
 
-fn on_approve(job: &Job, by: String, at: Timestamp) -> Transition {
+/// What is approved is what was looked at: its owner may have made it larger since.
+fn on_approve(job: &Job, by: String, seen: u64, at: Timestamp) -> Transition {
     match &job.life {
+        JobLifecycle::Held { approval: Some(_), .. } if job.generation != seen => {
+            Transition::Refuse(TransitionError::ChangedSinceSeen { job: job.id })
+        }
         JobLifecycle::Held { approval: Some(_), .. } => {
             let records = vec![record(EventKind::JobReleased, None, &by, "approved".to_owned())];
             next(job, JobLifecycle::Queued { since: at, why: QueueCause::Approved { by } }, records)

@@ -36,10 +36,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use danlu_core::job::WorkerEnd;
-use danlu_core::launch::{LaunchFile, LauncherState, RunLayout, SESSION_SOCKET, StopOrder};
+use danlu_core::launch::{LaunchFile, LauncherState, RunLayout, SESSION_KEY, SESSION_SOCKET, StopOrder};
 use danlu_core::node::Readings;
 use danlu_device::cgroup::{self, Groups};
+use danlu_types::session::{Frame, FrameKind};
 use danlu_types::{Node, NodeName, WorkerId};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -261,7 +263,13 @@ impl Engine for LocalEngine {
         let run = self.workers.layout.run_folder(worker);
         let (_open, path) = files::socket_path(&run, SESSION_SOCKET).map_err(failed)?;
         match UnixStream::connect(&path).await {
-            Ok(stream) => Ok(Box::new(stream)),
+            Ok(mut stream) => {
+                // It was there before the socket.
+                if let Some(key) = files::read::<String>(&run.join(SESSION_KEY)).map_err(failed)? {
+                    stream.write_all(&Frame::new(FrameKind::Key, key).encode()).await.map_err(failed)?;
+                }
+                Ok(Box::new(stream))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(not_reachable("its launcher does not listen yet"))
             }

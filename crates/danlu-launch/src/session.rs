@@ -4,7 +4,10 @@
 //! end, and a session's end never harms the worker.
 
 mod conversation;
+mod key;
 mod program;
+
+pub(crate) use key::SessionKey;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -37,6 +40,8 @@ pub(crate) struct Inside {
     pub(crate) reports: ReportWriter,
     /// Of this worker.
     pub(crate) ranks: Vec<Rank>,
+    /// Asked for where other jobs can reach the socket.
+    pub(crate) key: Option<SessionKey>,
 }
 
 #[derive(Debug)]

@@ -287,6 +287,7 @@ impl Worker<'_> {
             children: Arc::clone(&self.children),
             reports: self.reports.clone(),
             ranks: launch.ranks.iter().map(|plan| plan.rank).collect(),
+            key: None,
         });
         let running = LauncherState::Running { since, ranks: started };
         self.unsaid = Some((running, Instant::now() + WORTH_SAYING));
@@ -353,7 +354,7 @@ impl Worker<'_> {
     /// A worker without a way in still works.
     fn open_sessions(&mut self) {
         let Some(inside) = self.inside.take() else { return };
-        match Sessions::open(inside) {
+        match self.session_key().and_then(|key| Sessions::open(Inside { key, ..inside })) {
             Ok(sessions) => self.sessions = Some(sessions),
             Err(error) => self.launcher_log.note(format_args!("no sessions in this worker: {error}")),
         }

@@ -7,7 +7,7 @@ use danlu_core::admission::Excess;
 use danlu_core::authorization::Action;
 use danlu_core::launch::{RunLayout, UnixUser};
 use danlu_core::view::job_view;
-use danlu_core::{Job, Trigger};
+use danlu_core::{Job, TransitionError, Trigger};
 use danlu_engine::Engine;
 use danlu_objects::CodeStore;
 use danlu_store::logs::LineCounts;
@@ -410,8 +410,14 @@ fn user_problem(error: UnixUserError) -> Problem {
     }
 }
 
-pub(crate) fn refused(refusal: &danlu_core::TransitionError) -> Problem {
-    Problem::new(ProblemCode::WrongState, refusal.to_string())
+pub(crate) fn refused(refusal: &TransitionError) -> Problem {
+    let problem = Problem::new(ProblemCode::WrongState, refusal.to_string());
+    match refusal {
+        TransitionError::ChangedSinceSeen { job } => problem.with_hint(format!(
+            "look at it again (`danlu show {job}`), and approve the `generation` that you saw"
+        )),
+        _ => problem,
+    }
 }
 
 fn no_such_job(id: JobId) -> Problem {

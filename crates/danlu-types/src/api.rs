@@ -21,8 +21,8 @@ use utoipa::{IntoParams, ToSchema};
 pub use accounts::{
     AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, IdentityDeparture, IdentityView,
     Invitation, JobsOfAccount, MadeToken, MemberView, Membership, NewAccount, NewIdentity, NewPassword,
-    NewRole, NewToken, NewTotp, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode,
-    TotpEnrolment, TotpRemoval, VerificationQuery, WaysIn, Whoami,
+    NewRole, NewToken, NewTotp, Proof, RecoveryCodes, SignIn, SignInLink, TokenKind, TokenView, TotpCode,
+    TotpEnrolment, TotpRemoval, VerificationQuery, WaysIn, Whoami, WithProof,
 };
 pub use attempt::{NewReports, OwnAttempt};
 pub use cluster::{
@@ -251,6 +251,14 @@ pub struct JobCounts {
     /// When the longest present wait of a queued job began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_queued_at: Option<Timestamp>,
+}
+
+/// What is approved: the job as it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobApproval {
+    /// The job's `generation`. A job that has changed since is not approved.
+    pub generation: u64,
 }
 
 /// What to stop, and how kindly.

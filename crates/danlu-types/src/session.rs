@@ -31,12 +31,14 @@ pub enum FrameKind {
     Error = 7,
     /// Server → launcher, first and only: a [`crate::api::NewReports`] as JSON, answered by an exit of 0.
     Report = 8,
+    /// Server → launcher, before the first, where the launcher has laid down a key: that key.
+    Key = 9,
 }
 
 impl FrameKind {
     pub fn from_byte(byte: u8) -> Option<Self> {
-        use FrameKind::{Error, Exit, Open, Report, Resize, Signal, Stderr, Stdin, Stdout};
-        [Open, Stdin, Stdout, Stderr, Resize, Signal, Exit, Error, Report]
+        use FrameKind::{Error, Exit, Key, Open, Report, Resize, Signal, Stderr, Stdin, Stdout};
+        [Open, Stdin, Stdout, Stderr, Resize, Signal, Exit, Error, Report, Key]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

@@ -76,16 +76,18 @@ async fn refused(person: &Client, job: JobId) -> Result<(), ClientError> {
 
 /// Signs somebody of the middle in, and gives them a token.
 async fn person(admin: &Client, server: &TestServer) -> Result<Client, ClientError> {
-    use danlu_types::api::{NewPassword, SignIn};
+    use danlu_types::api::{NewPassword, Proof, SignIn, WithProof};
     let name = name(0);
-    let link = admin.password_link(&name).await?.password_link;
+    let link = admin.password_link(&name, &WithProof::default()).await?.password_link;
     let password = "a long password".to_owned();
     let new = NewPassword { password: password.clone(), current: None, link, code: None, keep_tokens: false };
     admin.password_set(&name, &new).await?;
-    let request = SignIn { name: Some(name.to_string()), password: Some(password), ..SignIn::default() };
+    let request =
+        SignIn { name: Some(name.to_string()), password: Some(password.clone()), ..SignIn::default() };
     let session = Client::new(&server.client().address(), &admin.sign_in(&request).await?);
-    let token =
-        session.token_make(&NewToken { name: "bench".to_owned(), scope: Scope::All, lasts: None }).await?;
+    let proof = Some(Proof { password: Some(password), code: None });
+    let new = NewToken { name: "bench".to_owned(), scope: Scope::All, lasts: None, proof };
+    let token = session.token_make(&new).await?;
     Ok(Client::new(&server.client().address(), &token.secret))
 }
 

@@ -157,6 +157,26 @@ async fn a_job_does_not_reach_the_data_folder() {
     let output = session(format!("({steal}); {look}; echo over")).await;
     assert_eq!(String::from_utf8_lossy(&output.stdout), "saw\nover\n", "{output:?}");
 
+    // Landlock leaves sockets open, so the launcher asks for a key, which only the server and the job's own programs can read.
+    let enter = "import json, os, socket, struct, sys\n\
+        name = sys.argv[1]\n\
+        s = socket.socket(socket.AF_UNIX); s.connect(f'/proc/self/fd/{os.open(os.path.dirname(name), os.O_PATH)}/session.sock')\n\
+        frame = lambda kind, text: s.sendall(struct.pack('>BI', kind, len(text)) + text)\n\
+        try: frame(9, json.load(open(os.path.dirname(name) + '/session.key')).encode())\n\
+        except OSError: print('no key')\n\
+        frame(0, json.dumps({'command': ['echo', 'inside']}).encode())\n\
+        answer = b''\n\
+        while part := s.recv(4096): answer += part\n\
+        print('entered' if b'inside' in answer else 'refused' if b'only the server' in answer else answer)";
+    let socket = |id: JobId| format!("{data}/runs/{id}/1.0/session.sock");
+    let mut thief = danlu_testkit::spec(&format!(
+        "python3 -c \"$ENTER\" {}; python3 -c \"$ENTER\" $DANLU_RUN_DIR/session.sock",
+        socket(id)
+    ));
+    thief.env.insert("ENTER".to_owned(), enter.to_owned());
+    let thief = server.run(&thief).await.id;
+    assert_eq!(server.texts(thief).await, ["no key", "refused", "entered"]);
+
     // The same job with the folder left open reads all of it.
     server.kill();
     server.add_flags(&["--open-data-folder"]);

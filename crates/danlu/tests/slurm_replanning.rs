@@ -141,7 +141,7 @@ async fn what_nodes_have_is_followed() {
     // Slurm takes it, and has not started it when its node loses half of the GPUs.
     rig.ask("scontrol", &["update", "PartitionName=main", "State=DOWN"]);
     let waits = server.submit(&whole("echo on $DANLU_NODE")).await;
-    until_why_says(&server, waits, "waits in Slurm as job").await;
+    until_why_says(&server, waits, "aiting in Slurm's queue as its job").await;
     rig.set_gpus(&["n1", "n2", "n3"], 4);
     rig.ask("scontrol", &["update", "NodeName=n4", "AvailableFeatures=rack=r9", "ActiveFeatures=rack=r9"]);
     until_gpus_are(&server, [4, 4, 4, 8]).await;

@@ -1,13 +1,16 @@
 /** What people do to jobs, nodes and accounts. Each makes stale what it may have changed. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useContext } from "react";
 import {
   answer,
   api,
   type JobSpec,
+  type JobView,
   type MigrationRequest,
   type SharingRules,
   type WorkspaceRules,
 } from "./client";
+import { type Proof, ProofContext, proven } from "./proof";
 
 /** A change, and the keys that it makes stale. */
 function useChange<In, Out>(change: (input: In) => Promise<Out>, stale: string[]) {
@@ -16,6 +19,12 @@ function useChange<In, Out>(change: (input: In) => Promise<Out>, stale: string[]
     mutationFn: change,
     onSettled: () => Promise.all(stale.map((key) => client.invalidateQueries({ queryKey: [key] }))),
   });
+}
+
+/** A change that makes what does not end with the session: the server may ask for a proof of whose session it is. */
+function useProvenChange<In, Out>(change: (input: In, proof?: Proof) => Promise<Out>, stale: string[]) {
+  const ask = useContext(ProofContext);
+  return useChange((input: In) => proven((proof) => change(input, proof), ask), stale);
 }
 
 const JOBS = ["job", "jobs", "nodes", "devices", "workspaces"];
@@ -76,10 +85,15 @@ export const useRestore = () =>
     ["nodes", "devices"],
   );
 
+/** As a field of a body. */
+const shown = (proof: Proof | undefined) => (proof ? { proof } : {});
+
 export const useAccountChange = () =>
-  useChange(
-    ({ name, ...body }: { name: string; standing?: "active" | "disabled"; admin?: boolean }) =>
-      answer(api.PATCH("/accounts/{name}", { params: { path: { name } }, body })),
+  useProvenChange(
+    ({ name, ...body }: { name: string; standing?: "active" | "disabled"; admin?: boolean }, proof) =>
+      answer(
+        api.PATCH("/accounts/{name}", { params: { path: { name } }, body: { ...body, ...shown(proof) } }),
+      ),
     ["accounts", "audit"],
   );
 
@@ -103,13 +117,18 @@ export const useAccountCreate = () =>
   );
 
 export const usePasswordLink = () =>
-  useChange(
-    (name: string) => answer(api.POST("/accounts/{name}/password_link", { params: { path: { name } } })),
+  useProvenChange(
+    (name: string, proof) =>
+      answer(api.POST("/accounts/{name}/password_link", { params: { path: { name } }, body: shown(proof) })),
     ["tokens"],
   );
 
 export const useApprove = () =>
-  useChange((id: number) => answer(api.POST("/jobs/{id}/approval", { params: { path: { id } } })), JOBS);
+  useChange(
+    ({ id, generation }: Pick<JobView, "id" | "generation">) =>
+      answer(api.POST("/jobs/{id}/approval", { params: { path: { id } }, body: { generation } })),
+    JOBS,
+  );
 
 export const useWorkspaceSet = () =>
   useChange(
@@ -138,9 +157,9 @@ export const useRole = () =>
   );
 
 export const useTokenMake = () =>
-  useChange(
-    (body: { name: string; scope: "read" | "jobs" | "all"; lasts?: string }) =>
-      answer(api.POST("/tokens", { body })),
+  useProvenChange(
+    (body: { name: string; scope: "read" | "jobs" | "all"; lasts?: string }, proof) =>
+      answer(api.POST("/tokens", { body: { ...body, ...shown(proof) } })),
     ["tokens"],
   );
 
@@ -152,9 +171,14 @@ export const useTokenRevoke = () =>
   );
 
 export const useSshKeyAdd = () =>
-  useChange(
-    ({ name, key }: { name: string; key: string }) =>
-      answer(api.POST("/accounts/{name}/ssh_keys", { params: { path: { name } }, body: { key } })),
+  useProvenChange(
+    ({ name, key }: { name: string; key: string }, proof) =>
+      answer(
+        api.POST("/accounts/{name}/ssh_keys", {
+          params: { path: { name } },
+          body: { key, ...shown(proof) },
+        }),
+      ),
     ["keys"],
   );
 
@@ -166,9 +190,14 @@ export const useSshKeyRemove = () =>
   );
 
 export const useS3KeyMake = () =>
-  useChange(
-    ({ name, purpose }: { name: string; purpose: string }) =>
-      answer(api.POST("/accounts/{name}/s3_keys", { params: { path: { name } }, body: { name: purpose } })),
+  useProvenChange(
+    ({ name, purpose }: { name: string; purpose: string }, proof) =>
+      answer(
+        api.POST("/accounts/{name}/s3_keys", {
+          params: { path: { name } },
+          body: { name: purpose, ...shown(proof) },
+        }),
+      ),
     ["keys"],
   );
 

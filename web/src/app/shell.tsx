@@ -11,6 +11,7 @@ import { Failure, Loading } from "../ui/answer";
 import { Button, SmallSelect } from "../ui/controls";
 import { type Theme, useTheme } from "../ui/theme";
 import { paths } from "./paths";
+import { ProofProvider } from "./proof";
 import { useApprovals } from "./session";
 
 export function Shell() {
@@ -39,7 +40,7 @@ export function Shell() {
     );
   }
   return (
-    <>
+    <ProofProvider>
       <a className="skip" href="#content">
         {t("nav.skip")}
       </a>
@@ -51,7 +52,7 @@ export function Shell() {
       </div>
       {me.isError ? <Away again={() => void client.invalidateQueries()} /> : null}
       <Following />
-    </>
+    </ProofProvider>
   );
 }
 

@@ -9,6 +9,7 @@ export const en = {
     copyCommand: "Copy command",
     sameByCommand: "Equivalent command:",
     cancel: "Cancel",
+    confirm: "Confirm",
     close: "Close",
     labelled: "{{label}}: {{value}}",
     detailed: "{{text}} ({{detail}})",
@@ -587,6 +588,11 @@ export const en = {
     noS3: "No access keys",
     removeTitle: "Remove key {{name}}?",
     removeText: "Programs that use this key lose access immediately.",
+  },
+  proof: {
+    title: "Confirm your identity",
+    text: "This change remains in effect after your session ends, so it requires your password.",
+    incomplete: "Fill in all fields first.",
   },
   identities: {
     title: "Linked identities",

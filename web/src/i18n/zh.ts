@@ -14,6 +14,7 @@ export const zh: Words<typeof en> = {
     copyCommand: "复制命令",
     sameByCommand: "等价命令：",
     cancel: "取消",
+    confirm: "确认",
     close: "关闭",
     labelled: "{{label}}：{{value}}",
     detailed: "{{text}}（{{detail}}）",
@@ -572,6 +573,11 @@ export const zh: Words<typeof en> = {
     noS3: "暂无访问密钥",
     removeTitle: "确定要移除密钥 {{name}} 吗？",
     removeText: "使用该密钥的程序将立即失去访问权限。",
+  },
+  proof: {
+    title: "验证身份",
+    text: "此操作在会话结束后仍然有效，请先验证您的密码。",
+    incomplete: "请填写所有字段。",
   },
   identities: {
     title: "已关联的外部身份",

@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Refusal } from "../api/client";
+import { ProofDeclined } from "../api/proof";
 import { Button } from "./controls";
 
 export type Asked<T> = {
@@ -45,6 +46,7 @@ export function Loading() {
 /** By the server's code in the reader's language, then the server's own words, which name what it is about. */
 export function Failure({ error, again }: { error: unknown; again?: () => unknown }) {
   const { t, i18n } = useTranslation();
+  if (error instanceof ProofDeclined) return null;
   const message = error instanceof Error ? error.message : String(error);
   const refusal = error instanceof Refusal ? error : undefined;
   const title =

@@ -237,6 +237,38 @@ export function Switch({
   );
 }
 
+/** Asks for something in the middle of a change. Enter confirms. */
+export function Dialog(props: {
+  title: string;
+  action: string;
+  blocked?: string | undefined | false;
+  onConfirm: () => void;
+  onCancel: () => void;
+  children: ReactNode;
+}) {
+  const { t } = useTranslation();
+  const { title, action, blocked, onConfirm, onCancel, children } = props;
+  return (
+    <Modal open title={title} footer={null} onCancel={onCancel} destroyOnHidden>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!blocked) onConfirm();
+        }}
+      >
+        {children}
+        <div className="row">
+          <Button submit kind="primary" blocked={blocked}>
+            {action}
+          </Button>
+          <Button onClick={onCancel}>{t("common.cancel")}</Button>
+        </div>
+      </form>
+    </Modal>
+  );
+}
+
 type ConfirmProps = Omit<ButtonProps, "onClick"> & {
   title: string;
   text: ReactNode;

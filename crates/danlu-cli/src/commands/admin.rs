@@ -10,12 +10,13 @@ use danlu_client::Client;
 use danlu_types::account::{AccountName, Standing};
 use danlu_types::api::{
     AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, JobsOfAccount,
-    NewAccount, VerificationQuery,
+    NewAccount, VerificationQuery, WithProof,
 };
 use danlu_types::link::password_page;
 
 use super::tokens;
 use crate::failure::CliError;
+use crate::proof::proven;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -189,7 +190,8 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
 
 async fn user(client: &Client, action: User) -> Result<(), CliError> {
     let change = async |name: &AccountName, change: AccountChange, what: &str| {
-        client.account_change(name, &change).await?;
+        proven(async |proof| client.account_change(name, &AccountChange { proof, ..change.clone() }).await)
+            .await?;
         output::say(format!("{name} {what}"));
         Ok::<_, CliError>(())
     };
@@ -220,7 +222,10 @@ async fn user(client: &Client, action: User) -> Result<(), CliError> {
             let what = if allow { "may run jobs" } else { "may not run jobs" };
             change(&name, unix_user, &format!("{what} as the machine's user `{name}`")).await?;
         }
-        User::Reset { name } => tell_link(client, &client.password_link(&name).await?)?,
+        User::Reset { name } => {
+            let link = proven(async |proof| client.password_link(&name, &WithProof { proof }).await).await?;
+            tell_link(client, &link)?;
+        }
         User::Delete { name, stop_jobs } => {
             client.account_delete(&name, stop_jobs).await?;
             output::say(format!("{name} is deleted"));

@@ -10,6 +10,7 @@ use danlu_types::api::{NewTotp, TotpCode, TotpRemoval};
 
 use crate::failure::CliError;
 use crate::output;
+use crate::proof::proven;
 use crate::terminal::ask_secret;
 
 #[derive(Debug, Args)]
@@ -51,13 +52,14 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             output::lines(recovery.codes)?;
         }
         Action::Remove { of: Some(name) } => {
-            client.totp_remove(&name, &TotpRemoval::default()).await?;
+            let remove = async |proof| client.totp_remove(&name, &TotpRemoval { code: None, proof }).await;
+            proven(remove).await?;
             output::say(format!("{name} signs in without a code"));
         }
         Action::Remove { of: None } => {
             let own = client.whoami().await?.account.name;
             let code = Some(ask_secret("Code of your authenticator: ")?);
-            client.totp_remove(&own, &TotpRemoval { code }).await?;
+            client.totp_remove(&own, &TotpRemoval { code, proof: None }).await?;
             output::say("MFA codes are no longer required");
         }
     }

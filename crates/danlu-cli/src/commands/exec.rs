@@ -141,7 +141,8 @@ async fn receive(receiver: &mut SessionReceiver) -> Result<SessionExit, CliError
             | FrameKind::Stdin
             | FrameKind::Resize
             | FrameKind::Signal
-            | FrameKind::Report => {}
+            | FrameKind::Report
+            | FrameKind::Key => {}
         }
     }
     Err(CliError::new("the session was cut before its command ended")

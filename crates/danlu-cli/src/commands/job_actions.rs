@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::Args;
 use danlu_client::Client;
 use danlu_types::Span;
-use danlu_types::api::StopRequest;
+use danlu_types::api::{JobApproval, StopRequest};
 
-use crate::failure::{CliError, UNREACHABLE};
+use crate::failure::{CliError, UNREACHABLE, USAGE};
 use crate::{output, target, words};
 
 #[derive(Debug, Args)]
@@ -29,17 +29,35 @@ pub(crate) struct StopArguments {
     grace: Option<Span>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArguments {
+    #[command(flatten)]
+    each: Arguments,
+    /// Generation of the job that you looked at, from `danlu show`; a job that has changed since is not approved
+    #[arg(long, value_name = "NUMBER")]
+    generation: Option<u64>,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum JobAction {
     Stop { grace: Option<Span> },
     Hold,
     Release,
-    Approve,
+    Approve { seen: Option<u64> },
     Delete,
 }
 
 pub(crate) async fn stop(client: Client, arguments: StopArguments) -> Result<ExitCode, CliError> {
     run(client, JobAction::Stop { grace: arguments.grace }, arguments.each).await
+}
+
+pub(crate) async fn approve(client: Client, arguments: ApproveArguments) -> Result<ExitCode, CliError> {
+    let ApproveArguments { each, generation: seen } = arguments;
+    if seen.is_some() && each.jobs.len() > 1 {
+        let failure = CliError::new("`--generation` is of one job, and several are named").with_code(USAGE);
+        return Err(failure.hint("approve each with a command of its own"));
+    }
+    run(client, JobAction::Approve { seen }, each).await
 }
 
 pub(crate) async fn run(client: Client, deed: JobAction, arguments: Arguments) -> Result<ExitCode, CliError> {
@@ -62,7 +80,19 @@ async fn one(client: &Client, deed: JobAction, job: &str) -> Result<String, CliE
         JobAction::Stop { grace } => client.job_stop(id, &StopRequest { grace }).await?,
         JobAction::Hold => client.job_hold(id).await?,
         JobAction::Release => client.job_release(id).await?,
-        JobAction::Approve => client.job_approve(id).await?,
+        JobAction::Approve { seen } => {
+            let generation = match seen {
+                Some(seen) => seen,
+                // Told what is approved, people see at least now if it is not what they meant.
+                None => {
+                    let job = client.job_fetch(id).await?;
+                    let asked = words::resources(&job.spec);
+                    output::say(format!("job {id} of {}: {asked}", job.owner));
+                    job.generation
+                }
+            };
+            client.job_approve(id, &JobApproval { generation }).await?
+        }
         JobAction::Delete => {
             client.job_delete(id).await?;
             return Ok(format!("deleted job {id}"));

@@ -9,6 +9,7 @@ use danlu_client::Client;
 use danlu_types::api::{NewS3Key, NewSshKey};
 
 use crate::failure::CliError;
+use crate::proof::proven;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -94,7 +95,10 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             let key = std::fs::read_to_string(&file).map_err(|error| {
                 CliError::new(format!("cannot read `{}`", file.display())).caused_by(&error)
             })?;
-            let added = client.ssh_key_add(&own, &NewSshKey { key, name }).await?;
+            let new = NewSshKey { key, name, proof: None };
+            let added =
+                proven(async |proof| client.ssh_key_add(&own, &NewSshKey { proof, ..new.clone() }).await)
+                    .await?;
             output::say(format!("added {} ({})", added.fingerprint, output::printable(&added.name)));
         }
         Kind::Ssh(Ssh::Remove { id }) => {
@@ -118,7 +122,10 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             table::print(&mut table)?;
         }
         Kind::S3(S3::Add { name }) => {
-            let made = client.s3_key_make(&own, &NewS3Key { name }).await?;
+            let new = NewS3Key { name, proof: None };
+            let made =
+                proven(async |proof| client.s3_key_make(&own, &NewS3Key { proof, ..new.clone() }).await)
+                    .await?;
             output::lines([made.key.access_key, made.secret_key])?;
             output::say("access key and secret key; the latter is shown this once");
         }

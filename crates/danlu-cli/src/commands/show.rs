@@ -152,6 +152,10 @@ fn worker_line(told: &mut Told, worker: &WorkerView) -> String {
 fn next_commands(job: &JobView) -> Vec<(String, &'static str)> {
     let id = job.id;
     match (job.state, job.outcome) {
+        (JobState::Held, _) if job.reason.code == "needs_approval" => {
+            let seen = job.generation;
+            vec![(format!("danlu approve {id} --generation {seen}"), "approves it as it is shown here")]
+        }
         (JobState::Held, _) => vec![(format!("danlu release {id}"), "lets it start")],
         (JobState::Queued, _) => vec![
             (format!("danlu why {id}"), "says what it waits for"),

@@ -7,10 +7,11 @@ use comfy_table::{Cell, Table};
 use danlu_client::Client;
 use danlu_types::Span;
 use danlu_types::account::{AccountName, Scope};
-use danlu_types::api::{NewToken, TokenKind, TokenView};
+use danlu_types::api::{NewToken, TokenKind, TokenView, WithProof};
 use jiff::Timestamp;
 
 use crate::failure::CliError;
+use crate::proof::proven;
 use crate::{output, table};
 
 #[derive(Debug, Args)]
@@ -54,12 +55,16 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
             show(&client.tokens_list(&client.whoami().await?.account.name).await?.items, arguments.json)?;
         }
         Some(Action::Add { name, scope, lasts }) => {
-            let made = client.token_make(&NewToken { name, scope, lasts }).await?;
+            let new = NewToken { name, scope, lasts, proof: None };
+            let made =
+                proven(async |proof| client.token_make(&NewToken { proof, ..new.clone() }).await).await?;
             output::line(&made.secret)?;
             output::say("use it as DANLU_TOKEN, with DANLU_SERVER; it is shown this once");
         }
         Some(Action::Rotate { id }) => {
-            let made = client.token_rotate(&client.whoami().await?.account.name, &id).await?;
+            let own = client.whoami().await?.account.name;
+            let made =
+                proven(async |proof| client.token_rotate(&own, &id, &WithProof { proof }).await).await?;
             output::line(&made.secret)?;
             output::say("this is the token from now on; it is shown this once");
         }

@@ -78,7 +78,7 @@ fn attempt(job: &Job) -> u32 {
 const WISHES: [(&str, MakeEvent); 10] = [
     ("hold", |_| Trigger::Hold { by: "ada".to_owned() }),
     ("release", |_| Trigger::Release { by: "ada".to_owned() }),
-    ("approve", |_| Trigger::Approve { by: "otto".to_owned() }),
+    ("approve", |job| Trigger::Approve { by: "otto".to_owned(), seen: job.generation }),
     ("change", |job| {
         let spec = JobSpec { workers: 3, ..JobSpec::clone(&job.spec) };
         Trigger::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval: None, seen: job.generation }

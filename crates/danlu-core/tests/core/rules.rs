@@ -40,8 +40,8 @@ fn change(seen: u64, spec: JobSpec, approval: Option<&str>) -> Trigger {
     Trigger::Change { by: "ada".to_owned(), spec: Arc::new(spec), approval, seen }
 }
 
-fn approve() -> Trigger {
-    Trigger::Approve { by: "otto".to_owned() }
+fn approve(seen: u64) -> Trigger {
+    Trigger::Approve { by: "otto".to_owned(), seen }
 }
 
 fn story(spec: JobSpec, events: impl IntoIterator<Item = (i64, Trigger)>) -> String {
@@ -79,7 +79,7 @@ fn name(event: &Trigger) -> String {
     match event {
         Trigger::Hold { .. } => "hold".to_owned(),
         Trigger::Release { .. } => "release".to_owned(),
-        Trigger::Approve { .. } => "approve".to_owned(),
+        Trigger::Approve { seen, .. } => format!("approve what was seen at generation {seen}"),
         Trigger::Change { seen, .. } => format!("change what was seen at generation {seen}"),
         Trigger::Stop { grace: None, .. } => "stop".to_owned(),
         Trigger::Stop { grace: Some(grace), .. } => format!("stop with {grace} of grace"),
@@ -350,8 +350,16 @@ fn news_of_attempts_that_are_over_are_old() {
 #[test]
 fn a_job_that_needs_approval_is_not_released_by_its_owner() {
     let job = submitted(spec(1)).waiting_for_approval(ApprovalNeed::Sentence("asks for much".to_owned()));
-    let story = story_of(job, [(1, release()), (2, hold()), (3, place(1)), (4, approve()), (5, approve())]);
+    let story = story_of(job, [(1, release()), (2, hold()), (3, place(1)), (4, approve(1)), (5, approve(1))]);
     insta::assert_snapshot!(story);
+}
+
+#[test]
+fn a_job_that_changed_since_it_was_looked_at_is_not_approved() {
+    let need = ApprovalNeed::Sentence("asks for much".to_owned());
+    let job = submitted(spec(2)).waiting_for_approval(need);
+    let events = [(1, change(1, spec(64), Some("asks for more"))), (2, approve(1)), (3, approve(2))];
+    insta::assert_snapshot!(story_of(job, events));
 }
 
 #[test]

@@ -61,14 +61,14 @@ enum Opened {
 }
 
 async fn open(client: &mut Client, inside: &Inside) -> Result<Opened, String> {
-    let frame = match timeout(TIME_TO_OPEN, client.next()).await {
-        Ok(Ok(Some(frame))) if frame.kind == FrameKind::Open => frame,
-        Ok(Ok(Some(frame))) if frame.kind == FrameKind::Report => {
+    let first = timeout(TIME_TO_OPEN, first_frame(client, inside));
+    let first = first.await.map_err(|_| "no `Open` frame came in time".to_owned())??;
+    let frame = match first {
+        Some(frame) if frame.kind == FrameKind::Open => frame,
+        Some(frame) if frame.kind == FrameKind::Report => {
             return take_reports(inside, &frame.payload).map(|()| Opened::Reported);
         }
-        Ok(Ok(_)) => return Err("a session begins with an `Open` frame".to_owned()),
-        Ok(Err(error)) => return Err(error.to_string()),
-        Err(_) => return Err("no `Open` frame came in time".to_owned()),
+        _ => return Err("a session begins with an `Open` frame".to_owned()),
     };
     let open: OpenSession = serde_json::from_slice(&frame.payload)
         .map_err(|error| format!("the `Open` frame cannot be read: {error}"))?;
@@ -77,6 +77,17 @@ async fn open(client: &mut Client, inside: &Inside) -> Result<Opened, String> {
     program
         .map(|program| Opened::Program(Box::new(program)))
         .map_err(|error| format!("cannot run `{name}` in this worker: {error}"))
+}
+
+/// What comes behind the key, where one is asked for.
+async fn first_frame(client: &mut Client, inside: &Inside) -> Result<Option<Frame>, String> {
+    if let Some(key) = &inside.key {
+        let shown = client.next().await.map_err(|error| error.to_string())?;
+        if !shown.is_some_and(|frame| frame.kind == FrameKind::Key && key.is(&frame.payload)) {
+            return Err("only the server opens sessions in this worker".to_owned());
+        }
+    }
+    client.next().await.map_err(|error| error.to_string())
 }
 
 /// As if the rank had printed it.

@@ -1,5 +1,6 @@
 //! What the kernel keeps from the programs of a worker, besides what its cgroup and its user do.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use danlu_device::seccomp::Filter;
 
 use super::{Confinement, Worker};
 use crate::error::StartError;
+use crate::session::SessionKey;
 
 impl Worker<'_> {
     /// Files of devices that are others'; none where nobody asked for it.
@@ -36,17 +38,25 @@ impl Worker<'_> {
     /// Keeps programs from what is the server's and other jobs', and this launcher with them: what it starts is inside from the
     /// beginning, so that ranks, sessions and debuggers of the worker may look into each other.
     pub(super) fn close_data(&self) -> Result<(), StartError> {
-        let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.closed_data);
         let folders = &self.launch.folders;
-        let (true, Confinement::Ours, Some(data)) = (is_wanted, self.confinement, folders.hints.parent())
-        else {
-            return Ok(());
-        };
+        let Some(data) = self.closed_data() else { return Ok(()) };
         let open = [&folders.run, &folders.output, &folders.checkpoint, &folders.gang].map(PathBuf::as_path);
         let readings = data.join("readings");
         let readable: Vec<&Path> =
             folders.python.as_deref().into_iter().chain([readings.as_path()]).collect();
         Closure::new(data, &open, &readable).and_then(|closure| closure.enter()).map_err(StartError::Closure)
+    }
+
+    /// The folder that is to be closed, if one is.
+    fn closed_data(&self) -> Option<&Path> {
+        let is_wanted = self.launch.sandbox.as_ref().is_some_and(|sandbox| sandbox.closed_data);
+        let is_ours = matches!(self.confinement, Confinement::Ours);
+        self.launch.folders.hints.parent().filter(|_| is_wanted && is_ours)
+    }
+
+    /// Where other jobs' files are closed to programs, their sockets are closed by this.
+    pub(super) fn session_key(&self) -> io::Result<Option<SessionKey>> {
+        self.closed_data().map(|_| SessionKey::lay_down()).transpose()
     }
 
     /// Where no cgroup counts its processes, those of its user are counted: of all its jobs on this machine together. Nothing

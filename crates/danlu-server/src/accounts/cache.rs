@@ -1,6 +1,6 @@
 //! What is known of people, in memory: rows go in as they are stored, at start and after each change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use danlu_core::authorization::Principal;
@@ -42,6 +42,12 @@ pub(crate) struct Account {
     pub(crate) unix_user: bool,
 }
 
+impl Account {
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.admin && self.standing == Standing::Active
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
     pub(crate) id: String,
@@ -58,6 +64,12 @@ pub(crate) struct Token {
     /// Of a link that was made with a session, and of the session that comes of it: the session at the beginning of them all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) root: Option<String>,
+    /// Of what does not outlive the token or session that it was made with: the id of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made_with: Option<String>,
+    /// Of a link to set a password: the administrator who made it. It ends when they are none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made_by: Option<AccountName>,
 }
 
 impl Token {
@@ -107,6 +119,11 @@ pub(crate) fn no_account_row(name: &AccountName) -> DirectoryRow {
 
 pub(crate) fn token_row(secret: &str, token: &Token) -> DirectoryRow {
     row(TOKEN, hash(secret), Some(token))
+}
+
+/// By the key of its row.
+pub(crate) fn no_token_row(key: String) -> DirectoryRow {
+    row::<Token>(TOKEN, key, None)
 }
 
 pub(crate) fn member_row(
@@ -347,14 +364,29 @@ impl AccountCache {
         self.tokens.iter().filter(move |(_, token)| token.account == *account)
     }
 
-    /// Rows that take away these tokens of an account.
+    /// Rows that take away these tokens of an account, and what was made with them, over however many steps.
     pub(crate) fn revocations(
         &self,
         account: &AccountName,
         which: impl Fn(&Token) -> bool,
     ) -> Vec<DirectoryRow> {
-        let gone = self.tokens_of(account).filter(|(_, token)| which(token));
-        gone.map(|(key, _)| row::<Token>(TOKEN, key.clone(), None)).collect()
+        let mut gone: Vec<_> = self.tokens_of(account).filter(|(_, token)| which(token)).collect();
+        let mut seen: HashSet<&str> = gone.iter().map(|(_, token)| token.id.as_str()).collect();
+        let mut next = 0;
+        while let Some((_, maker)) = gone.get(next) {
+            let made = self.tokens.iter().filter(|(_, token)| token.made_with.as_ref() == Some(&maker.id));
+            let made: Vec<_> = made.filter(|(_, token)| seen.insert(&token.id)).collect();
+            gone.extend(made);
+            next += 1;
+        }
+        gone.into_iter().map(|(key, _)| no_token_row(key.clone())).collect()
+    }
+
+    /// Rows that take away the links by which this account let others set their passwords.
+    pub(crate) fn links_made_by(&self, account: &AccountName) -> Vec<DirectoryRow> {
+        let is_of_it = |token: &&Token| token.made_by.as_ref() == Some(account) && token.account != *account;
+        let links = self.tokens.iter().filter(|(_, token)| is_of_it(token));
+        links.map(|(key, _)| no_token_row(key.clone())).collect()
     }
 
     /// Rows that take an account out of every workspace, and take away what it has.

@@ -45,7 +45,7 @@ impl Directory {
                 problem.with_hint("an administrator makes a link to set one: `danlu admin user reset`")
             );
         }
-        let shown = Shown { password: Some(new.password), code: new.code };
+        let shown = Shown { password: Some(new.password), code: new.code, within: "" };
         let (_one_at_a_time, account) = self.prove(caller, shown, visitor).await?;
         if account.has_second_factor() {
             let by = caller.name();

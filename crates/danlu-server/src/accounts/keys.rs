@@ -2,6 +2,7 @@
 
 use danlu_core::authorization::Action;
 use danlu_core::ssh_key::SshKey;
+use danlu_store::DirectoryRow;
 use danlu_types::account::AccountName;
 use danlu_types::api::{MadeS3Key, NewS3Key, NewSshKey, S3KeyView, SshKeyView};
 use danlu_types::{FieldError, Problem, ProblemCode};
@@ -10,7 +11,7 @@ use rand::Rng as _;
 
 use super::credentials::{S3KeyRecord, SshKeyRecord, s3_key_row, s3_key_view, ssh_key_row, ssh_key_view};
 use super::manage::{check_text, new_id, require_of_account};
-use super::{Caller, Deed, Directory, json};
+use super::{Caller, Deed, Directory, Visitor, json};
 use crate::app::store_problem;
 
 /// More would be a mistake in a script.
@@ -35,6 +36,7 @@ impl Directory {
         caller: &Caller,
         name: &AccountName,
         new: NewSshKey,
+        visitor: &Visitor,
     ) -> Result<SshKeyView, Problem> {
         require_of_account(caller, name, Action::ChangeAccount)?;
         caller.require_in_person()?;
@@ -42,7 +44,7 @@ impl Directory {
         let key = SshKey::read(&new.key).map_err(|error| wrong(error.to_string()))?;
         let called = new.name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.comment.clone());
         check_text("name", Some(&called))?;
-        let _one_at_a_time = self.change_by(caller).await?;
+        let (_one_at_a_time, mut rows) = self.prove_to_outlast(caller, new.proof, visitor).await?;
         self.view(name)?;
         let fingerprint = key.fingerprint();
         {
@@ -64,7 +66,8 @@ impl Directory {
         };
         let view = ssh_key_view(&fingerprint, &record);
         let after = json(&view);
-        self.note(caller, "ssh_key.add", name, ssh_key_row(&fingerprint, Some(&record)), None, after).await?;
+        rows.push(ssh_key_row(&fingerprint, Some(&record)));
+        self.note(caller, "ssh_key.add", name, rows, None, after).await?;
         Ok(view)
     }
 
@@ -83,8 +86,8 @@ impl Directory {
             found.map(|(fingerprint, key)| ssh_key_view(fingerprint, key))
         };
         let view = found.ok_or_else(|| no_key(name, id))?;
-        let row = ssh_key_row(&view.fingerprint, None);
-        self.note(caller, "ssh_key.remove", name, row, json(&view), None).await
+        let rows = vec![ssh_key_row(&view.fingerprint, None)];
+        self.note(caller, "ssh_key.remove", name, rows, json(&view), None).await
     }
 
     pub(crate) fn s3_keys(&self, caller: &Caller, name: &AccountName) -> Result<Vec<S3KeyView>, Problem> {
@@ -105,12 +108,13 @@ impl Directory {
         caller: &Caller,
         name: &AccountName,
         new: NewS3Key,
+        visitor: &Visitor,
     ) -> Result<MadeS3Key, Problem> {
         require_of_account(caller, name, Action::ChangeAccount)?;
         only_own(caller, name)?;
         caller.require_in_person()?;
         check_text("name", Some(&new.name))?;
-        let _one_at_a_time = self.change_by(caller).await?;
+        let (_one_at_a_time, mut rows) = self.prove_to_outlast(caller, new.proof, visitor).await?;
         let held = self.register().credentials.s3_keys.values().filter(|key| key.account == *name).count();
         at_most(held, name)?;
         let access_key = letters(ACCESS_KEY_LENGTH, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567");
@@ -123,8 +127,8 @@ impl Directory {
             created_at: Timestamp::now(),
         };
         let view = s3_key_view(&access_key, &record);
-        let row = s3_key_row(&access_key, Some(&record));
-        self.note(caller, "s3_key.create", name, row, None, json(&view)).await?;
+        rows.push(s3_key_row(&access_key, Some(&record)));
+        self.note(caller, "s3_key.create", name, rows, None, json(&view)).await?;
         Ok(MadeS3Key { key: view, secret_key })
     }
 
@@ -142,7 +146,8 @@ impl Directory {
             found.map(|key| s3_key_view(access_key, key))
         };
         let view = found.ok_or_else(|| no_key(name, access_key))?;
-        self.note(caller, "s3_key.remove", name, s3_key_row(access_key, None), json(&view), None).await
+        let rows = vec![s3_key_row(access_key, None)];
+        self.note(caller, "s3_key.remove", name, rows, json(&view), None).await
     }
 
     /// Says so if what was sealed cannot be opened: a data folder whose key was lost or exchanged.
@@ -161,13 +166,13 @@ impl Directory {
         caller: &Caller,
         action: &'static str,
         name: &AccountName,
-        row: danlu_store::DirectoryRow,
+        rows: Vec<DirectoryRow>,
         before: Option<serde_json::Value>,
         after: Option<serde_json::Value>,
     ) -> Result<(), Problem> {
         let by = caller.name();
         let deed = Deed { by: &by, from: caller.from, action, subject: name.to_string(), before, after };
-        self.write(vec![row], deed).await.map_err(store_problem)
+        self.write(rows, deed).await.map_err(store_problem)
     }
 }
 

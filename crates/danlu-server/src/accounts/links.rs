@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use danlu_core::authorization::Action;
+use danlu_store::DirectoryRow;
 use danlu_types::account::{AccountName, Scope};
-use danlu_types::api::{Invitation, NewPassword, SignInLink, TokenKind};
+use danlu_types::api::{Invitation, NewPassword, Proof, SignInLink, TokenKind};
 use danlu_types::{Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,19 +24,25 @@ const FIRST_LINK_LASTS: SignedDuration = SignedDuration::from_hours(1);
 
 impl Directory {
     /// A link by which the owner of an account sets a new password; earlier links end.
+    ///
+    /// Asks the administrator for a proof: with their session alone, a thief would have every account.
     pub(crate) async fn password_link(
         &self,
         caller: &Caller,
         name: &AccountName,
+        proof: Option<Proof>,
+        visitor: &Visitor,
     ) -> Result<Invitation, Problem> {
-        let _one_at_a_time = self.change_by(caller).await?;
+        // Before anything is asked for: what is refused anyway should cost no code.
+        self.view(name)?;
+        let (_one_at_a_time, spent) = self.prove_to_outlast(caller, proof, visitor).await?;
         let view = self.view(name)?;
         if view.admin || caller.person.name == *name {
             caller.require_in_person()?;
         }
         let mut link = new_link(name, TokenKind::PasswordLink);
         caller.bound(&mut link.1);
-        self.write_link(&caller.name(), caller.from, "account.password_link", &link).await?;
+        self.write_link(&caller.name(), caller.from, "account.password_link", &link, spent).await?;
         Ok(Invitation { account: view, password_link: Some(link.0) })
     }
 
@@ -49,8 +56,11 @@ impl Directory {
         let mut link = new_link(name, TokenKind::SignInLink);
         link.1.session_ends = caller.expires_at;
         // The data folder's token can do no more with a session than without.
-        link.1.root = (caller.token != LOCAL_TOKEN).then(|| caller.root.clone());
-        self.write_link(&caller.name(), caller.from, "account.sign_in_link", &link).await?;
+        if caller.token != LOCAL_TOKEN {
+            link.1.root = Some(caller.root.clone());
+            link.1.made_with = Some(caller.token.clone());
+        }
+        self.write_link(&caller.name(), caller.from, "account.sign_in_link", &link, Vec::new()).await?;
         let (secret, token) = link;
         Ok(SignInLink { secret, expires_at: token.expires_at.unwrap_or(token.created_at) })
     }
@@ -66,7 +76,8 @@ impl Directory {
         let expires_at = token.created_at + FIRST_LINK_LASTS;
         token.expires_at = Some(expires_at);
         let link = (secret, token);
-        self.write_link("-", IpAddr::from([127, 0, 0, 1]), "account.sign_in_link", &link).await?;
+        let here = IpAddr::from([127, 0, 0, 1]);
+        self.write_link("-", here, "account.sign_in_link", &link, Vec::new()).await?;
         Ok(Some(SignInLink { secret: link.0, expires_at }))
     }
 
@@ -76,8 +87,9 @@ impl Directory {
         from: IpAddr,
         action: &'static str,
         (secret, link): &(String, Token),
+        mut rows: Vec<DirectoryRow>,
     ) -> Result<(), Problem> {
-        let mut rows = self.register().revocations(&link.account, |token| token.kind == link.kind);
+        rows.extend(self.register().revocations(&link.account, |token| token.kind == link.kind));
         rows.push(token_row(secret, link));
         let subject = link.account.to_string();
         let deed = Deed { by, from, action, subject, before: None, after: None };
@@ -182,6 +194,8 @@ pub(super) fn new_link(name: &AccountName, kind: TokenKind) -> (String, Token) {
         expires_at: Some(now + lasts),
         session_ends: None,
         root: None,
+        made_with: None,
+        made_by: None,
     };
     (new_secret(), token)
 }

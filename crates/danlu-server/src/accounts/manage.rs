@@ -13,7 +13,7 @@ use super::cache::{Account, account_row, member_row, no_account_row, token_row};
 use super::credentials::{InvitationRecord, former_row, no_invitation_row};
 use super::hashing::For;
 use super::links::new_link;
-use super::{Caller, Deed, Directory, LOCAL_ADMIN, json, password, require};
+use super::{Caller, Deed, Directory, LOCAL_ADMIN, Visitor, json, password, require};
 use crate::app::store_problem;
 
 pub(super) const LONGEST_TEXT: usize = 200;
@@ -119,6 +119,7 @@ impl Directory {
         caller: &Caller,
         name: &AccountName,
         change: AccountChange,
+        visitor: &Visitor,
     ) -> Result<AccountView, Problem> {
         require_of_account(caller, name, Action::ChangeAccount)?;
         if change.admin == Some(true) {
@@ -138,20 +139,36 @@ impl Directory {
         }
         check_text("display_name", change.display_name.as_deref())?;
         check_text("email", change.email.as_deref())?;
-        let _one_at_a_time = self.changing.lock().await;
-        let (mut account, before) = {
-            let register = self.register();
-            let account = register.account(name).cloned().ok_or_else(|| no_account(name))?;
-            let before = json(&register.account_view(&account));
-            (account, before)
+        let makes_administrator = |account: &Account| {
+            !account.is_administrator()
+                && change.admin.unwrap_or(account.admin)
+                && change.standing.unwrap_or(account.standing) == Standing::Active
         };
+        let find = || self.register().account(name).cloned().ok_or_else(|| no_account(name));
+        // An administrator is who a stolen session would make to stay.
+        let is_proven = makes_administrator(&find()?);
+        let (_one_at_a_time, mut rows) = if is_proven {
+            caller.require_in_person()?;
+            self.prove_to_outlast(caller, change.proof.clone(), visitor).await?
+        } else {
+            (self.changing.lock().await, Vec::new())
+        };
+        let mut account = find()?;
+        if makes_administrator(&account) && !is_proven {
+            let detail = format!("`{name}` has changed in the meantime");
+            return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("look at it and try again"));
+        }
+        let before = json(&self.register().account_view(&account));
         account.display_name = change.display_name.or(account.display_name);
         account.email = change.email.or(account.email);
         account.admin = change.admin.unwrap_or(account.admin);
         account.standing = change.standing.unwrap_or(account.standing);
         account.unix_user = change.unix_user.unwrap_or(account.unix_user);
         let view = self.register().account_view(&account);
-        let mut rows = vec![account_row(&account)];
+        rows.push(account_row(&account));
+        if !account.is_administrator() {
+            rows.extend(self.register().links_made_by(name));
+        }
         if account.standing == Standing::Disabled {
             // Enabled again, nobody should find old sessions open.
             rows.extend(self.register().revocations(name, |token| token.kind != TokenKind::Api));
@@ -182,6 +199,7 @@ impl Directory {
         // Who only asked to be let in has left nothing behind, and takes the name from nobody.
         rows.extend((view.standing != Standing::Waiting).then(|| former_row(name, Timestamp::now())));
         rows.extend(self.register().departures(name));
+        rows.extend(self.register().links_made_by(name));
         rows.extend(self.register().dismissals(name.as_str()));
         rows.push(no_account_row(name));
         let by = caller.name();

@@ -112,9 +112,16 @@ impl Caller {
         if self.is_in_person() { end } else { self.expires_at.map_or(end, |own| own.min(end)) }
     }
 
-    /// The same for a link that this one makes, for whomever.
+    /// The same for a link by which the owner of an account sets a password: it ends with what this one is and may.
     fn bound(&self, link: &mut Token) {
         link.expires_at = link.expires_at.map(|end| self.bounded(end));
+        link.made_with = self.ends_with();
+        link.made_by = Some(self.person.name.clone());
+    }
+
+    /// The token with which what this one makes ends, however it ends: only a person makes what outlasts what they asked with.
+    fn ends_with(&self) -> Option<String> {
+        (!self.is_in_person()).then(|| self.token.clone())
     }
 }
 
@@ -147,6 +154,8 @@ impl Directory {
             expires_at: None,
             session_ends: None,
             root: None,
+            made_with: None,
+            made_by: None,
         };
         let local = cache::token_row(local_token, &local);
         let register = AccountCache::of(store.directory().await?.iter().chain([&local]));

@@ -2,14 +2,14 @@
 
 use danlu_core::authorization::Action;
 use danlu_types::account::{AccountName, WorkspaceRole};
-use danlu_types::api::{MadeToken, MemberView, NewToken, TokenKind, TokenView};
+use danlu_types::api::{MadeToken, MemberView, NewToken, Proof, TokenKind, TokenView};
 use danlu_types::{FieldError, Problem, ProblemCode};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cache::{AccountCache, Token, member_row, token_row};
+use super::cache::{AccountCache, Token, member_row, no_token_row, token_row};
 use super::keys::only_own;
 use super::manage::{LONGEST_TEXT, new_id, no_account, require_of_account};
-use super::{Caller, Deed, Directory, json, new_secret, require};
+use super::{Caller, Deed, Directory, Visitor, json, new_secret, require};
 use crate::app::store_problem;
 
 /// More would be a mistake in a script.
@@ -27,7 +27,12 @@ impl Directory {
     }
 
     /// A token for the caller's programs, that may do no more than the one that asks.
-    pub(crate) async fn make_token(&self, caller: &Caller, new: NewToken) -> Result<MadeToken, Problem> {
+    pub(crate) async fn make_token(
+        &self,
+        caller: &Caller,
+        new: NewToken,
+        visitor: &Visitor,
+    ) -> Result<MadeToken, Problem> {
         let name = caller.person.name.clone();
         require_of_account(caller, &name, Action::ChangeAccount)?;
         if new.name.is_empty()
@@ -37,7 +42,7 @@ impl Directory {
             let message = format!("must have 1 to {LONGEST_TEXT} visible characters");
             return Err(Problem::invalid_fields(vec![FieldError::new("name", message)]));
         }
-        let _one_at_a_time = self.change_by(caller).await?;
+        let (_one_at_a_time, mut rows) = self.prove_to_outlast(caller, new.proof, visitor).await?;
         if self.register().tokens_of(&name).count() >= MOST_TOKENS {
             let detail = format!("`{name}` has {MOST_TOKENS} tokens already");
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("revoke those not in use"));
@@ -55,6 +60,8 @@ impl Directory {
             expires_at: ends(caller, now, lasts),
             session_ends: None,
             root: None,
+            made_with: caller.ends_with(),
+            made_by: None,
         };
         let secret = new_secret();
         let view = self.register().token_view(&token);
@@ -68,7 +75,8 @@ impl Directory {
             before: None,
             after: json(&view),
         };
-        self.write(vec![token_row(&secret, &token)], deed).await.map_err(store_problem)?;
+        rows.push(token_row(&secret, &token));
+        self.write(rows, deed).await.map_err(store_problem)?;
         Ok(MadeToken { token: view, secret })
     }
 
@@ -78,27 +86,38 @@ impl Directory {
         caller: &Caller,
         name: &AccountName,
         id: &str,
+        proof: Option<Proof>,
+        visitor: &Visitor,
     ) -> Result<MadeToken, Problem> {
         let itself = caller.person.name == *name && caller.token == id;
         let action = if itself { Action::SeeAccount } else { Action::ChangeAccount };
         require_of_account(caller, name, action)?;
         only_own(caller, name)?;
-        let _one_at_a_time = self.change_by(caller).await?;
-        let old = {
+        let find = || {
             let register = self.register();
             let mut tokens = register.tokens_of(name).map(|(_, token)| token);
-            tokens
-                .find(|token| token.id == id && token.kind == TokenKind::Api && id != super::LOCAL_TOKEN)
-                .cloned()
+            let found = tokens
+                .find(|token| token.id == id && token.kind == TokenKind::Api && id != super::LOCAL_TOKEN);
+            found.cloned().ok_or_else(|| no_token(name, id))
         };
-        let old = old.ok_or_else(|| no_token(name, id))?;
+        // What is not there costs no code.
+        find()?;
+        let (_one_at_a_time, mut rows) = self.prove_to_outlast(caller, proof, visitor).await?;
+        let old = find()?;
         let now = Timestamp::now();
         // As long as it was good for when it was made, if its owner says so; a program does not renew its own.
         let lasts = old.expires_at.map(|end| end.duration_since(old.created_at));
         let expires_at = ends(caller, now, lasts);
-        let token = Token { created_at: now, expires_at, ..old };
+        // Another token that rotates this one has its secret from now on: this one ends with that one.
+        let made_with = if itself { old.made_with.clone() } else { caller.ends_with() };
+        let token = Token { created_at: now, expires_at, made_with, ..old };
         let secret = new_secret();
-        let mut rows = self.register().revocations(name, |token| token.id == id);
+        if itself {
+            rows.push(no_token_row(caller.key.clone()));
+        } else {
+            // With the old secret ends what others made with it.
+            rows.extend(self.register().revocations(name, |token| token.id == id));
+        }
         rows.push(token_row(&secret, &token));
         let view = self.register().token_view(&token);
         let by = caller.name();

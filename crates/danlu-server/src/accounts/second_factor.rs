@@ -1,8 +1,9 @@
 //! A second proof beside the password: codes of an authenticator, and a few for when it is lost.
 
 use danlu_core::authorization::Action;
+use danlu_store::DirectoryRow;
 use danlu_types::account::AccountName;
-use danlu_types::api::{NewTotp, RecoveryCodes, TotpEnrolment};
+use danlu_types::api::{NewTotp, RecoveryCodes, TotpEnrolment, TotpRemoval};
 use danlu_types::{Problem, ProblemCode};
 use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
@@ -61,7 +62,7 @@ impl Directory {
         };
         let account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         has_none(&account)?;
-        let shown = Shown { password: new.password, code: None };
+        let shown = Shown { password: new.password, ..Shown::default() };
         let (_one_at_a_time, mut account) = self.prove(caller, shown, visitor).await?;
         has_none(&account)?;
         let secret: [u8; SECRET_BYTES] = rand::rng().random();
@@ -71,7 +72,7 @@ impl Directory {
             last_step: None,
             recovery: Vec::new(),
         });
-        self.note_second_factor(caller, "totp.enrol", &account).await?;
+        self.note_second_factor(caller, "totp.enrol", &account, Vec::new()).await?;
         let secret = BASE32_NOPAD.encode(&secret);
         let address = format!("otpauth://totp/Danlu:{name}?secret={secret}&issuer=Danlu");
         Ok(TotpEnrolment { secret, address })
@@ -94,22 +95,23 @@ impl Directory {
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint("enrol first"));
         }
         // Of an authenticator that its owner has begun to use: whoever guesses its code gets the recovery codes.
-        self.prove_by_code(caller, &mut account, Some(code)).await?;
+        self.prove_by_code(caller, &mut account, Some(code), "").await?;
         let codes = recovery_codes();
         if let Some(second) = &mut account.second_factor {
             second.confirmed = true;
             second.recovery = codes.iter().map(|code| hash(code)).collect();
         }
-        self.note_second_factor(caller, "totp.confirm", &account).await?;
+        self.note_second_factor(caller, "totp.confirm", &account, Vec::new()).await?;
         Ok(RecoveryCodes { codes })
     }
 
-    /// Takes it away: with a code from its owner, without one from an administrator who was asked to.
+    /// Takes it away: with a code from its owner, with a proof of their own from an administrator who was asked to.
     pub(crate) async fn remove_second_factor(
         &self,
         caller: &Caller,
         name: &AccountName,
-        code: Option<&str>,
+        removal: TotpRemoval,
+        visitor: &Visitor,
     ) -> Result<(), Problem> {
         require_of_account(caller, name, Action::ChangeAccount)?;
         let is_own = caller.person.name == *name;
@@ -117,17 +119,21 @@ impl Directory {
         if is_own || view.admin {
             caller.require_in_person()?;
         }
-        let _one_at_a_time = self.change_by(caller).await?;
+        let (_one_at_a_time, spent) = if is_own {
+            (self.change_by(caller).await?, Vec::new())
+        } else {
+            self.prove_to_outlast(caller, removal.proof, visitor).await?
+        };
         let mut account = self.register().account(name).cloned().ok_or_else(|| no_account(name))?;
         if account.second_factor.is_none() {
             return Err(Problem::new(ProblemCode::NotFound, format!("`{name}` has no authenticator")));
         }
         if account.has_second_factor() && is_own {
-            // A session that somebody left open should not be enough.
-            self.prove_by_code(caller, &mut account, code).await?;
+            // A session that was left open should not be enough.
+            self.prove_by_code(caller, &mut account, removal.code.as_deref(), "").await?;
         }
         account.second_factor = None;
-        self.note_second_factor(caller, "totp.remove", &account).await
+        self.note_second_factor(caller, "totp.remove", &account, spent).await
     }
 
     /// The same for whoever guesses: few tries, then pauses.
@@ -174,12 +180,14 @@ impl Directory {
         caller: &Caller,
         action: &'static str,
         account: &Account,
+        mut rows: Vec<DirectoryRow>,
     ) -> Result<(), Problem> {
+        rows.push(account_row(account));
         let by = caller.name();
         let after = json(&self.register().account_view(account));
         let subject = account.name.to_string();
         let deed = Deed { by: &by, from: caller.from, action, subject, before: None, after };
-        self.write(vec![account_row(account)], deed).await.map_err(store_problem)
+        self.write(rows, deed).await.map_err(store_problem)
     }
 }
 

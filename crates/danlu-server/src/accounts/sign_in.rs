@@ -125,6 +125,8 @@ impl Directory {
             expires_at: Some(at_the_latest.map_or(now + SESSION_LASTS, |end| end.min(now + SESSION_LASTS))),
             session_ends: None,
             root: link.and_then(|link| link.root.clone()),
+            made_with: link.and_then(|link| link.made_with.clone()),
+            made_by: None,
         };
         {
             let register = self.register();

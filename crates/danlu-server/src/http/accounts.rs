@@ -10,14 +10,15 @@ use danlu_types::account::AccountName;
 use danlu_types::api::{
     AccountChange, AccountView, AuditEntry, AuditQuery, AuditVerification, Invitation, JobsOfAccount,
     MadeToken, MemberView, NewAccount, NewRole, NewToken, Page, TokenView, VerificationQuery, Whoami,
+    WithProof,
 };
 use danlu_types::{Problem, ProblemCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Context;
-use super::extract::{ApiError, Body, PathParams, Query};
-use crate::accounts::{Caller, require_of_platform};
+use super::extract::{ApiError, Body, OptionalBody, PathParams, Query};
+use crate::accounts::{Caller, Visitor, require_of_platform};
 use crate::app::store_problem;
 
 /// Who asks
@@ -62,17 +63,20 @@ pub(crate) async fn show_account(
 }
 
 /// Change an account: approve it, disable it, make it an administrator's
+///
+/// Asks for a proof where it becomes an administrator's.
 #[utoipa::path(patch, path = "/accounts/{name}", tag = "accounts", params(("name" = String, Path)),
     request_body = AccountChange, responses(
     (status = 200, body = AccountView), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn change_account(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     PathParams(name): PathParams<AccountName>,
     Body(change): Body<AccountChange>,
 ) -> Result<Json<AccountView>, ApiError> {
     let stop_jobs = change.jobs == Some(JobsOfAccount::Stop);
-    let view = context.app.directory.change_account(&caller, &name, change).await?;
+    let view = context.app.directory.change_account(&caller, &name, change, &visitor).await?;
     if stop_jobs {
         stop_jobs_of(&context, &caller, &name).await;
     }
@@ -131,14 +135,18 @@ pub(crate) async fn tokens(
 }
 
 /// Make a token for one's programs
+///
+/// Asks for the account's password, and for a code where it has an authenticator. A token that makes another shows nothing, and
+/// what it makes ends with it.
 #[utoipa::path(post, path = "/tokens", tag = "accounts", request_body = NewToken, responses(
     (status = 201, body = MadeToken), (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn make_token(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     Body(new): Body<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.make_token(&caller, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.make_token(&caller, new, &visitor).await?)))
 }
 
 /// Revoke a token, or end a session
@@ -156,16 +164,18 @@ pub(crate) async fn revoke_token(
 
 /// Give a token another secret
 ///
-/// The old one ends. What it may do stays, and it is good for as long as it was when it was made.
+/// The old one ends. What it may do stays, and it is good for as long as it was when it was made. Asks for a proof as making one does.
 #[utoipa::path(post, path = "/accounts/{name}/tokens/{id}/rotation", tag = "accounts",
-    params(("name" = String, Path), ("id" = String, Path)), responses((status = 200, body = MadeToken),
+    params(("name" = String, Path), ("id" = String, Path)), request_body = Option<WithProof>, responses((status = 200, body = MadeToken),
     (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn rotate_token(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     PathParams((name, id)): PathParams<(AccountName, String)>,
+    OptionalBody(WithProof { proof }): OptionalBody<WithProof>,
 ) -> Result<Json<MadeToken>, ApiError> {
-    Ok(Json(context.app.directory.rotate(&caller, &name, &id).await?))
+    Ok(Json(context.app.directory.rotate(&caller, &name, &id, proof, &visitor).await?))
 }
 
 /// List who was put into a workspace

@@ -8,7 +8,9 @@ use danlu_core::Trigger;
 use danlu_core::authorization::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
-use danlu_types::api::{Explanation, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest};
+use danlu_types::api::{
+    Explanation, JobApproval, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest,
+};
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -214,19 +216,24 @@ pub(crate) async fn release(
 }
 
 /// Let a job start that asks for more than its workspace gives without approval
-#[utoipa::path(post, path = "/jobs/{id}/approval", tag = "jobs", params(("id" = u64, Path)), responses(
+///
+/// The body names the generation that was looked at. A job that has changed since is refused (`wrong_state`).
+#[utoipa::path(post, path = "/jobs/{id}/approval", tag = "jobs", params(("id" = u64, Path)), request_body = JobApproval, responses(
     (status = 200, body = JobView), (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn approve(
     State(context): State<Context>,
     caller: Caller,
     PathParams(id): PathParams<JobId>,
+    Body(JobApproval { generation: seen }): Body<JobApproval>,
 ) -> Result<Json<JobView>, ApiError> {
     let job = context.app.job_for(&caller, id, Action::ApproveJob).await?;
+    // Whether this asker may approve it was asked for the workspace that it is in now.
+    let seen = if job.generation == seen { seen } else { 0 };
     if context.app.directory.is_personal(&job.spec.workspace) {
         // Everybody owns their own.
         require_of_platform(&caller, Action::RunWorkspaces)?;
     }
-    let job = context.app.change(id, Trigger::Approve { by: caller.name() }).await?;
+    let job = context.app.change(id, Trigger::Approve { by: caller.name(), seen }).await?;
     Ok(Json(context.app.view(&job).await))
 }
 

@@ -9,7 +9,7 @@ use danlu_types::api::{MadeS3Key, NewS3Key, NewSshKey, Page, S3KeyView, SshKeyVi
 
 use super::Context;
 use super::extract::{ApiError, Body, PathParams};
-use crate::accounts::Caller;
+use crate::accounts::{Caller, Visitor};
 
 /// List an account's SSH keys
 #[utoipa::path(get, path = "/accounts/{name}/ssh_keys", tag = "accounts", params(("name" = String, Path)), responses(
@@ -24,17 +24,18 @@ pub(crate) async fn ssh_keys(
 
 /// Add an SSH key
 ///
-/// A key stands for one account: one that is known already is refused.
+/// A key stands for one account: one that is known already is refused. Asks for a proof.
 #[utoipa::path(post, path = "/accounts/{name}/ssh_keys", tag = "accounts", params(("name" = String, Path)),
     request_body = NewSshKey, responses((status = 201, body = SshKeyView),
     (status = 409, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn add_ssh_key(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     PathParams(name): PathParams<AccountName>,
     Body(new): Body<NewSshKey>,
 ) -> Result<(StatusCode, Json<SshKeyView>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.add_ssh_key(&caller, &name, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.add_ssh_key(&caller, &name, new, &visitor).await?)))
 }
 
 /// Remove an SSH key
@@ -63,17 +64,18 @@ pub(crate) async fn s3_keys(
 
 /// Make an S3 key for oneself
 ///
-/// The secret key is answered this once.
+/// The secret key is answered this once. Asks for a proof.
 #[utoipa::path(post, path = "/accounts/{name}/s3_keys", tag = "accounts", params(("name" = String, Path)),
     request_body = NewS3Key, responses((status = 201, body = MadeS3Key),
     (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn make_s3_key(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     PathParams(name): PathParams<AccountName>,
     Body(new): Body<NewS3Key>,
 ) -> Result<(StatusCode, Json<MadeS3Key>), ApiError> {
-    Ok((StatusCode::CREATED, Json(context.app.directory.make_s3_key(&caller, &name, new).await?)))
+    Ok((StatusCode::CREATED, Json(context.app.directory.make_s3_key(&caller, &name, new, &visitor).await?)))
 }
 
 /// Remove an S3 key

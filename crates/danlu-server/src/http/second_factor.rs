@@ -43,16 +43,17 @@ pub(crate) async fn confirm_totp(
 
 /// Stop using an authenticator
 ///
-/// One's own needs a code; administrators take others' away where they were lost.
+/// One's own needs a code; administrators take others' away where they were lost, with a proof of their own.
 #[utoipa::path(delete, path = "/accounts/{name}/totp", tag = "accounts", params(("name" = String, Path)),
     request_body = Option<TotpRemoval>, responses((status = 204),
     (status = 422, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn remove_totp(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     PathParams(name): PathParams<AccountName>,
-    OptionalBody(TotpRemoval { code }): OptionalBody<TotpRemoval>,
+    OptionalBody(removal): OptionalBody<TotpRemoval>,
 ) -> Result<StatusCode, ApiError> {
-    context.app.directory.remove_second_factor(&caller, &name, code.as_deref()).await?;
+    context.app.directory.remove_second_factor(&caller, &name, removal, &visitor).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,13 +10,13 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use danlu_core::authorization::Action;
 use danlu_types::Problem;
 use danlu_types::account::AccountName;
-use danlu_types::api::{Invitation, NewPassword, SignIn, SignInLink, Whoami};
+use danlu_types::api::{Invitation, NewPassword, SignIn, SignInLink, Whoami, WithProof};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Context;
 use super::auth::{DEVICE_COOKIE, SESSION_COOKIE};
-use super::extract::{ApiError, Body, PathParams};
+use super::extract::{ApiError, Body, OptionalBody, PathParams};
 use crate::accounts::{Caller, Visitor, require_of_platform};
 
 /// A session's life, as its token has it.
@@ -109,15 +109,19 @@ pub(crate) async fn set_password(
 }
 
 /// Make a link by which an account's owner sets a new password
+///
+/// Asks for a proof of the administrator's own. The link ends when they are no administrator any more.
 #[utoipa::path(post, path = "/accounts/{name}/password_link", tag = "accounts", params(("name" = String, Path)),
-    responses((status = 200, body = Invitation), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    request_body = Option<WithProof>, responses((status = 200, body = Invitation), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn password_link(
     State(context): State<Context>,
     caller: Caller,
+    visitor: Visitor,
     PathParams(name): PathParams<AccountName>,
+    OptionalBody(WithProof { proof }): OptionalBody<WithProof>,
 ) -> Result<Json<Invitation>, ApiError> {
     require_of_platform(&caller, Action::RunAccounts)?;
-    Ok(Json(context.app.directory.password_link(&caller, &name).await?))
+    Ok(Json(context.app.directory.password_link(&caller, &name, proof, &visitor).await?))
 }
 
 /// Make a link by which the caller signs in, once and within minutes: in a browser, say

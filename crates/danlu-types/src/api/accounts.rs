@@ -84,6 +84,9 @@ pub struct AccountChange {
     /// What becomes of its jobs when it is disabled; they run on when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsOfAccount>,
+    /// Asked for where the account becomes an administrator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 /// What becomes of the jobs of an account that is disabled.
@@ -129,6 +132,26 @@ pub struct WaysIn {
     pub oidc: bool,
 }
 
+/// What a person shows beside their session before it makes what does not end with it. Tokens for programs show nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Proof {
+    /// The present one of the asker's account. Left out where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Of its authenticator, or a recovery code, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// A proof and no more.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WithProof {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+}
+
 /// Begins to use an authenticator.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -156,9 +179,12 @@ pub struct TotpCode {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TotpRemoval {
-    /// Administrators may leave it out for others.
+    /// Of the authenticator that goes. Administrators leave it out for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Of an administrator who takes another's away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 /// Codes for when the authenticator is lost: each works once. They are shown this once.
@@ -228,6 +254,8 @@ pub struct NewToken {
     /// How long it is good for; for ever when absent, but never longer than the token that makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 /// A token that has just been made. The secret is shown this once and kept nowhere.

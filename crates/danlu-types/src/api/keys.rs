@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Proof;
 use crate::Span;
 use crate::account::{AccountName, WorkspaceRole};
 
@@ -15,6 +16,8 @@ pub struct NewSshKey {
     /// What it is called; by default its own comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -32,6 +35,8 @@ pub struct SshKeyView {
 pub struct NewS3Key {
     /// What it is for, in its owner's words.
     pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

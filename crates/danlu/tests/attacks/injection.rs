@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use danlu_testkit::wire::send;
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site};
+use crate::site::{PASSWORD, Site, proof};
 use crate::walk::operations;
 
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
@@ -93,8 +93,8 @@ async fn nobody_writes_lines_of_the_log_or_headers_of_an_answer() {
             json!({ "name": "eve", "password": PASSWORD, "workspace": forged }),
         ),
         ("ada", "PATCH", "/accounts/ada", json!({ "email": forged })),
-        ("ada", "POST", "/tokens", json!({ "name": forged, "scope": "read" })),
-        ("ada", "POST", "/accounts/ada/s3_keys", json!({ "name": forged })),
+        ("ada", "POST", "/tokens", json!({ "name": forged, "scope": "read", "proof": proof() })),
+        ("ada", "POST", "/accounts/ada/s3_keys", json!({ "name": forged, "proof": proof() })),
         ("ada", "POST", "/jobs", json!({ "command": "true", "name": forged })),
         ("ada", "POST", "/jobs", json!({ "command": "true", "workspace": forged })),
         ("admin", "PUT", "/workspaces/a%0d%0aFORGED/members/ada", json!({ "role": "viewer" })),

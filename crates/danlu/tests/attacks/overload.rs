@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::site::{DANLU, PASSWORD, Site, value};
+use crate::site::{DANLU, PASSWORD, Site, proof, value};
 use crate::walk::operations;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,8 @@ async fn whoever_opens_all_the_streams_there_are_keeps_nobody_else_out() {
         let path = format!("/workspaces/lab/members/{name}");
         assert_eq!(site.ask("admin", "PUT", &path, &json!({ "role": role })).await.status, 204);
         let session = value(&site.sign_in(name, PASSWORD).await)["secret"].as_str().unwrap().to_owned();
-        let new = json!({ "name": "one", "scope": if name == "vera" { "read" } else { "jobs" } });
+        let new =
+            json!({ "name": "one", "scope": if name == "vera" { "read" } else { "jobs" }, "proof": proof() });
         let token = value(&site.ask_with(Some(&session), "POST", "/tokens", &new).await);
         tokens.push(token["secret"].as_str().unwrap().to_owned());
     }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 
 async fn token(site: &Site, lasts: Option<&str>) -> (String, String) {
-    let new = json!({ "name": "x", "scope": "jobs", "lasts": lasts });
+    let new = json!({ "name": "x", "scope": "jobs", "lasts": lasts, "proof": proof() });
     let made = value(&site.ask("ada", "POST", "/tokens", &new).await);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     (text(&made["token"]["id"]), text(&made["secret"]))
@@ -59,7 +59,7 @@ async fn streams_end_with_the_token_that_opened_them() {
         let (id, secret) = token(&site, None).await;
         let open = stream(&site, path, &secret).await;
         let rotation = format!("/accounts/ada/tokens/{id}/rotation");
-        assert_eq!(site.ask("ada", "POST", &rotation, &Value::Null).await.status, 200);
+        assert_eq!(site.ask("ada", "POST", &rotation, &json!({ "proof": proof() })).await.status, 200);
         assert_eq!(site.ask_with(Some(&secret), "GET", "/whoami", &Value::Null).await.status, 401);
         ends(open).await;
         // One that ends by itself: nothing happens but time.

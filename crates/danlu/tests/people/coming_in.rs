@@ -5,7 +5,7 @@ use danlu_types::api::JobState;
 use danlu_types::link::Link;
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site, run_danlu, value};
+use crate::site::{PASSWORD, Site, proof, run_danlu, value};
 
 const INVITATIONS: &str = "/workspaces/lab/invitations";
 const KEY: &str =
@@ -107,7 +107,7 @@ async fn the_command_line_invites_and_registers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotated_token_has_one_secret_and_its_old_powers() {
     let site = Site::new(&[]).await;
-    let made = json!({ "name": "nightly", "scope": "read", "lasts": "90d" });
+    let made = json!({ "name": "nightly", "scope": "read", "lasts": "90d", "proof": proof() });
     let made = value(&site.ask("ada", "POST", "/tokens", &made).await);
     let id = made["token"]["id"].as_str().unwrap();
     let path = format!("/accounts/ada/tokens/{id}/rotation");
@@ -131,7 +131,8 @@ async fn a_rotated_token_has_one_secret_and_its_old_powers() {
 async fn an_ssh_key_is_one_persons() {
     let site = Site::new(&[]).await;
     let add = async |who: &str, key: &str| {
-        site.ask(who, "POST", &format!("/accounts/{who}/ssh_keys"), &json!({ "key": key })).await
+        site.ask(who, "POST", &format!("/accounts/{who}/ssh_keys"), &json!({ "key": key, "proof": proof() }))
+            .await
     };
     let added = value(&add("ada", KEY).await);
     assert_eq!(added["name"], "ada@laptop");
@@ -150,7 +151,11 @@ async fn an_ssh_key_is_one_persons() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_s3_secret_is_shown_once_and_lies_nowhere_in_the_open() {
     let mut site = Site::new(&[]).await;
-    let made = value(&site.ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket" })).await);
+    let made = value(
+        &site
+            .ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket", "proof": proof() }))
+            .await,
+    );
     let secret = made["secret_key"].as_str().unwrap().to_owned();
     assert_eq!((made["key"]["access_key"].as_str().unwrap().len(), secret.len()), (20, 40));
     let listed = site.ask("ada", "GET", "/accounts/ada/s3_keys", &Value::Null).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::matrix::recipe;
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 
 const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
@@ -42,11 +42,33 @@ async fn nothing_of_another_is_reached_through_what_is_ones_own() {
     )
     .await;
     site.ask("otto", "PUT", "/workspaces/lab/secrets/hf-token", &json!({ "value": "swordfish" })).await;
-    let token =
-        made(&site, "ada", "POST", "/tokens", json!({ "name": "x", "scope": "read" }), "/token/id").await;
-    let key = made(&site, "ada", "POST", "/accounts/ada/ssh_keys", json!({ "key": SSH_KEY }), "/id").await;
-    let bucket =
-        made(&site, "ada", "POST", "/accounts/ada/s3_keys", json!({ "name": "b" }), "/key/access_key").await;
+    let token = made(
+        &site,
+        "ada",
+        "POST",
+        "/tokens",
+        json!({ "name": "x", "scope": "read", "proof": proof() }),
+        "/token/id",
+    )
+    .await;
+    let key = made(
+        &site,
+        "ada",
+        "POST",
+        "/accounts/ada/ssh_keys",
+        json!({ "key": SSH_KEY, "proof": proof() }),
+        "/id",
+    )
+    .await;
+    let bucket = made(
+        &site,
+        "ada",
+        "POST",
+        "/accounts/ada/s3_keys",
+        json!({ "name": "b", "proof": proof() }),
+        "/key/access_key",
+    )
+    .await;
     let asks = json!({ "name": "asks", "password": PASSWORD, "workspace": "lab" });
     assert_eq!(site.ask("nobody", "POST", "/registration", &asks).await.status, 201);
     let looks = [
@@ -80,14 +102,14 @@ async fn nothing_of_another_is_reached_through_what_is_ones_own() {
         ("POST", "/workspaces/attic/applicants/asks".to_owned(), Value::Null),
         ("DELETE", "/workspaces/attic/applicants/asks".to_owned(), Value::Null),
         ("DELETE", format!("/accounts/olga/tokens/{token}"), Value::Null),
-        ("POST", format!("/accounts/olga/tokens/{token}/rotation"), Value::Null),
+        ("POST", format!("/accounts/olga/tokens/{token}/rotation"), json!({ "proof": proof() })),
         ("DELETE", format!("/accounts/olga/ssh_keys/{key}"), Value::Null),
         ("DELETE", format!("/accounts/olga/s3_keys/{bucket}"), Value::Null),
         ("PATCH", format!("/jobs/{own_job}"), json!({ "workspace": "lab" })),
         ("POST", format!("/jobs/{own_job}/clone"), json!({ "workspace": "lab" })),
         ("POST", "/jobs".to_owned(), with_secret),
         ("POST", format!("/jobs/{job}/clone"), json!({ "workspace": "attic" })),
-        ("POST", format!("/jobs/{job}/approval"), Value::Null),
+        ("POST", format!("/jobs/{job}/approval"), json!({ "generation": 2 })),
         ("PUT", "/workspaces/lab/members/olga".to_owned(), json!({ "role": "owner" })),
     ] {
         let answer = ask(method, &path, &body).await;
@@ -114,7 +136,8 @@ async fn who_is_gone_is_nobody_and_what_is_gone_is_nothing() {
         let ask = async |method: &str, path: &str, body: Value| {
             site.ask_with(Some(&session), method, path, &body).await
         };
-        let token = value(&ask("POST", "/tokens", json!({ "name": "x", "scope": "all" })).await);
+        let token =
+            value(&ask("POST", "/tokens", json!({ "name": "x", "scope": "all", "proof": proof() })).await);
         let (secret, id) = (token["secret"].as_str().unwrap(), token["token"]["id"].as_str().unwrap());
         gone.push((name, secret.to_owned()));
         let answer = match name {
@@ -123,7 +146,10 @@ async fn who_is_gone_is_nobody_and_what_is_gone_is_nothing() {
                 site.ask("admin", "PATCH", "/accounts/disabled", &json!({ "standing": "disabled" })).await
             }
             "revoked" => ask("DELETE", &format!("/accounts/revoked/tokens/{id}"), Value::Null).await,
-            _ => ask("POST", &format!("/accounts/rotated/tokens/{id}/rotation"), Value::Null).await,
+            _ => {
+                ask("POST", &format!("/accounts/rotated/tokens/{id}/rotation"), json!({ "proof": proof() }))
+                    .await
+            }
         };
         assert!(answer.status < 300, "{name}: {}", answer.body);
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 
 /// More than sockets hold, so that a download is never over before somebody has read it.
 const LARGE: u64 = 1 << 30;
@@ -138,7 +138,7 @@ async fn somebody(site: &Site, name: &str, role: &str, lasts: &str) -> (String, 
     let path = format!("/workspaces/lab/members/{name}");
     assert_eq!(site.ask("admin", "PUT", &path, &json!({ "role": role })).await.status, 204);
     let session = value(&site.sign_in(name, PASSWORD).await)["secret"].as_str().unwrap().to_owned();
-    let new = json!({ "name": "watch", "scope": "all", "lasts": lasts });
+    let new = json!({ "name": "watch", "scope": "all", "lasts": lasts, "proof": proof() });
     let token = value(&site.ask_with(Some(&session), "POST", "/tokens", &new).await);
     let text = |pointer: &str| token.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
     (text("/secret"), text("/token/id"))

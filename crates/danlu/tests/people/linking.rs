@@ -4,7 +4,7 @@ use danlu_testkit::wire::{Answer, send};
 use serde_json::{Value, json};
 
 use crate::providers::{Provider, come_back, cookie, site, whoami};
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 
 const IDENTITIES: &str = "/accounts/ada/identities";
 
@@ -37,7 +37,7 @@ async fn signing_in_through_a_provider_links_nothing_whoever_asks() {
     let signed_in = value(&site.sign_in("ada", PASSWORD).await)["secret"].as_str().unwrap().to_owned();
     let mut tokens = vec![signed_in.clone()];
     for scope in ["read", "jobs", "all"] {
-        let new = json!({ "name": scope, "scope": scope });
+        let new = json!({ "name": scope, "scope": scope, "proof": proof() });
         let made = value(&site.ask_with(Some(&signed_in), "POST", "/tokens", &new).await);
         tokens.push(made["secret"].as_str().unwrap().to_owned());
     }

@@ -4,7 +4,7 @@ use danlu_testkit::{TestServer, eventually};
 use danlu_types::link::Link;
 use serde_json::{Value, json};
 
-use crate::site::{DANLU, PASSWORD, Site, run_danlu, value};
+use crate::site::{DANLU, PASSWORD, Site, proof, run_danlu, value};
 
 async fn first_page(server: &TestServer) -> String {
     eventually("the first link", || async { server.output().lines().next().map(str::to_owned) }).await
@@ -73,7 +73,9 @@ async fn a_link_signs_in_its_maker_and_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_for_less_does_not_become_a_session() {
     let site = Site::new(&[]).await;
-    let made = value(&site.ask("ada", "POST", "/tokens", &json!({ "name": "x", "scope": "jobs" })).await);
+    let made = value(
+        &site.ask("ada", "POST", "/tokens", &json!({ "name": "x", "scope": "jobs", "proof": proof() })).await,
+    );
     let asked = site.ask_with(made["secret"].as_str(), "POST", "/sign_in_link", &Value::Null).await;
     assert_eq!(asked.status, 403, "{}", asked.body);
     let link = value(&site.ask("ada", "POST", "/sign_in_link", &Value::Null).await)["secret"].clone();

@@ -9,6 +9,7 @@ mod coming_in;
 mod crossing;
 mod entrance;
 mod guessing;
+mod lasting;
 mod leaving;
 mod linking;
 mod links;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::site::{ASKERS, PASSWORD, Site, value};
+use crate::site::{ASKERS, PASSWORD, Site, proof, value};
 
 const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
@@ -24,13 +24,20 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
             json!({ "allocation": "1.slurm.0", "job": 1, "nonce": "0123456789abcdef" })
         }
         "POST /attempt/reports" => json!({ "lines": ["::danlu progress 0.5"] }),
-        "POST /tokens" => json!({ "name": "script", "scope": "read" }),
+        "POST /tokens" => json!({ "name": "script", "scope": "read", "proof": proof() }),
         "POST /simulations" => {
             json!({ "trace": "submit,duration\n0s,1h\n", "runs": [{ "name": "x", "nodes": "1x8:nvidia:A100" }] })
         }
         "POST /migrations" => json!({ "code": format!("sha256:{}", "0".repeat(64)) }),
-        "POST /accounts/{name}/ssh_keys" => json!({ "key": format!("{SSH_KEY} {account}") }),
-        "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket" }),
+        "POST /accounts/{name}/ssh_keys" => {
+            json!({ "key": format!("{SSH_KEY} {account}"), "proof": proof() })
+        }
+        "POST /accounts/{name}/s3_keys" => json!({ "name": "bucket", "proof": proof() }),
+        "POST /accounts/{name}/password_link" | "POST /accounts/{name}/tokens/{id}/rotation" => {
+            json!({ "proof": proof() })
+        }
+        // Held, it has changed once.
+        "POST /jobs/{id}/approval" => json!({ "generation": 2 }),
         "POST /oidc/link" | "POST /accounts/{name}/totp" => json!({ "password": PASSWORD }),
         "POST /accounts/{name}/totp/confirmation" => json!({ "code": "000000" }),
         "POST /workspaces/{name}/invitations" => json!({ "role": "member" }),
@@ -73,7 +80,6 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "POST /nodes/{name}/devices/{index}/restore"
         | "GET /devices"
         | "GET /metrics"
-        | "POST /jobs/{id}/approval"
         | "GET /workspaces"
         | "GET /workspaces/{name}"
         | "DELETE /workspaces/{name}"
@@ -89,7 +95,6 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "GET /accounts"
         | "GET /accounts/{name}"
         | "DELETE /accounts/{name}"
-        | "POST /accounts/{name}/password_link"
         | "GET /accounts/{name}/tokens"
         | "DELETE /accounts/{name}/tokens/{id}"
         | "GET /ways_in"
@@ -98,7 +103,6 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
         | "GET /accounts/{name}/identities"
         | "DELETE /accounts/{name}/identities/{id}"
         | "DELETE /accounts/{name}/totp"
-        | "POST /accounts/{name}/tokens/{id}/rotation"
         | "GET /accounts/{name}/ssh_keys"
         | "DELETE /accounts/{name}/ssh_keys/{id}"
         | "GET /accounts/{name}/s3_keys"
@@ -222,11 +226,17 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
         }
         _ if path.starts_with("/accounts/ada/") && operation.contains("/{id}") => {
             let (made, id) = if operation.contains("ssh_keys") {
-                let made =
-                    site.ask("ada", "POST", "/accounts/ada/ssh_keys", &json!({ "key": SSH_KEY })).await;
+                let made = site
+                    .ask(
+                        "ada",
+                        "POST",
+                        "/accounts/ada/ssh_keys",
+                        &json!({ "key": SSH_KEY, "proof": proof() }),
+                    )
+                    .await;
                 (value(&made), "/id")
             } else {
-                let new = json!({ "name": "script", "scope": "read" });
+                let new = json!({ "name": "script", "scope": "read", "proof": proof() });
                 (value(&site.ask("ada", "POST", "/tokens", &new).await), "/token/id")
             };
             let id = made.pointer(id).and_then(Value::as_str).unwrap();
@@ -249,7 +259,9 @@ async fn ask_afresh(site: &Site, operation: &str, who: &str, node: &str) -> &'st
             site.ask(who, method, &path, &body).await
         }
         "DELETE /accounts/{name}/s3_keys/{access_key}" => {
-            let made = site.ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket" })).await;
+            let made = site
+                .ask("ada", "POST", "/accounts/ada/s3_keys", &json!({ "name": "bucket", "proof": proof() }))
+                .await;
             let key = value(&made)["key"]["access_key"].as_str().unwrap().to_owned();
             site.ask(who, method, &path.replace("{access_key}", &key), &body).await
         }

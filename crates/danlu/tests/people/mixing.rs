@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::matrix::recipe;
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 
 const SSH_KEYS: [&str; 2] = [
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
@@ -67,9 +67,27 @@ impl Side {
             account,
             workspace,
             job,
-            token: made("POST", "/tokens", json!({ "name": "x", "scope": "read" }), "/token/id").await,
-            ssh_key: made("POST", &format!("{own}/ssh_keys"), json!({ "key": ssh_key }), "/id").await,
-            s3_key: made("POST", &format!("{own}/s3_keys"), json!({ "name": "b" }), "/key/access_key").await,
+            token: made(
+                "POST",
+                "/tokens",
+                json!({ "name": "x", "scope": "read", "proof": proof() }),
+                "/token/id",
+            )
+            .await,
+            ssh_key: made(
+                "POST",
+                &format!("{own}/ssh_keys"),
+                json!({ "key": ssh_key, "proof": proof() }),
+                "/id",
+            )
+            .await,
+            s3_key: made(
+                "POST",
+                &format!("{own}/s3_keys"),
+                json!({ "name": "b", "proof": proof() }),
+                "/key/access_key",
+            )
+            .await,
             invitation: made(
                 "POST",
                 &format!("{place}/invitations"),

@@ -3,7 +3,7 @@
 use danlu_testkit::wire::send;
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site, run_danlu, value};
+use crate::site::{PASSWORD, Site, proof, run_danlu, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_may_not_see_is_not_listed() {
@@ -27,7 +27,11 @@ async fn what_one_may_not_see_is_not_listed() {
 async fn a_token_does_no_more_than_its_scope_and_nothing_once_revoked() {
     let site = Site::new(&[]).await;
     let job = site.job(true).await;
-    let made = value(&site.ask("ada", "POST", "/tokens", &json!({ "name": "board", "scope": "read" })).await);
+    let made = value(
+        &site
+            .ask("ada", "POST", "/tokens", &json!({ "name": "board", "scope": "read", "proof": proof() }))
+            .await,
+    );
     let (id, secret) = (made["token"]["id"].as_str().unwrap(), made["secret"].as_str());
     let look = async || site.ask_with(secret, "GET", &format!("/jobs/{job}"), &Value::Null).await.status;
     assert_eq!(look().await, 200);
@@ -132,7 +136,8 @@ async fn the_command_line_signs_in_and_out() {
     assert_eq!(code, Some(0), "{said}");
     let (_, whoami, _) = run(&["whoami"], "").await;
     assert_eq!(whoami, "ada\nowner of the workspace `ada`, member of `default`\nmember of `lab`\n");
-    let (code, token, _) = run(&["tokens", "add", "nightly", "--scope", "read"], "").await;
+    let (code, token, _) =
+        run(&["tokens", "add", "nightly", "--scope", "read"], &format!("{PASSWORD}\n")).await;
     assert!(code == Some(0) && token.starts_with("danlu_"), "{token}");
     let (code, _, said) = run(&["admin", "user", "list"], "").await;
     assert!(code == Some(1) && said.contains("`ada` may not do this"), "{said}");

@@ -17,6 +17,11 @@ const PEOPLE: [(&str, Option<&str>); 5] = [
 /// The last is no person but a program: it has the token of an attempt of ada's in the lab.
 pub(crate) const ASKERS: [&str; 8] = ["nobody", "sam", "vera", "mia", "ada", "otto", "admin", "attempt"];
 
+/// What people here show beside their session.
+pub(crate) fn proof() -> Value {
+    json!({ "password": PASSWORD })
+}
+
 pub(crate) struct Site {
     pub(crate) server: TestServer,
     pub(crate) address: String,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 
 const SSH_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
@@ -11,7 +11,8 @@ fn time(value: &Value) -> Timestamp {
     value.as_str().unwrap_or_else(|| panic!("no time: {value}")).parse().unwrap()
 }
 
-async fn token(site: &Site, who: &str, new: Value) -> Value {
+async fn token(site: &Site, who: &str, mut new: Value) -> Value {
+    new["proof"] = proof();
     let made = site.ask(who, "POST", "/tokens", &new).await;
     assert_eq!(made.status, 201, "{}", made.body);
     value(&made)
@@ -48,12 +49,12 @@ async fn what_a_token_makes_ends_with_it() {
     assert_eq!(link_ends("nina").await, over, "of a new account");
     let made = site.ask_with(program, "POST", "/accounts/mia/password_link", &Value::Null).await;
     assert_eq!((made.status, link_ends("mia").await), (200, over), "of an account that is there");
-    site.ask("vera", "POST", "/accounts/mia/password_link", &Value::Null).await;
+    site.ask("vera", "POST", "/accounts/mia/password_link", &json!({ "proof": proof() })).await;
     assert!(link_ends("mia").await > over, "a session's lasts as long as they do");
 
     let rotate = async |by: Option<&str>| {
         let path = format!("/accounts/otto/tokens/{}/rotation", short["token"]["id"].as_str().unwrap());
-        value(&site.ask_with(by, "POST", &path, &Value::Null).await)
+        value(&site.ask_with(by, "POST", &path, &json!({ "proof": proof() })).await)
     };
     // A session may renew it; the token itself only changes its secret.
     let rotated = rotate(secret).await;
@@ -96,7 +97,9 @@ async fn a_token_for_programs_becomes_no_session_whatever_its_scope() {
     let password = json!({ "password": PASSWORD });
     assert_eq!(site.ask("otto", "POST", "/accounts/otto/totp", &password).await.status, 201);
     assert_eq!(
-        site.ask("otto", "POST", "/accounts/otto/ssh_keys", &json!({ "key": SSH_KEY })).await.status,
+        site.ask("otto", "POST", "/accounts/otto/ssh_keys", &json!({ "key": SSH_KEY, "proof": proof() }))
+            .await
+            .status,
         201
     );
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use danlu_testkit::TestServer;
 use serde_json::{Value, json};
 
-use crate::site::{Site, run_danlu, value};
+use crate::site::{Site, proof, run_danlu, value};
 
 /// Makes all seals anew, as anybody can who has read how they are made.
 const SEAL_ANEW: &str = r#"
@@ -85,7 +85,7 @@ async fn verify(data: &Path, more: &[&str]) -> (bool, String) {
 /// A stopped server with accounts, roles and an audit of them.
 async fn stopped() -> TestServer {
     let mut site = Site::new(&[]).await;
-    site.ask("ada", "POST", "/tokens", &json!({ "name": "script", "scope": "read" })).await;
+    site.ask("ada", "POST", "/tokens", &json!({ "name": "script", "scope": "read", "proof": proof() })).await;
     let (well, said) = verify(&site.server.data(), &[]).await;
     assert!(well, "{said}");
     site.server.terminate();

@@ -5,7 +5,7 @@ use danlu_types::JobId;
 use danlu_types::api::JobState;
 use serde_json::{Value, json};
 
-use crate::site::{DANLU, PASSWORD, Site, value};
+use crate::site::{DANLU, PASSWORD, Site, run_danlu, value};
 
 const NODE: [&str; 2] = ["--simulate", "1x8:nvidia:A100"];
 
@@ -95,6 +95,10 @@ async fn owners_rule_over_their_people_and_administrators_over_shares() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_asks_for_much_waits_for_an_owner() {
     let site = Site::new(&NODE).await;
+    let approve = async |who: &str, id: JobId| {
+        let seen = json!({ "generation": site.server.job(id).await.generation });
+        site.ask(who, "POST", &format!("/jobs/{id}/approval"), &seen).await.status
+    };
     assert_eq!(set(&site, "admin", "lab", &json!({ "approve_above": { "nvidia": 2 } })).await, 200);
     let small = submit(&site, "ada", &job("lab", 2)).await;
     site.server.wait_for(small, JobState::Running).await;
@@ -108,17 +112,52 @@ async fn what_asks_for_much_waits_for_an_owner() {
     assert!(held.reason.to_string().starts_with(expected), "{}", held.reason);
 
     assert_eq!(site.ask("ada", "POST", &format!("/jobs/{large}/release"), &Value::Null).await.status, 409);
-    assert_eq!(site.ask("ada", "POST", &format!("/jobs/{large}/approval"), &Value::Null).await.status, 403);
-    assert_eq!(site.ask("otto", "POST", &format!("/jobs/{large}/approval"), &Value::Null).await.status, 200);
+    assert_eq!(approve("ada", large).await, 403);
+    assert_eq!(approve("otto", large).await, 200);
     site.server.wait_for(large, JobState::Running).await;
 
     // Everybody owns their own workspace; what is beyond it is not theirs to approve.
     let rules = json!({ "lending": true, "minimum_run_time": "0s", "personal": { "approve_above": { "nvidia": 0 } } });
     assert_eq!(site.ask("admin", "PUT", "/sharing", &rules).await.status, 204);
     let own = submit(&site, "ada", &job("ada", 1)).await;
-    assert_eq!(site.ask("ada", "POST", &format!("/jobs/{own}/approval"), &Value::Null).await.status, 403);
-    assert_eq!(site.ask("admin", "POST", &format!("/jobs/{own}/approval"), &Value::Null).await.status, 200);
+    assert_eq!(approve("ada", own).await, 403);
+    assert_eq!(approve("admin", own).await, 200);
     site.server.wait_for(own, JobState::Running).await;
+}
+
+/// An owner makes a held job larger between an administrator's look and the approval.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_changed_since_it_was_looked_at_is_not_approved() {
+    let site = Site::new(&NODE).await;
+    assert_eq!(set(&site, "admin", "lab", &json!({ "approve_above": { "nvidia": 2 } })).await, 200);
+    let id = submit(&site, "ada", &job("lab", 4)).await;
+    let seen = json!({ "generation": site.server.job(id).await.generation });
+    let larger = json!({ "devices": { "count": 8 } });
+    assert_eq!(site.ask("ada", "PATCH", &format!("/jobs/{id}"), &larger).await.status, 200);
+    let approval = format!("/jobs/{id}/approval");
+    let stale = site.ask("otto", "POST", &approval, &seen).await;
+    assert_eq!((stale.status, value(&stale)["code"].clone()), (409, json!("wrong_state")), "{}", stale.body);
+    let problem = value(&stale);
+    assert_eq!(problem["detail"], format!("job {id} changed since you looked"));
+    assert!(problem["hint"].as_str().unwrap().contains(&format!("danlu show {id}")), "{problem}");
+    assert_eq!(site.server.job(id).await.state, JobState::Held);
+    assert_eq!(site.ask("otto", "POST", &approval, &Value::Null).await.status, 400, "nothing was looked at");
+
+    // The command line tells what it approves, or approves what was looked at.
+    let home = tempfile::tempdir().unwrap();
+    let data = site.server.data().display().to_string();
+    let run = async |arguments: &[&str]| {
+        let arguments = [&["--data", &data], arguments].concat();
+        run_danlu(home.path(), &arguments, "").await
+    };
+    let number = id.to_string();
+    let (_, page, said) = run(&["show", &number]).await;
+    assert!(page.contains(&format!("danlu approve {id} --generation 2")), "{page} {said}");
+    let (code, _, said) = run(&["approve", &number, "--generation", "1"]).await;
+    assert!(code == Some(1) && said.contains("changed since you looked"), "{said}");
+    assert!(said.contains("hint: look at it again"), "{said}");
+    let (code, _, said) = run(&["approve", &number]).await;
+    assert!(code == Some(0) && said.contains(&format!("job {id} of ada: 8 ×")), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -318,8 +357,9 @@ async fn what_was_approved_is_not_made_larger() {
             let id = submit(&site, "ada", &asked).await;
             assert_eq!(site.server.job(id).await.reason.word(), "needs_approval");
             let approval = format!("/jobs/{id}/approval");
-            assert_eq!(site.ask("ada", "POST", &approval, &Value::Null).await.status, 403);
-            assert_eq!(site.ask(approver, "POST", &approval, &Value::Null).await.status, 200);
+            let seen = json!({ "generation": site.server.job(id).await.generation });
+            assert_eq!(site.ask("ada", "POST", &approval, &seen).await.status, 403);
+            assert_eq!(site.ask(approver, "POST", &approval, &seen).await.status, 200);
             assert_eq!(site.server.job(id).await.state, JobState::Queued);
             id
         };

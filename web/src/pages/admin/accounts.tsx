@@ -33,6 +33,7 @@ export function Accounts() {
       <NewAccount />
       {account ? <Account account={account} onDone={() => setManaged(undefined)} key={managed} /> : null}
       {change.error ? <Failure error={change.error} /> : null}
+      {link.error ? <Failure error={link.error} /> : null}
       {link.data?.password_link ? (
         <LinkShown name={link.data.account.name} secret={link.data.password_link} />
       ) : null}

@@ -5,6 +5,7 @@ import { useApprove, useDelete, useHold, useRelease, useStop } from "../../api/c
 import type { JobView } from "../../api/client";
 import { paths } from "../../app/paths";
 import { useObstacle } from "../../app/session";
+import { Failure } from "../../ui/answer";
 import { Button, Confirm } from "../../ui/controls";
 
 export function Actions({ job }: { job: JobView }) {
@@ -35,7 +36,7 @@ export function Actions({ job }: { job: JobView }) {
           kind="primary"
           blocked={obstacle.approve(job)}
           busy={approve.isPending}
-          onClick={() => approve.mutate(job.id)}
+          onClick={() => approve.mutate(job)}
         >
           {t("job.approve")}
         </Button>
@@ -70,6 +71,7 @@ export function Actions({ job }: { job: JobView }) {
       >
         {t("job.delete")}
       </Confirm>
+      {approve.error ? <Failure error={approve.error} /> : null}
     </>
   );
 }

@@ -5,11 +5,13 @@
 mod arguments;
 mod commands;
 mod database_address;
+mod diagnostics;
 mod explanation;
 mod failure;
 mod help_groups;
 mod job_file;
 mod job_flags;
+mod jobfile;
 mod migration;
 mod output;
 mod progress;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use danlu_server::SharingSource;
 use danlu_types::Sharing;
 
+use crate::diagnostics::render;
 use crate::failure::CliError;
-use crate::job_file::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree, render};
+use crate::jobfile::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree};
 
 /// Where the server reads the file from, at start and whenever it is told to.
 #[derive(Debug)]

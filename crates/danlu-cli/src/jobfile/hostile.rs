@@ -25,7 +25,7 @@ fn read(name: &str, source: &[u8]) {
     let _ = draft.remarks();
     draft.set("workers=2");
     let _ = draft.overrides();
-    let _ = draft.finish();
+    let _ = draft.finish(|_| true);
 }
 
 #[test]

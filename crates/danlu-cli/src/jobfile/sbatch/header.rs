@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::options::{Argument, SbatchOption, by_letter, by_name, nearest_name};
-use crate::job_file::complaint::{Diagnostic, ValueOrigin};
+use crate::jobfile::diagnostic::{Diagnostic, ValueOrigin};
 
 /// What the head of a script says.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! What the command line adds to a job file: `--set devices.count=4`, and flags that stand for fields.
 
-use super::complaint::{Diagnostic, ValueOrigin};
+use super::diagnostic::{Diagnostic, ValueOrigin};
 use super::tree::{SourceTree, SourceValue, read, shortened};
 
 /// Below these, the rest of a key is one name, dots and all: `env.SOME.NAME`.

@@ -6,9 +6,9 @@ use super::tree::{SourceTree, SourceValue};
 
 /// What a file is, and what to do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Foreign {
-    pub(super) what: &'static str,
-    pub(super) hint: &'static str,
+pub(crate) struct Foreign {
+    pub(crate) what: &'static str,
+    pub(crate) hint: &'static str,
 }
 
 const DLC: Foreign = Foreign {
@@ -100,7 +100,7 @@ pub(super) fn by_fields(tree: &SourceTree) -> Option<Foreign> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job_file::tree;
+    use crate::jobfile::tree;
 
     #[test]
     fn files_of_other_platforms_are_known_by_their_form() {

@@ -14,9 +14,9 @@ use super::options::{Field, Meaning};
 use super::size::{Size, SizeRequest, size};
 use super::steps::Step;
 use super::{BatchScript, ImportNote, body, line_of};
-use crate::job_file::complaint::{Diagnostic, ValueOrigin};
-use crate::job_file::merge;
-use crate::job_file::tree::{SourceTree, SourceValue};
+use crate::jobfile::diagnostic::{Diagnostic, ValueOrigin};
+use crate::jobfile::merge;
+use crate::jobfile::tree::{SourceTree, SourceValue};
 
 #[derive(Debug)]
 pub(super) struct Builder<'a> {

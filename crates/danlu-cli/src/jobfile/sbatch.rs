@@ -15,7 +15,7 @@ mod steps;
 mod steps_of_job;
 mod surroundings;
 
-use super::complaint::{Diagnostic, ValueOrigin};
+use super::diagnostic::{Diagnostic, ValueOrigin};
 use super::tree::SourceTree;
 
 /// A script as a job, before it is checked.

@@ -4,7 +4,7 @@ use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
 use danlu_types::{FieldError, JobSpec};
 use serde_json::{Value, json};
 
-use super::complaint::{Diagnostic, ValueOrigin};
+use super::diagnostic::{Diagnostic, ValueOrigin};
 use super::near::nearest;
 use super::tree::{SourceTree, SourceValue, shortened};
 

@@ -11,7 +11,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-use super::complaint::{Diagnostic, ValueOrigin};
+use super::diagnostic::{Diagnostic, ValueOrigin};
 
 /// No job file nests deeper than `parameters: [{name: …}]`; what does is a mistake or an attack.
 const DEEPEST: usize = 32;

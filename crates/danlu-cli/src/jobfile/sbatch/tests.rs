@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use crate::job_file::JobFile;
+use super::line_of;
+use crate::jobfile::JobFile;
 
 /// The job, what is remarked upon, and what is refused.
 /// A job, with what was said and what is refused.
@@ -14,7 +15,7 @@ fn told(name: &str, source: &str, flags: impl FnOnce(&mut JobFile)) -> String {
     let mut draft = JobFile::read(name, PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
     flags(&mut draft);
     let mut text = draft.remarks().join("\n");
-    match draft.finish() {
+    match draft.finish(|_| true) {
         Ok((spec, _)) => {
             if let [first, .., last] = draft.array() {
                 write!(text, "\n{} jobs, {first} to {last}", draft.array().len()).unwrap();
@@ -30,10 +31,16 @@ fn told(name: &str, source: &str, flags: impl FnOnce(&mut JobFile)) -> String {
                 write!(text, "runs\n{}", command.as_str().unwrap()).unwrap();
             }
         }
-        Err(failure) => {
-            let mut plain = anstream::StripStream::new(Vec::new());
-            failure.write_to(&mut plain).unwrap();
-            write!(text, "\n---\n{}", String::from_utf8(plain.into_inner()).unwrap()).unwrap();
+        Err(refused) => {
+            text += "\n---";
+            for diagnostic in &refused {
+                let range = diagnostic.place.within(source).unwrap();
+                let (line, about) = (line_of(source, range.start), &source[range]);
+                write!(text, "\nerror: {}\n --> {name}:{line} {about:?}", diagnostic.sentence()).unwrap();
+                if let Some(label) = &diagnostic.label {
+                    write!(text, "\n     {label}").unwrap();
+                }
+            }
         }
     }
     text
@@ -86,7 +93,7 @@ fn a_script_runs_where_one_is() {
     let folder = |source: &str| {
         let mut draft = JobFile::read("a.sh", PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
         draft.settle_script(std::path::Path::new("/home/ada"));
-        draft.finish().unwrap().0.working_directory.unwrap()
+        draft.finish(|_| true).unwrap().0.working_directory.unwrap()
     };
     assert_eq!(folder("#!/bin/sh\ntrue\n"), "/home/ada");
     assert_eq!(folder("#!/bin/sh\n#SBATCH -D project\ntrue\n"), "/home/ada/project");

@@ -6,8 +6,8 @@ use super::amounts;
 use super::header::OptionUse;
 use super::job::Builder;
 use super::options::Field;
-use crate::job_file::complaint::ValueOrigin;
-use crate::job_file::tree::{SourceTree, SourceValue};
+use crate::jobfile::diagnostic::ValueOrigin;
+use crate::jobfile::tree::{SourceTree, SourceValue};
 
 /// Seconds of `--signal` without a time of its own, as Slurm has it.
 const USUAL_NOTICE: u64 = 60;

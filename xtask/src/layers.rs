@@ -15,6 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("danlu-types", &[]),
     ("danlu-ranktable", &["danlu-types"]),
     ("danlu-core", &["danlu-types", "danlu-ranktable"]),
+    // Job files and batch scripts, read alike by the command line and the server.
+    ("danlu-jobfile", &["danlu-types", "danlu-core"]),
     // What Slurm says and is told, for the engine, the launcher, the sidecar and the command line.
     ("danlu-slurm", &["danlu-types", "danlu-core"]),
     // What users' trees are removed and walked with, and nothing else.
@@ -68,6 +70,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-types",
             "danlu-core",
             "danlu-ranktable",
+            "danlu-jobfile",
             "danlu-slurm",
             "danlu-client",
             "danlu-objects",
@@ -99,7 +102,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const TESTKIT: &str = "danlu-testkit";
 
 /// Crates that decide and never act: the simulator runs them under virtual time.
-const PURE: &[&str] = &["danlu-ranktable", "danlu-core", "danlu-slurm", "danlu-sched", "danlu-sim"];
+const PURE: &[&str] =
+    &["danlu-ranktable", "danlu-core", "danlu-jobfile", "danlu-slurm", "danlu-sched", "danlu-sim"];
 
 /// Families of libraries that act, know the time or roll dice. None may be anywhere in a pure crate's tree.
 const IMPURE: &[&str] = &["tokio", "sqlx", "reqwest", "axum", "rand"];

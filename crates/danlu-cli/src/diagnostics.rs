@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::jobfile::{Diagnostic, ValueOrigin};
+use danlu_jobfile::{Diagnostic, ValueOrigin};
 
 /// Past this, a line is data rather than something to show.
 const LONGEST_EXCERPT: usize = 160;

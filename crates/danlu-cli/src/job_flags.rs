@@ -4,10 +4,10 @@ use clap::Args;
 use danlu_types::DeviceRequest;
 
 use crate::failure::{CliError, USAGE};
-use crate::jobfile::{Code, JobFile};
 use crate::migration::MigrationFlags;
 use crate::words::shell_word;
 use crate::{job_file, output};
+use danlu_jobfile::{Code, JobFile};
 
 /// Each overrides what comes before it: the file, the flags, `--set`, the command after `--`.
 #[derive(Debug, Args)]
@@ -95,8 +95,8 @@ impl JobFlags {
         if let Ok(here) = std::env::current_dir() {
             draft.settle_script(&here);
         }
-        for remark in draft.remarks() {
-            output::say(output::printable(&remark));
+        for note in draft.notes() {
+            output::say(output::printable(&note));
         }
         Ok(draft)
     }

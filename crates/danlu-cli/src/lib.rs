@@ -11,7 +11,6 @@ mod failure;
 mod help_groups;
 mod job_file;
 mod job_flags;
-mod jobfile;
 mod migration;
 mod output;
 mod progress;

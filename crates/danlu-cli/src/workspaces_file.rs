@@ -8,7 +8,7 @@ use danlu_types::Sharing;
 
 use crate::diagnostics::render;
 use crate::failure::CliError;
-use crate::jobfile::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree};
+use danlu_jobfile::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree};
 
 /// Where the server reads the file from, at start and whenever it is told to.
 #[derive(Debug)]

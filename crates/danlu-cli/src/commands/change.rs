@@ -7,8 +7,8 @@ use danlu_client::Client;
 
 use super::submit::refused;
 use crate::failure::CliError;
-use crate::jobfile::JobFile;
 use crate::{job_file, output, target, words};
+use danlu_jobfile::JobFile;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -13,8 +13,8 @@ use owo_colors::OwoColorize as _;
 use crate::explanation::Taking;
 use crate::failure::{CliError, FAILED, USAGE};
 use crate::job_flags::{JobFlags, folder_of};
-use crate::jobfile::{ARRAY_TASK, JobFile};
 use crate::{explanation, job_file, output, shell, terminal, upload, words};
+use danlu_jobfile::{ARRAY_TASK, JobFile};
 
 /// The reason of a job that the next pass starts.
 const STARTS_NOW: &str = "not_yet_considered";

@@ -7,14 +7,13 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::line_of;
-use crate::jobfile::JobFile;
+use crate::JobFile;
 
-/// The job, what is remarked upon, and what is refused.
 /// A job, with what was said and what is refused.
 fn told(name: &str, source: &str, flags: impl FnOnce(&mut JobFile)) -> String {
     let mut draft = JobFile::read(name, PathBuf::from("."), source.as_bytes().to_vec()).unwrap();
     flags(&mut draft);
-    let mut text = draft.remarks().join("\n");
+    let mut text = draft.notes().join("\n");
     match draft.finish(|_| true) {
         Ok((spec, _)) => {
             if let [first, .., last] = draft.array() {
@@ -34,9 +33,11 @@ fn told(name: &str, source: &str, flags: impl FnOnce(&mut JobFile)) -> String {
         Err(refused) => {
             text += "\n---";
             for diagnostic in &refused {
-                let range = diagnostic.place.within(source).unwrap();
-                let (line, about) = (line_of(source, range.start), &source[range]);
-                write!(text, "\nerror: {}\n --> {name}:{line} {about:?}", diagnostic.sentence()).unwrap();
+                write!(text, "\nerror: {}", diagnostic.sentence()).unwrap();
+                if let Some(range) = diagnostic.place.within(source) {
+                    let (line, about) = (line_of(source, range.start), &source[range]);
+                    write!(text, "\n --> {name}:{line} {about:?}").unwrap();
+                }
                 if let Some(label) = &diagnostic.label {
                     write!(text, "\n     {label}").unwrap();
                 }

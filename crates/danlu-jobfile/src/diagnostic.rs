@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ValueOrigin {
+pub enum ValueOrigin {
     /// These bytes of the file.
     File(Range<usize>),
     /// This line and column of the file, counted from 1, where nothing more is known.
@@ -19,7 +19,7 @@ pub(crate) enum ValueOrigin {
 
 impl ValueOrigin {
     /// The bytes of `source` that this is about, if it is in the file at all.
-    pub(crate) fn within(&self, source: &str) -> Option<Range<usize>> {
+    pub fn within(&self, source: &str) -> Option<Range<usize>> {
         match self {
             ValueOrigin::File(range) => Some(range.clone()),
             ValueOrigin::Point { line, column } => Some(point_range(source, *line, *column)),
@@ -28,7 +28,7 @@ impl ValueOrigin {
         }
     }
 
-    pub(crate) fn range(&self) -> Option<Range<usize>> {
+    pub fn range(&self) -> Option<Range<usize>> {
         match self {
             ValueOrigin::File(range) => Some(range.clone()),
             _ => None,
@@ -37,17 +37,17 @@ impl ValueOrigin {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Diagnostic {
+pub struct Diagnostic {
     /// A dotted path, or empty for the file itself.
-    pub(crate) field: String,
-    pub(crate) message: String,
+    pub field: String,
+    pub message: String,
     /// What stands under the excerpt, such as a suggestion.
-    pub(crate) label: Option<String>,
-    pub(crate) place: ValueOrigin,
+    pub label: Option<String>,
+    pub place: ValueOrigin,
 }
 
 impl Diagnostic {
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         if self.field.is_empty() {
             self.message.clone()
         } else {

@@ -6,8 +6,8 @@ use super::amounts;
 use super::header::OptionUse;
 use super::job::Builder;
 use super::options::Field;
-use crate::jobfile::diagnostic::ValueOrigin;
-use crate::jobfile::tree::{SourceTree, SourceValue};
+use crate::diagnostic::ValueOrigin;
+use crate::tree::{SourceTree, SourceValue};
 
 /// Seconds of `--signal` without a time of its own, as Slurm has it.
 const USUAL_NOTICE: u64 = 60;
@@ -24,7 +24,7 @@ impl Builder<'_> {
             let seconds = notice.parse().unwrap_or(USUAL_NOTICE);
             let notice = Span { milliseconds: u64::from(u16::try_from(seconds).unwrap_or(u16::MAX)) * 1000 };
             let signal = signal.rsplit(':').next().unwrap_or(signal);
-            self.remark(
+            self.note(
                 given,
                 format!(
                     "SIGTERM is sent instead of `{signal}`, when the time is over, with {notice} to end in"
@@ -57,7 +57,7 @@ impl Builder<'_> {
                         let text = format!(
                             "`{part}` in `--export` is not honoured: variables of your shell are not passed on; `--env NAME=VALUE` sets them"
                         );
-                        self.remark(given, text);
+                        self.note(given, text);
                     }
                 }
             }
@@ -74,7 +74,7 @@ impl Builder<'_> {
                 let text = format!(
                     "`%{most}` is not honoured: as many run at a time as there is room for, within your quota"
                 );
-                self.remark(given, text);
+                self.note(given, text);
             }
             self.script.array = array.tasks;
         }
@@ -92,7 +92,7 @@ impl Builder<'_> {
             let text = format!(
                 "`--constraint={value}` is not honoured: labels are joined by `&` only; any node may be taken that has what the job asks for"
             );
-            return self.remark(given, text);
+            return self.note(given, text);
         }
         let label = |feature: &str| {
             let (name, value) = feature.split_once('=').unwrap_or((feature, "true"));

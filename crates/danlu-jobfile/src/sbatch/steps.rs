@@ -193,7 +193,7 @@ fn on_option(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobfile::sbatch::shell::commands;
+    use crate::sbatch::shell::commands;
 
     fn told(text: &str) -> String {
         let shown = steps(&commands(text, 0)).into_iter().map(|step| {

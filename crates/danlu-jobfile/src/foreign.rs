@@ -2,13 +2,13 @@
 //!
 //! Only forms that no job file can have are known here: whatever could be meant as one is read as one.
 
-use super::tree::{SourceTree, SourceValue};
+use crate::tree::{SourceTree, SourceValue};
 
 /// What a file is, and what to do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Foreign {
-    pub(crate) what: &'static str,
-    pub(crate) hint: &'static str,
+pub struct Foreign {
+    pub what: &'static str,
+    pub hint: &'static str,
 }
 
 const DLC: Foreign = Foreign {
@@ -100,7 +100,7 @@ pub(super) fn by_fields(tree: &SourceTree) -> Option<Foreign> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobfile::tree;
+    use crate::yaml;
 
     #[test]
     fn files_of_other_platforms_are_known_by_their_form() {
@@ -117,7 +117,7 @@ mod tests {
             ("apiVersion: batch/v1\nkind: Job\n", Some(KUBERNETES)),
             ("name: a\ncommand: python x.py\n", None),
         ] {
-            assert_eq!(by_fields(&tree::read(text).unwrap()), expected, "{text}");
+            assert_eq!(by_fields(&yaml::read(text).unwrap()), expected, "{text}");
         }
     }
 

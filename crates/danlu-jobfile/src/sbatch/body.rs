@@ -9,7 +9,7 @@ use super::{ImportNote, line_of};
 pub(super) struct ScriptScan {
     pub(super) has_srun: bool,
     pub(super) steps: Vec<Step>,
-    pub(super) remarks: Vec<ImportNote>,
+    pub(super) notes: Vec<ImportNote>,
     /// Those that hold for several nodes only.
     pub(super) of_several_nodes: Vec<ImportNote>,
 }
@@ -44,10 +44,10 @@ pub(super) fn look(source: &str, begin: usize) -> ScriptScan {
 fn look_at(command: &Command, source: &str, seen: &mut ScriptScan) {
     for (at, word) in command.words.iter().enumerate() {
         let line = line_of(source, word.place.start);
-        let mut remark = |text: String| seen.remarks.push(ImportNote { line, text });
+        let mut note = |text: String| seen.notes.push(ImportNote { line, text });
         let program = word.text.rsplit('/').next().unwrap_or(&word.text);
         if let Some((name, instead)) = OF_SLURM.iter().find(|(name, _)| *name == program) {
-            remark(format!("`{name}` does not reach Slurm from a job of Danlu's: {instead}"));
+            note(format!("`{name}` does not reach Slurm from a job of Danlu's: {instead}"));
         }
         match program {
             "mpirun" | "mpiexec" | "horovodrun" => {
@@ -59,7 +59,7 @@ fn look_at(command: &Command, source: &str, seen: &mut ScriptScan) {
             "scontrol" => {
                 let next = |by: usize| command.words.get(at + by).map_or("", |word| word.text.as_str());
                 if !(next(1) == "show" && (next(2).starts_with("host") || next(2).starts_with("job"))) {
-                    remark(format!(
+                    note(format!(
                         "`scontrol {}` will fail: in a job it can `show hostnames` and `show job`, and nothing else",
                         next(1)
                     ));

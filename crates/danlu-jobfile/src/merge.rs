@@ -1,7 +1,8 @@
 //! What the command line adds to a job file: `--set devices.count=4`, and flags that stand for fields.
 
-use super::diagnostic::{Diagnostic, ValueOrigin};
-use super::tree::{SourceTree, SourceValue, read, shortened};
+use crate::diagnostic::{Diagnostic, ValueOrigin};
+use crate::tree::{SourceTree, SourceValue, shortened};
+use crate::yaml::read;
 
 /// Below these, the rest of a key is one name, dots and all: `env.SOME.NAME`.
 const FREE_NAMES: [&str; 3] = ["env", "labels", "parameters"];
@@ -66,7 +67,7 @@ pub(crate) fn read_value(text: &str, place: &ValueOrigin) -> Result<SourceTree, 
             _ => tree,
         }),
         Err(_) if !starts_like_structure => Ok(SourceTree::text(text, place.clone())),
-        Err(complaint) => Err(Diagnostic { place: place.clone(), ..complaint }),
+        Err(diagnostic) => Err(Diagnostic { place: place.clone(), ..diagnostic }),
     }
 }
 
@@ -97,10 +98,10 @@ mod tests {
     use super::*;
 
     fn merged(file: &str, assignments: &[&str]) -> Result<String, String> {
-        let mut tree = read(file).map_err(|complaint| complaint.message)?;
+        let mut tree = read(file).map_err(|diagnostic| diagnostic.message)?;
         for assignment in assignments {
             set(&mut tree, assignment)
-                .map_err(|complaint| format!("{}|{}", complaint.field, complaint.message))?;
+                .map_err(|diagnostic| format!("{}|{}", diagnostic.field, diagnostic.message))?;
         }
         Ok(tree.to_json().to_string())
     }

@@ -4,9 +4,9 @@ use danlu_types::spec::FIELDS_OF_LATER_VERSIONS;
 use danlu_types::{FieldError, JobSpec};
 use serde_json::{Value, json};
 
-use super::diagnostic::{Diagnostic, ValueOrigin};
-use super::near::nearest;
-use super::tree::{SourceTree, SourceValue, shortened};
+use crate::diagnostic::{Diagnostic, ValueOrigin};
+use crate::near::nearest;
+use crate::tree::{SourceTree, SourceValue, shortened};
 
 /// Fields that are texts, whatever their value looks like: `name: 2024`, `env: {DEBUG: yes}`.
 const TEXT_FIELDS: [&str; 11] = [
@@ -35,12 +35,12 @@ pub(crate) fn read_spec(tree: &SourceTree) -> Result<JobSpec, Vec<Diagnostic>> {
         return Err(vec![Diagnostic { field: String::new(), message, label: None, place }]);
     };
     let mut object = serde_json::Map::new();
-    let mut complaints = Vec::new();
+    let mut diagnostics = Vec::new();
     for (name, place, value) in entries {
         // A key without a value means the default, as if it were not there.
         if matches!(value.content, SourceValue::Null) {
             if !is_known(name) {
-                complaints.push(unknown_field("", name, place.clone()));
+                diagnostics.push(unknown_field("", name, place.clone()));
             }
             continue;
         }
@@ -49,17 +49,17 @@ pub(crate) fn read_spec(tree: &SourceTree) -> Result<JobSpec, Vec<Diagnostic>> {
         probe[name.as_str()] = value.to_json();
         object.insert(name.clone(), value.to_json());
         if let Err(error) = read_value(probe) {
-            complaints.push(explain(&error, tree, place, JOB));
+            diagnostics.push(explain(&error, tree, place, JOB));
         }
     }
-    if !complaints.is_empty() {
-        return Err(complaints);
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
     }
     if !object.contains_key("command") {
         let message = "is missing; write what to run, such as `command: python train.py`".to_owned();
-        let complaint =
+        let diagnostic =
             Diagnostic { field: "command".to_owned(), message, label: None, place: tree.place.clone() };
-        return Err(vec![complaint]);
+        return Err(vec![diagnostic]);
     }
     read_value(Value::Object(object)).map_err(|error| vec![explain(&error, tree, &tree.place, JOB)])
 }
@@ -67,11 +67,11 @@ pub(crate) fn read_spec(tree: &SourceTree) -> Result<JobSpec, Vec<Diagnostic>> {
 /// What is wrong with some fields of a job whose other fields are elsewhere: what is missing here may be there.
 pub(crate) fn check_part(tree: &SourceTree) -> Vec<Diagnostic> {
     let SourceValue::Map(entries) = &tree.content else { return Vec::new() };
-    let mut complaints = Vec::new();
+    let mut diagnostics = Vec::new();
     for (name, place, value) in entries {
         if matches!(value.content, SourceValue::Null) {
             if !is_known(name) {
-                complaints.push(unknown_field("", name, place.clone()));
+                diagnostics.push(unknown_field("", name, place.clone()));
             }
             continue;
         }
@@ -79,12 +79,12 @@ pub(crate) fn check_part(tree: &SourceTree) -> Vec<Diagnostic> {
         probe[name.as_str()] = prepared(name, value).to_json();
         match read_value(probe) {
             Err(error) if !error.inner().to_string().starts_with("missing field") => {
-                complaints.push(explain(&error, tree, place, JOB));
+                diagnostics.push(explain(&error, tree, place, JOB));
             }
             _ => {}
         }
     }
-    complaints
+    diagnostics
 }
 
 /// The fields as JSON, texts as they were written.
@@ -99,8 +99,8 @@ pub(crate) fn to_json(tree: &SourceTree) -> Value {
     }
 }
 
-/// Complaints of a check, here or by the server, at the places their fields were written.
-pub(crate) fn place_errors(errors: Vec<FieldError>, tree: &SourceTree) -> Vec<Diagnostic> {
+/// Diagnostics of a check, here or by the server, at the places their fields were written.
+pub fn place_errors(errors: Vec<FieldError>, tree: &SourceTree) -> Vec<Diagnostic> {
     let placed = |error: FieldError| {
         let place = find(tree, &error.field).unwrap_or(ValueOrigin::Nowhere);
         Diagnostic { field: error.field, message: error.message, label: None, place }
@@ -176,7 +176,7 @@ fn texts_inside(field: &str, value: &mut SourceTree) {
 /// What a job file describes, in sentences about it.
 const JOB: &str = "a job";
 
-pub(crate) type FieldReadError = serde_path_to_error::Error<serde_json::Error>;
+type FieldReadError = serde_path_to_error::Error<serde_json::Error>;
 
 fn read_value(value: Value) -> Result<JobSpec, FieldReadError> {
     serde_path_to_error::deserialize(value)
@@ -191,12 +191,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// serde's words, in the job file's terms.
-pub(crate) fn explain(
-    error: &FieldReadError,
-    tree: &SourceTree,
-    key: &ValueOrigin,
-    whole: &str,
-) -> Diagnostic {
+pub fn explain(error: &FieldReadError, tree: &SourceTree, key: &ValueOrigin, whole: &str) -> Diagnostic {
     let message = error.inner().to_string();
     let path = error.path().to_string();
     let path = if path == "." { String::new() } else { path };

@@ -1,7 +1,7 @@
 //! Batch scripts of Slurm's as job files: what their `#SBATCH` lines ask for, and everything of it that Danlu does
 //! otherwise or not at all.
 //!
-//! Text in, values out. What cannot be honoured becomes a remark, or a complaint where a job that runs without it would
+//! Text in, values out. What cannot be honoured becomes a note, or a diagnostic where a job that runs without it would
 //! not be the one that was meant; no option is passed over in silence.
 
 mod amounts;
@@ -15,24 +15,24 @@ mod steps;
 mod steps_of_job;
 mod surroundings;
 
-use super::diagnostic::{Diagnostic, ValueOrigin};
-use super::tree::SourceTree;
+use crate::diagnostic::{Diagnostic, ValueOrigin};
+use crate::tree::SourceTree;
 
 /// A script as a job, before it is checked.
 #[derive(Debug)]
 pub(super) struct BatchScript {
     pub(super) tree: SourceTree,
-    pub(super) complaints: Vec<Diagnostic>,
-    pub(super) remarks: Vec<ImportNote>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) notes: Vec<ImportNote>,
     /// The numbers of an array's jobs; a variable says which of them a job is.
     pub(super) array: Vec<u32>,
 }
 
 /// What becomes of an option that is not done as written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ImportNote {
-    pub(crate) line: usize,
-    pub(crate) text: String,
+pub struct ImportNote {
+    pub line: usize,
+    pub text: String,
 }
 
 /// `sbatch` knows some two hundred. What is said of each is looked up in the whole file, so there is an end to it.
@@ -48,11 +48,11 @@ pub(super) fn read(name: &str, source: &str) -> BatchScript {
     let mut header = header::read(source);
     let too_many = header.given.get(MOST_OPTIONS).map(|given| given.place.clone());
     header.given.truncate(MOST_OPTIONS);
-    header.complaints.truncate(MOST_OPTIONS);
+    header.diagnostics.truncate(MOST_OPTIONS);
     header.late.truncate(MOST_OPTIONS);
     let mut script = job::build(&header, name, source);
     if let Some(place) = too_many {
-        script.complaints.push(Diagnostic {
+        script.diagnostics.push(Diagnostic {
             field: String::new(),
             message: format!("a script has at most {MOST_OPTIONS} options in its `#SBATCH` lines"),
             label: None,
@@ -60,7 +60,7 @@ pub(super) fn read(name: &str, source: &str) -> BatchScript {
         });
     }
     if let Some(at) = source.find("\r\n") {
-        script.complaints.push(Diagnostic {
+        script.diagnostics.push(Diagnostic {
             field: String::new(),
             message: "lines end as on Windows, which no shell here reads".to_owned(),
             label: Some("`dos2unix` makes them plain".to_owned()),
@@ -68,7 +68,7 @@ pub(super) fn read(name: &str, source: &str) -> BatchScript {
         });
     }
     if !source.starts_with("#!") {
-        script.complaints.push(Diagnostic {
+        script.diagnostics.push(Diagnostic {
             field: String::new(),
             message: "a batch script begins with the program that runs it".to_owned(),
             label: Some("write `#!/bin/bash` before this".to_owned()),

@@ -22,7 +22,7 @@ const CORPUS: [&str; 8] = [
 /// Reads it in every way that a file is read; what came of it does not matter.
 fn read(name: &str, source: &[u8]) {
     let Ok(mut draft) = JobFile::read(name, PathBuf::from("."), source.to_vec()) else { return };
-    let _ = draft.remarks();
+    let _ = draft.notes();
     draft.set("workers=2");
     let _ = draft.overrides();
     let _ = draft.finish(|_| true);

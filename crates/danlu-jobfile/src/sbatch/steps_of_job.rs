@@ -104,6 +104,6 @@ impl Builder<'_> {
 
     fn remark_at(&mut self, place: &Range<usize>, text: String) {
         let line = line_of(self.source, place.start);
-        self.script.remarks.push(ImportNote { line, text });
+        self.script.notes.push(ImportNote { line, text });
     }
 }

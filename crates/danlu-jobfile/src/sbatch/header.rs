@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::options::{Argument, SbatchOption, by_letter, by_name, nearest_name};
-use crate::jobfile::diagnostic::{Diagnostic, ValueOrigin};
+use crate::diagnostic::{Diagnostic, ValueOrigin};
 
 /// What the head of a script says.
 #[derive(Debug, Default)]
 pub(super) struct SbatchHeader {
     pub(super) given: Vec<OptionUse>,
-    pub(super) complaints: Vec<Diagnostic>,
+    pub(super) diagnostics: Vec<Diagnostic>,
     /// `#SBATCH` lines after the first command, which Slurm does not read either.
     pub(super) late: Vec<Range<usize>>,
     /// Where the commands begin.
@@ -64,7 +64,7 @@ fn read_line(rest: &str, begin: usize, header: &mut SbatchHeader) {
         };
         match found {
             Ok(given) => header.given.push(given),
-            Err(complaint) => header.complaints.push(complaint),
+            Err(diagnostic) => header.diagnostics.push(diagnostic),
         }
     }
 }
@@ -87,7 +87,7 @@ fn read_long(
     let mut place = word.place.clone();
     let value = match (known.argument, value) {
         (Argument::None, Some(_)) => {
-            return Err(complaint(&place, format!("`--{name}` takes no value")));
+            return Err(diagnostic(&place, format!("`--{name}` takes no value")));
         }
         (Argument::None | Argument::Optional, value) => value,
         (Argument::Needed, Some(value)) => Some(value),
@@ -108,7 +108,7 @@ fn read_short(
     loop {
         let Some((at, letter)) = rest.next() else { return Err(stray(word)) };
         let Some(known) = by_letter(letter) else {
-            return Err(complaint(&place, format!("`-{letter}` is no option of `sbatch`")));
+            return Err(diagnostic(&place, format!("`-{letter}` is no option of `sbatch`")));
         };
         let tail = &letters[at + letter.len_utf8()..];
         match known.argument {
@@ -135,7 +135,7 @@ fn next_value(
     place: &mut Range<usize>,
     words: &mut impl Iterator<Item = Word>,
 ) -> Result<String, Diagnostic> {
-    let value = words.next().ok_or_else(|| complaint(place, format!("`{option}` lacks its value")))?;
+    let value = words.next().ok_or_else(|| diagnostic(place, format!("`{option}` lacks its value")))?;
     place.end = value.place.end;
     Ok(value.text)
 }
@@ -145,13 +145,13 @@ fn stray(word: &Word) -> Diagnostic {
     match word.text.as_str() {
         "hetjob" | "packjob" => Diagnostic {
             label: Some("submit its parts as jobs of their own".to_owned()),
-            ..complaint(place, "jobs of unequal parts are not possible: all workers are equal".to_owned())
+            ..diagnostic(place, "jobs of unequal parts are not possible: all workers are equal".to_owned())
         },
-        text => complaint(place, format!("`{text}` is no option; options begin with `-`")),
+        text => diagnostic(place, format!("`{text}` is no option; options begin with `-`")),
     }
 }
 
-fn complaint(place: &Range<usize>, message: String) -> Diagnostic {
+fn diagnostic(place: &Range<usize>, message: String) -> Diagnostic {
     Diagnostic { field: String::new(), message, label: None, place: ValueOrigin::File(place.clone()) }
 }
 

@@ -1,105 +1,21 @@
-//! A job file as a tree in which every value still knows where it was written.
-//!
-//! Reading straight into the specification would stop at the first error and forget the places of all values. The
-//! tree keeps both: it is merged with what the command line says, then read field by field.
-//! JSON is read by the same reader, because it is YAML as well.
+//! YAML as a tree. JSON is read by the same reader, because it is YAML as well.
 
 use std::fmt;
 use std::ops::Range;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Number;
 use serde_saphyr::{Location, Spanned};
 
-use super::diagnostic::{Diagnostic, ValueOrigin};
+use crate::diagnostic::{Diagnostic, ValueOrigin};
+use crate::tree::{SourceTree, SourceValue, shortened_to};
 
 /// No job file nests deeper than `parameters: [{name: …}]`; what does is a mistake or an attack.
 const DEEPEST: usize = 32;
 const MOST_NODES: usize = 100_000;
 
-#[derive(Debug, Clone)]
-pub(crate) struct SourceTree {
-    pub(crate) content: SourceValue,
-    pub(crate) place: ValueOrigin,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum SourceValue {
-    Null,
-    Bool(bool),
-    /// With its text, because `1.10` in `env` is a version, not a number.
-    Number(Number, String),
-    Text(String),
-    List(Vec<SourceTree>),
-    /// With the place of each key.
-    Map(Vec<(String, ValueOrigin, SourceTree)>),
-}
-
-impl SourceTree {
-    pub(crate) fn empty_map(place: ValueOrigin) -> SourceTree {
-        SourceTree { content: SourceValue::Map(Vec::new()), place }
-    }
-
-    pub(crate) fn text(text: impl Into<String>, place: ValueOrigin) -> SourceTree {
-        SourceTree { content: SourceValue::Text(text.into()), place }
-    }
-
-    pub(crate) fn get(&self, key: &str) -> Option<&SourceTree> {
-        match &self.content {
-            SourceValue::Map(entries) => {
-                entries.iter().find(|(name, _, _)| name == key).map(|(_, _, tree)| tree)
-            }
-            _ => None,
-        }
-    }
-
-    /// The words a person would use: `the text "x"`, `a list`.
-    pub(crate) fn described(&self) -> String {
-        match &self.content {
-            SourceValue::Null => "nothing".to_owned(),
-            SourceValue::Bool(value) => format!("`{value}`"),
-            SourceValue::Number(_, text) => format!("`{}`", shortened(text)),
-            SourceValue::Text(text) => format!("the text `{}`", shortened(text)),
-            SourceValue::List(_) => "a list".to_owned(),
-            SourceValue::Map(_) => "a map".to_owned(),
-        }
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
-        match &self.content {
-            SourceValue::Null => Value::Null,
-            SourceValue::Bool(value) => Value::Bool(*value),
-            SourceValue::Number(number, _) => Value::Number(number.clone()),
-            SourceValue::Text(text) => Value::String(text.clone()),
-            SourceValue::List(items) => Value::Array(items.iter().map(SourceTree::to_json).collect()),
-            SourceValue::Map(entries) => {
-                let entries = entries.iter().map(|(name, _, tree)| (name.clone(), tree.to_json()));
-                Value::Object(entries.collect::<Map<_, _>>())
-            }
-        }
-    }
-
-    /// A number or truth value as it was written; for fields that are texts whatever they look like.
-    pub(crate) fn as_written(&self) -> SourceTree {
-        let content = match &self.content {
-            SourceValue::Bool(value) => SourceValue::Text(value.to_string()),
-            SourceValue::Number(_, text) => SourceValue::Text(text.clone()),
-            SourceValue::Null => SourceValue::Text(String::new()),
-            SourceValue::Text(_) => self.content.clone(),
-            SourceValue::List(items) => SourceValue::List(items.iter().map(SourceTree::as_written).collect()),
-            SourceValue::Map(entries) => SourceValue::Map(
-                entries
-                    .iter()
-                    .map(|(name, place, tree)| (name.clone(), place.clone(), tree.as_written()))
-                    .collect(),
-            ),
-        };
-        SourceTree { content, place: self.place.clone() }
-    }
-}
-
 /// Reads YAML or JSON.
-pub(crate) fn read(source: &str) -> Result<SourceTree, Diagnostic> {
+pub fn read(source: &str) -> Result<SourceTree, Diagnostic> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEEPEST,
@@ -113,26 +29,26 @@ pub(crate) fn read(source: &str) -> Result<SourceTree, Diagnostic> {
         with_snippet: false,
     };
     let spanned: Spanned<Raw> = serde_saphyr::from_str_with_options(source, options)
-        .map_err(|error| syntax_complaint(&error, source))?;
+        .map_err(|error| syntax_diagnostic(&error, source))?;
     Ok(build(spanned, source))
 }
 
-fn syntax_complaint(error: &serde_saphyr::Error, source: &str) -> Diagnostic {
+fn syntax_diagnostic(error: &serde_saphyr::Error, source: &str) -> Diagnostic {
     use serde_saphyr::MessageFormatter as _;
     let mut message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
     if message.starts_with("YAML document too large") || message == "recursion limit exceeded" {
         message = format!("the file nests deeper than {DEEPEST} levels, or its aliases expand without end");
     }
     let place = error.location().map_or(ValueOrigin::Start, |location| place_of(&location));
-    if let Some(complaint) = indentation_complaint(source, &message, &place) {
-        return complaint;
+    if let Some(diagnostic) = indentation_diagnostic(source, &message, &place) {
+        return diagnostic;
     }
     Diagnostic { field: String::new(), message: shortened_to(&message, 400), label: None, place }
 }
 
 /// What the reader's words about a wrong indentation mean. It notices a tab somewhere behind it, and a field that is
 /// indented too far at its colon.
-fn indentation_complaint(source: &str, message: &str, place: &ValueOrigin) -> Option<Diagnostic> {
+fn indentation_diagnostic(source: &str, message: &str, place: &ValueOrigin) -> Option<Diagnostic> {
     let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let at_line = |line: usize, message: String, label: &str| {
         let label = Some(label.to_owned());
@@ -297,15 +213,4 @@ fn place_of(location: &Location) -> ValueOrigin {
 fn as_range(start: u64, length: u64) -> Option<Range<usize>> {
     let start = usize::try_from(start).ok()?;
     Some(start..start.checked_add(usize::try_from(length).ok()?)?)
-}
-
-pub(crate) fn shortened(text: &str) -> String {
-    shortened_to(text, 40)
-}
-
-fn shortened_to(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

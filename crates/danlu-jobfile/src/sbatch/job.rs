@@ -14,9 +14,9 @@ use super::options::{Field, Meaning};
 use super::size::{Size, SizeRequest, size};
 use super::steps::Step;
 use super::{BatchScript, ImportNote, body, line_of};
-use crate::jobfile::diagnostic::{Diagnostic, ValueOrigin};
-use crate::jobfile::merge;
-use crate::jobfile::tree::{SourceTree, SourceValue};
+use crate::diagnostic::{Diagnostic, ValueOrigin};
+use crate::merge;
+use crate::tree::{SourceTree, SourceValue};
 
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
@@ -31,8 +31,8 @@ pub(super) struct Builder<'a> {
 pub(super) fn build(header: &SbatchHeader, name: &str, source: &str) -> BatchScript {
     let script = BatchScript {
         tree: SourceTree::empty_map(ValueOrigin::Start),
-        complaints: header.complaints.clone(),
-        remarks: Vec::new(),
+        diagnostics: header.diagnostics.clone(),
+        notes: Vec::new(),
         array: Vec::new(),
     };
     let mut builder = Builder { source, fields: BTreeMap::new(), wanted: None, script };
@@ -47,7 +47,7 @@ pub(super) fn build(header: &SbatchHeader, name: &str, source: &str) -> BatchScr
     builder.steps(&seen.steps);
     builder.command(header, &size, seen);
     let mut script = builder.script;
-    script.remarks.sort_by_key(|remark| remark.line);
+    script.notes.sort_by_key(|note| note.line);
     script
 }
 
@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
             let option = self.written(given);
             match given.known.meaning {
                 Meaning::OfNoConcern => {}
-                Meaning::Instead(what) => self.remark(given, format!("`{option}` is not honoured: {what}")),
+                Meaning::Instead(what) => self.note(given, format!("`{option}` is not honoured: {what}")),
                 Meaning::Refused(hint) => {
                     let message = format!("`{option}` cannot be honoured");
                     self.complain(&given.place, "", message, Some(hint.to_owned()));
@@ -67,7 +67,7 @@ impl<'a> Builder<'a> {
                     if let Some(earlier) = self.fields.insert(field, given) {
                         let line = line_of(self.source, given.place.start);
                         let text = format!("`{}` is overridden in line {line}", self.written(earlier));
-                        self.remark(earlier, text);
+                        self.note(earlier, text);
                     }
                 }
             }
@@ -76,7 +76,7 @@ impl<'a> Builder<'a> {
             let text = "comes after the first command, where `sbatch` does not read it either".to_owned();
             let line = line_of(self.source, late.start);
             self.script
-                .remarks
+                .notes
                 .push(ImportNote { line, text: format!("`{}` {text}", &self.source[late.clone()]) });
         }
     }
@@ -85,9 +85,9 @@ impl<'a> Builder<'a> {
         self.source.get(given.place.clone()).unwrap_or_default().to_owned()
     }
 
-    pub(super) fn remark(&mut self, given: &OptionUse, text: String) {
+    pub(super) fn note(&mut self, given: &OptionUse, text: String) {
         let line = line_of(self.source, given.place.start);
-        self.script.remarks.push(ImportNote { line, text });
+        self.script.notes.push(ImportNote { line, text });
     }
 
     pub(super) fn complain(
@@ -98,7 +98,7 @@ impl<'a> Builder<'a> {
         label: Option<String>,
     ) {
         let (field, place) = (field.to_owned(), ValueOrigin::File(place.clone()));
-        self.script.complaints.push(Diagnostic { field, message, label, place });
+        self.script.diagnostics.push(Diagnostic { field, message, label, place });
     }
 
     pub(super) fn value(&self, field: Field) -> Option<(&'a OptionUse, &'a str)> {
@@ -106,7 +106,7 @@ impl<'a> Builder<'a> {
         Some((given, given.value.as_deref().unwrap_or_default()))
     }
 
-    /// The value read; one that cannot be is a complaint that says what would do.
+    /// The value read; one that cannot be is a diagnostic that says what would do.
     pub(super) fn read<T>(
         &mut self,
         field: Field,
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
 
     pub(super) fn put(&mut self, key: &str, content: SourceValue, place: ValueOrigin) {
         let tree = SourceTree { content, place: place.clone() };
-        self.script.complaints.extend(merge::insert(&mut self.script.tree, key, tree, place).err());
+        self.script.diagnostics.extend(merge::insert(&mut self.script.tree, key, tree, place).err());
     }
 
     pub(super) fn put_number(&mut self, key: &str, number: u32, place: ValueOrigin) {
@@ -158,7 +158,7 @@ impl<'a> Builder<'a> {
         let name = name.trim_matches(['.', '_', '-']).to_owned();
         let name = if name.is_empty() { "job".to_owned() } else { name };
         if let Some((given, value)) = given {
-            self.remark(
+            self.note(
                 given,
                 format!("the name `{value}` becomes `{name}`: letters, digits, `.`, `_` and `-`"),
             );
@@ -174,13 +174,13 @@ impl<'a> Builder<'a> {
         };
         let nodes = self.read(Field::Nodes, nodes, "a number of nodes such as `2`");
         if let (Some((least, true)), Some((given, value))) = (nodes, self.value(Field::Nodes)) {
-            self.remark(given, format!("`--nodes={value}`: {least} are taken, never more"));
+            self.note(given, format!("`--nodes={value}`: {least} are taken, never more"));
         }
         let devices_per_node = self.gres();
         if let (Some((2.., _)), Some((given, _))) = (nodes, self.value(Field::Nodes)) {
             let text =
                 "workers may share a node that has room for several; those with all devices of a node do not";
-            self.remark(given, format!("`{}`: {text}", self.written(given)));
+            self.note(given, format!("`{}`: {text}", self.written(given)));
         }
         let typed = |builder: &mut Self, field| {
             let found =
@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
         let per_node = typed(self, Field::GpusPerNode);
         if let (Some(_), Some((given, _))) = (devices_per_node, self.value(Field::GpusPerNode)) {
             let text = "`--gpus-per-node` is not honoured: `--gres` asks for devices already".to_owned();
-            self.remark(given, text);
+            self.note(given, text);
         }
         let devices_per_node = devices_per_node.or(per_node);
         let asked = SizeRequest {
@@ -221,7 +221,7 @@ impl<'a> Builder<'a> {
             && let Some((given, _)) = self.value(Field::Ntasks)
         {
             let text = format!("all {} tasks are on one node; `--nodes` spreads them", size.tasks_per_node);
-            self.remark(given, text);
+            self.note(given, text);
         }
         self.fit_steps(steps, &mut size);
         let place = self.place_of(&[Field::Nodes, Field::Ntasks]);
@@ -253,7 +253,7 @@ impl<'a> Builder<'a> {
                 continue;
             };
             if amounts::resource(name, model) == GresResource::Other {
-                self.remark(given, format!("`{part}` in `--gres` is not honoured: Danlu does not count it"));
+                self.note(given, format!("`{part}` in `--gres` is not honoured: Danlu does not count it"));
             } else if found.is_some() {
                 let message = "a worker gets devices of one model".to_owned();
                 self.complain(&given.place, "", message, Some("ask for one of them".to_owned()));
@@ -303,7 +303,7 @@ impl<'a> Builder<'a> {
         let Some(memory) = per_node.or(per_cpu).or(per_device) else { return };
         if memory.0 == 0 {
             if let Some((given, value)) = self.value(Field::Mem) {
-                self.remark(
+                self.note(
                     given,
                     format!("`--mem={value}`: the job's memory is not limited, and none is kept for it"),
                 );
@@ -326,7 +326,7 @@ impl<'a> Builder<'a> {
             Some((_, command)) if body.is_empty() => format!("#!/bin/sh\n{command}\n"),
             Some((given, _)) => {
                 let text = "`--wrap` is not honoured: the script has commands of its own".to_owned();
-                self.remark(given, text);
+                self.note(given, text);
                 self.source.to_owned()
             }
             None if body.is_empty() => {
@@ -337,9 +337,9 @@ impl<'a> Builder<'a> {
             }
             None => self.source.to_owned(),
         };
-        self.script.remarks.extend(seen.remarks);
+        self.script.notes.extend(seen.notes);
         if size.nodes > 1 {
-            self.script.remarks.extend(seen.of_several_nodes);
+            self.script.notes.extend(seen.of_several_nodes);
         }
         if size.tasks_per_node > 1 && !seen.has_srun {
             // All of it runs in the first task, which must not be kept to the cores of one.

@@ -1,6 +1,6 @@
 //! Every option that `sbatch` knows, and what becomes of it here.
 
-use crate::jobfile::near::nearest;
+use crate::near::nearest;
 
 #[derive(Debug)]
 pub(super) struct SbatchOption {

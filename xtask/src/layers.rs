@@ -71,10 +71,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-core",
             "danlu-ranktable",
             "danlu-jobfile",
-            "danlu-slurm",
             "danlu-client",
             "danlu-objects",
-            "danlu-server",
             "danlu-device",
             "danlu-launch",
             "danlu-sim",
@@ -82,7 +80,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-walk",
         ],
     ),
-    ("danlu", &["danlu-cli", "danlu-sidecar", "danlu-launch"]),
+    // The server only by its feature of that name: what it adds to the command line is `danlu up`.
+    (
+        "danlu",
+        &[
+            "danlu-types",
+            "danlu-core",
+            "danlu-slurm",
+            "danlu-device",
+            "danlu-launch",
+            "danlu-client",
+            "danlu-sidecar",
+            "danlu-cli",
+            "danlu-server",
+        ],
+    ),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
     (
         TESTKIT,

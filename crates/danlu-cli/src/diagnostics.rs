@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-
 use danlu_jobfile::{Diagnostic, ValueOrigin};
 
 /// Past this, a line is data rather than something to show.

@@ -4,12 +4,12 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use danlu_jobfile::{Code, Diagnostic, Foreign, JobFile, ReadError};
 use danlu_types::{FieldError, JobSpec};
 
 use crate::diagnostics::render;
 use crate::failure::CliError;
 use crate::words::shell_word;
-use danlu_jobfile::{Code, Diagnostic, Foreign, JobFile, ReadError};
 
 /// Room for the largest honest job and for saying what is wrong with a dishonest one.
 const MOST_FILE_BYTES: u64 = 32 << 20;

@@ -1,13 +1,13 @@
 //! The flags that describe a job, for `submit` and `run`: a file, what overrides it, or everything by itself.
 
 use clap::Args;
+use danlu_jobfile::{Code, JobFile};
 use danlu_types::DeviceRequest;
 
 use crate::failure::{CliError, USAGE};
 use crate::migration::MigrationFlags;
 use crate::words::shell_word;
 use crate::{job_file, output};
-use danlu_jobfile::{Code, JobFile};
 
 /// Each overrides what comes before it: the file, the flags, `--set`, the command after `--`.
 #[derive(Debug, Args)]

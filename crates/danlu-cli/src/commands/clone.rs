@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::Client;
+use danlu_jobfile::JobFile;
 
 use super::submit::refused;
 use crate::failure::CliError;
 use crate::{job_file, output, target};
-use danlu_jobfile::JobFile;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::{Client, ClientError};
+use danlu_jobfile::{ARRAY_TASK, JobFile};
 use danlu_types::api::{Explanation, JobView};
 use danlu_types::{JobId, JobSpec};
 use jiff::Timestamp;
@@ -14,7 +15,6 @@ use crate::explanation::Taking;
 use crate::failure::{CliError, FAILED, USAGE};
 use crate::job_flags::{JobFlags, folder_of};
 use crate::{explanation, job_file, output, shell, terminal, upload, words};
-use danlu_jobfile::{ARRAY_TASK, JobFile};
 
 /// The reason of a job that the next pass starts.
 const STARTS_NOW: &str = "not_yet_considered";

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::failure::{CliError, USAGE};
+use danlu_cli::{CliError, USAGE};
 
 const VARIABLE: &str = "DANLU_DATABASE";
 

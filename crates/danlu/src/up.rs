@@ -1,6 +1,7 @@
 //! `danlu up`: the server, on this machine.
 
 mod confinement;
+mod database_address;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,26 +12,24 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches as _, ValueEnum};
+use danlu_cli::{CliError, ServerCommand, USAGE, output, workspaces_file};
 use danlu_client::data_folder;
 use danlu_core::launch::Sandbox;
 use danlu_server::{
     EngineChoice, FirstSignIn, ListenConfig, SandboxOptions, ServeOptions, SharingSource, Tls, UnixUsers,
 };
 use danlu_slurm::SlurmSettings;
-use danlu_types::Span;
 use danlu_types::account::Registration;
+use danlu_types::{Sharing, Span};
 use serde::de::DeserializeOwned;
 use tracing_subscriber::EnvFilter;
 
-use crate::database_address;
-use crate::failure::{CliError, USAGE};
-use crate::output;
-use crate::runtime::block_on_many_threads;
-use crate::workspaces_file::{self, WorkspacesFile};
+/// What the command line needs of the server.
+pub(crate) const SERVER: ServerCommand = ServerCommand { arguments: Arguments::augment_args, run };
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+struct Arguments {
     /// Address to listen on; port 0 picks a free port
     ///
     /// An address that other machines can reach requires `--tls`, `--tls-certificate` or `--behind-proxy`.
@@ -139,7 +138,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8765`".to_owned())
 }
 
-pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode, CliError> {
+fn run(data: Option<&Path>, matches: &ArgMatches) -> Result<ExitCode, CliError> {
+    let arguments = Arguments::from_arg_matches(matches).map_err(|error| CliError::new(error.to_string()))?;
     let listen_config = listen_config(&arguments);
     if let Some(objection) = listen_config.objection() {
         return Err(CliError::new(objection).with_code(USAGE).hint(
@@ -207,12 +207,24 @@ pub(crate) fn run(data: Option<&Path>, arguments: Arguments) -> Result<ExitCode,
             environment: arguments.pass_environment,
         },
     };
-    block_on_many_threads(async {
-        danlu_server::serve(options, tell_first_sign_in)
-            .await
-            .map_err(|error| CliError::new("the server ended with an error").caused_by(error.as_ref()))
-    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::new("cannot start the async runtime").caused_by(&error))?;
+    runtime
+        .block_on(danlu_server::serve(options, tell_first_sign_in))
+        .map_err(|error| CliError::new("the server ended with an error").caused_by(error.as_ref()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the server reads the workspaces from, at start and whenever it is told to.
+#[derive(Debug)]
+struct WorkspacesFile(PathBuf);
+
+impl SharingSource for WorkspacesFile {
+    fn read(&self) -> Result<Sharing, Box<dyn std::error::Error + Send + Sync>> {
+        workspaces_file::open(&self.0).map_err(|failure| failure.plain_text().into())
+    }
 }
 
 /// What the server was started with is not its jobs', and neither is what it writes.

@@ -49,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "danlu-types",
             "danlu-core",
+            "danlu-jobfile",
             "danlu-slurm",
             "danlu-sched",
             "danlu-sim",

@@ -7,6 +7,7 @@ mod fields;
 mod foreign;
 mod merge;
 mod near;
+mod parse;
 mod sbatch;
 mod tree;
 mod yaml;
@@ -19,6 +20,7 @@ use danlu_types::{FieldError, JobSpec};
 pub use diagnostic::{Diagnostic, ValueOrigin};
 pub use fields::{explain, place_errors};
 pub use foreign::Foreign;
+pub use parse::parse;
 pub use sbatch::ImportNote;
 pub use tree::{SourceTree, SourceValue};
 pub use yaml::read as read_tree;
@@ -129,6 +131,17 @@ impl JobFile {
     pub fn notes(&self) -> Vec<String> {
         let notes = self.script.iter().flat_map(|script| &script.notes);
         notes.map(|ImportNote { line, text }| format!("{}:{line}: {text}", self.name)).collect()
+    }
+
+    /// What of a batch script is done otherwise, or not at all.
+    pub fn import_notes(&self) -> &[ImportNote] {
+        self.script.as_ref().map_or(&[], |script| &script.notes)
+    }
+
+    /// The line, counted from 1, in which a field's value begins.
+    fn line_of_field(&self, field: &str) -> Option<usize> {
+        let range = self.tree.get(field)?.place.within(&self.source)?;
+        Some(self.source.get(..range.start)?.matches('\n').count() + 1)
     }
 
     /// The numbers of the jobs that the file asks for, where it asks for several; none where it was said which one is meant.

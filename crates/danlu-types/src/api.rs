@@ -5,6 +5,7 @@ mod attempt;
 mod cluster;
 mod explanation;
 mod files;
+mod job_file;
 mod keys;
 mod migration;
 mod quota;
@@ -36,6 +37,7 @@ pub use explanation::{
     StartEstimate, Supply,
 };
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
+pub use job_file::{JobFileDiagnostic, JobFileNote, ParseRequest, ParsedJobFile};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
     NewSshKey, S3KeyView, SshKeyView,

@@ -43,8 +43,9 @@ pub(super) fn look(source: &str, begin: usize) -> ScriptScan {
 
 fn look_at(command: &Command, source: &str, seen: &mut ScriptScan) {
     for (at, word) in command.words.iter().enumerate() {
-        let line = line_of(source, word.place.start);
-        let mut note = |text: String| seen.notes.push(ImportNote { line, text });
+        // Counted only where something is said: most words are passed over.
+        let line = || line_of(source, word.place.start);
+        let mut note = |text: String| seen.notes.push(ImportNote { line: line(), text });
         let program = word.text.rsplit('/').next().unwrap_or(&word.text);
         if let Some((name, instead)) = OF_SLURM.iter().find(|(name, _)| *name == program) {
             note(format!("`{name}` does not reach Slurm from a job of Danlu's: {instead}"));
@@ -54,7 +55,7 @@ fn look_at(command: &Command, source: &str, seen: &mut ScriptScan) {
                 let text = format!(
                     "`{program}` finds the other nodes only where it can log in to them; `srun` reaches them always"
                 );
-                seen.of_several_nodes.push(ImportNote { line, text });
+                seen.of_several_nodes.push(ImportNote { line: line(), text });
             }
             "scontrol" => {
                 let next = |by: usize| command.words.get(at + by).map_or("", |word| word.text.as_str());

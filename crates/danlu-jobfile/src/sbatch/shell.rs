@@ -26,6 +26,9 @@ pub(super) struct ShellWord {
 /// Deeper nesting is not a script that somebody wrote.
 const DEEPEST: usize = 64;
 
+/// Of words that come out of variables. A long variable that is used often would fill the memory.
+const MOST_EXPANDED: usize = 10_000;
+
 /// `begin`: where the text lies in its file.
 pub(super) fn commands(text: &str, begin: usize) -> Vec<Command> {
     let mut reader =
@@ -229,18 +232,23 @@ impl Reader<'_> {
 fn expand(commands: Vec<Command>) -> Vec<Command> {
     let mut values: BTreeMap<String, String> = BTreeMap::new();
     let mut expanded = Vec::with_capacity(commands.len());
+    let mut left = MOST_EXPANDED;
     for mut command in commands {
         let mut words = Vec::with_capacity(command.words.len());
         for word in std::mem::take(&mut command.words) {
             let value = word.text.strip_prefix('$').and_then(|name| values.get(name));
-            match value.filter(|_| word.is_unknown) {
-                Some(value) => words.extend(value.split_whitespace().map(|text| ShellWord {
-                    text: text.to_owned(),
-                    place: word.place.clone(),
-                    is_unknown: text.contains('$'),
-                })),
-                None => words.push(word),
-            }
+            let Some(value) = value.filter(|_| word.is_unknown && left > 0) else {
+                words.push(word);
+                continue;
+            };
+            let before = words.len();
+            words.extend(value.split_whitespace().take(left).map(|text| ShellWord {
+                text: text.to_owned(),
+                place: word.place.clone(),
+                is_unknown: text.contains('$'),
+            }));
+            // A value without words costs a look at it all the same.
+            left -= (words.len() - before).clamp(1, left);
         }
         let set =
             words.iter().skip_while(|word| ["export", "local", "readonly"].contains(&word.text.as_str()));
@@ -328,5 +336,12 @@ END
                 }
             }
         }
+    }
+
+    #[test]
+    fn variables_do_not_grow_a_script_without_end() {
+        let script = format!("A='{}'\n{}\n", "x ".repeat(1000), "$A ".repeat(1000));
+        let words: usize = commands(&script, 0).iter().map(|command| command.words.len()).sum();
+        assert!(words <= MOST_EXPANDED + 1001, "{words} words");
     }
 }

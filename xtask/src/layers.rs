@@ -15,6 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("danlu-types", &[]),
     ("danlu-ranktable", &["danlu-types"]),
     ("danlu-core", &["danlu-types", "danlu-ranktable"]),
+    // Job files and batch scripts, read alike by the command line and the server.
+    ("danlu-jobfile", &["danlu-types", "danlu-core"]),
     // What Slurm says and is told, for the engine, the launcher, the sidecar and the command line.
     ("danlu-slurm", &["danlu-types", "danlu-core"]),
     // What users' trees are removed and walked with, and nothing else.
@@ -47,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "danlu-types",
             "danlu-core",
+            "danlu-jobfile",
             "danlu-slurm",
             "danlu-sched",
             "danlu-sim",
@@ -68,10 +71,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-types",
             "danlu-core",
             "danlu-ranktable",
-            "danlu-slurm",
+            "danlu-jobfile",
             "danlu-client",
             "danlu-objects",
-            "danlu-server",
             "danlu-device",
             "danlu-launch",
             "danlu-sim",
@@ -79,7 +81,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "danlu-walk",
         ],
     ),
-    ("danlu", &["danlu-cli", "danlu-sidecar", "danlu-launch"]),
+    // The server only by its feature of that name: what it adds to the command line is `danlu up`.
+    (
+        "danlu",
+        &[
+            "danlu-types",
+            "danlu-core",
+            "danlu-slurm",
+            "danlu-device",
+            "danlu-launch",
+            "danlu-client",
+            "danlu-sidecar",
+            "danlu-cli",
+            "danlu-server",
+        ],
+    ),
     // Only a dev-dependency of others, so it may stand on whatever it builds clusters from.
     (
         TESTKIT,
@@ -99,7 +115,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const TESTKIT: &str = "danlu-testkit";
 
 /// Crates that decide and never act: the simulator runs them under virtual time.
-const PURE: &[&str] = &["danlu-ranktable", "danlu-core", "danlu-slurm", "danlu-sched", "danlu-sim"];
+const PURE: &[&str] =
+    &["danlu-ranktable", "danlu-core", "danlu-jobfile", "danlu-slurm", "danlu-sched", "danlu-sim"];
 
 /// Families of libraries that act, know the time or roll dice. None may be anywhere in a pure crate's tree.
 const IMPURE: &[&str] = &["tokio", "sqlx", "reqwest", "axum", "rand"];

@@ -8,7 +8,7 @@ use danlu_client::ProfileName;
 use crate::commands::{
     admin, adopt, authenticator, change, clone, completions, devices, doctor, events, exec, files, history,
     identities, job_actions, jobs, keys, launch, login, logs, metrics, migrate, nodes, profiles, quota,
-    ranktable, registration, run, secrets, show, sim, submit, sweep, tokens, up, version, why, workspace,
+    ranktable, registration, run, secrets, show, sim, submit, sweep, tokens, version, why, workspace,
 };
 use crate::help_groups;
 
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start a Danlu server
-    Up(up::Arguments),
+    Up,
     /// Submit a job and print its id
     Submit(submit::Arguments),
     /// Submit a job, stream its logs and exit with its exit code
@@ -151,9 +151,6 @@ pub(crate) enum Command {
     Version(version::Arguments),
     /// Print a shell completion script
     Completions(completions::Arguments),
-    /// Print the OpenAPI description as JSON
-    #[command(hide = true)]
-    Openapi,
     /// Print the command reference as Markdown
     #[command(hide = true)]
     HelpMarkdown,

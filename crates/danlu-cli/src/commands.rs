@@ -35,22 +35,27 @@ pub(crate) mod sim;
 pub(crate) mod submit;
 pub(crate) mod sweep;
 pub(crate) mod tokens;
-pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod why;
 pub(crate) mod workspace;
 
 use std::process::ExitCode;
 
+use clap::ArgMatches;
 use danlu_client::Client;
 
 use crate::arguments::{Arguments, Command};
 use crate::commands::job_actions::JobAction;
 use crate::failure::CliError;
-use crate::output;
 use crate::runtime::block_on;
+use crate::{ServerCommand, output, program};
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
+/// `matches` are those that `arguments` were read from, for the command that is the server's.
+pub(crate) fn run(
+    arguments: Arguments,
+    matches: &ArgMatches,
+    server: Option<&ServerCommand>,
+) -> Result<ExitCode, CliError> {
     let data = arguments.data.as_deref();
     let profile = arguments.profile;
     let client = || match &profile {
@@ -58,7 +63,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         None => Client::discover(data),
     };
     match arguments.command {
-        Command::Up(arguments) => up::run(data, arguments),
+        Command::Up => match (server, matches.subcommand_matches("up")) {
+            (Some(server), Some(matches)) => (server.run)(data, matches),
+            _ => Err(no_server()),
+        },
         Command::Submit(arguments) => block_on(submit::run(client, arguments)),
         Command::Run(arguments) => block_on(run::run(client, arguments)),
         Command::Launch(arguments) => launch::run(arguments),
@@ -103,14 +111,21 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         Command::Sim(arguments) => sim::run(arguments),
         Command::Doctor(arguments) => block_on(doctor::run(client(), arguments)),
         Command::Version(arguments) => block_on(version::run(client(), arguments)),
-        Command::Completions(arguments) => completions::run(arguments),
-        Command::Openapi => output::line(danlu_server::openapi_json()).map(|()| ExitCode::SUCCESS),
+        Command::Completions(arguments) => completions::run(&arguments, program(server)),
+        Command::HelpMarkdown => {
+            output::line(reference::markdown(program(server))).map(|()| ExitCode::SUCCESS)
+        }
         Command::ReasonsMarkdown => {
             output::line(danlu_types::reason::reference_page().trim_end()).map(|()| ExitCode::SUCCESS)
         }
-        Command::HelpMarkdown => output::line(reference::markdown()).map(|()| ExitCode::SUCCESS),
         Command::MigrateRules => {
             output::line(danlu_migrate::report::rules_markdown()).map(|()| ExitCode::SUCCESS)
         }
     }
+}
+
+fn no_server() -> CliError {
+    CliError::new("this `danlu` was built without the server").hint(
+        "start the server with a full build (`cargo build --release -p danlu`); this one signs in to it: `danlu login URL`",
+    )
 }

@@ -10,12 +10,12 @@ use danlu_objects::ObjectsError;
 use owo_colors::OwoColorize as _;
 
 pub(crate) const FAILED: u8 = 1;
-pub(crate) const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 pub(crate) const NOT_FOUND: u8 = 3;
 pub(crate) const UNREACHABLE: u8 = 4;
 
 #[derive(Debug)]
-pub(crate) struct CliError {
+pub struct CliError {
     code: u8,
     text: Text,
     hint: Option<String>,
@@ -34,7 +34,7 @@ enum Text {
 }
 
 impl CliError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         let text = Text::Said { message: message.into(), causes: Vec::new() };
         CliError { code: FAILED, text, hint: None }
     }
@@ -47,18 +47,18 @@ impl CliError {
         self.code
     }
 
-    pub(crate) fn with_code(mut self, code: u8) -> Self {
+    pub fn with_code(mut self, code: u8) -> Self {
         self.code = code;
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds the error and its chain of causes, each once.
-    pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
+    pub fn caused_by(mut self, error: &dyn Error) -> Self {
         if let Text::Said { message, causes } = &mut self.text {
             let mut next = Some(error);
             while let Some(error) = next {
@@ -73,14 +73,14 @@ impl CliError {
         self
     }
 
-    pub(crate) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         // If stderr is closed there is nobody left to tell.
         let _ = self.write_to(&mut stderr().lock());
         ExitCode::from(self.code)
     }
 
     /// The whole report without colours.
-    pub(crate) fn plain_text(&self) -> String {
+    pub fn plain_text(&self) -> String {
         let mut text = anstream::StripStream::new(Vec::new());
         // Writing into memory does not fail.
         let _ = self.write_to(&mut text);

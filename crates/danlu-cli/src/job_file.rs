@@ -1,321 +1,78 @@
-//! Job files and batch scripts: read, merged with the command line, checked, and every mistake shown at its line.
-
-mod complaint;
-mod fields;
-mod foreign;
-mod merge;
-mod near;
-mod sbatch;
-mod tree;
+//! Job files of this machine: opened, finished with the folders that are here, and every mistake shown at its line.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use danlu_jobfile::{Code, Diagnostic, Foreign, JobFile, ReadError};
 use danlu_types::{FieldError, JobSpec};
 
-pub(crate) use complaint::{Diagnostic, ValueOrigin, render};
-pub(crate) use fields::{explain, place_errors};
-use foreign::Foreign;
-pub(crate) use sbatch::ImportNote;
-use tree::SourceTree;
-pub(crate) use tree::{SourceValue, read as read_tree};
-
+use crate::diagnostics::render;
 use crate::failure::CliError;
 use crate::words::shell_word;
 
 /// Room for the largest honest job and for saying what is wrong with a dishonest one.
 const MOST_FILE_BYTES: u64 = 32 << 20;
 
-/// Stands in for the digest of a folder that is yet to be packed, so that the rest can be checked first.
-const DIGEST_TO_COME: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
-
-/// Says which job of an array one is.
-pub(crate) const ARRAY_TASK: &str = "SLURM_ARRAY_TASK_ID";
-
-/// A job as it was asked for, before anything was uploaded.
-#[derive(Debug)]
-pub(crate) struct JobFile {
-    name: String,
-    source: String,
-    /// Where paths in the file start.
-    folder: PathBuf,
-    tree: SourceTree,
-    complaints: Vec<Diagnostic>,
-    script: Option<OfScript>,
-}
-
-/// What is known of a job that comes from a batch script.
-#[derive(Debug)]
-struct OfScript {
-    remarks: Vec<ImportNote>,
-    /// The numbers of an array's jobs.
-    array: Vec<u32>,
-}
-
-/// The code that goes with a job.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    None,
-    Uploaded,
-    Folder(PathBuf),
-}
-
-impl JobFile {
-    /// A job from nothing but the command line.
-    pub(crate) fn empty() -> Self {
-        JobFile {
-            name: String::new(),
-            source: String::new(),
-            folder: PathBuf::from("."),
-            tree: SourceTree::empty_map(ValueOrigin::Nowhere),
-            complaints: Vec::new(),
-            script: None,
+/// A job file, or standard input for `-`.
+pub(crate) fn open(path: &str) -> Result<JobFile, CliError> {
+    let (name, folder) = match path {
+        "-" => ("standard input".to_owned(), PathBuf::from(".")),
+        _ => (path.to_owned(), Path::new(path).parent().map_or(PathBuf::from("."), Path::to_owned)),
+    };
+    let cannot = |error: io::Error| {
+        let failure = CliError::new(format!("cannot read the job file `{path}`")).caused_by(&error);
+        match error.kind() {
+            io::ErrorKind::NotFound => failure.hint(format!(
+                "if it is a command, write `--` before it: `danlu run -- {}`",
+                shell_word(path)
+            )),
+            _ => failure,
         }
+    };
+    let mut bytes = Vec::new();
+    let reader: Box<dyn Read> = match path {
+        "-" => Box::new(io::stdin()),
+        _ => Box::new(fs::File::open(path).map_err(cannot)?),
+    };
+    reader.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > MOST_FILE_BYTES {
+        let message = format!("the job file `{path}` is larger than the 32 MiB that are read");
+        return Err(CliError::new(message).hint("large data belongs into files that the job reads"));
     }
+    read(&name, folder, bytes)
+}
 
-    /// A job file, or standard input for `-`.
-    pub(crate) fn open(path: &str) -> Result<Self, CliError> {
-        let (name, folder) = match path {
-            "-" => ("standard input".to_owned(), PathBuf::from(".")),
-            _ => (path.to_owned(), Path::new(path).parent().map_or(PathBuf::from("."), Path::to_owned)),
-        };
-        let cannot = |error: io::Error| {
-            let failure = CliError::new(format!("cannot read the job file `{path}`")).caused_by(&error);
-            match error.kind() {
-                io::ErrorKind::NotFound => failure.hint(format!(
-                    "if it is a command, write `--` before it: `danlu run -- {}`",
-                    shell_word(path)
-                )),
-                _ => failure,
-            }
-        };
-        let mut bytes = Vec::new();
-        let reader: Box<dyn Read> = match path {
-            "-" => Box::new(io::stdin()),
-            _ => Box::new(fs::File::open(path).map_err(cannot)?),
-        };
-        reader.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
-        if bytes.len() as u64 > MOST_FILE_BYTES {
-            let message = format!("the job file `{path}` is larger than the 32 MiB that are read");
-            return Err(CliError::new(message).hint("large data belongs into files that the job reads"));
-        }
-        JobFile::read(&name, folder, bytes)
-    }
-
-    pub(crate) fn read(name: &str, folder: PathBuf, bytes: Vec<u8>) -> Result<Self, CliError> {
-        let source = String::from_utf8(bytes).map_err(|error| {
-            let valid = error.utf8_error().valid_up_to();
-            let line = error.as_bytes()[..valid].split(|byte| *byte == b'\n').count();
+fn read(name: &str, folder: PathBuf, bytes: Vec<u8>) -> Result<JobFile, CliError> {
+    JobFile::read(name, folder, bytes).map_err(|error| match error {
+        ReadError::NotText { line } => {
             CliError::new(format!("the job file `{name}` is not UTF-8 text, at line {line}"))
-        })?;
-        if sbatch::is_script(&source) {
-            let sbatch::BatchScript { tree, complaints, remarks, array } = sbatch::read(name, &source);
-            let script = Some(OfScript { remarks, array });
-            return Ok(JobFile { name: name.to_owned(), source, folder, tree, complaints, script });
         }
-        let foreign = |foreign: Foreign| {
-            CliError::new(format!("`{name}` looks like {}", foreign.what)).hint(foreign.hint)
-        };
-        let tree = match tree::read(&source) {
-            // A list of assignments, or a program, may happen to be a text in YAML.
-            Ok(tree) if matches!(tree.content, SourceValue::Map(_)) => match foreign::by_fields(&tree) {
-                Some(found) => return Err(foreign(found)),
-                None => tree,
-            },
-            other => match (foreign::by_text(name, &source), other) {
-                (Some(found), _) => return Err(foreign(found)),
-                (None, Ok(tree)) => tree,
-                (None, Err(complaint)) => {
-                    return Err(CliError::rendered(complaint::render(&[complaint], name, &source)));
-                }
-            },
-        };
-        Ok(JobFile { name: name.to_owned(), source, folder, tree, complaints: Vec::new(), script: None })
-    }
-
-    /// Whether the file is a batch script of Slurm's.
-    pub(crate) fn is_script(&self) -> bool {
-        self.script.is_some()
-    }
-
-    /// What of a batch script is done otherwise, or not at all: a line for each.
-    pub(crate) fn remarks(&self) -> Vec<String> {
-        let remarks = self.script.iter().flat_map(|script| &script.remarks);
-        remarks.map(|ImportNote { line, text }| format!("{}:{line}: {text}", self.name)).collect()
-    }
-
-    /// The numbers of the jobs that the file asks for, where it asks for several; none where it was said which one is meant.
-    pub(crate) fn array(&self) -> &[u32] {
-        let is_said = self.tree.get("env").is_some_and(|env| env.get(ARRAY_TASK).is_some());
-        self.script.as_ref().filter(|_| !is_said).map_or(&[], |script| &script.array)
-    }
-
-    /// A script finds what is typed after its name as `$1` and so on.
-    pub(crate) fn script_arguments(&mut self, words: &[String]) {
-        let Some(SourceValue::Text(command)) = self.tree.get("command").map(|command| &command.content)
-        else {
-            return;
-        };
-        let (first, rest) = command.split_once('\n').unwrap_or((command, ""));
-        let quoted: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
-        if !first.ends_with("sh") && !first.contains("sh ") {
-            let accepted = format!("only shells are given words; the script is run by `{first}`");
-            return self.complain("--", "command", &quoted.join(" "), &accepted);
+        ReadError::Foreign(Foreign { what, hint }) => {
+            CliError::new(format!("`{name}` looks like {what}")).hint(hint)
         }
-        let command = format!("{first}\nset -- {}\n{rest}", quoted.join(" "));
-        let place = self.tree.get("command").map_or(ValueOrigin::Nowhere, |command| command.place.clone());
-        let tree = SourceTree::text(command, place.clone());
-        self.complaints.extend(merge::insert(&mut self.tree, "command", tree, place).err());
-    }
-
-    /// Where a script runs that names no folder: where one is. One that it names may be below that.
-    pub(crate) fn settle_script(&mut self, here: &Path) {
-        if !self.is_script() || self.has("code") {
-            return;
-        }
-        let named =
-            self.tree.get("working_directory").map(|tree| (tree.as_written().content, tree.place.clone()));
-        let (folder, place) = match named {
-            Some((SourceValue::Text(folder), place)) => (here.join(folder), place),
-            _ => (here.to_owned(), ValueOrigin::Nowhere),
-        };
-        let tree = SourceTree::text(folder.display().to_string(), place.clone());
-        self.complaints.extend(merge::insert(&mut self.tree, "working_directory", tree, place).err());
-    }
-
-    /// `--set key=value`
-    pub(crate) fn set(&mut self, assignment: &str) {
-        if let Err(complaint) = merge::set(&mut self.tree, assignment) {
-            self.complaints.push(complaint);
-        }
-    }
-
-    /// A flag that stands for the field at `key`; its value is read like that of `--set`.
-    pub(crate) fn flag(&mut self, flag: &str, key: &str, value: &str) {
-        self.flag_for(flag, value, key, value);
-    }
-
-    /// The same where what was typed stands for another value.
-    pub(crate) fn flag_for(&mut self, flag: &str, typed: &str, key: &str, value: &str) {
-        let place = argument(flag, typed);
-        let result = merge::read_value(value, &place).and_then(|mut tree| {
-            merge::relocate(&mut tree, &place);
-            merge::insert(&mut self.tree, key, tree, place)
-        });
-        self.complaints.extend(result.err());
-    }
-
-    /// A flag whose value is a text, whatever it looks like.
-    pub(crate) fn text_flag(&mut self, flag: &str, key: &str, value: &str) {
-        let place = argument(flag, value);
-        let tree = SourceTree::text(value, place.clone());
-        self.complaints.extend(merge::insert(&mut self.tree, key, tree, place).err());
-    }
-
-    /// A flag of the form `--env NAME=VALUE`, below the map at `key`.
-    pub(crate) fn pair_flag(&mut self, flag: &str, key: &str, pair: &str) {
-        match pair.split_once('=') {
-            Some((name, value)) if !name.is_empty() => {
-                let place = argument(flag, pair);
-                let tree = SourceTree::text(value, place.clone());
-                self.complaints
-                    .extend(merge::insert(&mut self.tree, &format!("{key}.{name}"), tree, place).err());
-            }
-            _ => self.complain(flag, key, pair, &format!("write `{flag} NAME=VALUE`")),
-        }
-    }
-
-    pub(crate) fn complain(&mut self, flag: &str, key: &str, value: &str, accepted: &str) {
-        self.complaints.push(Diagnostic {
-            field: key.to_owned(),
-            message: format!("cannot be the text `{}`", tree::shortened(value)),
-            label: Some(accepted.to_owned()),
-            place: argument(flag, value),
-        });
-    }
-
-    pub(crate) fn has(&self, field: &str) -> bool {
-        self.tree.get(field).is_some()
-    }
-
-    /// The specification, checked as far as it can be without a server, and the code to upload with it.
-    pub(crate) fn finish(&mut self) -> Result<(JobSpec, Code), CliError> {
-        let code = self.take_code();
-        let mut complaints = std::mem::take(&mut self.complaints);
-        let spec = match fields::read_spec(&self.tree) {
-            Ok(mut spec) => {
-                if matches!(code, Code::Folder(_)) {
-                    spec.code = Some(DIGEST_TO_COME.to_owned());
-                }
-                complaints.extend(fields::place_errors(spec.check(), &self.tree));
-                Some(spec)
-            }
-            Err(found) => {
-                complaints.extend(found);
-                None
-            }
-        };
-        match spec {
-            Some(spec) if complaints.is_empty() => Ok((spec, code)),
-            _ => Err(self.refuse(&complaints)),
-        }
-    }
-
-    /// What was set, as JSON, for a server that has the rest.
-    pub(crate) fn overrides(&mut self) -> Result<serde_json::Value, CliError> {
-        let overrides = fields::to_json(&self.tree);
-        let mut complaints = std::mem::take(&mut self.complaints);
-        complaints.extend(fields::check_part(&self.tree));
-        if complaints.is_empty() { Ok(overrides) } else { Err(self.refuse(&complaints)) }
-    }
-
-    /// What the server had to say, at the lines it is about.
-    pub(crate) fn refuse_by_server(&self, errors: Vec<FieldError>) -> CliError {
-        self.refuse(&fields::place_errors(errors, &self.tree))
-    }
-
-    fn refuse(&self, complaints: &[Diagnostic]) -> CliError {
-        CliError::rendered(complaint::render(complaints, &self.name, &self.source))
-    }
-
-    /// `code` in a job file is a folder relative to it; in the specification it is a digest.
-    fn take_code(&mut self) -> Code {
-        let Some(tree) = self.tree.get("code") else { return Code::None };
-        let (place, tree::SourceValue::Text(text)) = (tree.place.clone(), tree.as_written().content) else {
-            return Code::None;
-        };
-        if text.is_empty() || danlu_objects::is_digest(&text) {
-            return if text.is_empty() { Code::None } else { Code::Uploaded };
-        }
-        let folder = match place {
-            ValueOrigin::Argument(_) => PathBuf::from(&text),
-            _ => self.folder.join(&text),
-        };
-        let wrong = if text.contains("://") {
-            Some("cannot be fetched from elsewhere in this version")
-        } else if !folder.is_dir() {
-            Some("is not a folder that is there")
-        } else {
-            None
-        };
-        if let Some(message) = wrong {
-            self.complaints.push(Diagnostic {
-                field: "code".to_owned(),
-                message: message.to_owned(),
-                label: Some("write a folder relative to the job file, such as `.`".to_owned()),
-                place,
-            });
-        }
-        Code::Folder(folder)
-    }
+        ReadError::Syntax { diagnostic, source } => CliError::rendered(render(&[diagnostic], name, &source)),
+    })
 }
 
-fn argument(flag: &str, value: &str) -> ValueOrigin {
-    ValueOrigin::Argument(format!("{flag} {}", tree::shortened(value)))
+/// The spec, checked as far as it can be without a server, and the code to upload with it.
+pub(crate) fn finish(file: &mut JobFile) -> Result<(JobSpec, Code), CliError> {
+    file.finish(Path::is_dir).map_err(|diagnostics| refuse(file, &diagnostics))
 }
 
-#[cfg(test)]
-mod hostile;
+/// What was set, as JSON, for a server that has the rest.
+pub(crate) fn overrides(file: &mut JobFile) -> Result<serde_json::Value, CliError> {
+    file.overrides().map_err(|diagnostics| refuse(file, &diagnostics))
+}
+
+/// What the server had to say, at the lines it is about.
+pub(crate) fn refuse_by_server(file: &JobFile, errors: Vec<FieldError>) -> CliError {
+    refuse(file, &file.place_errors(errors))
+}
+
+fn refuse(file: &JobFile, diagnostics: &[Diagnostic]) -> CliError {
+    CliError::rendered(render(diagnostics, file.name(), file.source()))
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! The flags that describe a job, for `submit` and `run`: a file, what overrides it, or everything by itself.
 
 use clap::Args;
+use danlu_jobfile::{Code, JobFile};
 use danlu_types::DeviceRequest;
 
 use crate::failure::{CliError, USAGE};
-use crate::job_file::{Code, JobFile};
 use crate::migration::MigrationFlags;
-use crate::output;
 use crate::words::shell_word;
+use crate::{job_file, output};
 
 /// Each overrides what comes before it: the file, the flags, `--set`, the command after `--`.
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ impl JobFlags {
     /// The job that the file and the flags describe.
     pub(crate) fn draft(&self) -> Result<JobFile, CliError> {
         let mut draft = match &self.file {
-            Some(file) => JobFile::open(file)?,
+            Some(file) => job_file::open(file)?,
             None if self.command.is_empty() && !self.set.iter().any(|set| set.starts_with("command=")) => {
                 return Err(CliError::new("there is nothing to run").with_code(USAGE).hint(
                     "give a job file (`danlu submit job.yaml`) or a command (`danlu run -- python train.py`)",
@@ -95,8 +95,8 @@ impl JobFlags {
         if let Ok(here) = std::env::current_dir() {
             draft.settle_script(&here);
         }
-        for remark in draft.remarks() {
-            output::say(output::printable(&remark));
+        for note in draft.notes() {
+            output::say(output::printable(&note));
         }
         Ok(draft)
     }

@@ -4,14 +4,14 @@
 
 mod arguments;
 mod commands;
-mod database_address;
+mod diagnostics;
 mod explanation;
 mod failure;
 mod help_groups;
 mod job_file;
 mod job_flags;
 mod migration;
-mod output;
+pub mod output;
 mod progress;
 mod proof;
 mod runtime;
@@ -21,20 +21,53 @@ mod target;
 mod terminal;
 mod upload;
 mod words;
-mod workspaces_file;
+pub mod workspaces_file;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser as _};
 use owo_colors::OwoColorize as _;
 
-pub use danlu_server::migrate_snapshot;
+pub use commands::reference::markdown as reference;
+pub use failure::{CliError, USAGE};
+
+/// `danlu up`, which a program adds that has the server in it.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerCommand {
+    /// Adds the flags of the command.
+    pub arguments: fn(clap::Command) -> clap::Command,
+    /// Runs the server on the data folder that was given, if one was.
+    pub run: fn(Option<&Path>, &ArgMatches) -> Result<ExitCode, CliError>,
+}
+
+/// All commands with their flags.
+pub fn program(server: Option<&ServerCommand>) -> clap::Command {
+    let mut program = arguments::Arguments::command();
+    if let Some(up) = program.find_subcommand_mut("up") {
+        let command = std::mem::take(up);
+        *up = match server {
+            Some(server) => (server.arguments)(command),
+            // Whatever its flags are, the answer is the same.
+            None => command.arg(
+                Arg::new("any").num_args(0..).allow_hyphen_values(true).trailing_var_arg(true).hide(true),
+            ),
+        };
+    }
+    program
+}
 
 /// Runs the command that the process was started with.
-pub fn main() -> ExitCode {
-    match arguments::Arguments::try_parse() {
-        Ok(arguments) => commands::run(arguments).unwrap_or_else(failure::CliError::report),
+pub fn main(server: Option<&ServerCommand>) -> ExitCode {
+    let parsed = program(server).try_get_matches().and_then(|matches| {
+        let arguments = arguments::Arguments::from_arg_matches(&matches);
+        Ok((arguments.map_err(|error| error.format(&mut program(server)))?, matches))
+    });
+    match parsed {
+        Ok((arguments, matches)) => {
+            commands::run(arguments, &matches, server).unwrap_or_else(CliError::report)
+        }
         Err(error) => {
             // Also the way in which `--help` and `--version` arrive. A closed pipe is no reason to complain.
             let _ = error.print();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::failure::CliError;
 
 /// Data, one line.
-pub(crate) fn line(text: impl AsRef<str>) -> Result<(), CliError> {
+pub fn line(text: impl AsRef<str>) -> Result<(), CliError> {
     Ok(writeln!(stdout().lock(), "{}", text.as_ref())?)
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
 }
 
 /// Talk, one line; if nobody listens, so be it.
-pub(crate) fn say(text: impl AsRef<str>) {
+pub fn say(text: impl AsRef<str>) {
     let _ = writeln!(stderr().lock(), "{}", text.as_ref());
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-pub(crate) fn stderr_is_terminal() -> bool {
+pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 

@@ -1,25 +1,14 @@
 //! The workspaces file of `danlu up --workspaces`: read strictly, every mistake shown at its line.
 
-use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use danlu_server::SharingSource;
+use danlu_jobfile::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree};
 use danlu_types::Sharing;
 
+use crate::diagnostics::render;
 use crate::failure::CliError;
-use crate::job_file::{Diagnostic, SourceValue, ValueOrigin, explain, place_errors, read_tree, render};
 
-/// Where the server reads the file from, at start and whenever it is told to.
-#[derive(Debug)]
-pub(crate) struct WorkspacesFile(pub(crate) PathBuf);
-
-impl SharingSource for WorkspacesFile {
-    fn read(&self) -> Result<Sharing, Box<dyn Error + Send + Sync>> {
-        open(&self.0).map_err(|failure| failure.plain_text().into())
-    }
-}
-
-pub(crate) fn open(path: &Path) -> Result<Sharing, CliError> {
+pub fn open(path: &Path) -> Result<Sharing, CliError> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
         CliError::new(format!("cannot read the workspaces file `{name}`")).caused_by(&error)

@@ -45,6 +45,8 @@ pub enum Action {
     SeeCluster,
     /// Ask what would have been, which takes the server's time.
     Simulate,
+    /// Have a job file read, without submitting it.
+    ParseJobFile,
     /// Keep jobs off nodes, empty them, put devices back into service.
     RunCluster,
     /// Bring code that jobs may name.
@@ -82,10 +84,11 @@ pub enum Action {
 }
 
 /// The whole policy: action, the least relation, the least scope of a token.
-pub const POLICY: [(Action, Relation, Scope); 21] = [
+pub const POLICY: [(Action, Relation, Scope); 22] = [
     (Action::ComeIn, Relation::Outsider, Scope::Read),
     (Action::SeeCluster, Relation::Stranger, Scope::Read),
     (Action::Simulate, Relation::Stranger, Scope::Jobs),
+    (Action::ParseJobFile, Relation::Stranger, Scope::Read),
     (Action::RunCluster, Relation::Admin, Scope::All),
     (Action::BringCode, Relation::Stranger, Scope::Jobs),
     (Action::MigrateCode, Relation::Stranger, Scope::Jobs),

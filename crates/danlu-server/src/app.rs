@@ -69,6 +69,8 @@ pub(crate) struct App {
     pub(crate) simulating: tokio::sync::Mutex<()>,
     /// Held while somebody has code migrated.
     pub(crate) migrating: Arc<tokio::sync::Mutex<()>>,
+    /// Held while a job file is read.
+    pub(crate) parsing: Arc<tokio::sync::Mutex<()>>,
     pub(crate) reading_reports: crate::migrations::ReportTurns,
     /// What holds for the programs of all jobs.
     pub(crate) sandbox: SandboxOptions,

@@ -18,6 +18,7 @@ mod guarded;
 mod health;
 mod http;
 mod identity;
+mod job_files;
 mod job_writer;
 mod listener;
 mod live_state;

@@ -340,6 +340,7 @@ pub(crate) async fn open(
         usage: UsageLog::open(&folder.path, Timestamp::now()),
         simulating: tokio::sync::Mutex::default(),
         migrating: Arc::default(),
+        parsing: Arc::default(),
         reading_reports: crate::migrations::ReportTurns::default(),
         removals: Arc::default(),
         sandbox: options.sandbox.clone(),

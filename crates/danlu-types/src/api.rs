@@ -5,6 +5,7 @@ mod attempt;
 mod cluster;
 mod explanation;
 mod files;
+mod job_file;
 mod keys;
 mod migration;
 mod quota;
@@ -33,6 +34,7 @@ pub use explanation::{
     EstimateBasis, EstimateBound, Explanation, ForeignHolder, Holder, Offer, QuotaUse, StartEstimate, Supply,
 };
 pub use files::{FileArea, FileEntry, FileKind, FileQuery};
+pub use job_file::{JobFileDiagnostic, JobFileNote, ParseRequest, ParsedJobFile};
 pub use keys::{
     Applicant, InvitationView, MadeInvitation, MadeS3Key, NewInvitation, NewRegistration, NewS3Key,
     NewSshKey, S3KeyView, SshKeyView,

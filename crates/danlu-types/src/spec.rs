@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use check::FIELDS_OF_LATER_VERSIONS;
-pub use check::{is_name, is_set_by_grant};
+pub use check::{is_digest, is_name, is_set_by_grant};
 pub use flexible::Parameter;
 pub use launching::{Compat, OnHang, RankTableUse};
 pub use secrets::{SecretForm, SecretUse};
@@ -280,7 +280,8 @@ impl Default for Retry {
     }
 }
 
-fn shell_quote(text: &str) -> String {
+/// One word of a command line, quoted for the shell where it must be.
+pub fn shell_quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

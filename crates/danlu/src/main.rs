@@ -1,5 +1,10 @@
 //! The one binary: the command line, the launcher that the engine puts around each worker, and the process of a migration.
 
+#[cfg(all(test, feature = "server"))]
+mod tests;
+#[cfg(feature = "server")]
+mod up;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -18,7 +23,15 @@ fn main() -> ExitCode {
             danlu_launch::guard_sidecar(|| danlu_sidecar::run(server, arguments))
         }
         (Some("slurm-session"), Some(run)) => danlu_launch::pipe_session(Path::new(&run)),
-        (Some("migrate-snapshot"), Some(folder)) => danlu_cli::migrate_snapshot(Path::new(&folder)),
-        _ => danlu_cli::main(),
+        #[cfg(feature = "server")]
+        (Some("migrate-snapshot"), Some(folder)) => danlu_server::migrate_snapshot(Path::new(&folder)),
+        // For `cargo xtask generate`.
+        #[cfg(feature = "server")]
+        (Some("openapi"), None) => danlu_cli::output::line(danlu_server::openapi_json())
+            .map_or_else(danlu_cli::CliError::report, |()| ExitCode::SUCCESS),
+        #[cfg(feature = "server")]
+        _ => danlu_cli::main(Some(&up::SERVER)),
+        #[cfg(not(feature = "server"))]
+        _ => danlu_cli::main(None),
     }
 }

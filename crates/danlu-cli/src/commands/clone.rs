@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::Client;
+use danlu_jobfile::JobFile;
 
 use super::submit::refused;
 use crate::failure::CliError;
-use crate::job_file::JobFile;
-use crate::{output, target};
+use crate::{job_file, output, target};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) async fn run(client: Client, arguments: Arguments) -> Result<ExitCode
     for assignment in &arguments.set {
         draft.set(assignment);
     }
-    let overrides = draft.overrides()?;
+    let overrides = job_file::overrides(&mut draft)?;
     let id = target::job_id(&client, &arguments.job).await?;
     let job = client.job_clone(id, &overrides).await.map_err(|error| refused(error, &draft))?;
     output::say(format!("submitted job {} ({}), like job {id}", job.id, job.name));

@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::arguments::Arguments as Program;
 use crate::failure::CliError;
 use crate::output;
 
@@ -15,10 +14,10 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
+pub(crate) fn run(arguments: &Arguments, mut program: clap::Command) -> Result<ExitCode, CliError> {
     // Into a buffer first: the generator panics when it cannot write.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Program::command(), "danlu", &mut script);
+    clap_complete::generate(arguments.shell, &mut program, "danlu", &mut script);
     output::line(String::from_utf8_lossy(&script).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

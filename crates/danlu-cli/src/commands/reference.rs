@@ -2,14 +2,12 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command};
 
-use crate::arguments::Arguments;
 use crate::help_groups::{CommandGroup, GROUPS};
 
 /// Writing to a string cannot fail, so results of `writeln!` are dropped here.
-pub(crate) fn markdown() -> String {
-    let mut program = Arguments::command();
+pub fn markdown(mut program: Command) -> String {
     program.build();
     let mut text = String::from("# Commands\n\n");
     if let Some(about) = program.get_about() {

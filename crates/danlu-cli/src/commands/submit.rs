@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use danlu_client::{Client, ClientError};
+use danlu_jobfile::{ARRAY_TASK, JobFile};
 use danlu_types::api::{Explanation, JobView};
 use danlu_types::{JobId, JobSpec, Reason};
 use jiff::Timestamp;
@@ -12,9 +13,8 @@ use owo_colors::OwoColorize as _;
 
 use crate::explanation::Taking;
 use crate::failure::{CliError, FAILED, USAGE};
-use crate::job_file::{ARRAY_TASK, JobFile};
 use crate::job_flags::{JobFlags, folder_of};
-use crate::{explanation, output, shell, terminal, upload, words};
+use crate::{explanation, job_file, output, shell, terminal, upload, words};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -66,7 +66,7 @@ async fn prepare(
     flags: &JobFlags,
     mut draft: JobFile,
 ) -> Result<Prepared, CliError> {
-    let (spec, code) = draft.finish()?;
+    let (spec, code) = job_file::finish(&mut draft)?;
     let mut spec = flags.migration.on_ascend(spec)?;
     let client = client()?;
     if let Some(folder) = folder_of(&code) {
@@ -172,7 +172,7 @@ async fn dry_run(
     arguments: &Arguments,
 ) -> Result<ExitCode, CliError> {
     let mut draft = arguments.job.draft()?;
-    let (spec, code) = draft.finish()?;
+    let (spec, code) = job_file::finish(&mut draft)?;
     let mut spec = arguments.job.migration.on_ascend(spec)?;
     if folder_of(&code).is_some() {
         // Nothing is uploaded for a question, and when a job starts does not depend on what it runs.
@@ -207,7 +207,7 @@ fn would_sentence(explanation: &Explanation) -> String {
 pub(crate) fn refused(error: ClientError, draft: &JobFile) -> CliError {
     match error {
         ClientError::Problem(problem) if !problem.errors.is_empty() => {
-            let failure = draft.refuse_by_server(problem.errors).with_code(FAILED);
+            let failure = job_file::refuse_by_server(draft, problem.errors).with_code(FAILED);
             match problem.hint {
                 Some(hint) => failure.hint(hint),
                 None => failure,

@@ -6,8 +6,8 @@ use axum::http::HeaderMap;
 use danlu_types::api::{
     AccountChange, ClaimRequest, CordonRequest, IdentityDeparture, MigrationRequest, NewAccount, NewIdentity,
     NewInvitation, NewPassword, NewRegistration, NewReports, NewRole, NewS3Key, NewSecret, NewSshKey,
-    NewToken, SharingRules, SidecarNews, SignIn, SimulationRequest, StopRequest, TotpCode, TotpRemoval,
-    TreeEntry,
+    NewToken, ParseRequest, SharingRules, SidecarNews, SignIn, SimulationRequest, StopRequest, TotpCode,
+    TotpRemoval, TreeEntry,
 };
 use danlu_types::{JobSpec, Workspace};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn read_as_everything(bytes: &[u8]) {
     read_as! {
         JobSpec Workspace AccountChange CordonRequest MigrationRequest NewAccount NewInvitation NewPassword NewRegistration
         NewReports NewRole NewS3Key NewSecret NewSshKey NewToken SharingRules SignIn SimulationRequest StopRequest TotpCode
-        NewIdentity IdentityDeparture TotpRemoval PasswordOf ClaimRequest SidecarNews TreeEntry
+        ParseRequest NewIdentity IdentityDeparture TotpRemoval PasswordOf ClaimRequest SidecarNews TreeEntry
     }
     // Changes and copies of jobs are patches of what is there.
     if let Ok(patch) = read_json::<Map<String, Value>>(bytes) {

@@ -9,7 +9,8 @@ use danlu_core::authorization::Action;
 use danlu_core::view::job_view;
 use danlu_store::JobFilter;
 use danlu_types::api::{
-    Explanation, JobApproval, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, StopRequest,
+    Explanation, JobApproval, JobCounts, JobOutcome, JobQuery, JobState, JobView, Page, ParseRequest,
+    ParsedJobFile, StopRequest,
 };
 use danlu_types::{JobId, JobSpec, Problem, ProblemCode};
 use serde::Deserialize;
@@ -70,6 +71,20 @@ pub(crate) async fn submit(
     };
     let job = context.app.submit(&caller, spec, key).await?;
     Ok((StatusCode::CREATED, Json(job_view(&job, None))).into_response())
+}
+
+/// Read a job file or batch script
+///
+/// Answers with the job spec that `danlu submit FILE` would send, or with what is wrong and where, and with notes on what the job does
+/// not have as written. Nothing is submitted or kept.
+#[utoipa::path(post, path = "/jobs/parse", tag = "jobs", operation_id = "job_parse", request_body = ParseRequest, responses(
+    (status = 200, body = ParsedJobFile), (status = 422, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn parse(
+    State(context): State<Context>,
+    caller: Caller,
+    Body(request): Body<ParseRequest>,
+) -> Result<Json<ParsedJobFile>, ApiError> {
+    Ok(Json(context.app.parse_job_file(&caller, request).await?))
 }
 
 /// List jobs, newest first

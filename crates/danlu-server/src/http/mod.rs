@@ -103,6 +103,7 @@ fn api_routes() -> OpenApiRouter<Context> {
     OpenApiRouter::with_openapi(ApiDocument::openapi())
         .routes(routes!(jobs::list, jobs::submit))
         .routes(routes!(jobs::counts))
+        .routes(routes!(jobs::parse))
         .routes(routes!(jobs::show, jobs::change_spec, jobs::delete))
         .routes(routes!(jobs::stop))
         .routes(routes!(jobs::hold))

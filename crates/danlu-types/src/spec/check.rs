@@ -157,7 +157,8 @@ pub fn is_name(name: &str) -> bool {
         && name.chars().all(allowed)
 }
 
-fn is_digest(text: &str) -> bool {
+/// Whether a text names a stored code snapshot: `sha256:` and 64 hex digits.
+pub fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     })

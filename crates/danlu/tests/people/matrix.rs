@@ -14,6 +14,7 @@ pub(crate) fn recipe(operation: &str, job: u64, account: &str, node: &str) -> Op
     let (_, path) = operation.split_once(' ')?;
     let body = match operation {
         "POST /jobs" => json!({ "command": "true", "workspace": "lab", "cpus": "10m" }),
+        "POST /jobs/parse" => json!({ "text": "command: true\n" }),
         "POST /session" => json!({ "name": "ada", "password": PASSWORD }),
         "POST /registration" => json!({ "name": format!("new-{account}"), "password": PASSWORD }),
         "POST /password" => json!({ "account": account, "password": PASSWORD, "current": PASSWORD }),

@@ -77,6 +77,7 @@ impl Directory {
             second_factor: None,
             // Others chose their names themselves.
             unix_user: matches!(entry, AccountOrigin::Made { .. }),
+            generation: 0,
         };
         let mut rows = Vec::new();
         let is_vouched_for = matches!(entry, AccountOrigin::VouchedFor { .. });
@@ -170,6 +171,8 @@ impl Directory {
         Ok(view)
     }
 
+    /// Takes an account away with all that is its, in one change: tokens, keys, roles, invitations, identities, and its own
+    /// workspace with rules and secrets.
     pub(crate) async fn delete_account(&self, caller: &Caller, name: &AccountName) -> Result<(), Problem> {
         if name.as_str() == LOCAL_ADMIN {
             let detail = format!("`{LOCAL_ADMIN}` is whoever runs this machine, and cannot be deleted");

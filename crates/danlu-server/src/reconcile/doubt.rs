@@ -34,7 +34,6 @@ pub(crate) async fn doubt_loop(app: Arc<App>, stop: CancellationToken) {
 /// Has memory say what the database says.
 pub(crate) async fn reconcile_doubts(app: &App) -> Result<(), StoreError> {
     app.directory.read_again().await?;
-    app.secrets.read_again().await?;
     app.read_notes_again().await
 }
 

@@ -96,7 +96,7 @@ impl Kept {
         let run = data.join(format!("runs/{}/1.0", self.held["jobs"]["runs"]));
         let lock = File::options().read(true).append(true).open(run.join("launcher.log")).unwrap();
         lock.try_lock().unwrap();
-        let program = Command::new("sh")
+        let mut program = Command::new("sh")
             .args(["-c", STAND_IN, "launcher"])
             .args([beside, &run])
             .stdin(Stdio::from(lock.try_clone().unwrap()))
@@ -105,6 +105,7 @@ impl Kept {
             .spawn()
             .unwrap();
         let own = identity_of(program.id());
+        std::thread::spawn(move || program.wait());
         let as_own = |text: &str| {
             let lines = text.lines().map(|line| match serde_json::from_str::<Value>(line) {
                 Ok(mut status) => {
@@ -134,7 +135,8 @@ fn load_sqlite(file: &Path, sql: &str) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    python.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+    // One that has ended early says why.
+    let _ = python.stdin.take().unwrap().write_all(sql.as_bytes());
     let done = python.wait_with_output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

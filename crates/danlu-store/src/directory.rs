@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use tables::{Column, Form, TABLES, Table};
+pub(crate) use tables::{Column, Form, PeopleTable, TABLES};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
@@ -227,7 +227,7 @@ impl DirectoryRow {
     }
 
     /// Where the row is, the values of its key columns, and its text.
-    pub(crate) fn parts(&self) -> (&'static Table, Vec<String>, Option<String>) {
+    pub(crate) fn parts(&self) -> (&'static PeopleTable, Vec<String>, Option<String>) {
         use DirectoryRow as Row;
         let one = |key: &str| vec![key.to_owned()];
         match self {

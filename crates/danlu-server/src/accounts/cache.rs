@@ -120,8 +120,7 @@ impl AccountCache {
     pub(crate) fn file(&mut self, row: DirectoryRow) {
         use DirectoryRow as Row;
         match row {
-            Row::Account(name, Some(account)) => drop(self.accounts.insert(name, account)),
-            Row::Account(name, None) => drop(self.accounts.remove(&name)),
+            Row::Account(name, account) => put(&mut self.accounts, name, account),
             Row::Token(hash, Some(token)) => drop(self.tokens.insert(hash, token)),
             Row::Token(hash, None) => {
                 if let Some(token) = self.tokens.remove(&hash) {
@@ -193,8 +192,7 @@ impl AccountCache {
         name == EVERYBODYS || self.stored.workspaces.contains_key(name) || self.is_personal(name)
     }
 
-    /// Rows that take everybody out of a workspace, and its rules, invitations and secrets away: the name may be another's one
-    /// day.
+    /// Rows that take all members out of a workspace, and its rules, invitations and secrets away.
     pub(crate) fn dismissals(&self, workspace: &str) -> Vec<DirectoryRow> {
         let members = self.members.get(workspace).into_iter().flatten();
         let members = members.map(|(account, _)| member_row(workspace, account, None));
@@ -202,9 +200,8 @@ impl AccountCache {
         let invitations = invitations
             .filter(|(_, invitation)| invitation.workspace == workspace)
             .map(|(key, _)| no_invitation_row(key));
-        let secrets = self.secrets_of(workspace);
-        let secrets =
-            secrets.map(|(name, _)| DirectoryRow::Secret(workspace.to_owned(), name.to_owned(), None));
+        let secret = |name: &str| DirectoryRow::Secret(workspace.to_owned(), name.to_owned(), None);
+        let secrets = self.secrets_of(workspace).map(|(name, _)| secret(name));
         members.chain(invitations).chain(secrets).chain([workspace_row(workspace, None)]).collect()
     }
 

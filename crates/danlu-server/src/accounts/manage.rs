@@ -180,7 +180,7 @@ impl Directory {
         }
         let _one_at_a_time = self.changing.lock().await;
         let view = self.view(name)?;
-        let before = json(&view);
+        let before = self.with_secrets(json(&view), name.as_str());
         let mut rows: Vec<DirectoryRow> = self.register().revocations(name, |_| true);
         // Who only asked to be let in has left nothing behind, and takes the name from nobody.
         rows.extend((view.standing != Standing::Waiting).then(|| former_row(name, Timestamp::now())));

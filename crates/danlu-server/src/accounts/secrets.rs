@@ -58,6 +58,20 @@ impl Directory {
         job.spec.secrets.iter().map(open).collect()
     }
 
+    /// What the audit tells of a workspace before it was deleted, with the names of the secrets that go with it.
+    pub(super) fn with_secrets(
+        &self,
+        mut before: Option<serde_json::Value>,
+        workspace: &str,
+    ) -> Option<serde_json::Value> {
+        let names: Vec<String> =
+            self.register().secrets_of(workspace).map(|(name, _)| name.to_owned()).collect();
+        if let Some(before) = before.as_mut().filter(|_| !names.is_empty()) {
+            before["secrets"] = serde_json::json!(names);
+        }
+        before
+    }
+
     async fn write_secret(
         &self,
         caller: &Caller,

@@ -2,7 +2,7 @@
 
 /// A table of people.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct PeopleTable {
     /// What the audit and errors call its rows.
     pub(crate) kind: &'static str,
     pub(crate) name: &'static str,
@@ -37,26 +37,26 @@ pub(crate) enum Form {
 
 #[derive(Debug)]
 pub(crate) struct Tables {
-    pub(crate) accounts: Table,
-    pub(crate) tokens: Table,
-    pub(crate) memberships: Table,
-    pub(crate) workspaces: Table,
-    pub(crate) scheduling_policy: Table,
-    pub(crate) milestones: Table,
-    pub(crate) ssh_keys: Table,
-    pub(crate) access_keys: Table,
-    pub(crate) invitations: Table,
-    pub(crate) external_identities: Table,
-    pub(crate) former_accounts: Table,
-    pub(crate) former_workspaces: Table,
-    pub(crate) unix_users: Table,
-    pub(crate) secrets: Table,
-    pub(crate) audit_head: Table,
+    pub(crate) accounts: PeopleTable,
+    pub(crate) tokens: PeopleTable,
+    pub(crate) memberships: PeopleTable,
+    pub(crate) workspaces: PeopleTable,
+    pub(crate) scheduling_policy: PeopleTable,
+    pub(crate) milestones: PeopleTable,
+    pub(crate) ssh_keys: PeopleTable,
+    pub(crate) access_keys: PeopleTable,
+    pub(crate) invitations: PeopleTable,
+    pub(crate) external_identities: PeopleTable,
+    pub(crate) former_accounts: PeopleTable,
+    pub(crate) former_workspaces: PeopleTable,
+    pub(crate) unix_users: PeopleTable,
+    pub(crate) secrets: PeopleTable,
+    pub(crate) audit_head: PeopleTable,
 }
 
 impl Tables {
     /// Those that others refer to come first.
-    pub(crate) fn all(&self) -> [&Table; 15] {
+    pub(crate) fn all(&self) -> [&PeopleTable; 15] {
         [
             &self.accounts,
             &self.tokens,
@@ -95,14 +95,19 @@ const fn flag(name: &'static str, field: &'static str) -> Column {
 
 const DOCUMENT: Column = Column { name: "rules", field: None, form: Form::Document };
 
-const fn table(kind: &'static str, name: &'static str, keys: usize, columns: &'static [Column]) -> Table {
-    Table { kind, name, keys, between_keys: "/", columns, has_generation: false }
+const fn table(
+    kind: &'static str,
+    name: &'static str,
+    keys: usize,
+    columns: &'static [Column],
+) -> PeopleTable {
+    PeopleTable { kind, name, keys, between_keys: "/", columns, has_generation: false }
 }
 
 const FORMER: &[Column] = &[key("name"), text("deleted_at", "/deleted_at")];
 
 pub(crate) static TABLES: Tables = Tables {
-    accounts: Table {
+    accounts: PeopleTable {
         has_generation: true,
         ..table(
             "account",
@@ -194,7 +199,7 @@ pub(crate) static TABLES: Tables = Tables {
             text("expires_at", "/expires_at"),
         ],
     ),
-    external_identities: Table {
+    external_identities: PeopleTable {
         between_keys: " ",
         ..table(
             "subject",

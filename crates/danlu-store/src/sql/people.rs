@@ -5,7 +5,7 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Database, Executor, Pool, Row as _, query, query_as};
 
 use super::{Connection, Db, Row, SNAPSHOT, push_placeholder};
-use crate::directory::{Column, Form, Stored, TABLES, Table};
+use crate::directory::{Column, Form, PeopleTable, Stored, TABLES};
 use crate::error::{StaleRow, UnreadableRow};
 use crate::row::{number, text};
 use crate::{DirectoryRow, StoreError};
@@ -110,7 +110,7 @@ fn unreadable(row: UnreadableRow) -> sqlx::Error {
     sqlx::Error::Decode(Box::new(row))
 }
 
-fn read_row(table: &'static Table, row: &Row) -> Result<DirectoryRow, sqlx::Error> {
+fn read_row(table: &'static PeopleTable, row: &Row) -> Result<DirectoryRow, sqlx::Error> {
     let keys: Vec<String> = (0..table.keys).map(|index| row.try_get(index)).collect::<Result<_, _>>()?;
     let mut stored = Stored { fields: Value::Null, document: None, generation: 0 };
     let read = fields_of(table, row, &mut stored)?;
@@ -121,7 +121,7 @@ fn read_row(table: &'static Table, row: &Row) -> Result<DirectoryRow, sqlx::Erro
 }
 
 /// The inner error is what is wrong with a value.
-fn fields_of(table: &Table, row: &Row, stored: &mut Stored) -> Result<Result<(), String>, sqlx::Error> {
+fn fields_of(table: &PeopleTable, row: &Row, stored: &mut Stored) -> Result<Result<(), String>, sqlx::Error> {
     for (index, column) in table.columns.iter().enumerate() {
         let value = match column.form {
             Form::Document => {
@@ -167,7 +167,7 @@ enum Bound {
     Number(Option<i64>),
 }
 
-fn values(table: &Table, keys: &[String], value: &str) -> Result<Vec<Bound>, sqlx::Error> {
+fn values(table: &PeopleTable, keys: &[String], value: &str) -> Result<Vec<Bound>, sqlx::Error> {
     let fields: Value = serde_json::from_str(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
     let mut values = Vec::with_capacity(table.columns.len());
     for (index, column) in table.columns.iter().enumerate() {
@@ -192,7 +192,7 @@ fn flag(fields: &Value, column: &Column) -> Option<i64> {
     fields.pointer(object).map(|_| i64::from(is_set))
 }
 
-fn column_names(table: &Table) -> String {
+fn column_names(table: &PeopleTable) -> String {
     let mut names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     if table.has_generation {
         names.push("generation");
@@ -200,7 +200,11 @@ fn column_names(table: &Table) -> String {
     names.join(", ")
 }
 
-async fn delete(connection: &mut Connection, table: &Table, keys: &[String]) -> Result<(), sqlx::Error> {
+async fn delete(
+    connection: &mut Connection,
+    table: &PeopleTable,
+    keys: &[String],
+) -> Result<(), sqlx::Error> {
     let mut sql = format!("DELETE FROM {}", table.name);
     for (index, column) in table.columns[..table.keys].iter().enumerate() {
         sql.push_str(if index == 0 { " WHERE " } else { " AND " });
@@ -214,7 +218,7 @@ async fn delete(connection: &mut Connection, table: &Table, keys: &[String]) -> 
 
 async fn insert(
     connection: &mut Connection,
-    table: &Table,
+    table: &PeopleTable,
     keys: &[String],
     value: &str,
     generation: Option<u64>,
@@ -235,7 +239,7 @@ async fn insert(
 /// How many rows were changed: none, where another change came before.
 async fn update(
     connection: &mut Connection,
-    table: &Table,
+    table: &PeopleTable,
     keys: &[String],
     value: &str,
     generation: u64,

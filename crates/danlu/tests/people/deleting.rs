@@ -82,6 +82,9 @@ async fn an_account_is_deleted_whole_or_not_at_all_wherever_the_database_fails()
     assert_eq!(site.sign_in("ada", PASSWORD).await.status, 200);
 
     assert_eq!(site.ask("admin", "DELETE", "/accounts/ada", &Value::Null).await.status, 204);
+    let audit = value(&site.ask("admin", "GET", "/audit?limit=1000", &Value::Null).await);
+    let last = audit["items"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["action"], &last["before"]["secrets"]), (&json!("account.delete"), &json!(["wandb"])));
     let left = "for table, column in {'tokens': 'account', 'memberships': 'account', 'ssh_keys': 'account', \
                 'access_keys': 'account', 'secrets': 'workspace', 'workspaces': 'name', 'accounts': 'name'}.items():\n    \
                 left = db.execute(f\"select count(*) from {table} where {column} = 'ada'\").fetchone()[0]\n    \

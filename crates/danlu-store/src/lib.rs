@@ -2,7 +2,8 @@
 //!
 //! A job is one row: what was asked for (`spec`, written once) and what has become of it (`life`, replaced at every
 //! transition by a write that names the generation it saw). Columns beside them exist for filters and order only.
-//! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
+//! People are rows of tables of their own ([`DirectoryRow`]). History is append-only. A [`Batch`] is one transaction, so
+//! many clients share one commit.
 
 mod address;
 mod directory;

@@ -31,7 +31,6 @@ use crate::reconcile::retention_clock::RetentionClock;
 use crate::removals::Removals;
 use crate::reports::LiveReports;
 use crate::sandbox::SandboxOptions;
-use crate::secrets::SecretTable;
 use crate::sidecar::Sidecars;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUserError, UserTable};
@@ -80,7 +79,6 @@ pub(crate) struct App {
     pub(crate) attempts: Arc<AttemptTokens>,
     /// Only where nodes share no disk with the server.
     pub(crate) sidecars: Option<Sidecars>,
-    pub(crate) secrets: SecretTable,
     pub(crate) health: Arc<ServerHealth>,
     /// What keeps the server from doing all of its work now, and does not keep it from taking jobs.
     pub(crate) troubles: Troubles,
@@ -162,7 +160,7 @@ impl App {
         if self.users.is_by_name() && !self.directory.may_be_unix_user(account) {
             return Err(UnixUserError::NotAllowed(account.to_owned()));
         }
-        self.users.of(account).await
+        self.users.of(&self.directory, account).await
     }
 
     /// Whether something else was submitted with this key before.
@@ -435,6 +433,10 @@ pub(crate) fn store_problem(error: StoreError) -> Problem {
     }
     if let StoreError::Unavailable { .. } | StoreError::Damaged { .. } = error {
         return unavailable(&error);
+    }
+    if let StoreError::Stale(_) = error {
+        let problem = Problem::new(ProblemCode::WrongState, error.to_string());
+        return problem.with_hint("try again: what it is now is shown in a moment");
     }
     tracing::error!("{}", crate::error_chain(&error));
     Problem::new(ProblemCode::Internal, error.to_string())

@@ -19,7 +19,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use danlu_core::audit::{FIRST_SEAL, chain_hash};
-use danlu_store::{AuditRow, DirectoryChange, DirectoryRow, Store, StoreError};
+use danlu_store::{AuditHead, AuditRow, DirectoryChange, DirectoryRow, SealedText, Store, StoreError};
 use danlu_types::api::{AuditEntry, AuditVerification};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
@@ -32,8 +32,6 @@ use crate::encryption::Encryptor;
 #[cfg(test)]
 mod tests;
 
-/// The kind of the head's row.
-pub(crate) const HEAD: &str = "audit_head";
 pub(crate) const COUNT_FILE: &str = "audit.count";
 /// What an entry is called that tells of a finding.
 const FINDING: &str = "audit.finding";
@@ -55,7 +53,7 @@ pub(crate) struct Trail {
 /// be played against each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Rows {
-    codes: HashMap<(String, String), Code>,
+    codes: HashMap<(&'static str, String), Code>,
     sum: Code,
 }
 
@@ -66,13 +64,6 @@ type Code = [u8; 32];
 struct Last {
     number: u64,
     seal: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Head {
-    number: u64,
-    entry: String,
-    directory: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,13 +84,14 @@ enum Counted {
 
 impl Rows {
     fn set(&mut self, key: &hmac::Key, row: &DirectoryRow) {
-        if row.kind == HEAD {
+        if let DirectoryRow::AuditHead(_) = row {
             return;
         }
-        let place = (stored(&row.kind), stored(&row.key));
-        let new = row.value.as_ref().map(|value| {
+        let SealedText { kind, key: name, value } = row.sealed();
+        let place = (kind, stored(&name));
+        let new = value.as_ref().map(|value| {
             // Lengths, so that nothing can be moved from one to the other.
-            let (kind, name, value) = (&place.0, &place.1, stored(value));
+            let (kind, name, value) = (place.0, &place.1, stored(value));
             let text = format!("{} {} {} {kind}{name}{value}", kind.len(), name.len(), value.len());
             code_of(key, "row", &text)
         });
@@ -207,7 +199,7 @@ impl Trail {
             rows.set(&self.key, row);
         }
         // Until the commit is known to have been made, what the database holds is not.
-        let prove = |entry: &AuditEntry| self.head_row(entry, &rows);
+        let prove = |entry: &AuditEntry| self.head(entry, &rows);
         let entry = store.directory_change_proven(change, &prove).await?;
         *state = Some(rows);
         let last = Last { number: entry.number, seal: entry.seal.clone() };
@@ -235,15 +227,19 @@ impl Trail {
             chain.counted = Some(last.clone());
         }
         chain.read(store, u64::MAX).await?;
-        let (rows, head) = self.rows(store).await?;
+        match self.rows(store).await {
+            Ok((rows, head)) => self.compare(&mut chain, &counted, head.as_ref(), &rows),
+            // What this server knows of the row is what it was; a start would not go on with it.
+            Err(error @ StoreError::UnreadableRow(_)) => chain.find(error.to_string()),
+            Err(error) => return Err(error),
+        }
         drop(state);
-        self.compare(&mut chain, &counted, head.as_ref(), &rows);
         let Chain { last: entries, seal, findings, .. } = chain;
         Ok(AuditVerification { entries, seal: seal.unwrap_or_default(), findings })
     }
 
     /// What the end of the chain is to agree with.
-    fn compare(&self, chain: &mut Chain, counted: &Counted, head: Option<&Head>, rows: &Rows) {
+    fn compare(&self, chain: &mut Chain, counted: &Counted, head: Option<&AuditHead>, rows: &Rows) {
         let (last, file) = (chain.last, self.file.display());
         match counted {
             Counted::Missing => {
@@ -295,25 +291,22 @@ impl Trail {
         HEXLOWER.encode(&code_of(&self.key, "count", &format!("{} {}", last.number, last.seal)))
     }
 
-    fn head_row(&self, entry: &AuditEntry, rows: &Rows) -> DirectoryRow {
-        let head = Head {
+    fn head(&self, entry: &AuditEntry, rows: &Rows) -> AuditHead {
+        AuditHead {
             number: entry.number,
             entry: self.entry_code(entry.number, &entry.seal),
             directory: self.directory_code(entry.number, rows),
-        };
-        let value = serde_json::to_string(&head).expect("plain values");
-        DirectoryRow { kind: HEAD.to_owned(), key: String::new(), value: Some(value) }
+        }
     }
 
     /// The directory as the database has it, and what vouches for it there.
-    async fn rows(&self, store: &dyn Store) -> Result<(Rows, Option<Head>), StoreError> {
+    async fn rows(&self, store: &dyn Store) -> Result<(Rows, Option<AuditHead>), StoreError> {
         let (mut rows, mut head) = (Rows::default(), None);
         for row in store.directory().await? {
-            if row.kind == HEAD {
-                // One that cannot be read vouches for nothing.
-                head = row.value.as_deref().and_then(|value| serde_json::from_str(value).ok());
-            }
             rows.set(&self.key, &row);
+            if let DirectoryRow::AuditHead(found) = row {
+                head = Some(found);
+            }
         }
         Ok((rows, head))
     }

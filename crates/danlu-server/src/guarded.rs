@@ -36,7 +36,7 @@ impl GuardedStore {
         result
     }
 
-    /// For changes of what is also kept in memory: where the answer was lost, somebody looks what was written.
+    /// For changes of what is also kept in memory: where the answer was lost, or another change came first, memory is read again.
     fn doubting<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         #[cfg(test)]
         let result = match result {
@@ -45,7 +45,7 @@ impl GuardedStore {
             }
             result => result,
         };
-        if let Err(StoreError::Unavailable { .. }) = &result {
+        if let Err(StoreError::Unavailable { .. } | StoreError::Stale(_)) = &result {
             self.health.doubt.notify_one();
         }
         result

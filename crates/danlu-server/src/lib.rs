@@ -32,7 +32,6 @@ mod reconcile;
 mod removals;
 mod reports;
 mod sandbox;
-mod secrets;
 mod serve;
 mod sidecar;
 mod simulate;

@@ -43,7 +43,6 @@ use crate::planner::Planner;
 use crate::reconcile::retention_clock::RetentionClock;
 use crate::reports::LiveReports;
 use crate::sandbox::SandboxOptions;
-use crate::secrets::SecretTable;
 use crate::sidecar::Sidecars;
 use crate::troubles::Troubles;
 use crate::unix_users::{UnixUsers, UserTable};
@@ -279,7 +278,7 @@ pub(crate) async fn open(
     let layout = RunLayout { data: folder.path.clone() };
     let code = CodeStore::new(folder.path.join("code"));
     code.clear_incoming();
-    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, encryptor.clone())
+    let directory = Directory::open(store.clone(), &folder.token()?, options.registration, encryptor)
         .await
         .context("could not read the accounts")?;
     if let Some(source) = options.sharing.clone() {
@@ -297,7 +296,7 @@ pub(crate) async fn open(
     ended.reverse();
     planner.remember(&ended).await;
     nodes.learn(ended.iter().chain(live_state.read().jobs().map(Arc::as_ref)), Timestamp::now());
-    let users = UserTable::open(options.unix_users.clone(), store.clone(), &layout).await?;
+    let users = UserTable::new(options.unix_users.clone(), &layout);
     match (&options.unix_users, users.limitation(options.sandbox.launch.closed_data)) {
         (Some(rule), _) => {
             tracing::info!("jobs run as {rule}");
@@ -310,7 +309,6 @@ pub(crate) async fn open(
         }
         (None, limitation) => tracing::warn!("{}", limitation.unwrap_or_default()),
     }
-    let secrets = SecretTable::open(store.clone(), encryptor).await?;
     let sidecars = match &options.engine {
         EngineChoice::Slurm(settings) if !settings.shared => {
             Some(Sidecars::new(programs_folder(&folder.path)))
@@ -347,7 +345,6 @@ pub(crate) async fn open(
         users,
         attempts,
         sidecars,
-        secrets,
         health: folder.health.clone(),
         troubles: Troubles::default(),
     })

@@ -8,19 +8,14 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::bail;
 use danlu_core::launch::{RunLayout, UnixUser};
-use danlu_store::{DirectoryChange, DirectoryRow, Store, StoreError};
+use danlu_store::StoreError;
 use danlu_types::account::AccountName;
-use danlu_types::api::AuditEntry;
-use jiff::Timestamp;
 use nix::unistd::{Uid, User, geteuid, getgrouplist};
-use serde::{Deserialize, Serialize};
 
-/// The kind of our rows in the directory.
-pub(crate) const UNIX_USER: &str = "unix_user";
+use crate::accounts::Directory;
 
 /// Below are the users of the system itself, and `nobody` is 65534.
 const FIRST_PERSON: u32 = 1000;
@@ -78,42 +73,17 @@ pub(crate) enum UnixUserError {
     Store(#[from] StoreError),
 }
 
-/// What is kept of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Given {
-    uid: u32,
-}
-
 #[derive(Debug)]
 pub(crate) struct UserTable {
     rule: Option<UnixUsers>,
-    store: Arc<dyn Store>,
     homes: PathBuf,
-    given: Mutex<HashMap<String, Given>>,
     /// Users that the machine told us about.
     known: Mutex<HashMap<String, UnixUser>>,
-    /// One is given at a time. True where the database could not say whether it took the last one, whose number may be given.
-    giving: tokio::sync::Mutex<bool>,
 }
 
 impl UserTable {
-    pub(crate) async fn open(
-        rule: Option<UnixUsers>,
-        store: Arc<dyn Store>,
-        layout: &RunLayout,
-    ) -> anyhow::Result<Self> {
-        let given = match stored(store.directory().await?) {
-            Ok(given) => given,
-            Err(account) => bail!("the user id of account `{account}` cannot be read from the database"),
-        };
-        Ok(UserTable {
-            rule,
-            store,
-            homes: layout.homes_folder(),
-            given: Mutex::new(given),
-            known: Mutex::default(),
-            giving: tokio::sync::Mutex::default(),
-        })
+    pub(crate) fn new(rule: Option<UnixUsers>, layout: &RunLayout) -> Self {
+        UserTable { rule, homes: layout.homes_folder(), known: Mutex::default() }
     }
 
     /// What everybody who submits jobs should know, where nothing keeps them apart, or nothing but a closed data folder.
@@ -144,7 +114,11 @@ impl UserTable {
     }
 
     /// Whom the jobs of an account run as; nobody else than the server where there is no rule.
-    pub(crate) async fn of(&self, account: &str) -> Result<Option<UnixUser>, UnixUserError> {
+    pub(crate) async fn of(
+        &self,
+        directory: &Directory,
+        account: &str,
+    ) -> Result<Option<UnixUser>, UnixUserError> {
         if self.rule.is_some() && account.parse::<AccountName>().is_err() {
             // A job from before there were accounts; its name becomes no part of a path.
             return Err(UnixUserError::Missing(account.to_owned()));
@@ -152,7 +126,7 @@ impl UserTable {
         match &self.rule {
             None => Ok(None),
             Some(UnixUsers::SameName) => self.same_name(account).await.map(Some),
-            Some(UnixUsers::Range(range)) => self.numbered(account, range).await.map(Some),
+            Some(UnixUsers::Range(range)) => self.numbered(directory, account, range).await.map(Some),
         }
     }
 
@@ -171,64 +145,23 @@ impl UserTable {
         Ok(user)
     }
 
-    async fn numbered(&self, account: &str, range: &RangeInclusive<u32>) -> Result<UnixUser, UnixUserError> {
-        let given = lock(&self.given).get(account).copied();
-        let Given { uid } = match given {
-            Some(given) => given,
-            None => self.give(account, range).await?,
+    async fn numbered(
+        &self,
+        directory: &Directory,
+        account: &str,
+        range: &RangeInclusive<u32>,
+    ) -> Result<UnixUser, UnixUserError> {
+        let is_of_machine = |uid: u32| User::from_uid(Uid::from_raw(uid)).is_ok_and(|user| user.is_some());
+        let uid = match directory.unix_user(account) {
+            Some(uid) => uid,
+            None => directory
+                .give_unix_user(account, |given| first_free(range, given, is_of_machine))
+                .await?
+                .ok_or_else(|| UnixUserError::NoneLeft { range: range.clone() })?,
         };
         let home = self.homes.join(account);
         Ok(UnixUser { name: account.to_owned(), uid, gid: uid, groups: Vec::new(), home })
     }
-
-    async fn give(&self, account: &str, range: &RangeInclusive<u32>) -> Result<Given, UnixUserError> {
-        let mut in_doubt = self.giving.lock().await;
-        if *in_doubt && let Ok(given) = stored(self.store.directory().await?) {
-            *lock(&self.given) = given;
-            *in_doubt = false;
-        }
-        let taken: BTreeSet<u32> = {
-            let given = lock(&self.given);
-            if let Some(given) = given.get(account) {
-                return Ok(*given);
-            }
-            given.values().map(|given| given.uid).collect()
-        };
-        let is_of_machine = |uid: u32| User::from_uid(Uid::from_raw(uid)).is_ok_and(|user| user.is_some());
-        let uid = first_free(range, &taken, is_of_machine)
-            .ok_or_else(|| UnixUserError::NoneLeft { range: range.clone() })?;
-        let given = Given { uid };
-        let value = serde_json::to_string(&given).expect("plain values");
-        let audit = AuditEntry {
-            number: 0,
-            at: Timestamp::now(),
-            by: "-".to_owned(),
-            from: "-".to_owned(),
-            action: "unix_user.give".to_owned(),
-            subject: account.to_owned(),
-            before: None,
-            after: serde_json::to_value(given).ok(),
-            seal: String::new(),
-        };
-        let row = DirectoryRow { kind: UNIX_USER.to_owned(), key: account.to_owned(), value: Some(value) };
-        let written = self.store.directory_change(&DirectoryChange { rows: vec![row], audit }).await;
-        *in_doubt = written.is_err();
-        written?;
-        lock(&self.given).insert(account.to_owned(), given);
-        Ok(given)
-    }
-}
-
-/// Who has which user id, or the account whose row cannot be read: taken as missing, its number would be given away again.
-fn stored(rows: Vec<DirectoryRow>) -> Result<HashMap<String, Given>, String> {
-    let mut given = HashMap::new();
-    for row in rows.into_iter().filter(|row| row.kind == UNIX_USER) {
-        match row.value.as_deref().and_then(|value| serde_json::from_str(value).ok()) {
-            Some(value) => given.insert(row.key, value),
-            None => return Err(row.key),
-        };
-    }
-    Ok(given)
 }
 
 fn first_free(

@@ -55,9 +55,6 @@ impl App {
             return Err(Problem::new(ProblemCode::WrongState, detail).with_hint(hint));
         }
         self.directory.delete_workspace(caller, name).await?;
-        if !self.directory.is_personal(name) {
-            self.secrets_forget(caller, name).await?;
-        }
         self.share_anew().await;
         Ok(())
     }

@@ -39,6 +39,12 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A row of the tables of people is not what this version writes.
+    #[error(transparent)]
+    UnreadableRow(UnreadableRow),
+    /// Another change of the same row came first; nothing was changed.
+    #[error(transparent)]
+    Stale(StaleRow),
     #[error("the database is of a newer Danlu (schema {found}, this one knows {known})")]
     TooNew { found: i64, known: i64 },
     /// It can only be read now, so it cannot be brought up to date.
@@ -52,6 +58,26 @@ pub enum StoreError {
     /// `given` is the part before the first colon only: the rest may hold a password.
     #[error("`{given}` names no database; give `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/NAME`")]
     UnknownDatabase { given: String },
+}
+
+/// See [`StoreError::UnreadableRow`].
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the {kind} `{key}` cannot be read from the database: {why}; restore the database from a back-up, or correct this row with a \
+     SQL client"
+)]
+pub struct UnreadableRow {
+    pub kind: String,
+    pub key: String,
+    pub why: String,
+}
+
+/// See [`StoreError::Stale`].
+#[derive(Debug, thiserror::Error)]
+#[error("the {kind} `{key}` was changed meanwhile")]
+pub struct StaleRow {
+    pub kind: &'static str,
+    pub key: String,
 }
 
 impl StoreError {
@@ -72,6 +98,18 @@ impl StoreError {
     }
 
     pub(crate) fn of(doing: &'static str, source: sqlx::Error) -> Self {
+        // Ours, on their way through a transaction.
+        let source = match source {
+            sqlx::Error::Decode(error) => match error.downcast::<UnreadableRow>() {
+                Ok(row) => return StoreError::UnreadableRow(*row),
+                Err(error) => sqlx::Error::Decode(error),
+            },
+            sqlx::Error::Encode(error) => match error.downcast::<StaleRow>() {
+                Ok(row) => return StoreError::Stale(*row),
+                Err(error) => sqlx::Error::Encode(error),
+            },
+            source => source,
+        };
         if let sqlx::Error::Database(error) = &source
             && is_damage(&**error)
         {

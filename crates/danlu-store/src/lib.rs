@@ -2,9 +2,11 @@
 //!
 //! A job is one row: what was asked for (`spec`, written once) and what has become of it (`life`, replaced at every
 //! transition by a write that names the generation it saw). Columns beside them exist for filters and order only.
-//! History is append-only. A [`Batch`] is one transaction, so many clients share one commit.
+//! People are rows of tables of their own ([`DirectoryRow`]). History is append-only. A [`Batch`] is one transaction, so
+//! many clients share one commit.
 
 mod address;
+mod directory;
 mod error;
 pub mod logs;
 mod postgres;
@@ -24,7 +26,11 @@ use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 
 pub use address::{claim, open, open_at_version, open_read_only};
-pub use error::StoreError;
+pub use directory::{
+    Account, AuditHead, DirectoryRow, Document, ExternalIdentityRecord, FormerRecord, InvitationRecord,
+    Member, S3KeyRecord, SealedText, SecondFactor, SshKeyRecord, StoredSecret, Token, UnixUserRecord,
+};
+pub use error::{StaleRow, StoreError, UnreadableRow};
 pub use server_lock::ServerLock;
 
 /// How many prepared statements a connection keeps.
@@ -82,13 +88,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Replaces what is known of a node, and writes so into history.
     async fn node_note_set(&self, change: &NodeChange) -> Result<(), StoreError>;
 
-    /// Everything that is known of people: accounts, tokens, members.
+    /// Everything that is known of people: accounts, tokens, members. A row that cannot be read is an error
+    /// ([`StoreError::UnreadableRow`]): without it, an account or its role would count as missing.
     async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError>;
 
     /// Changes what is known of people, and says so in the audit, both or neither. Returns the entry, numbered and sealed.
+    /// An account's row names the generation after the one it was made from; [`StoreError::Stale`] where the account has another.
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError>;
 
-    /// The same, with a row of the directory that is made from the sealed entry and written beside it.
+    /// The same, with a proof that is made from the sealed entry and written beside it.
     async fn directory_change_proven(
         &self,
         change: &DirectoryChange,
@@ -178,15 +186,6 @@ pub struct NodeChange {
     pub records: Vec<HistoryEvent>,
 }
 
-/// One thing that is known of people. What it means is its kind's affair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirectoryRow {
-    pub kind: String,
-    pub key: String,
-    /// JSON; `None` in a change that takes it away.
-    pub value: Option<String>,
-}
-
 #[derive(Debug, Clone)]
 pub struct DirectoryChange {
     pub rows: Vec<DirectoryRow>,
@@ -194,8 +193,8 @@ pub struct DirectoryChange {
     pub audit: AuditEntry,
 }
 
-/// What vouches for a sealed entry: a row of the directory that goes with it.
-pub type Prove<'a> = dyn Fn(&AuditEntry) -> DirectoryRow + Send + Sync + 'a;
+/// The proof of a sealed entry, which goes with it.
+pub type Prove<'a> = dyn Fn(&AuditEntry) -> AuditHead + Send + Sync + 'a;
 
 /// An entry of the audit with the columns that it is found by.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,6 +22,8 @@ pub(crate) use sql::migrate;
 type Db = sqlx::Postgres;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// Reads see the database as it was when the first of them began.
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number, epoch FROM counters FOR UPDATE";
 /// Two may open an empty database at once. The number is arbitrary, and ours.
 const LOCK_SCHEMA: &str = "SELECT pg_advisory_xact_lock(4926107313)";
@@ -34,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0006_counts.sql"),
     include_str!("../migrations/postgres/0007_submission_digest.sql"),
     include_str!("../migrations/postgres/0008_search.sql"),
+    include_str!("../migrations/postgres/0009_people.sql"),
 ];
 const SEARCH_ORDER: &str = "id DESC";
 

@@ -30,6 +30,8 @@ type Db = sqlx::Sqlite;
 
 /// Takes the right to write at once: a transaction that begins by reading could be refused it later.
 const BEGIN: &str = "BEGIN IMMEDIATE";
+/// Reads see the database as it was when the first of them began.
+const SNAPSHOT: &str = "BEGIN";
 /// There is one writer, so there is nothing more to lock.
 const LOCK_COUNTERS: &str = "SELECT job_last_id, event_last_number, epoch FROM counters";
 const LOCK_SCHEMA: &str = "SELECT 1";
@@ -42,6 +44,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0006_counts.sql"),
     include_str!("../migrations/sqlite/0007_submission_digest.sql"),
     include_str!("../migrations/sqlite/0008_search.sql"),
+    include_str!("../migrations/sqlite/0009_people.sql"),
 ];
 /// The index walks its rows in this order by itself; jobs are then looked up one by one until the page is full.
 const SEARCH_ORDER: &str = "job_search.rowid DESC";

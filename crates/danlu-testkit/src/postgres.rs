@@ -62,6 +62,26 @@ impl PostgresServer {
         assert!(done.status.success(), "psql failed: {}", String::from_utf8_lossy(&done.stderr));
     }
 
+    /// Runs SQL, such as what `pg_dump --inserts` has written, in an empty database.
+    pub fn load(&self, url: &str, sql: &str) {
+        use std::io::Write as _;
+        let database = url.rsplit('/').next().expect("an address ends with a name");
+        let mut psql = Command::new(self.binaries.join("psql"))
+            .arg("-h")
+            .arg(&self.socket_folder)
+            .args(["-p", &self.port.to_string(), "-U", "danlu", "-d", database])
+            .args(["-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("psql is installed with the server");
+        // One that has ended early says why.
+        let _ = psql.stdin.take().expect("it is piped").write_all(sql.as_bytes());
+        let done = psql.wait_with_output().expect("it can be waited for");
+        assert!(done.status.success(), "psql failed: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
     fn url(&self, database: &str) -> String {
         let folder = self.socket_folder.display().to_string().replace('/', "%2F");
         format!("postgres://danlu@{folder}:{}/{database}", self.port)

@@ -4,96 +4,21 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use danlu_core::authorization::Principal;
-use danlu_store::DirectoryRow;
-use danlu_types::account::{AccountName, Scope, Standing, WorkspaceRole};
+pub(crate) use danlu_store::{Account, Token};
+use danlu_store::{DirectoryRow, Document, Member, StoredSecret};
+use danlu_types::account::{AccountName, Standing, WorkspaceRole};
 use danlu_types::api::{AccountView, MemberView, Membership, SharingRules, TokenKind, TokenView};
-use danlu_types::{Sharing, Workspace, from_stored_json};
+use danlu_types::{Sharing, Workspace};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::credentials::{Credentials, no_invitation_row};
-use super::second_factor::SecondFactor;
 
 /// The workspace that everybody with an account may work in, where an administrator has not shared the cluster out
 /// otherwise.
 const EVERYBODYS: &str = "default";
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Account {
-    pub(crate) name: AccountName,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) display_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) email: Option<String>,
-    pub(crate) admin: bool,
-    pub(crate) standing: Standing,
-    /// Argon2id, as a PHC string; without one, nobody signs in with a password.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) password: Option<String>,
-    pub(crate) created_at: Timestamp,
-    /// The workspace whose owners may approve it, while it waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) asks_for: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) second_factor: Option<SecondFactor>,
-    /// An administrator chose the name, or lets it stand for the machine's user who has it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) unix_user: bool,
-}
-
-impl Account {
-    pub(crate) fn is_administrator(&self) -> bool {
-        self.admin && self.standing == Standing::Active
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Token {
-    pub(crate) id: String,
-    pub(crate) account: AccountName,
-    pub(crate) kind: TokenKind,
-    pub(crate) name: String,
-    pub(crate) scope: Scope,
-    pub(crate) created_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) expires_at: Option<Timestamp>,
-    /// Of a link to sign in: when the session ends that made it. The one that comes of it ends no later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) session_ends: Option<Timestamp>,
-    /// Of a link that was made with a session, and of the session that comes of it: the session at the beginning of them all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) root: Option<String>,
-    /// Of what does not outlive the token or session that it was made with: the id of that one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) made_with: Option<String>,
-    /// Of a link to set a password: the administrator who made it. It ends when they are none any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) made_by: Option<AccountName>,
-}
-
-impl Token {
-    /// The id of the session from which this one comes, over however many links: its own, where it comes from none.
-    pub(crate) fn root(&self) -> &str {
-        self.root.as_deref().unwrap_or(&self.id)
-    }
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Member {
-    role: WorkspaceRole,
-    /// Given by a group of the provider, and taken away with it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    from_group: bool,
-}
-
-const ACCOUNT: &str = "account";
-const TOKEN: &str = "token";
-const MEMBER: &str = "member";
-const WORKSPACE: &str = "workspace";
-const SHARING: &str = "sharing";
 /// What has happened once and for all.
-const MILESTONE: &str = "milestone";
 const ADMIN_SIGNED_IN: &str = "admin_signed_in";
 
 /// What is kept of a secret: enough to know it again, too little to use it.
@@ -104,26 +29,23 @@ pub(crate) fn hash(secret: &str) -> String {
     })
 }
 
-pub(super) fn row<T: Serialize>(kind: &str, key: String, value: Option<&T>) -> DirectoryRow {
-    let value = value.map(|value| serde_json::to_string(value).expect("plain values"));
-    DirectoryRow { kind: kind.to_owned(), key, value }
-}
-
+/// The account as it is to be; a write of it is refused if another came since this one was read.
 pub(crate) fn account_row(account: &Account) -> DirectoryRow {
-    row(ACCOUNT, account.name.to_string(), Some(account))
+    let next = Account { generation: account.generation + 1, ..account.clone() };
+    DirectoryRow::Account(account.name.clone(), Some(next))
 }
 
 pub(crate) fn no_account_row(name: &AccountName) -> DirectoryRow {
-    row::<Account>(ACCOUNT, name.to_string(), None)
+    DirectoryRow::Account(name.clone(), None)
 }
 
 pub(crate) fn token_row(secret: &str, token: &Token) -> DirectoryRow {
-    row(TOKEN, hash(secret), Some(token))
+    DirectoryRow::Token(hash(secret), Some(token.clone()))
 }
 
 /// By the key of its row.
 pub(crate) fn no_token_row(key: String) -> DirectoryRow {
-    row::<Token>(TOKEN, key, None)
+    DirectoryRow::Token(key, None)
 }
 
 pub(crate) fn member_row(
@@ -131,9 +53,8 @@ pub(crate) fn member_row(
     account: &AccountName,
     role: Option<WorkspaceRole>,
 ) -> DirectoryRow {
-    // An account's name holds no slash, so the last one parts the two.
     let member = role.map(|role| Member { role, from_group: false });
-    row(MEMBER, format!("{workspace}/{account}"), member.as_ref())
+    DirectoryRow::Member(workspace.to_owned(), account.clone(), member)
 }
 
 pub(crate) fn member_of_group_row(
@@ -141,25 +62,26 @@ pub(crate) fn member_of_group_row(
     account: &AccountName,
     role: WorkspaceRole,
 ) -> DirectoryRow {
-    row(MEMBER, format!("{workspace}/{account}"), Some(&Member { role, from_group: true }))
+    DirectoryRow::Member(workspace.to_owned(), account.clone(), Some(Member { role, from_group: true }))
 }
 
 pub(crate) fn workspace_row(name: &str, rules: Option<&Workspace>) -> DirectoryRow {
-    row(WORKSPACE, name.to_owned(), rules)
+    DirectoryRow::Workspace(name.to_owned(), rules.cloned().map(Document::of))
 }
 
 pub(crate) fn sharing_row(rules: &SharingRules) -> DirectoryRow {
-    row(SHARING, String::new(), Some(rules))
+    DirectoryRow::SchedulingPolicy(Document::of(rules.clone()))
 }
 
-/// From here on, a starting server makes nobody a way in.
+/// From here on, a starting server makes no way in.
 pub(crate) fn admin_has_signed_in_row() -> DirectoryRow {
-    row(MILESTONE, ADMIN_SIGNED_IN.to_owned(), Some(&serde_json::Map::new()))
+    DirectoryRow::Milestone(ADMIN_SIGNED_IN.to_owned())
 }
 
 /// Whether a row has a part in the rules of personal workspaces: whose they are, and what is said of them.
 pub(crate) fn changes_rules(row: &DirectoryRow) -> bool {
-    [ACCOUNT, WORKSPACE, SHARING].contains(&row.kind.as_str())
+    use DirectoryRow::{Account, SchedulingPolicy, Workspace};
+    matches!(row, Account(..) | Workspace(..) | SchedulingPolicy(_))
 }
 
 #[derive(Debug, Default)]
@@ -176,16 +98,18 @@ pub(crate) struct AccountCache {
     used: HashMap<String, Timestamp>,
     admin_has_signed_in: bool,
     pub(crate) credentials: Credentials,
+    /// By workspace and name.
+    pub(crate) secrets: BTreeMap<(String, String), StoredSecret>,
+    /// The user ids of accounts that have one of their own, by account.
+    pub(crate) unix_users: BTreeMap<String, u32>,
 }
 
 impl AccountCache {
     /// Of all rows there are.
-    pub(crate) fn of<'a>(rows: impl Iterator<Item = &'a DirectoryRow>) -> Self {
+    pub(crate) fn of(rows: impl IntoIterator<Item = DirectoryRow>) -> Self {
         let mut register = AccountCache::default();
         for row in rows {
-            if let Err(trouble) = register.file(row) {
-                tracing::error!("{trouble}; it counts as missing");
-            }
+            register.file(row);
         }
         register.list_all();
         register
@@ -197,78 +121,47 @@ impl AccountCache {
         *self = AccountCache { used, ..fresh };
     }
 
-    /// Takes in a row, or takes out what it takes away; the error is a row that this version does not understand.
-    pub(crate) fn file(&mut self, row: &DirectoryRow) -> Result<(), String> {
-        let understood = match row.kind.as_str() {
-            ACCOUNT => self.file_account(row),
-            TOKEN => self.file_token(row),
-            MEMBER => self.file_member(row),
-            WORKSPACE => self.file_workspace(row),
-            SHARING => self.file_sharing(row),
-            MILESTONE if row.key == ADMIN_SIGNED_IN => {
-                self.admin_has_signed_in = row.value.is_some();
-                Some(())
-            }
-            // Kept beside people, and read by those whose they are.
-            crate::unix_users::UNIX_USER | crate::secrets::SECRET | crate::audit_proof::HEAD => Some(()),
-            _ => self.credentials.file(row),
-        };
-        understood.ok_or_else(|| format!("the {} `{}` cannot be read", row.kind, row.key))
-    }
-
-    fn file_account(&mut self, row: &DirectoryRow) -> Option<()> {
-        match &row.value {
-            Some(value) => {
-                let account: Account = serde_json::from_str(value).ok()?;
-                self.accounts.insert(account.name.clone(), account);
-            }
-            None => {
-                self.accounts.remove(&row.key.parse().ok()?);
-            }
-        }
-        Some(())
-    }
-
-    fn file_token(&mut self, row: &DirectoryRow) -> Option<()> {
-        match &row.value {
-            Some(value) => {
-                self.tokens.insert(row.key.clone(), serde_json::from_str(value).ok()?);
-            }
-            None => {
-                if let Some(token) = self.tokens.remove(&row.key) {
+    /// Takes in a row, or takes out what it takes away.
+    pub(crate) fn file(&mut self, row: DirectoryRow) {
+        use DirectoryRow as Row;
+        match row {
+            Row::Account(name, account) => put(&mut self.accounts, name, account),
+            Row::Token(hash, Some(token)) => drop(self.tokens.insert(hash, token)),
+            Row::Token(hash, None) => {
+                if let Some(token) = self.tokens.remove(&hash) {
                     self.used.remove(&token.id);
                 }
             }
+            Row::Member(workspace, account, member) => self.file_member(workspace, account, member),
+            Row::Workspace(name, rules) => {
+                put(&mut self.stored.workspaces, name, rules.map(|rules| rules.value().clone()));
+            }
+            Row::SchedulingPolicy(rules) => {
+                let SharingRules { lending, minimum_run_time, personal } = rules.value().clone();
+                let workspaces = std::mem::take(&mut self.stored.workspaces);
+                self.stored = Sharing { lending, minimum_run_time, personal, workspaces };
+            }
+            Row::Milestone(name) => self.admin_has_signed_in |= name == ADMIN_SIGNED_IN,
+            Row::SshKey(fingerprint, key) => put(&mut self.credentials.ssh_keys, fingerprint, key),
+            Row::S3Key(access_key, key) => put(&mut self.credentials.s3_keys, access_key, key),
+            Row::Invitation(hash, invitation) => put(&mut self.credentials.invitations, hash, invitation),
+            Row::ExternalIdentity(key, identity) => put(&mut self.credentials.subjects, key, identity),
+            Row::FormerAccount(name, former) => put(&mut self.credentials.former, name, Some(former)),
+            Row::FormerWorkspace(name, former) => {
+                put(&mut self.credentials.former_workspaces, name, Some(former));
+            }
+            Row::UnixUser(account, user) => put(&mut self.unix_users, account, Some(user.uid)),
+            Row::Secret(workspace, name, secret) => put(&mut self.secrets, (workspace, name), secret),
+            // Read by those who check the audit.
+            Row::AuditHead(_) => {}
         }
-        Some(())
     }
 
-    fn file_member(&mut self, row: &DirectoryRow) -> Option<()> {
-        let (workspace, account) = row.key.rsplit_once('/')?;
-        let account = account.parse().ok()?;
-        let members = self.members.entry(workspace.to_owned()).or_default();
-        match &row.value {
-            Some(value) => members.insert(account, serde_json::from_str(value).ok()?),
-            None => members.remove(&account),
-        };
-        self.members.retain(|_, members| !members.is_empty());
-        Some(())
-    }
-
-    fn file_workspace(&mut self, row: &DirectoryRow) -> Option<()> {
-        match &row.value {
-            Some(value) => self.stored.workspaces.insert(row.key.clone(), from_stored_json(value).ok()?),
-            None => self.stored.workspaces.remove(&row.key),
-        };
-        Some(())
-    }
-
-    fn file_sharing(&mut self, row: &DirectoryRow) -> Option<()> {
-        let SharingRules { lending, minimum_run_time, personal } =
-            from_stored_json(row.value.as_ref()?).ok()?;
-        let workspaces = std::mem::take(&mut self.stored.workspaces);
-        self.stored = Sharing { lending, minimum_run_time, personal, workspaces };
-        Some(())
+    fn file_member(&mut self, workspace: String, account: AccountName, member: Option<Member>) {
+        put(self.members.entry(workspace.clone()).or_default(), account, member);
+        if self.members[&workspace].is_empty() {
+            self.members.remove(&workspace);
+        }
     }
 
     /// Lists workspaces that are there only by their people: before there were rules, nobody had to make one.
@@ -304,7 +197,7 @@ impl AccountCache {
         name == EVERYBODYS || self.stored.workspaces.contains_key(name) || self.is_personal(name)
     }
 
-    /// Rows that take everybody out of a workspace, and its rules and invitations away: the name may be another's one day.
+    /// Rows that take all members out of a workspace, and its rules, invitations and secrets away.
     pub(crate) fn dismissals(&self, workspace: &str) -> Vec<DirectoryRow> {
         let members = self.members.get(workspace).into_iter().flatten();
         let members = members.map(|(account, _)| member_row(workspace, account, None));
@@ -312,7 +205,16 @@ impl AccountCache {
         let invitations = invitations
             .filter(|(_, invitation)| invitation.workspace == workspace)
             .map(|(key, _)| no_invitation_row(key));
-        members.chain(invitations).chain([workspace_row(workspace, None)]).collect()
+        let secret = |name: &str| DirectoryRow::Secret(workspace.to_owned(), name.to_owned(), None);
+        let secrets = self.secrets_of(workspace).map(|(name, _)| secret(name));
+        members.chain(invitations).chain(secrets).chain([workspace_row(workspace, None)]).collect()
+    }
+
+    pub(crate) fn secrets_of(&self, workspace: &str) -> impl Iterator<Item = (&str, &StoredSecret)> {
+        let first = (workspace.to_owned(), String::new());
+        let from_there = self.secrets.range(first..);
+        let own = from_there.take_while(move |((of, _), _)| of == workspace);
+        own.map(|((_, name), secret)| (name.as_str(), secret))
     }
 
     /// Whether somebody may still let others into a workspace, as they could when they invited them.
@@ -494,6 +396,13 @@ impl AccountCache {
             last_used_at: self.used.get(&token.id).copied(),
         }
     }
+}
+
+fn put<K: Ord, V>(records: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => records.insert(key, value),
+        None => records.remove(&key),
+    };
 }
 
 fn view_with(account: &Account, workspaces: Vec<Membership>) -> AccountView {

@@ -77,6 +77,7 @@ impl Directory {
             second_factor: None,
             // Others chose their names themselves.
             unix_user: matches!(entry, AccountOrigin::Made { .. }),
+            generation: 0,
         };
         let mut rows = Vec::new();
         let is_vouched_for = matches!(entry, AccountOrigin::VouchedFor { .. });
@@ -187,6 +188,8 @@ impl Directory {
         Ok(view)
     }
 
+    /// Takes an account away with all that is its, in one change: tokens, keys, roles, invitations, identities, and its own
+    /// workspace with rules and secrets.
     pub(crate) async fn delete_account(&self, caller: &Caller, name: &AccountName) -> Result<(), Problem> {
         if name.as_str() == LOCAL_ADMIN {
             let detail = format!("`{LOCAL_ADMIN}` is the local administrator, and cannot be deleted");
@@ -194,7 +197,7 @@ impl Directory {
         }
         let _one_at_a_time = self.changing.lock().await;
         let view = self.view(name)?;
-        let before = json(&view);
+        let before = self.with_secrets(json(&view), name.as_str());
         let mut rows: Vec<DirectoryRow> = self.register().revocations(name, |_| true);
         // Who only asked to be let in has left nothing behind, and takes the name from nobody.
         rows.extend((view.standing != Standing::Waiting).then(|| former_row(name, Timestamp::now())));

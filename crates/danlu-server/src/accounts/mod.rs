@@ -17,10 +17,12 @@ mod password;
 mod proof;
 mod roles;
 mod second_factor;
+pub(crate) mod secrets;
 mod sign_in;
 mod throttle;
 mod token_expiry;
 mod totp;
+mod unix_users;
 mod workspaces;
 
 use std::net::IpAddr;
@@ -158,7 +160,7 @@ impl Directory {
             made_by: None,
         };
         let local = cache::token_row(local_token, &local);
-        let register = AccountCache::of(store.directory().await?.iter().chain([&local]));
+        let register = AccountCache::of(store.directory().await?.into_iter().chain([local.clone()]));
         let directory = Directory {
             store,
             register: Mutex::new(register),
@@ -183,6 +185,7 @@ impl Directory {
                 asks_for: None,
                 second_factor: None,
                 unix_user: true,
+                generation: 0,
             };
             let deed = Deed {
                 by: "-",
@@ -271,7 +274,7 @@ impl Directory {
     pub(crate) async fn read_again(&self) -> Result<(), StoreError> {
         let _changing = self.changing.lock().await;
         let rows = self.store.directory().await?;
-        let fresh = AccountCache::of(rows.iter().chain([&self.local]));
+        let fresh = AccountCache::of(rows.into_iter().chain([self.local.clone()]));
         self.register().replace_with(fresh);
         self.changes.send_replace(());
         Ok(())
@@ -296,15 +299,19 @@ impl Directory {
             after: deed.after,
             seal: String::new(),
         };
+        self.write_entry(rows, audit).await
+    }
+
+    /// The one writer of people and of entries in the audit.
+    async fn write_entry(&self, rows: Vec<DirectoryRow>, audit: AuditEntry) -> Result<(), StoreError> {
         let change = DirectoryChange { rows, audit };
         self.store.directory_change(&change).await?;
         let mut register = self.register();
-        for row in &change.rows {
-            if let Err(trouble) = register.file(row) {
-                tracing::error!("{trouble} although it was just written");
-            }
+        let changes_rules = change.rows.iter().any(cache::changes_rules);
+        for row in change.rows {
+            register.file(row);
         }
-        if change.rows.iter().any(cache::changes_rules) {
+        if changes_rules {
             register.settle_personal();
         }
         drop(register);

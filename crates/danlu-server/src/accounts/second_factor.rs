@@ -1,14 +1,13 @@
 //! A second proof beside the password: codes of an authenticator, and a few for when it is lost.
 
 use danlu_core::authorization::Action;
-use danlu_store::DirectoryRow;
+use danlu_store::{DirectoryRow, SecondFactor};
 use danlu_types::account::AccountName;
 use danlu_types::api::{NewTotp, RecoveryCodes, TotpEnrolment, TotpRemoval};
 use danlu_types::{Problem, ProblemCode};
 use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use rand::Rng as _;
-use serde::{Deserialize, Serialize};
 
 use super::cache::{Account, account_row, hash};
 use super::keys::only_own;
@@ -19,25 +18,6 @@ use super::{Caller, Deed, Directory, Visitor, json};
 use crate::app::store_problem;
 
 const RECOVERY_CODES: usize = 10;
-
-/// What an account keeps of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SecondFactor {
-    /// Sealed.
-    secret: String,
-    /// Until then it is asked for nowhere.
-    pub(crate) confirmed: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_step: Option<u64>,
-    /// Hashes of the codes that are left.
-    recovery: Vec<String>,
-}
-
-impl Account {
-    pub(crate) fn has_second_factor(&self) -> bool {
-        self.second_factor.as_ref().is_some_and(|second| second.confirmed)
-    }
-}
 
 impl Directory {
     /// Begins: the secret for the authenticator. An earlier beginning is forgotten.

@@ -123,7 +123,7 @@ impl Directory {
         Ok(rules)
     }
 
-    /// Takes a workspace away with its roles.
+    /// Takes a workspace away with its roles, invitations and secrets, in one change.
     pub(crate) async fn delete_workspace(&self, caller: &Caller, name: &str) -> Result<(), Problem> {
         require_of_platform(caller, Action::RunWorkspaces)?;
         let _one_at_a_time = self.changing.lock().await;
@@ -131,13 +131,13 @@ impl Directory {
             return Err(no_workspace(name));
         };
         // Somebody's own loses its rules and stays.
-        let rows = if self.is_personal(name) {
-            vec![workspace_row(name, None)]
+        let (rows, told) = if self.is_personal(name) {
+            (vec![workspace_row(name, None)], json(&before))
         } else {
             let mut rows = self.register().dismissals(name);
             // Its jobs, their logs and their history stay under the name, so nobody else gets it.
             rows.push(former_workspace_row(name, Timestamp::now()));
-            rows
+            (rows, self.with_secrets(json(&before), name))
         };
         let by = caller.name();
         let deed = Deed {
@@ -145,7 +145,7 @@ impl Directory {
             from: caller.from,
             action: "workspace.delete",
             subject: name.to_owned(),
-            before: json(&before),
+            before: told,
             after: None,
         };
         self.write(rows, deed).await.map_err(store_problem)

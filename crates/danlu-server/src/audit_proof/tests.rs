@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use danlu_store::StoredSecret;
+
 use super::*;
 
 struct Bench {
@@ -43,12 +45,14 @@ fn trail_of(folder: &Path) -> Trail {
     Trail::new(folder, &Encryptor::open(folder).unwrap())
 }
 
+/// Of a secret, because any text may be in one; the empty value takes it away.
 fn change(key: &str, value: &str) -> DirectoryChange {
-    let rows = vec![DirectoryRow {
-        kind: "account".to_owned(),
-        key: key.to_owned(),
-        value: (!value.is_empty()).then(|| value.to_owned()),
-    }];
+    let secret = (!value.is_empty()).then(|| StoredSecret {
+        sealed: value.to_owned(),
+        changed_at: Timestamp::UNIX_EPOCH,
+        changed_by: "root".to_owned(),
+    });
+    let rows = vec![DirectoryRow::Secret(key.to_owned(), "wandb".to_owned(), secret)];
     let audit = AuditEntry {
         number: 0,
         at: Timestamp::UNIX_EPOCH,
@@ -67,7 +71,7 @@ fn change(key: &str, value: &str) -> DirectoryChange {
 async fn nothing_is_found_where_nothing_was_done() {
     let bench = Bench::new().await;
     assert!(bench.trail.look_at_start(&*bench.store).await.unwrap().is_none(), "the first start");
-    for (key, value) in [("ada", "1"), ("eve", "\u{0}2"), ("ada", "3"), ("eve", "")] {
+    for (key, value) in [("ada", "1"), ("eve", "丹2"), ("ada", "3"), ("eve", "")] {
         bench.change(key, value).await;
     }
     assert_eq!(bench.findings().await, [""; 0]);

@@ -103,7 +103,6 @@ pub(crate) async fn delete_account(
 ) -> Result<StatusCode, ApiError> {
     require_of_platform(&caller, Action::RunAccounts)?;
     context.app.directory.delete_account(&caller, &name).await?;
-    context.app.secrets_forget(&caller, name.as_str()).await?;
     // Its own workspace may have had rules.
     context.app.share_anew().await;
     if query.stop_jobs {

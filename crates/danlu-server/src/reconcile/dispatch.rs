@@ -191,7 +191,7 @@ async fn launch(app: &App, job: &Job, worker: WorkerId) -> Launched {
         }
         Err(error) => return failed(FailureCause::StartFailed, error.to_string()),
     };
-    file.secrets = match app.secrets.given(job) {
+    file.secrets = match app.directory.given_secrets(job) {
         Ok(secrets) => secrets,
         Err(error) => return failed(FailureCause::StartFailed, crate::error_chain(&error)),
     };

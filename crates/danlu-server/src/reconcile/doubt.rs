@@ -34,7 +34,6 @@ pub(crate) async fn doubt_loop(app: Arc<App>, stop: CancellationToken) {
 /// Has memory say what the database says.
 pub(crate) async fn reconcile_doubts(app: &App) -> Result<(), StoreError> {
     app.directory.read_again().await?;
-    app.secrets.read_again().await?;
     app.read_notes_again().await
 }
 
@@ -70,6 +69,33 @@ mod tests {
         assert!(app.directory.caller(&made.secret, HERE).is_none(), "it was revoked");
         assert!(app.directory.caller(&world.folder_token(), HERE).is_some(), "the folder's own is no row");
         assert_eq!(app.node_views()[0].node.cordoned.as_deref(), Some("new fans"));
+    }
+
+    /// Memory is behind what was written and not heard of: a change that was made from it would undo that.
+    #[tokio::test]
+    async fn a_change_made_from_what_is_no_longer_so_is_refused() {
+        let world = FaultWorld::new(false).await;
+        let directory = &world.app.directory;
+        let admin = directory.caller(&world.folder_token(), HERE).unwrap();
+        let new = serde_json::from_value(serde_json::json!({ "name": "ada" })).unwrap();
+        directory.create_account(&admin, new).await.unwrap();
+        let ada = "ada".parse().unwrap();
+        let change = async |change: serde_json::Value| {
+            directory.change_account(&admin, &ada, serde_json::from_value(change).unwrap()).await
+        };
+        world.app.health.loses_answers.store(true, Ordering::Relaxed);
+        let problem = change(serde_json::json!({ "standing": "disabled" })).await.unwrap_err();
+        assert_eq!(problem.code, ProblemCode::Unavailable);
+        world.app.health.loses_answers.store(false, Ordering::Relaxed);
+
+        let problem = change(serde_json::json!({ "email": "ada@example.org" })).await.unwrap_err();
+        assert_eq!(
+            (problem.code, &*problem.detail),
+            (ProblemCode::WrongState, "the account `ada` was changed meanwhile")
+        );
+        reconcile_doubts(&world.app).await.unwrap();
+        let view = change(serde_json::json!({ "email": "ada@example.org" })).await.unwrap();
+        assert_eq!(view.standing, danlu_types::account::Standing::Disabled, "what was written first holds");
     }
 
     #[tokio::test]

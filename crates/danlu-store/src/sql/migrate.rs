@@ -4,8 +4,11 @@
 
 use sqlx::{AssertSqlSafe, Executor, Pool, query, query_scalar, raw_sql};
 
-use super::{Connection, Db, LOCK_SCHEMA, MIGRATIONS, in_transaction};
+use super::{Connection, Db, LOCK_SCHEMA, MIGRATIONS, in_transaction, people};
 use crate::StoreError;
+
+/// The migration whose rows the program carries over.
+const PEOPLE: i64 = 9;
 
 /// Applies what is missing, up to and including version `up_to`.
 pub(crate) async fn migrate(pool: &Pool<Db>, up_to: i64) -> Result<(), StoreError> {
@@ -31,6 +34,9 @@ async fn apply(connection: &mut Connection, up_to: i64) -> Result<i64, sqlx::Err
     for (version, statements) in (1..=up_to).zip(MIGRATIONS) {
         if version > found {
             connection.execute(raw_sql(AssertSqlSafe(*statements))).await?;
+            if version == PEOPLE {
+                people::carry_over(connection).await?;
+            }
             query("INSERT INTO schema_version (version) VALUES ($1)")
                 .bind(version)
                 .execute(&mut *connection)

@@ -8,6 +8,7 @@
 //! Invariant: a connection whose transaction failed is thrown away. SQLite ends a transaction by itself when the disk
 //! is full; sqlx goes on counting it as open and would then refuse every later one on that connection.
 
+mod audit;
 mod commit;
 mod counts;
 mod listing;
@@ -27,7 +28,7 @@ use sqlx::{Connection as _, Pool, Row as _, query};
 use tokio::sync::watch;
 
 use super::{
-    BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, SEARCH_ORDER, find_damage, give_space_back,
+    BEGIN, Db, LOCK_COUNTERS, LOCK_SCHEMA, MIGRATIONS, SEARCH_ORDER, SNAPSHOT, find_damage, give_space_back,
     push_placeholder, push_search,
 };
 use crate::unreadable::Unreadable;
@@ -182,12 +183,12 @@ impl Store for SqlStore {
     }
 
     async fn directory(&self) -> Result<Vec<DirectoryRow>, StoreError> {
-        people::directory(&self.readers).await
+        people::read_all(&self.readers).await
     }
 
     async fn directory_change(&self, change: &DirectoryChange) -> Result<AuditEntry, StoreError> {
         self.write("write to the accounts", async |connection, _| {
-            people::change(connection, change, None).await
+            audit::change(connection, change, None).await
         })
         .await
     }
@@ -198,17 +199,17 @@ impl Store for SqlStore {
         prove: &Prove<'_>,
     ) -> Result<AuditEntry, StoreError> {
         self.write("write to the accounts", async |connection, _| {
-            people::change(connection, change, Some(prove)).await
+            audit::change(connection, change, Some(prove)).await
         })
         .await
     }
 
     async fn audit_rows(&self, after: u64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
-        people::audit_rows(&self.readers, after, limit).await
+        audit::audit_rows(&self.readers, after, limit).await
     }
 
     async fn audit_list(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, StoreError> {
-        people::audit_list(&self.readers, filter).await
+        audit::audit_list(&self.readers, filter).await
     }
 
     async fn submission_find(&self, key: &str) -> Result<Option<JobId>, StoreError> {

@@ -91,11 +91,16 @@ conformance! {
         data_of_version_1_is_read_by_the_newest,
         the_code_that_jobs_of_version_1_name_is_found,
         data_of_version_2_is_read_by_the_newest,
+        people_of_version_8_are_carried_into_their_tables,
+        people_of_version_8_that_cannot_be_read_are_named_and_left_as_they_are,
         opening_twice_changes_nothing,
         two_servers_may_open_an_empty_database_at_once,
         a_newer_database_is_refused;
     people:
         people_are_kept_replaced_and_taken_away,
+        an_account_that_was_changed_meanwhile_is_not_written_over,
+        what_is_an_accounts_goes_with_it_or_nothing_goes,
+        a_row_of_people_that_cannot_be_read_is_an_error_that_names_it,
         the_audit_is_sealed_whoever_writes_at_once,
         what_vouches_for_an_entry_is_written_with_it,
         only_what_is_visible_is_listed;

@@ -14,6 +14,7 @@ use crate::jobs::{inserts, job};
 
 const V1: &str = include_str!("../../fixtures/v1.sql");
 const V2: &str = include_str!("../../fixtures/v2.sql");
+const V8: &str = include_str!("../../fixtures/v8.sql");
 
 fn all_jobs() -> JobFilter {
     JobFilter { limit: 100, ..JobFilter::default() }
@@ -108,6 +109,65 @@ pub(crate) async fn data_of_version_2_is_read_by_the_newest(database: &Database)
     assert_eq!(store.codes_named().await.unwrap().len(), 1);
     assert!(store.node_notes().await.unwrap().is_empty());
     assert_eq!(store.job_last_id().await.unwrap(), JobId(2));
+}
+
+/// The rows of `fixtures/v8.sql`, as texts.
+fn people_of_version_8() -> Vec<String> {
+    let row = |line: &str| {
+        let values = line.strip_prefix("INSERT INTO directory VALUES(")?.strip_suffix(");")?;
+        Some(values.replace("','", " ").trim_matches('\'').replace("''", "'"))
+    };
+    let mut rows: Vec<String> = V8.lines().filter_map(row).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Byte for byte: the proof of the audit that version 8 wrote covers these texts.
+pub(crate) async fn people_of_version_8_are_carried_into_their_tables(database: &Database) {
+    danlu_store::open_at_version(&database.url, 8).await.unwrap().close().await;
+    database.execute(V8).await.unwrap();
+    let store = database.open().await;
+    let rows = store.directory().await.unwrap();
+    let mut texts: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let sealed = row.sealed();
+            format!("{} {} {}", sealed.kind, sealed.key, sealed.value.unwrap())
+        })
+        .collect();
+    texts.sort_unstable();
+    assert_eq!(texts, people_of_version_8());
+    assert!(texts.len() > 30, "{}", texts.len());
+    assert!(database.execute("SELECT 1 FROM directory").await.is_err(), "the old table is gone");
+}
+
+pub(crate) async fn people_of_version_8_that_cannot_be_read_are_named_and_left_as_they_are(
+    database: &Database,
+) {
+    danlu_store::open_at_version(&database.url, 8).await.unwrap().close().await;
+    database.execute(V8).await.unwrap();
+    let add = |kind: &str, key: &str, value: &str| {
+        format!("INSERT INTO directory (kind, key, value) VALUES ('{kind}', '{key}', '{value}')")
+    };
+    for (kind, key, value, why) in [
+        ("account", "eve", "{", "EOF while parsing an object at line 1 column 1"),
+        ("account", "eve", "{}", "missing field `name`"),
+        ("member", "lab", r#"{"role":"owner"}"#, "its key has no `/`"),
+        ("member", "lab/eve", r#"{"role":"owner"}"#, "its account `eve` is missing"),
+        ("wizard", "eve", "{}", "its kind is unknown"),
+    ] {
+        database.execute(&add(kind, key, value)).await.unwrap();
+        let error = danlu_store::open(&database.url).await.unwrap_err();
+        let told = error.to_string();
+        assert!(matches!(error, StoreError::UnreadableRow(_)), "{error:?}");
+        assert!(told.contains(kind) && told.contains(why), "{told}");
+        // Of the migration nothing is left, so the version before still works.
+        database
+            .execute(&format!("DELETE FROM directory WHERE key = '{key}' AND kind = '{kind}'"))
+            .await
+            .unwrap();
+    }
+    database.open().await.directory().await.unwrap();
 }
 
 pub(crate) async fn opening_twice_changes_nothing(database: &Database) {

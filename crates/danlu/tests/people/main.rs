@@ -7,6 +7,7 @@
 
 mod coming_in;
 mod crossing;
+mod deleting;
 mod entrance;
 mod guessing;
 mod lasting;

@@ -6,7 +6,7 @@ use std::process::Command;
 use danlu_testkit::TestServer;
 use serde_json::{Value, json};
 
-use crate::site::{Site, proof, run_danlu, value};
+use crate::site::{DANLU, Site, proof, run_danlu, value};
 
 /// Makes all seals anew, as anybody can who has read how they are made.
 const SEAL_ANEW: &str = r#"
@@ -49,23 +49,19 @@ const TAMPERING: [(&str, &str, &str); 10] = [
     ("all seals anew", SEAL_ANEW, "entries were replaced"),
     (
         "an administrator without an entry",
-        "n = db.execute(\"update directory set value = replace(value, '\\\"admin\\\":false', '\\\"admin\\\":true') \
-         where kind = 'account' and key = 'ada'\").rowcount\nassert n == 1, n",
+        "n = db.execute(\"update accounts set admin = 1 where name = 'ada'\").rowcount\nassert n == 1, n",
         "changed in the database without an entry",
     ),
     (
         "a token without an entry",
-        "db.execute(\"insert into directory (kind, key, value) values ('token', 'abc', '{}')\")",
+        "db.execute(\"insert into tokens (secret_hash, id, account, kind, name, scope, created_at) \
+         values ('abc', '1', 'ada', 'api', 'mine', 'all', '2026-11-19T00:00:00Z')\")",
         "changed in the database without an entry",
     ),
-    (
-        "nothing vouches",
-        "db.execute(\"delete from directory where kind = 'audit_head'\")",
-        "vouches for the last entry is missing",
-    ),
+    ("nothing vouches", "db.execute('delete from audit_head')", "vouches for the last entry is missing"),
 ];
 
-fn tamper(data: &Path, script: &str) {
+pub(crate) fn tamper(data: &Path, script: &str) {
     let program = format!(
         "import sqlite3\ndb = sqlite3.connect({:?}, timeout=60)\n{script}\ndb.commit()\n",
         data.join("danlu.db").display().to_string()
@@ -74,7 +70,7 @@ fn tamper(data: &Path, script: &str) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-async fn verify(data: &Path, more: &[&str]) -> (bool, String) {
+pub(crate) async fn verify(data: &Path, more: &[&str]) -> (bool, String) {
     let data = data.display().to_string();
     let home = tempfile::tempdir().unwrap();
     let arguments = [&["--data", &data, "admin", "audit", "verify"], more].concat();
@@ -153,4 +149,26 @@ async fn an_older_state_of_the_whole_database_is_told_and_what_is_known_is_not_t
     let known = verified["entries"].to_string();
     let (well, said) = verify(&site.server.data(), &["--known", &known]).await;
     assert!(well, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_read_is_named_and_keeps_the_server_from_starting() {
+    let mut server = stopped().await;
+    server.restart().await;
+    tamper(&server.data(), "db.execute(\"update accounts set status = 'flying' where name = 'ada'\")");
+    let (well, said) = verify(&server.data(), &[]).await;
+    let named = "the account `ada` cannot be read from the database: unknown variant `flying`";
+    assert!(!well && said.contains(named), "{said}");
+    server.terminate();
+    let up = Command::new(DANLU)
+        .args(["up", "--listen", "127.0.0.1:0", "--data"])
+        .arg(server.data())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&up.stderr).into_owned();
+    assert!(!up.status.success() && said.contains(named) && said.contains("restore the database"), "{said}");
+    tamper(&server.data(), "db.execute(\"update accounts set status = 'active' where name = 'ada'\")");
+    server.restart().await;
+    let (well, said) = verify(&server.data(), &[]).await;
+    assert!(well, "as it was: {said}");
 }

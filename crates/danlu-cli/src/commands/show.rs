@@ -152,7 +152,7 @@ fn worker_line(told: &mut Told, worker: &WorkerView) -> String {
 fn next_commands(job: &JobView) -> Vec<(String, &'static str)> {
     let id = job.id;
     match (job.state, job.outcome) {
-        (JobState::Held, _) if job.reason.code == "needs_approval" => {
+        (JobState::Held, _) if matches!(job.reason, danlu_types::Reason::NeedsApproval { .. }) => {
             let seen = job.generation;
             vec![(format!("danlu approve {id} --generation {seen}"), "approves it as it is shown here")]
         }

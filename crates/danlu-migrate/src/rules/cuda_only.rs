@@ -67,14 +67,8 @@ pub(crate) const LIBRARIES: &[(&str, &str)] = &[
     ("spconv", "sparse convolutions are CUDA kernels; `mx_driving` has some for Ascend"),
     ("MinkowskiEngine", "sparse convolutions are CUDA kernels; there is no replacement"),
     ("ctranslate2", "computes on CUDA or the CPU only; a model of transformers runs on NPUs"),
-    (
-        "faster_whisper",
-        "computes on CUDA or the CPU only; Whisper of transformers runs on NPUs",
-    ),
-    (
-        "whisperx",
-        "its model computes on CUDA or the CPU only; Whisper of transformers runs on NPUs",
-    ),
+    ("faster_whisper", "computes on CUDA or the CPU only; Whisper of transformers runs on NPUs"),
+    ("whisperx", "its model computes on CUDA or the CPU only; Whisper of transformers runs on NPUs"),
     ("horovod.torch", "needs NCCL or MPI on CUDA; use `torch.distributed` with `hccl`"),
 ];
 

@@ -45,16 +45,18 @@ mod tests {
     use danlu_types::ProblemCode;
 
     use super::*;
+    use crate::accounts::Visitor;
     use crate::reconcile::faults::FaultWorld;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const VISITOR: Visitor = Visitor { from: HERE, user: None, device: None };
 
     #[tokio::test]
     async fn issue_16_what_was_written_and_not_heard_of_is_shown_once_the_database_answers() {
         let world = FaultWorld::new(false).await;
         let app = &world.app;
         let admin = app.directory.caller(&world.folder_token(), HERE).unwrap();
-        let made = app.directory.make_token(&admin, new_token()).await.unwrap();
+        let made = app.directory.make_token(&admin, new_token(), &VISITOR).await.unwrap();
         assert!(app.directory.caller(&made.secret, HERE).is_some());
 
         app.health.loses_answers.store(true, Ordering::Relaxed);
@@ -81,7 +83,7 @@ mod tests {
         directory.create_account(&admin, new).await.unwrap();
         let ada = "ada".parse().unwrap();
         let change = async |change: serde_json::Value| {
-            directory.change_account(&admin, &ada, serde_json::from_value(change).unwrap()).await
+            directory.change_account(&admin, &ada, serde_json::from_value(change).unwrap(), &VISITOR).await
         };
         world.app.health.loses_answers.store(true, Ordering::Relaxed);
         let problem = change(serde_json::json!({ "standing": "disabled" })).await.unwrap_err();
@@ -106,7 +108,7 @@ mod tests {
         let mut changes = app.directory.watch();
         app.health.loses_answers.store(true, Ordering::Relaxed);
         let admin = app.directory.caller(&world.folder_token(), HERE).unwrap();
-        app.directory.make_token(&admin, new_token()).await.unwrap_err();
+        app.directory.make_token(&admin, new_token(), &VISITOR).await.unwrap_err();
         app.health.loses_answers.store(false, Ordering::Relaxed);
         tokio::time::timeout(Duration::from_mins(3), changes.changed()).await.unwrap().unwrap();
         stop.cancel();

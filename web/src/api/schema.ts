@@ -47,6 +47,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/parse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a job file or batch script
+         * @description Answers with the job spec that `danlu submit FILE` would send, or with what is wrong and where, and with notes on what the job does
+         *     not have as written. Nothing is submitted or kept.
+         */
+        post: operations["job_parse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{id}": {
         parameters: {
             query?: never;
@@ -133,7 +154,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a job start that asks for more than its workspace gives without approval */
+        /**
+         * Let a job start that asks for more than its workspace gives without approval
+         * @description The body names the generation that was looked at. A job that has changed since is refused (`wrong_state`).
+         */
         post: operations["approve"];
         delete?: never;
         options?: never;
@@ -996,7 +1020,10 @@ export interface paths {
         delete: operations["delete_account"];
         options?: never;
         head?: never;
-        /** Change an account: approve it, disable it, make it an administrator's */
+        /**
+         * Change an account: approve it, disable it, make it an administrator's
+         * @description Asks for a proof where it becomes an administrator's.
+         */
         patch: operations["change_account"];
         trace?: never;
     };
@@ -1009,7 +1036,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a link by which an account's owner sets a new password */
+        /**
+         * Make a link by which an account's owner sets a new password
+         * @description Asks for a proof of the administrator's own. The link ends when they are no administrator any more.
+         */
         post: operations["password_link"];
         delete?: never;
         options?: never;
@@ -1043,7 +1073,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a token for one's programs */
+        /**
+         * Make a token for one's programs
+         * @description Asks for the account's password, and for a code where it has an authenticator. A token that makes another shows nothing, and
+         *     what it makes ends with it.
+         */
         post: operations["make_token"];
         delete?: never;
         options?: never;
@@ -1193,7 +1227,7 @@ export interface paths {
         post: operations["enrol_totp"];
         /**
          * Stop using an authenticator
-         * @description One's own needs a code; administrators take others' away where they were lost.
+         * @description One's own needs a code; administrators take others' away where they were lost, with a proof of their own.
          */
         delete: operations["remove_totp"];
         options?: never;
@@ -1229,7 +1263,7 @@ export interface paths {
         put?: never;
         /**
          * Give a token another secret
-         * @description The old one ends. What it may do stays, and it is good for as long as it was when it was made.
+         * @description The old one ends. What it may do stays, and it is good for as long as it was when it was made. Asks for a proof as making one does.
          */
         post: operations["rotate_token"];
         delete?: never;
@@ -1250,7 +1284,7 @@ export interface paths {
         put?: never;
         /**
          * Add an SSH key
-         * @description A key stands for one account: one that is known already is refused.
+         * @description A key stands for one account: one that is known already is refused. Asks for a proof.
          */
         post: operations["add_ssh_key"];
         delete?: never;
@@ -1288,7 +1322,7 @@ export interface paths {
         put?: never;
         /**
          * Make an S3 key for oneself
-         * @description The secret key is answered this once.
+         * @description The secret key is answered this once. Asks for a proof.
          */
         post: operations["make_s3_key"];
         delete?: never;
@@ -1511,6 +1545,7 @@ export interface components {
             display_name?: string | null;
             email?: string | null;
             jobs?: components["schemas"]["JobsOfAccount"] | null;
+            proof?: components["schemas"]["Proof"] | null;
             standing?: components["schemas"]["Standing"] | null;
             /** @description Whether its jobs may run as the machine's user of the same name (`--unix-users same-name`). For administrators to say. */
             unix_user?: boolean | null;
@@ -1979,6 +2014,11 @@ export interface components {
             role: components["schemas"]["WorkspaceRole"];
             workspace: string;
         };
+        /** @description What is approved: the job as it was looked at. */
+        JobApproval: {
+            /** @description The job's `generation`. A job that has changed since is not approved. */
+            generation: number;
+        };
         /** @description How many jobs there are in each state; ended ones by their outcome. */
         JobCounts: {
             /**
@@ -1993,6 +2033,24 @@ export interface components {
              * @description When the longest present wait of a queued job began.
              */
             oldest_queued_at?: string | null;
+        };
+        /** @description One thing that is wrong with a job file. */
+        JobFileDiagnostic: {
+            /** @description In characters, counted from 1. */
+            column?: number | null;
+            /** @description A dotted path such as `devices.count`; empty for the file itself. */
+            field: string;
+            /** @description What would be right. */
+            help?: string | null;
+            /** @description Counted from 1; absent where it is about no line in particular. */
+            line?: number | null;
+            message: string;
+        };
+        /** @description What becomes of one setting of a job file. */
+        JobFileNote: {
+            /** @description Counted from 1. */
+            line: number;
+            text: string;
         };
         /** @description A job's number: given out in order of submission, never used twice. */
         JobId: number;
@@ -2347,6 +2405,7 @@ export interface components {
         NewS3Key: {
             /** @description What it is for, in its owner's words. */
             name: string;
+            proof?: components["schemas"]["Proof"] | null;
         };
         /** @description A secret's value. */
         NewSecret: {
@@ -2358,11 +2417,13 @@ export interface components {
             key: string;
             /** @description What it is called; by default its own comment. */
             name?: string | null;
+            proof?: components["schemas"]["Proof"] | null;
         };
         NewToken: {
             lasts?: components["schemas"]["Span"] | null;
             /** @description What it is for, in its owner's words. */
             name: string;
+            proof?: components["schemas"]["Proof"] | null;
             scope: components["schemas"]["Scope"];
         };
         /** @description Begins to use an authenticator. */
@@ -2820,6 +2881,23 @@ export interface components {
             name: string;
             value: string;
         };
+        /** @description A job file to read. Nothing is submitted. */
+        ParseRequest: {
+            /** @description Name of the file; a batch script without a job name gives it to the job. */
+            file_name?: string | null;
+            /** @description A job file (YAML or JSON), or a Slurm batch script, which begins with `#!` or has `#SBATCH` lines. At most 64 KiB. */
+            text: string;
+        };
+        /** @description What a job file asks for, or what is wrong with it. */
+        ParsedJobFile: {
+            /** @description Task numbers of a job array. The spec is of one of its tasks, without `SLURM_ARRAY_TASK_ID`. */
+            array?: number[];
+            /** @description What is wrong, at most 100. */
+            diagnostics: components["schemas"]["JobFileDiagnostic"][];
+            /** @description What becomes of settings that the job does not have as written, at most 100. */
+            notes: components["schemas"]["JobFileNote"][];
+            spec?: components["schemas"]["JobSpec"] | null;
+        };
         PasswordOf: {
             account: components["schemas"]["AccountName"];
             /** @description With the present password, where the account has an authenticator. */
@@ -2891,6 +2969,13 @@ export interface components {
             };
             /** @description Ranks that are clearly behind the others. */
             stragglers?: components["schemas"]["Rank"][];
+        };
+        /** @description What a person shows beside their session before it makes what does not end with it. Tokens for programs show nothing. */
+        Proof: {
+            /** @description Of its authenticator, or a recovery code, where it has one. */
+            code?: string | null;
+            /** @description The present one of the asker's account. Left out where it has none. */
+            password?: string | null;
         };
         /**
          * @description What quotas limit and guarantee.
@@ -3576,8 +3661,9 @@ export interface components {
             secret: string;
         };
         TotpRemoval: {
-            /** @description Administrators may leave it out for others. */
+            /** @description Of the authenticator that goes. Administrators leave it out for others. */
             code?: string | null;
+            proof?: components["schemas"]["Proof"] | null;
         };
         /**
          * @description A folder of the job's that travels as a whole.
@@ -3648,6 +3734,10 @@ export interface components {
             super_device?: number | null;
             /** @description The vendor's name for this very piece, where a number would not do: an NVIDIA UUID, also of a MIG instance. */
             uuid?: string | null;
+        };
+        /** @description A proof and no more. */
+        WithProof: {
+            proof?: components["schemas"]["Proof"] | null;
         };
         /** @description A worker's place in its gang, from 0. */
         WorkerIndex: number;
@@ -3847,6 +3937,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobCounts"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    job_parse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParseRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParsedJobFile"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */
@@ -4113,7 +4243,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobApproval"];
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -6188,7 +6322,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["WithProof"] | null;
+            };
+        };
         responses: {
             200: {
                 headers: {
@@ -6691,7 +6829,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["WithProof"] | null;
+            };
+        };
         responses: {
             200: {
                 headers: {

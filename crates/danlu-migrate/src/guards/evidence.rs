@@ -31,6 +31,9 @@ const WORDS: &[&str] = &[
     "nvcc",
 ];
 
+/// What sends people there speaks of NVIDIA's libraries.
+const NVIDIAS_PAGES: &str = "nvidia.com";
+
 /// Looks for names and texts that only code for CUDA has.
 pub(super) struct GuardEvidence<'g, 'c, 'a> {
     pub(super) guards: &'g Guards<'c, 'a>,
@@ -97,6 +100,9 @@ impl<'a> SourceOrderVisitor<'a> for GuardEvidence<'_, '_, 'a> {
                     || matches!(text.value.to_str(), "nvcc" | "WITH_CUDA") =>
             {
                 Some(text.value.to_str().to_owned())
+            }
+            Expr::StringLiteral(_) | Expr::FString(_) => {
+                self.guards.checker.text(expression).contains(NVIDIAS_PAGES).then(|| NVIDIAS_PAGES.to_owned())
             }
             _ => None,
         };

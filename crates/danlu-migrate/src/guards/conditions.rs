@@ -72,7 +72,9 @@ pub(super) fn nvidia_word(text: &str) -> Option<String> {
         text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     const PHRASES: &[&str] = &["CUDA graph", "CUDA Graph", "cuda graph", "CUDA kernel", "nvidia.com"];
     let phrase = PHRASES.iter().find(|phrase| text.contains(**phrase));
-    phrase.map(|phrase| (*phrase).to_owned()).or_else(|| words.find(|word| has_word(word)).map(str::to_owned))
+    phrase
+        .map(|phrase| (*phrase).to_owned())
+        .or_else(|| words.find(|word| has_word(word) || word.eq_ignore_ascii_case("apex")).map(str::to_owned))
 }
 
 /// Whether a handler is there for what is missing where there is no CUDA: modules, attributes, PyTorch's own assertion.

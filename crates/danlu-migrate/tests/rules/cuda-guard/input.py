@@ -378,3 +378,10 @@ def by_kernel(x):
     if x.device.type != "cuda":
         raise RuntimeError("the fused sum runs CUDA kernels")
     return fused(x)
+
+
+class Builder:
+    def load(self):
+        if torch.cuda.is_available() and isinstance(self, CUDAOpBuilder):
+            self.validate()
+        assert torch.cuda.is_available(), "CUDA required for APEX optimizers"

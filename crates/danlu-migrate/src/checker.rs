@@ -3,7 +3,7 @@
 //! Rules never walk by themselves ([`walk`](crate::walk) does). They get events (a reference that imports resolve, a method of something unknown, a
 //! call, a text, an import, a function) and answer with edits and findings through [`Checker`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ruff_python_ast::visitor::source_order::SourceOrderVisitor as _;
 use ruff_python_ast::{AnyNodeRef, ModModule, Stmt, StmtFunctionDef};
@@ -35,8 +35,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) is_main: bool,
     pub(crate) edits: Vec<Edit>,
     pub(crate) findings: Vec<Finding>,
-    /// Libraries for CUDA only that were reported.
-    pub(crate) libraries: HashSet<&'static str>,
+    /// Libraries for CUDA only that the file uses, and whether they were reported.
+    pub(crate) libraries: HashMap<&'static str, bool>,
     /// Names that no scope binds, to compare before and after.
     pub(crate) unbound: HashSet<&'a str>,
     /// Set once an edit means that `torch_npu` has to be loaded.
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
             is_main: false,
             edits: Vec::new(),
             findings: Vec::new(),
-            libraries: HashSet::new(),
+            libraries: HashMap::new(),
             unbound: HashSet::new(),
             needs_torch_npu: false,
             has_torch_npu: false,

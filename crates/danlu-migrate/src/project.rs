@@ -5,6 +5,7 @@
 
 mod files;
 mod reports;
+mod totals;
 mod write;
 
 use std::fs;
@@ -18,6 +19,7 @@ use thiserror::Error;
 
 pub use self::files::{SourceFile, SourceFileKind};
 pub use self::reports::{PLATFORM_REPORTS, REPORT_NAMES, REPORTS, write_reports};
+pub use self::totals::{MigrationTotals, RuleTotals};
 use crate::edit::{self, LineIndex};
 use crate::finding::{Finding, FindingKind};
 use crate::rules::{Grade, cuda_source};
@@ -92,7 +94,7 @@ pub struct FileReport {
 }
 
 /// What became of the whole project; files in the order of their paths.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationReport {
     pub torch: &'static str,
     pub files: Vec<FileReport>,

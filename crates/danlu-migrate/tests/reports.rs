@@ -187,3 +187,39 @@ fn a_torch_that_a_star_import_brings_is_changed() {
     assert_eq!(place.result("lesson.py"), format!("from fastai.vision.all import *\n{migrated}"));
     assert_eq!(report.changes(), 6);
 }
+
+#[test]
+fn results_keep_their_fingerprints_while_lines_move() {
+    let fingerprints = |text: &str| -> Vec<String> {
+        let (_, report) = migrated(text, "2.8.0");
+        let sarif = report::sarif(&report);
+        let results = sarif["runs"][0]["results"].as_array().unwrap().iter();
+        results
+            .map(|result| result["partialFingerprints"]["danluResult/v1"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let text = "import torch\nx.cuda()\ny.cuda()\ntorch.cuda.nvtx.mark('a')\n";
+    let before = fingerprints(text);
+    assert_eq!(
+        before,
+        [
+            "a.py:torch-npu-import:import torch_npu:1",
+            "a.py:cuda-method:change function cuda to npu:1",
+            "a.py:cuda-method:change function cuda to npu:2",
+            "a.py:torch-cuda:torch.cuda.nvtx.mark:1"
+        ]
+    );
+    assert_eq!(fingerprints(&text.replace("x.cuda", "print()\n\nx.cuda")), before);
+}
+
+#[test]
+fn reports_say_what_made_them_and_how_much_there_is() {
+    let (_, report) = migrated("import torch\nx.cuda()\ny.cuda()\ntorch.cuda.nvtx.mark('a')\n", "2.8.0");
+    let mut json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["version"].take(), env!("CARGO_PKG_VERSION"));
+    json["files"].take();
+    insta::assert_snapshot!(json, @r#"{"files":null,"tool":"danlu migrate","torch":"2.8.0","totals":{"changed_files":1,"changes":3,"files":1,"findings":{"unsupported":1},"lines":4,"rules":{"cuda-method":{"changes":2,"findings":0},"torch-cuda":{"changes":0,"findings":1},"torch-npu-import":{"changes":1,"findings":0}}},"version":null}"#);
+    let html = report::html(&report, "t");
+    assert!(html.contains("<tr><td>cuda-method</td><td>2</td><td>0</td></tr>"), "{html}");
+    assert!(html.contains("<tr><th>all</th><th>3</th><th>1</th></tr>"), "{html}");
+}

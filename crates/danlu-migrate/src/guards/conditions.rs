@@ -52,6 +52,10 @@ pub(super) fn leaves(body: &[Stmt]) -> bool {
 /// `raise NotImplementedError("training without a device")`, which NPUs do away with.
 pub(super) fn refuses_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
     let Some(Stmt::Raise(raise)) = body.last() else { return false };
+    // Without kernels of its own for others, a file of Triton's refuses for them.
+    if ["triton", "cupy", "numba.cuda"].iter().any(|library| checker.libraries.contains_key(library)) {
+        return true;
+    }
     let text = checker.text(raise);
     let words = || text.split(|c: char| !c.is_ascii_alphanumeric());
     let is_unwritten = text.contains("NotImplementedError")
@@ -66,8 +70,11 @@ pub(super) fn refuses_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
 pub(super) fn nvidia_word(text: &str) -> Option<String> {
     let mut words =
         text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    let graph = ["CUDA graph", "CUDA Graph", "cuda graph"].iter().find(|graph| text.contains(**graph));
-    graph.map(|graph| (*graph).to_owned()).or_else(|| words.find(|word| has_word(word)).map(str::to_owned))
+    const PHRASES: &[&str] = &["CUDA graph", "CUDA Graph", "cuda graph", "CUDA kernel", "nvidia.com"];
+    let phrase = PHRASES.iter().find(|phrase| text.contains(**phrase));
+    phrase
+        .map(|phrase| (*phrase).to_owned())
+        .or_else(|| words.find(|word| has_word(word) || word.eq_ignore_ascii_case("apex")).map(str::to_owned))
 }
 
 /// Whether a handler is there for what is missing where there is no CUDA: modules, attributes, PyTorch's own assertion.

@@ -31,6 +31,9 @@ const WORDS: &[&str] = &[
     "nvcc",
 ];
 
+/// What sends people there speaks of NVIDIA's libraries.
+const NVIDIAS_PAGES: &str = "nvidia.com";
+
 /// Looks for names and texts that only code for CUDA has.
 pub(super) struct GuardEvidence<'g, 'c, 'a> {
     pub(super) guards: &'g Guards<'c, 'a>,
@@ -72,6 +75,10 @@ impl<'a> SourceOrderVisitor<'a> for GuardEvidence<'_, '_, 'a> {
             {
                 Some(name.id.to_string())
             }
+            // `isinstance(self, CUDAOpBuilder)`
+            Expr::Name(name) if self.is_condition && is_class_for_cuda(name.id.as_str()) => {
+                Some(name.id.to_string())
+            }
             Expr::Name(name) if self.is_condition && asks_to_compile(name.id.as_str()) => {
                 Some(name.id.to_string())
             }
@@ -98,6 +105,9 @@ impl<'a> SourceOrderVisitor<'a> for GuardEvidence<'_, '_, 'a> {
             {
                 Some(text.value.to_str().to_owned())
             }
+            Expr::StringLiteral(_) | Expr::FString(_) => {
+                self.guards.checker.text(expression).contains(NVIDIAS_PAGES).then(|| NVIDIAS_PAGES.to_owned())
+            }
             _ => None,
         };
         source_order::walk_expr(self, expression);
@@ -110,6 +120,13 @@ impl<'a> SourceOrderVisitor<'a> for GuardEvidence<'_, '_, 'a> {
 pub(super) fn has_word(name: &str) -> bool {
     let is_graph = || name.len() < 80 && name.to_ascii_lowercase().contains("cuda_graph");
     is_graph() || name.split('_').any(|part| WORDS.iter().any(|word| part.eq_ignore_ascii_case(word)))
+}
+
+/// `CUDAOpBuilder`, but not `CUDA` and `CUDA_AVAILABLE`.
+fn is_class_for_cuda(name: &str) -> bool {
+    name.strip_prefix("CUDA").is_some_and(|rest| {
+        rest.starts_with(|c: char| c.is_ascii_uppercase()) && rest.contains(|c: char| c.is_ascii_lowercase())
+    })
 }
 
 /// `args.compile`, `compile_config`, `is_unet_compiled`: what is compiled runs as kernels of Triton.

@@ -10,6 +10,7 @@ pub fn html(report: &MigrationReport, title: &str) -> String {
     let mut page = String::from(HEAD);
     let _ = write!(page, "<title>{0}</title></head><body><h1>{0}</h1>", escaped(title));
     let _ = write!(page, "<p>{}</p>", escaped(&summary(report, "changed")).replace('\n', "<br>"));
+    totals(&mut page, report);
     let worth = |file: &&FileReport| {
         !file.changes.is_empty() || file.findings.iter().any(|note| note.kind <= FindingKind::NeedsPerson)
     };
@@ -28,6 +29,19 @@ pub fn html(report: &MigrationReport, title: &str) -> String {
         section(&mut page, file);
     }
     page + "</body></html>\n"
+}
+
+/// Changes and findings of each rule, the most first.
+fn totals(page: &mut String, report: &MigrationReport) {
+    let totals = report.totals();
+    let mut rules: Vec<_> = totals.rules.into_iter().collect();
+    rules.sort_by_key(|(rule, count)| (std::cmp::Reverse(count.changes + count.findings), *rule));
+    *page += "<table class=\"totals\"><tr><th>rule</th><th>changes</th><th>findings</th></tr>";
+    for (rule, count) in rules {
+        let _ = write!(page, "<tr><td>{rule}</td><td>{}</td><td>{}</td></tr>", count.changes, count.findings);
+    }
+    let findings: usize = totals.findings.values().sum();
+    let _ = write!(page, "<tr><th>all</th><th>{}</th><th>{findings}</th></tr></table>", totals.changes);
 }
 
 fn section(page: &mut String, file: &FileReport) {
@@ -126,7 +140,7 @@ fn escaped(text: &str) -> String {
 }
 
 const HEAD: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><style>\
-body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:110em}table{border-collapse:collapse}\
+body{font:14px/1.5 system-ui,sans-serif;margin:2em;max-width:110em}table{border-collapse:collapse;margin-bottom:1em}\
 td,th{padding:.1em .8em;text-align:left;vertical-align:top}.diff{width:100%;table-layout:fixed}\
 .diff .number{width:4em}.diff td{overflow-wrap:anywhere}.diff td:nth-child(odd){color:#888;text-align:right}.diff pre{margin:0;white-space:pre-wrap;font-size:12px}\
 .removed{background:#fdd}.added{background:#dfd}.gap{color:#888;text-align:center!important}\

@@ -1,5 +1,7 @@
 //! SARIF 2.1.0, which editors and code hosts show at the lines concerned.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use crate::finding::FindingKind;
@@ -21,11 +23,15 @@ pub fn sarif(report: &MigrationReport) -> Value {
         .collect();
     let mut results = Vec::new();
     for file in &report.files {
+        let mut fingerprints = Fingerprints { path: &file.path, seen: HashMap::new() };
         for change in &file.changes {
+            let fingerprint = fingerprints.next(change.rule, &change.message);
             let place = place(&file.path, change.start_line, change.column, change.end_line);
-            results.push(json!({ "ruleId": change.rule, "level": "note", "message": { "text": change.message }, "locations": [place] }));
+            results.push(json!({ "ruleId": change.rule, "level": "note", "message": { "text": change.message }, "locations": [place], "partialFingerprints": fingerprint }));
         }
         for note in &file.findings {
+            let about = if note.subject.is_empty() { &note.message } else { &note.subject };
+            let fingerprint = fingerprints.next(note.rule, about);
             let level = match note.kind {
                 FindingKind::Broken | FindingKind::Unsupported => "error",
                 FindingKind::NeedsPerson => "warning",
@@ -40,7 +46,7 @@ pub fn sarif(report: &MigrationReport) -> Value {
                 format!("{}: {}", note.subject, note.message)
             };
             let place = place(&file.path, note.start_line, note.column, note.end_line);
-            results.push(json!({ "ruleId": note.rule, "level": level, "message": { "text": text }, "locations": [place] }));
+            results.push(json!({ "ruleId": note.rule, "level": level, "message": { "text": text }, "locations": [place], "partialFingerprints": fingerprint }));
         }
     }
     json!({
@@ -51,6 +57,20 @@ pub fn sarif(report: &MigrationReport) -> Value {
             "results": results,
         }],
     })
+}
+
+/// What tells the results of a file apart while its lines move: the rule, what it is about, and the how manieth of those it is.
+struct Fingerprints<'a> {
+    path: &'a str,
+    seen: HashMap<(&'a str, &'a str), usize>,
+}
+
+impl<'a> Fingerprints<'a> {
+    fn next(&mut self, rule: &'a str, about: &'a str) -> Value {
+        let count = self.seen.entry((rule, about)).or_default();
+        *count += 1;
+        json!({ "danluResult/v1": format!("{}:{rule}:{about}:{count}", self.path) })
+    }
 }
 
 fn place(path: &str, line: usize, column: usize, end_line: usize) -> Value {

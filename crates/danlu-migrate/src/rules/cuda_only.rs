@@ -134,8 +134,10 @@ fn on_import_from<'a>(
 /// What comes through another file of the project, and so is in no import of this one.
 fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &Reference<'a>) {
     let full = reference.path.full.as_str();
-    let Some((name, _)) = library(full).filter(|_| !checker.is_aware()) else { return };
-    if !checker.libraries.contains(name) {
+    let Some((name, _)) = library(full) else { return };
+    let is_aware = checker.is_aware();
+    let is_reported = checker.libraries.entry(name).or_insert(false);
+    if !*is_reported && !is_aware {
         look(checker, rule, reference.expression.range(), full);
     }
 }
@@ -172,7 +174,7 @@ fn on_call<'a>(checker: &mut Checker<'a>, rule: &'static Rule, call: &'a ExprCal
 
 fn look(checker: &mut Checker<'_>, rule: &'static Rule, range: TextRange, module: &str) {
     if let Some((name, advice)) = library(module) {
-        checker.libraries.insert(name);
+        checker.libraries.insert(name, true);
         checker.report(rule, FindingKind::NeedsPerson, range, module, *advice);
     }
 }

@@ -3,8 +3,10 @@
 use super::{Grade, Rule, torch_cuda};
 use crate::checker::Checker;
 use crate::finding::FindingKind;
-use crate::hooks::{Hooks, Reference};
+use crate::hooks::{Hooks, Method, Reference};
+use crate::scope::Binding;
 use crate::support::Support;
+use ruff_python_ast::Expr;
 use ruff_text_size::Ranged as _;
 
 pub(crate) const RULE: Rule = Rule {
@@ -18,8 +20,55 @@ pub(crate) const RULE: Rule = Rule {
     before: "torch.cuda.get_device_capability()\n",
     after: "torch.cuda.get_device_capability()\n",
     references: &["https://www.hiascend.com/document"],
-    hooks: Hooks { reference: Some(on_reference), ..Hooks::NONE },
+    hooks: Hooks { reference: Some(on_reference), method: Some(on_method), ..Hooks::NONE },
 };
+
+/// What the properties of an NPU do not have.
+const OF_CUDA_DEVICES: &[&str] = &[
+    "major",
+    "minor",
+    "is_integrated",
+    "is_multi_gpu_board",
+    "warp_size",
+    "regs_per_multiprocessor",
+    "shared_memory_per_block",
+    "gcnArchName",
+];
+
+/// `torch.cuda.get_device_properties(0).major`, also of a name that holds the properties.
+fn on_method<'a>(checker: &mut Checker<'a>, rule: &'static Rule, method: &Method<'a>) {
+    let name = method.name.as_str();
+    if !OF_CUDA_DEVICES.contains(&name) {
+        return;
+    }
+    let are_properties = |value: &'a Expr| {
+        let Expr::Call(call) = value else { return false };
+        let path = checker.scopes.path(&call.func);
+        path.is_some_and(|path| {
+            matches!(
+                path.full.as_str(),
+                "torch.cuda.get_device_properties" | "torch.npu.get_device_properties"
+            )
+        })
+    };
+    let is_one = match method.receiver {
+        Expr::Name(holder) => checker.scopes.bindings(holder.id.as_str()).is_some_and(|bindings| {
+            bindings.iter().take(MOST_BINDINGS).all(|binding| match binding {
+                Binding::Value(value) => are_properties(value),
+                _ => false,
+            })
+        }),
+        value => are_properties(value),
+    };
+    if is_one {
+        let path = format!("torch.cuda.get_device_properties().{name}");
+        let advice = "describes CUDA hardware; the properties of an NPU have `name` and `total_memory`";
+        checker.report_lacking(rule, method.name.range, &path, advice);
+    }
+}
+
+/// Bindings of one name that are looked at.
+const MOST_BINDINGS: usize = 20;
 
 fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &Reference<'a>) {
     if !reference.path.is_in("torch") || reference.is_stored {

@@ -367,3 +367,21 @@ def by_import(x):
     if x.is_cuda:
         return flash_attn_func(x)
     return x.cuda()
+
+
+def shared_memory_hint():
+    if torch.distributed.get_backend() == "nccl":
+        print(f"see https://docs.nvidia.com/nccl for {path}")
+
+
+def by_kernel(x):
+    if x.device.type != "cuda":
+        raise RuntimeError("the fused sum runs CUDA kernels")
+    return fused(x)
+
+
+class Builder:
+    def load(self):
+        if torch.cuda.is_available() and isinstance(self, CUDAOpBuilder):
+            self.validate()
+        assert torch.cuda.is_available(), "CUDA required for APEX optimizers"

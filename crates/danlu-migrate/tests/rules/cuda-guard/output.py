@@ -57,7 +57,7 @@ def kernel(x):
 
 # What further conditions, handlers and functions hold need not run.
 def train(model, profile):
-    if not torch.npu.is_available():
+    if not torch.cuda.is_available():
         raise RuntimeError("no device")
     if torch.npu.is_available():
         model.npu()
@@ -163,7 +163,7 @@ def extension(arguments):
 
 
 def train_on_devices():
-    if not torch.npu.is_available():
+    if not torch.cuda.is_available():
         raise NotImplementedError("training on processors is not supported")
 
 
@@ -368,3 +368,21 @@ def by_import(x):
     if x.is_cuda:
         return flash_attn_func(x)
     return x.npu()
+
+
+def shared_memory_hint():
+    if torch.distributed.get_backend() == "nccl":
+        print(f"see https://docs.nvidia.com/nccl for {path}")
+
+
+def by_kernel(x):
+    if x.device.type != "cuda":
+        raise RuntimeError("the fused sum runs CUDA kernels")
+    return fused(x)
+
+
+class Builder:
+    def load(self):
+        if torch.cuda.is_available() and isinstance(self, CUDAOpBuilder):
+            self.validate()
+        assert torch.cuda.is_available(), "CUDA required for APEX optimizers"

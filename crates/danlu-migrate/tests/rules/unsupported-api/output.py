@@ -1,4 +1,5 @@
 import torch
+import torch_npu  # noqa: F401
 from torch import stft
 
 
@@ -10,3 +11,12 @@ torch.cuda.get_device_capability()
 torch.igamma(torch.ones(1), torch.ones(1))
 stft(torch.ones(4), 2)
 torch.no_such_thing()
+
+
+class Environment:
+    def __init__(self):
+        properties = torch.npu.get_device_properties(0)
+        self.name = properties.name
+        self.major = properties.major
+        self.minor = torch.npu.get_device_properties(1).minor
+        self.other = self.properties.major

@@ -1,0 +1,5 @@
+import torch
+try:
+    import triton
+except ImportError:
+    triton = None

@@ -40,14 +40,17 @@ mirror() {
   esac
 }
 
+# With all that tests want of it: one that was made before nodes had to fetch programs is made again.
+is_made() { [ -e "$SYSTEM/ready" ] && [ -e "$SYSTEM/usr/bin/curl" ]; }
+
 make() {
-  [ ! -e "$SYSTEM/ready" ] || return 0
+  ! is_made || return 0
   [ "$(id -u)" = 0 ] || { say "error: only root can make a system of its own for Slurm $VERSION"; return 1; }
   mkdir -p "$DANLU_CACHE"
   # Two at once would take each other's draft away.
   exec 9>"$SYSTEM.lock"
   flock 9
-  [ ! -e "$SYSTEM/ready" ] || return 0
+  ! is_made || return 0
   # Of some hundred packages one may fail to come. By itself, so that its first failure ends it.
   "$0" draft || { say "notice: that failed; once more"; "$0" draft; }
 }
@@ -69,7 +72,7 @@ draft() {
     mount -t proc none "$draft/proc"
     mount --rbind /dev "$draft/dev"
     chroot "$draft" apt-get -q -y -o Acquire::Retries=5 -o Acquire::Check-Valid-Until=false update
-    chroot "$draft" apt-get -q -y -o Acquire::Retries=5 --no-install-recommends install munge slurm-wlm sudo
+    chroot "$draft" apt-get -q -y -o Acquire::Retries=5 --no-install-recommends install munge slurm-wlm sudo curl
     chroot "$draft" apt-get clean
     touch "$draft/etc/hosts"
     rm -rf "$draft"/var/lib/apt/lists/*
@@ -91,7 +94,7 @@ release_there() {
 
 # The rest of this machine is there, at its place, but for what belongs to an operating system.
 run() {
-  [ -e "$SYSTEM/ready" ] || { say "error: there is no Slurm $VERSION here yet: scripts/newer-slurm.sh make"; return 1; }
+  is_made || { say "error: there is no Slurm $VERSION here yet: scripts/newer-slurm.sh make"; return 1; }
   # shellcheck disable=SC2016 # the inner shell's own
   exec unshare --mount --propagation private sh -euc '
     system=$1 here=$2 sources=$3 target=$4 cache=$5
@@ -138,7 +141,7 @@ test() {
 case "${1:-}" in
   make) make ;;
   draft) draft ;;
-  there) [ -e "$SYSTEM/ready" ] ;;
+  there) is_made ;;
   run) run "${@:2}" ;;
   test) test "${@:2}" ;;
   *) say "usage: scripts/newer-slurm.sh make|there|run COMMAND...|test CARGO-TEST-ARGUMENT..."; exit 2 ;;

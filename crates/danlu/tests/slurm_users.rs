@@ -26,8 +26,11 @@ const SERVER: u32 = 1_900_000_002;
 /// Set where those users are.
 const INSIDE: &str = "DANLU_TEST_HAS_USERS";
 
-const MOUNT: &str =
-    "for file in passwd sudoers; do touch /etc/$file; mount --bind $0/$file /etc/$file; done; exec \"$@\"";
+/// A file to mount over may be missing, or be on a disk that cannot be written.
+const MOUNT: &str = "for file in passwd sudoers; do
+    [ -e /etc/$file ] || touch /etc/$file
+    mount --bind $0/$file /etc/$file
+  done; exec \"$@\"";
 
 /// Runs a test of this program once more where `/etc/passwd` has these users; true where this is that run.
 fn is_where_users_are(test: &str) -> bool {

@@ -45,6 +45,9 @@ pub(crate) struct InvitationRecord {
     pub(crate) by: AccountName,
     pub(crate) created_at: Timestamp,
     pub(crate) expires_at: Timestamp,
+    /// The id of the program's token that made it, with which it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made_with: Option<String>,
 }
 
 /// Whom a provider knows by another name.
@@ -165,6 +168,7 @@ pub(crate) fn s3_key_view(access_key: &str, key: &S3KeyRecord) -> S3KeyView {
 }
 
 pub(crate) fn invitation_view(invitation: &InvitationRecord) -> InvitationView {
-    let InvitationRecord { id, workspace, role, by, created_at, expires_at } = invitation.clone();
+    let InvitationRecord { id, workspace, role, by, created_at, expires_at, made_with: _ } =
+        invitation.clone();
     InvitationView { id, workspace, role, by, created_at, expires_at }
 }

@@ -46,6 +46,7 @@ mod tests {
     use danlu_types::ProblemCode;
 
     use super::*;
+    use crate::accounts::Visitor;
     use crate::reconcile::faults::FaultWorld;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -55,7 +56,7 @@ mod tests {
         let world = FaultWorld::new(false).await;
         let app = &world.app;
         let admin = app.directory.caller(&world.folder_token(), HERE).unwrap();
-        let made = app.directory.make_token(&admin, new_token()).await.unwrap();
+        let made = app.directory.make_token(&admin, new_token(), &visitor()).await.unwrap();
         assert!(app.directory.caller(&made.secret, HERE).is_some());
 
         app.health.loses_answers.store(true, Ordering::Relaxed);
@@ -80,11 +81,15 @@ mod tests {
         let mut changes = app.directory.watch();
         app.health.loses_answers.store(true, Ordering::Relaxed);
         let admin = app.directory.caller(&world.folder_token(), HERE).unwrap();
-        app.directory.make_token(&admin, new_token()).await.unwrap_err();
+        app.directory.make_token(&admin, new_token(), &visitor()).await.unwrap_err();
         app.health.loses_answers.store(false, Ordering::Relaxed);
         tokio::time::timeout(Duration::from_mins(3), changes.changed()).await.unwrap().unwrap();
         stop.cancel();
         loops.await.unwrap();
+    }
+
+    fn visitor() -> Visitor {
+        Visitor { from: HERE, user: None, device: None }
     }
 
     fn new_token() -> danlu_types::api::NewToken {

@@ -19,6 +19,9 @@ until "$danlu" --data "$data" nodes >/dev/null 2>&1; do kill -0 "$server"; sleep
 address="$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["address"])' "$data/server.json")"
 
 "$danlu" --data "$data" submit --cpus 100m -- sleep 1000 >/dev/null 2>&1
+# One job runs, to be asked about. What is submitted from here on waits: hundreds of jobs that start would be a test of this machine.
+until "$danlu" --data "$data" show 1 2>/dev/null | grep -q running; do kill -0 "$server"; sleep 0.1; done
+"$danlu" --data "$data" nodes cordon sim-ascend-910b3-0 --why "requests are tried" >/dev/null 2>&1
 export XDG_CONFIG_HOME="$data/config"
 "$danlu" --data "$data" admin workspace create lab >/dev/null 2>&1
 # token_of ROLE: of somebody who has this role in a workspace, and nothing else.

@@ -5,7 +5,7 @@
 //! that could make or remove entries directly in a folder on the way: [`obstacle`] names such a folder.
 //!
 //! What a rule opens was opened when it was made: entries that appear on the way later stay closed. Not closed: asking for a
-//! file's size and times, changing its mode, connecting to a socket in the folder, and the folder seen through another mount
+//! file's size and times, changing its mode, connecting to a socket in the folder (launchers ask for a key), and the folder seen through another mount
 //! that was there before. Whoever is inside can neither mount anything nor look into processes that are not. See ADR 27.
 
 #![expect(unsafe_code, reason = "the three system calls of Landlock have no safe wrapper")]

@@ -132,6 +132,9 @@ pub struct InvitationRecord {
     pub by: AccountName,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
+    /// The id of the program's token that made it, with which it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_with: Option<String>,
 }
 
 /// Whom a provider knows by another name.

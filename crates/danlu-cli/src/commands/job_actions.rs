@@ -81,15 +81,14 @@ async fn one(client: &Client, deed: JobAction, job: &str) -> Result<String, CliE
         JobAction::Hold => client.job_hold(id).await?,
         JobAction::Release => client.job_release(id).await?,
         JobAction::Approve { seen } => {
-            let generation = match seen {
-                Some(seen) => seen,
+            let generation = if let Some(seen) = seen {
+                seen
+            } else {
                 // Told what is approved, people see at least now if it is not what they meant.
-                None => {
-                    let job = client.job_fetch(id).await?;
-                    let asked = words::resources(&job.spec);
-                    output::say(format!("job {id} of {}: {asked}", job.owner));
-                    job.generation
-                }
+                let job = client.job_fetch(id).await?;
+                let asked = words::resources(&job.spec);
+                output::say(format!("job {id} of {}: {asked}", job.owner));
+                job.generation
             };
             client.job_approve(id, &JobApproval { generation }).await?
         }

@@ -1,7 +1,7 @@
 //! A look at the commands of a script for what will not do what it does under Slurm. A shell cannot be understood by
 //! reading it: what is not seen here is told when it runs, and nothing here changes what runs.
 
-use super::shell::{Command, commands};
+use super::shell::{ShellCommand, commands};
 use super::steps::{Step, steps};
 use super::{ImportNote, line_of};
 
@@ -41,7 +41,7 @@ pub(super) fn look(source: &str, begin: usize) -> ScriptScan {
     seen
 }
 
-fn look_at(command: &Command, source: &str, seen: &mut ScriptScan) {
+fn look_at(command: &ShellCommand, source: &str, seen: &mut ScriptScan) {
     for (at, word) in command.words.iter().enumerate() {
         // Counted only where something is said: most words are passed over.
         let line = || line_of(source, word.place.start);

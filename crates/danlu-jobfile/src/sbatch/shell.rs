@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// A simple command: `A=b timeout 5 srun -n 2 python train.py`.
 #[derive(Debug, Default)]
-pub(super) struct Command {
+pub(super) struct ShellCommand {
     pub(super) words: Vec<ShellWord>,
     /// Ends with `&`.
     pub(super) is_background: bool,
@@ -30,7 +30,7 @@ const DEEPEST: usize = 64;
 const MOST_EXPANDED: usize = 10_000;
 
 /// `begin`: where the text lies in its file.
-pub(super) fn commands(text: &str, begin: usize) -> Vec<Command> {
+pub(super) fn commands(text: &str, begin: usize) -> Vec<ShellCommand> {
     let mut reader =
         Reader { text, begin, at: 0, commands: Vec::new(), depth: 0, here_documents: Vec::new() };
     while reader.at < text.len() {
@@ -43,7 +43,7 @@ struct Reader<'a> {
     text: &'a str,
     begin: usize,
     at: usize,
-    commands: Vec<Command>,
+    commands: Vec<ShellCommand>,
     /// Of `if`, `case` and `{`.
     depth: usize,
     /// Words that end here-documents whose text begins with the next line.
@@ -63,7 +63,7 @@ impl Reader<'_> {
 
     /// Commands up to the letter that closes them, or to the end.
     fn sequence(&mut self, close: Option<char>, nesting: usize) {
-        let mut command = Command::default();
+        let mut command = ShellCommand::default();
         let mut word: Option<ShellWord> = None;
         let mut after_condition = false;
         while let Some(letter) = self.next() {
@@ -187,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    fn end(&mut self, command: &mut Command, after_condition: bool) {
+    fn end(&mut self, command: &mut ShellCommand, after_condition: bool) {
         let mut command = std::mem::take(command);
         for word in &command.words {
             match word.text.as_str() {
@@ -229,7 +229,7 @@ impl Reader<'_> {
 }
 
 /// Words that are a variable become the plain text that it was set to before.
-fn expand(commands: Vec<Command>) -> Vec<Command> {
+fn expand(commands: Vec<ShellCommand>) -> Vec<ShellCommand> {
     let mut values: BTreeMap<String, String> = BTreeMap::new();
     let mut expanded = Vec::with_capacity(commands.len());
     let mut left = MOST_EXPANDED;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use danlu_core::srun::{OptionArgument, OptionEffect, SrunOption, effect, option_by_letter, option_by_name};
 
 use super::amounts;
-use super::shell::{Command, ShellWord, is_variable};
+use super::shell::{ShellCommand, ShellWord, is_variable};
 
 /// What can be known of a step before it runs.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct Asks {
     pub(super) overcommits: bool,
 }
 
-pub(super) fn steps(commands: &[Command]) -> Vec<Step> {
+pub(super) fn steps(commands: &[ShellCommand]) -> Vec<Step> {
     commands.iter().filter_map(step).collect()
 }
 
@@ -42,7 +42,7 @@ const BEFORE_A_PROGRAM: [&str; 21] = [
     "command", "timeout", "nice", "stdbuf", "strace", "numactl", "setsid",
 ];
 
-fn step(command: &Command) -> Option<Step> {
+fn step(command: &ShellCommand) -> Option<Step> {
     let is_srun = |word: &ShellWord| word.text == "srun" || word.text.ends_with("/srun");
     let at = command.words.iter().position(is_srun)?;
     let leads = |word: &ShellWord| {

@@ -3,8 +3,9 @@
 //! Landlock closes files to other jobs and leaves sockets open. The key is a file of the run folder, which of all programs of one
 //! user only the server and this worker's own read.
 
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use danlu_core::launch::SESSION_KEY;
@@ -19,10 +20,14 @@ impl SessionKey {
     pub(crate) fn lay_down() -> io::Result<Self> {
         let mut random = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
-        let key: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut key = String::with_capacity(2 * KEY_BYTES);
+        for byte in random {
+            // Writing to a string cannot fail.
+            let _ = write!(key, "{byte:02x}");
+        }
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(SESSION_KEY)?;
-        file.write_all(format!("\"{key}\"").as_bytes())?;
+        Write::write_all(&mut file, format!("\"{key}\"").as_bytes())?;
         Ok(SessionKey(key))
     }
 

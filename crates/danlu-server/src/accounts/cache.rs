@@ -281,7 +281,11 @@ impl AccountCache {
             gone.extend(made);
             next += 1;
         }
-        gone.into_iter().map(|(key, _)| no_token_row(key.clone())).collect()
+        let is_gone = |maker: &String| seen.contains(maker.as_str());
+        let invitations = self.credentials.invitations.iter();
+        let invitations = invitations.filter(|(_, made)| made.made_with.as_ref().is_some_and(is_gone));
+        let invitations = invitations.map(|(key, _)| no_invitation_row(key));
+        gone.into_iter().map(|(key, _)| no_token_row(key.clone())).chain(invitations).collect()
     }
 
     /// Rows that take away the links by which this account let others set their passwords.

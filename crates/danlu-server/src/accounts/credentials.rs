@@ -93,6 +93,7 @@ pub(crate) fn s3_key_view(access_key: &str, key: &S3KeyRecord) -> S3KeyView {
 }
 
 pub(crate) fn invitation_view(invitation: &InvitationRecord) -> InvitationView {
-    let InvitationRecord { id, workspace, role, by, created_at, expires_at } = invitation.clone();
+    let InvitationRecord { id, workspace, role, by, created_at, expires_at, made_with: _ } =
+        invitation.clone();
     InvitationView { id, workspace, role, by, created_at, expires_at }
 }

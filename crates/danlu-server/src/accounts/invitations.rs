@@ -131,6 +131,7 @@ impl Directory {
             by: caller.person.name.clone(),
             created_at: now,
             expires_at: caller.bounded(now + lasts),
+            made_with: caller.ends_with(),
         };
         let secret = new_secret();
         rows.push(invitation_row(&secret, &invitation));

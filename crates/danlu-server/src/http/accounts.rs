@@ -17,7 +17,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Context;
-use super::extract::{ApiError, Body, OptionalBody, PathParams, Query};
+use super::extract::{ApiError, Body, OptionalBody, PathParams, Query, without_nul};
 use crate::accounts::{Caller, Visitor, require_of_platform};
 use crate::app::store_problem;
 
@@ -243,6 +243,7 @@ pub(crate) async fn audit(
     let after = query.cursor.as_deref().map_or(Ok(0), str::parse).map_err(|_| {
         ApiError(Problem::new(ProblemCode::BadRequest, "invalid `cursor`: pass `next` of an earlier page"))
     })?;
+    without_nul([("by", query.by.as_ref()), ("subject", query.subject.as_ref())])?;
     let limit = query.limit.unwrap_or(100).clamp(1, 1000);
     let filter = AuditFilter { by: query.by, subject: query.subject, after, limit: limit + 1 };
     let mut items = context.app.store.audit_list(&filter).await.map_err(store_problem)?;

@@ -39,6 +39,19 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// Refuses parameters that hold NUL, which PostgreSQL takes in no text.
+pub(crate) fn without_nul<'a>(
+    texts: impl IntoIterator<Item = (&'static str, Option<&'a String>)>,
+) -> Result<(), Problem> {
+    let mut texts = texts.into_iter();
+    match texts.find(|(_, text)| text.is_some_and(|text| text.contains('\0'))) {
+        Some((name, _)) => {
+            Err(Problem::invalid_fields(vec![FieldError::new(name, "may not hold NUL characters")]))
+        }
+        None => Ok(()),
+    }
+}
+
 /// A JSON body. Errors name the field that could not be read.
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
 use super::Context;
-use super::extract::{ApiError, Body, OptionalBody, PathParams, Query};
+use super::extract::{ApiError, Body, OptionalBody, PathParams, Query, without_nul};
 use crate::accounts::{Caller, require_of_platform};
 use crate::app::store_problem;
 use crate::change::patched;
@@ -161,10 +161,15 @@ fn read_filter(query: JobQuery) -> Result<JobFilter, Problem> {
             cursor.parse().map_err(|_| bad("invalid `cursor`: pass `next` of an earlier page".to_owned()))?;
         filter.before = Some(before);
     }
-    let texts = [&filter.workspace, &filter.owner, &filter.name, &filter.search];
-    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-        return Err(bad("filters may not hold NUL characters".to_owned()));
-    }
+    let label = filter.label.as_ref();
+    without_nul([
+        ("workspace", filter.workspace.as_ref()),
+        ("owner", filter.owner.as_ref()),
+        ("name", filter.name.as_ref()),
+        ("search", filter.search.as_ref()),
+        ("label", label.map(|(key, _)| key)),
+        ("label", label.map(|(_, value)| value)),
+    ])?;
     Ok(filter)
 }
 

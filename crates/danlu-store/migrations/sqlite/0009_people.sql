@@ -99,7 +99,8 @@ CREATE TABLE invitations (
     role        TEXT NOT NULL,
     invited_by  TEXT NOT NULL REFERENCES accounts (name) DEFERRABLE INITIALLY DEFERRED,
     created_at  TEXT NOT NULL,
-    expires_at  TEXT NOT NULL
+    expires_at  TEXT NOT NULL,
+    made_with   TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX invitations_by_account ON invitations (invited_by);
 

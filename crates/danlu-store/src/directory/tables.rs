@@ -199,6 +199,7 @@ pub(crate) static TABLES: Tables = Tables {
             text("invited_by", "/by"),
             text("created_at", "/created_at"),
             text("expires_at", "/expires_at"),
+            text("made_with", "/made_with"),
         ],
     ),
     external_identities: PeopleTable {

@@ -134,6 +134,7 @@ fn one_of_each() -> Vec<DirectoryRow> {
                 by: name("sam"),
                 created_at: at(),
                 expires_at: at(),
+                made_with: Some(text("5faa59a3e3ca")),
             }),
         ),
         Row::ExternalIdentity(

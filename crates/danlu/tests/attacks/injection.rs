@@ -114,3 +114,23 @@ async fn nobody_writes_lines_of_the_log_or_headers_of_an_answer() {
     let log = site.server.log();
     assert!(!log.lines().any(|line| line.contains("FORGED") && !line.contains("\\r\\n")), "{log}");
 }
+
+/// PostgreSQL takes it in no text, so a filter that holds it must not reach the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_that_hold_nul_are_refused_by_name() {
+    let site = Site::new(&[]).await;
+    for (path, field) in [
+        ("/jobs?name=a%00", "name"),
+        ("/jobs?search=%00", "search"),
+        ("/jobs?workspace=lab%00", "workspace"),
+        ("/jobs?owner=%00ada", "owner"),
+        ("/jobs?label=a%3Db%00", "label"),
+        ("/jobs/counts?label=%00%3Db", "label"),
+        ("/audit?by=%00", "by"),
+        ("/audit?subject=%00", "subject"),
+    ] {
+        let answer = site.ask("admin", "GET", path, &Value::Null).await;
+        assert_eq!(answer.status, 422, "{path}: {}", answer.body);
+        assert!(answer.body.contains(&format!("`{field}`: may not hold NUL")), "{path}: {}", answer.body);
+    }
+}

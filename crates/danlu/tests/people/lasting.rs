@@ -105,7 +105,7 @@ async fn a_session_whose_holder_guesses_at_proofs_is_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_token_made_ends_when_it_is_revoked_or_rotated_by_its_owner() {
-    let site = Site::new(&[]).await;
+    let site = Site::new(&["--registration", "invitation"]).await;
     for ends in ["revoked", "rotated"] {
         let first = token(&site, site.token("ada"), "first").await;
         let second = token(&site, first["secret"].as_str(), "second").await;
@@ -125,6 +125,16 @@ async fn what_a_token_made_ends_when_it_is_revoked_or_rotated_by_its_owner() {
         assert!(!works(&site, &value(&renewed)["secret"]).await, "{ends}");
         assert!(!works(&site, &third["secret"]).await, "{ends}");
     }
+    // An invitation lets somebody else in, and is worth no more than what made it.
+    let made = token(&site, site.token("otto"), "doorkeeper").await;
+    let invite = json!({ "role": "member" });
+    let invited =
+        site.ask_with(made["secret"].as_str(), "POST", "/workspaces/lab/invitations", &invite).await;
+    let path = format!("/accounts/otto/tokens/{}", made["token"]["id"].as_str().unwrap());
+    assert_eq!(site.ask("otto", "DELETE", &path, &Value::Null).await.status, 204);
+    let eve = json!({ "name": "eve", "password": PASSWORD, "invitation": value(&invited)["secret"] });
+    let registered = site.ask("nobody", "POST", "/registration", &eve).await;
+    assert_eq!(registered.status, 403, "{}", registered.body);
     // The token that has another's new secret takes it along.
     let (thief, other) =
         (token(&site, site.token("ada"), "thief").await, token(&site, site.token("ada"), "other").await);

@@ -47,6 +47,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/parse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a job file or batch script
+         * @description Answers with the job spec that `danlu submit FILE` would send, or with what is wrong and where, and with notes on what the job does
+         *     not have as written. Nothing is submitted or kept.
+         */
+        post: operations["job_parse"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{id}": {
         parameters: {
             query?: never;
@@ -1971,6 +1992,24 @@ export interface components {
              */
             oldest_queued_at?: string | null;
         };
+        /** @description One thing that is wrong with a job file. */
+        JobFileDiagnostic: {
+            /** @description In characters, counted from 1. */
+            column?: number | null;
+            /** @description A dotted path such as `devices.count`; empty for the file itself. */
+            field: string;
+            /** @description What would be right. */
+            help?: string | null;
+            /** @description Counted from 1; absent where it is about no line in particular. */
+            line?: number | null;
+            message: string;
+        };
+        /** @description What becomes of one setting of a job file. */
+        JobFileNote: {
+            /** @description Counted from 1. */
+            line: number;
+            text: string;
+        };
         /** @description A job's number: given out in order of submission, never used twice. */
         JobId: number;
         JobOnNode: {
@@ -2797,6 +2836,23 @@ export interface components {
             name: string;
             value: string;
         };
+        /** @description A job file to read. Nothing is submitted. */
+        ParseRequest: {
+            /** @description Name of the file; a batch script without a job name gives it to the job. */
+            file_name?: string | null;
+            /** @description A job file (YAML or JSON), or a Slurm batch script, which begins with `#!` or has `#SBATCH` lines. At most 64 KiB. */
+            text: string;
+        };
+        /** @description What a job file asks for, or what is wrong with it. */
+        ParsedJobFile: {
+            /** @description Task numbers of a job array. The spec is of one of its tasks, without `SLURM_ARRAY_TASK_ID`. */
+            array?: number[];
+            /** @description What is wrong, at most 100. */
+            diagnostics: components["schemas"]["JobFileDiagnostic"][];
+            /** @description What becomes of settings that the job does not have as written, at most 100. */
+            notes: components["schemas"]["JobFileNote"][];
+            spec?: components["schemas"]["JobSpec"] | null;
+        };
         PasswordOf: {
             account: components["schemas"]["AccountName"];
             /** @description With the present password, where the account has an authenticator. */
@@ -3439,6 +3495,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobCounts"];
+                };
+            };
+            /** @description What is wrong; `code` tells problems apart */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    job_parse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ParseRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ParsedJobFile"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description What is wrong; `code` tells problems apart */

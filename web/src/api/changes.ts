@@ -58,6 +58,13 @@ export const useSubmit = () =>
     return answer(request) as unknown as Promise<{ id: number }>;
   }, JOBS);
 
+/** Reads a job file or batch script; changes nothing. */
+export const useParse = () =>
+  useMutation({
+    mutationFn: (file: { file_name: string; text: string }) =>
+      answer(api.POST("/jobs/parse", { body: file })),
+  });
+
 type NodeChange =
   | { name: string; verb: "cordon" | "drain"; why: string }
   | { name: string; verb: "uncordon" };

@@ -29,6 +29,7 @@ export type MetricPoint = Schemas["MetricPoint"];
 export type AccountView = Schemas["AccountView"];
 export type MigrationRequest = Schemas["MigrationRequest"];
 export type MigrationView = Schemas["MigrationView"];
+export type ParsedJobFile = Schemas["ParsedJobFile"];
 export type MigratedFile = Schemas["MigratedFile"];
 export type Whoami = Schemas["Whoami"];
 type Problem = Schemas["Problem"];

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate, useSearchParams } from "react-router";
-import { useSubmit } from "../../api/changes";
+import { useParse, useSubmit } from "../../api/changes";
 import { type JobSpec, Refusal } from "../../api/client";
 import { dryRun, job as jobQuery } from "../../api/queries";
 import { paths } from "../../app/paths";
@@ -11,13 +11,21 @@ import { useMe } from "../../app/session";
 import { Failure } from "../../ui/answer";
 import { Copy } from "../../ui/command";
 import { Button, FileField, SmallSelect, Switch, TextField } from "../../ui/controls";
+import { useDroppedFile } from "../../ui/dropped-file";
 import { Page } from "../../ui/page";
 import { commandOf, type Draft, likeJob, migrated, read, TEMPLATES, textOf, withOffer } from "./draft";
 import { SpecForm } from "./form";
+import { type ImportedFile, ImportReport } from "./import-report";
+import { imported } from "./imported";
 import { forgetDraft, keepDraft, keptDraft } from "./kept-draft";
 import { Verdict } from "./verdict";
 
 const CHECK_AFTER_MS = 300;
+
+const JOB_FILES = ".yaml,.yml,.json,.sbatch,.slurm,.sh";
+
+/** More than the server reads: what is longer is refused there, and need not be read here. */
+const MOST_OF_A_FILE = 256 << 10;
 
 /** The value as it was a moment ago: what somebody still types is not asked about. */
 function useSettled<T>(value: T): T {
@@ -53,6 +61,8 @@ export function Submit() {
   const [unreadable, setUnreadable] = useState<string>();
   const navigate = useNavigate();
   const submit = useSubmit();
+  const parse = useParse();
+  const [report, setReport] = useState<ImportedFile>();
   const [key, setKey] = useState(() => newKey());
 
   const original = useQuery({ ...jobQuery(like ?? 0), enabled: like !== undefined });
@@ -83,6 +93,17 @@ export function Submit() {
       setKey(newKey());
     } else setUnreadable(result.error);
   };
+  const open = async (file: File) => {
+    const text = await file.slice(0, MOST_OF_A_FILE).text();
+    setReport(undefined);
+    const parsed = await parse.mutateAsync({ file_name: file.name, text });
+    const taken = imported(text, parsed, draft.workspace);
+    if (taken && "draft" in taken) change(taken.draft);
+    else if (taken) write(taken.text);
+    setReport({ name: file.name, text, parsed });
+  };
+  const openOrTell = (file: File) => open(file).catch(() => undefined);
+  useDroppedFile(openOrTell);
   const send = async () => {
     const made = await submit.mutateAsync({ spec: draft as JobSpec, key });
     forgetDraft(account);
@@ -110,8 +131,8 @@ export function Submit() {
           />
           <FileField
             label={t("submit.import")}
-            accept=".yaml,.yml,.json"
-            onFiles={async ([file]) => file && write(await file.text())}
+            accept={JOB_FILES}
+            onFiles={([file]) => file && openOrTell(file)}
           />
           <Button
             kind="primary"
@@ -125,6 +146,8 @@ export function Submit() {
       }
     >
       {submit.error ? <Failure error={submit.error} /> : null}
+      {parse.error ? <Failure error={parse.error} /> : null}
+      {report ? <ImportReport file={report} /> : null}
       <div className="columns" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(420px, 1fr))" }}>
         <section className="panel stack" aria-label={t("submit.form")}>
           <SpecForm draft={draft} onChange={change} errors={refusal?.fields ?? []} />
@@ -146,6 +169,7 @@ export function Submit() {
               <h2>{t("submit.file")}</h2>
               <Copy text={yaml} label={t("spec.copy")} />
             </div>
+            <p className="muted">{t("submit.drop")}</p>
             <TextField
               label={t("submit.fileLabel")}
               value={yaml}

@@ -116,7 +116,7 @@ async fn a_closed_partition_is_waited_for() {
     let server = start(&rig, folder(), "", &[]).await;
     rig.ask("scontrol", &["update", "PartitionName=main", "State=DRAIN"]);
     let id = server.submit(&whole("true")).await;
-    let why = until_why_says(&server, id, "at no cost of `retry`").await;
+    let why = until_why_says(&server, id, "without using a retry").await;
     assert!(why.contains("partition not available"), "{why}");
     rig.ask("scontrol", &["update", "PartitionName=main", "State=UP"]);
     let ended = server.wait_for_end(id).await;
@@ -175,7 +175,7 @@ async fn a_requeued_job_runs_again_without_a_retry() {
     assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
     assert_eq!(
         ended.attempts[0].reason.to_string(),
-        format!("was requeued: Slurm's job {job} was requeued, and not by Danlu")
+        format!("requeued without using a retry (Slurm's job {job} was requeued, and not by Danlu)")
     );
 }
 

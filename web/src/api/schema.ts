@@ -1038,7 +1038,7 @@ export interface paths {
         put?: never;
         /**
          * Make a link by which an account's owner sets a new password
-         * @description Asks for a proof of the administrator's own. The link ends when they are no administrator any more.
+         * @description Asks for a proof of the administrator's own. The link ends with their rights as an administrator.
          */
         post: operations["password_link"];
         delete?: never;
@@ -2974,7 +2974,7 @@ export interface components {
         Proof: {
             /** @description Of its authenticator, or a recovery code, where it has one. */
             code?: string | null;
-            /** @description The present one of the asker's account. Left out where it has none. */
+            /** @description The present password of the caller's account; absent where it has none. */
             password?: string | null;
         };
         /**

@@ -98,7 +98,7 @@ impl Directory {
             *role = membership.role.max(*role);
         }
         let register = self.register();
-        // One that is not there any more, or not yet, gives nothing.
+        // A workspace that is gone, or does not exist yet, gives nothing.
         given.retain(|workspace, _| register.has_workspace(workspace));
         let mut rows = Vec::new();
         for (workspace, from_group) in register.roles_of(&account.name) {

@@ -247,7 +247,7 @@ pub(crate) async fn approve(
     Body(JobApproval { generation: seen }): Body<JobApproval>,
 ) -> Result<Json<JobView>, ApiError> {
     let job = context.app.job_for(&caller, id, Action::ApproveJob).await?;
-    // Whether this asker may approve it was asked for the workspace that it is in now.
+    // Whether the caller may approve it was checked for the workspace that it is in now.
     let seen = if job.generation == seen { seen } else { 0 };
     if context.app.directory.is_personal(&job.spec.workspace) {
         // Everybody owns their own.

@@ -136,7 +136,7 @@ pub struct WaysIn {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
-    /// The present one of the asker's account. Left out where it has none.
+    /// The present password of the caller's account; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
     /// Of its authenticator, or a recovery code, where it has one.

@@ -65,7 +65,7 @@ async fn what_outlasts_a_session_asks_for_a_proof() {
     site.ask("admin", "PATCH", "/accounts/mia", &json!({ "standing": "disabled" })).await;
     let enable = json!({ "standing": "active" });
     assert_eq!(field_of(&site, "otto", "PATCH", "/accounts/mia", &enable).await, "proof.password");
-    // What makes nobody an administrator is done as before.
+    // Other changes need no proof.
     site.ask("admin", "PATCH", "/accounts/sam", &json!({ "standing": "disabled" })).await;
     assert_eq!(site.ask("otto", "PATCH", "/accounts/sam", &enable).await.status, 200);
     assert_eq!(site.ask("otto", "PATCH", "/accounts/sam", &json!({ "admin": false })).await.status, 200);
@@ -89,7 +89,7 @@ async fn a_code_is_part_of_the_proof_and_good_once() {
     }
 }
 
-/// Of the accounts' sessions, those of whoever guesses end.
+/// Sessions of an account that guesses end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_holder_guesses_at_proofs_is_stopped() {
     let site = Site::new(&[]).await;

@@ -23,6 +23,9 @@ after(async () => {
   await site?.stop();
 });
 
+/** What a draft asks for may not be here, or be wrong: the dry run then is refused, which a browser tells in red. */
+const unexpected = (faults) => faults.filter((fault) => !fault.includes("422"));
+
 const file = (name, text) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
 
 test("a batch script is chosen, its notes are shown, and it is submitted", async () => {
@@ -44,7 +47,7 @@ test("a batch script is chosen, its notes are shown, and it is submitted", async
   const job = await site.jobWhen(Number(page.url().split("/").at(-1)), () => true);
   assert.equal(job.spec.max_time, "2h");
   assert.equal(job.spec.command, SCRIPT);
-  assert.deepEqual(faults, []);
+  assert.deepEqual(unexpected(faults), []);
   await close();
 });
 
@@ -69,10 +72,6 @@ test("a dropped job file with mistakes shows them at their lines, in both langua
     await page.getByText("did you mean `devices`?").waitFor();
     await picture(page, `submit-mistakes-${language}`);
   }
-  // The draft with its mistakes is asked about, and refused.
-  assert.deepEqual(
-    faults.filter((fault) => !/422/.test(fault)),
-    [],
-  );
+  assert.deepEqual(unexpected(faults), []);
   await close();
 });

@@ -345,12 +345,12 @@ fn a_rank_table_leaves_ill_devices_to_whoever_names_them() {
     let refused = danlu(&fake, &["ranktable", "generate"]);
     let said = text(&refused.stderr);
     assert!(!refused.status.success() && refused.stdout.is_empty(), "{said}");
-    assert!(said.contains("devices 1, 3, 5 are not healthy") && said.contains("--devices"), "{said}");
+    assert!(said.contains("devices 1, 3, 5 are unhealthy") && said.contains("--devices"), "{said}");
     let well = danlu(&fake, &["ranktable", "generate", "--devices", "0,2"]);
-    assert!(well.status.success() && !text(&well.stderr).contains("not healthy"), "{}", text(&well.stderr));
+    assert!(well.status.success() && !text(&well.stderr).contains("unhealthy"), "{}", text(&well.stderr));
     let named = danlu(&fake, &["ranktable", "generate", "--devices", "0-1"]);
     assert!(named.status.success(), "{}", text(&named.stderr));
-    assert!(text(&named.stderr).contains("device 1 is not healthy"), "{}", text(&named.stderr));
+    assert!(text(&named.stderr).contains("device 1 is unhealthy"), "{}", text(&named.stderr));
 }
 
 #[test]

@@ -31,7 +31,7 @@ async fn jobs_are_forgotten_so_long_after_their_end_and_never_while_they_run() {
     server.restart().await;
     eventually("the old job's folder to be gone", || async { (!folders[0].exists()).then_some(()) }).await;
     let gone = server.client().job_fetch(old).await.unwrap_err().to_string();
-    assert!(gone.contains("no job"), "{gone}");
+    assert!(gone.contains("not found"), "{gone}");
     assert!(server.client().logs_read(old, &LogQuery::default()).await.is_err());
 
     assert_eq!(server.texts(young).await, ["young"]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::site::{PASSWORD, Site, value};
+use crate::site::{PASSWORD, Site, proof, value};
 use crate::tampering::{tamper, verify};
 
 const KEY: &str =
@@ -47,9 +47,9 @@ async fn all_of_ada(site: &Site) -> Vec<(u16, Value)> {
 async fn an_account_is_deleted_whole_or_not_at_all_wherever_the_database_fails() {
     let mut site = Site::new(&[]).await;
     for (method, path, body) in [
-        ("POST", "/tokens", json!({ "name": "script", "scope": "read" })),
-        ("POST", "/accounts/ada/ssh_keys", json!({ "key": KEY })),
-        ("POST", "/accounts/ada/s3_keys", json!({ "name": "bucket" })),
+        ("POST", "/tokens", json!({ "name": "script", "scope": "read", "proof": proof() })),
+        ("POST", "/accounts/ada/ssh_keys", json!({ "key": KEY, "proof": proof() })),
+        ("POST", "/accounts/ada/s3_keys", json!({ "name": "bucket", "proof": proof() })),
         ("PUT", "/workspaces/ada/secrets/wandb", json!({ "value": "hers" })),
     ] {
         let answer = site.ask("ada", method, path, &body).await;

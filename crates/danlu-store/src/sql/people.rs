@@ -63,7 +63,8 @@ pub(super) async fn write_row(connection: &mut Connection, row: &DirectoryRow) -
     }
 }
 
-/// Brings the rows of `directory`, which were JSON by kind and key, into their tables: a part of migration 9.
+/// Brings the rows of `directory`, which were JSON by kind and key, into their tables: a part of migration 9. It reads and
+/// writes rows as they are today; the first change of these tables gives the migration a copy of its own.
 pub(super) async fn carry_over(connection: &mut Connection) -> Result<(), sqlx::Error> {
     let mut old: Vec<(String, String, String)> =
         query_as("SELECT kind, key, value FROM directory").fetch_all(&mut *connection).await?;

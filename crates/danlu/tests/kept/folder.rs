@@ -61,32 +61,13 @@ impl Kept {
             server.load(&url, &sql);
             all.extend(["--database", &url]);
         }
-        self.lay_down(&self.folder.join("data"), &data, &data);
+        lay_down(&self.folder.join("data"), &data, &data);
         if !self.folder.ends_with("postgres") {
             load_sqlite(&data.join("danlu.db"), &sql);
         }
         claim_identity(&data.join("identity.json"));
         self.stand_in(&data, folder.path());
         Some(TestServer::start_in(DANLU, &all, folder, environment).await)
-    }
-
-    fn lay_down(&self, from: &Path, to: &Path, data: &Path) {
-        fs::create_dir(to).unwrap();
-        fs::set_permissions(to, Permissions::from_mode(0o700)).unwrap();
-        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-            let (path, target) = (entry.path(), to.join(entry.file_name()));
-            if path.is_dir() {
-                // As deep as we have made it.
-                self.lay_down(&path, &target, data);
-                continue;
-            }
-            let bytes = fs::read(&path).unwrap();
-            match String::from_utf8(bytes) {
-                Ok(text) => fs::write(&target, text.replace(DATA, data.to_str().unwrap())).unwrap(),
-                Err(key) => fs::write(&target, key.into_bytes()).unwrap(),
-            }
-            fs::set_permissions(&target, Permissions::from_mode(0o600)).unwrap();
-        }
     }
 
     /// Of the launcher that ran when the server was killed, a repository can keep its files and not itself. So a process
@@ -122,6 +103,26 @@ impl Kept {
         fs::write(&status, as_own(&text)).unwrap();
         fs::write(beside.join("later.jsonl"), as_own(self.later["status.jsonl"].as_str().unwrap())).unwrap();
         fs::write(beside.join("later.log"), self.later["rank-0.log"].as_str().unwrap()).unwrap();
+    }
+}
+
+/// Copies the kept files, with the path of this data folder in them.
+fn lay_down(from: &Path, to: &Path, data: &Path) {
+    fs::create_dir(to).unwrap();
+    fs::set_permissions(to, Permissions::from_mode(0o700)).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            // As deep as we have made it.
+            lay_down(&path, &target, data);
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        match String::from_utf8(bytes) {
+            Ok(text) => fs::write(&target, text.replace(DATA, data.to_str().unwrap())).unwrap(),
+            Err(key) => fs::write(&target, key.into_bytes()).unwrap(),
+        }
+        fs::set_permissions(&target, Permissions::from_mode(0o600)).unwrap();
     }
 }
 

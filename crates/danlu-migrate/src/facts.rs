@@ -86,14 +86,13 @@ impl ProjectFacts {
 
     /// What a star import brings under a name: the path of the first module behind the stars of `module` that has it.
     fn starred(&self, module: &str, name: &str) -> Option<String> {
-        const MOST_MODULES: usize = 50;
         let (mut seen, mut next) = (vec![module], 0);
         while let Some(module) = seen.get(next).copied() {
-            for starred in self.stars.get(module).into_iter().flatten() {
+            for starred in self.stars.get(module).into_iter().flatten().take(MOST_STARS) {
                 if let Some(path) = self.exports.get(starred).and_then(|names| names.get(name)) {
                     return Some(path.clone());
                 }
-                if seen.len() < MOST_MODULES && !seen.contains(&starred.as_str()) {
+                if seen.len() < MOST_STARS && !seen.contains(&starred.as_str()) {
                     seen.push(starred);
                 }
             }
@@ -108,6 +107,9 @@ impl ProjectFacts {
         Some(self.follow_text(path)).filter(|path| is_interesting(path))
     }
 }
+
+/// Star imports that are followed, of one module and behind each other: every name that nothing binds is looked for behind them.
+pub(crate) const MOST_STARS: usize = 50;
 
 /// What one file adds.
 pub(crate) fn gather(module: &ModModule, module_name: &str, package: &str) -> ProjectFacts {

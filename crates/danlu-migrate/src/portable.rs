@@ -62,11 +62,12 @@ fn on_reference<'a>(checker: &mut Checker<'a>, rule: &'static Rule, reference: &
             return;
         }
         // `torch.cuda.FloatTensor.cuda()`: what the module has is an object, and so its methods are.
-        if full.matches('.').count() > 1
-            && let Expr::Attribute(attribute) = reference.expression
-        {
-            let method = Method { receiver: &attribute.value, name: &attribute.attr, call: reference.call };
+        let (mut expression, mut call) = (reference.expression, reference.call);
+        for _ in 1..full.matches('.').count() {
+            let Expr::Attribute(attribute) = expression else { break };
+            let method = Method { receiver: &attribute.value, name: &attribute.attr, call: call.take() };
             on_method(checker, rule, &method);
+            expression = &attribute.value;
         }
         if let Some(part) = reference.spelled(1).filter(|_| !reference.is_stored)
             && let Some(receiver) = receiver_of(reference.expression, part.range)

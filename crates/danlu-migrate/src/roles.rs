@@ -73,6 +73,13 @@ impl<'a> Checker<'a> {
                 AnyNodeRef::ExprIf(conditional) if conditional.test.range().contains_range(child) => {
                     return StringRole::Unclear;
                 }
+                // `f"{'device' if is_new else 'cuda'}_time_total"`: a part of a name.
+                AnyNodeRef::ExprIf(conditional) if [&conditional.body, &conditional.orelse].iter().any(|text| {
+                    matches!(&***text, Expr::StringLiteral(text) if text.value.to_str() == "device")
+                }) =>
+                {
+                    return StringRole::Unclear;
+                }
                 AnyNodeRef::ExprIf(_)
                 | AnyNodeRef::ExprBoolOp(_)
                 | AnyNodeRef::ExprNamed(_)

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use ruff_python_ast::{ExceptHandler, Expr, ExprCall, Identifier, ParameterWithDefault, Parameters, Stmt};
 
-use crate::facts::ProjectFacts;
+use crate::facts::{MOST_STARS, ProjectFacts};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Binding<'a> {
@@ -272,7 +272,9 @@ impl<'a> Scopes<'a> {
                 for alias in &import.names {
                     if alias.name.as_str() == "*" {
                         self.has_star_import = true;
-                        self.stars.push(module.clone());
+                        if self.stars.len() < MOST_STARS {
+                            self.stars.push(module.clone());
+                        }
                         continue;
                     }
                     let bound = alias.asname.as_ref().unwrap_or(&alias.name).as_str();

@@ -70,7 +70,8 @@ pub(super) fn refuses_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
 pub(super) fn nvidia_word(text: &str) -> Option<String> {
     let mut words =
         text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    const PHRASES: &[&str] = &["CUDA graph", "CUDA Graph", "cuda graph", "CUDA kernel", "nvidia.com"];
+    const PHRASES: &[&str] =
+        &["CUDA graph", "CUDA Graph", "cuda graph", "CUDA kernel", "nvidia.com", "fused_adam", "FusedAdam"];
     let phrase = PHRASES.iter().find(|phrase| text.contains(**phrase));
     phrase
         .map(|phrase| (*phrase).to_owned())

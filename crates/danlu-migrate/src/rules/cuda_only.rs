@@ -69,6 +69,7 @@ pub(crate) const LIBRARIES: &[(&str, &str)] = &[
     ("ctranslate2", "computes on CUDA or the CPU only; a model of transformers runs on NPUs"),
     ("faster_whisper", "computes on CUDA or the CPU only; Whisper of transformers runs on NPUs"),
     ("whisperx", "its model computes on CUDA or the CPU only; Whisper of transformers runs on NPUs"),
+    ("pytorch_memlab", "reads CUDA's allocator; ask `torch.npu.memory_stats()` instead"),
     ("horovod.torch", "needs NCCL or MPI on CUDA; use `torch.distributed` with `hccl`"),
 ];
 

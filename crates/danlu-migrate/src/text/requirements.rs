@@ -108,8 +108,8 @@ fn is_cuda_index(item: &str) -> bool {
 }
 
 pub(crate) fn cuda_only_package(name: &str) -> Option<&'static str> {
-    let is_runtime =
-        name.starts_with("nvidia_") || matches!(name, "cudatoolkit" | "pytorch_cuda" | "cudnn" | "nccl");
+    let is_runtime = name.starts_with("nvidia_") && !name.contains("sphinx")
+        || matches!(name, "cudatoolkit" | "pytorch_cuda" | "cudnn" | "nccl");
     if is_runtime {
         return Some("CANN takes its place");
     }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn requirements_name_the_torch_npu_that_belongs_to_torch() {
-        let text = "--extra-index-url https://download.pytorch.org/whl/cu118\ntorch==2.1.0+cu118  # pinned\ntorchvision\nnvidia-cudnn-cu12==8.9\nflash-attn\nnumpy\n";
+        let text = "--extra-index-url https://download.pytorch.org/whl/cu118\ntorch==2.1.0+cu118  # pinned\ntorchvision\nnvidia-cudnn-cu12==8.9\nflash-attn\nnumpy\nnvidia-sphinx-theme\n";
         insta::assert_snapshot!(migrated(text), @r"
         # --extra-index-url https://download.pytorch.org/whl/cu118  # an index of CUDA builds
         torch==2.1.0  # pinned
@@ -165,6 +165,7 @@ mod tests {
         # nvidia-cudnn-cu12==8.9  # CUDA only: CANN takes its place
         # flash-attn  # CUDA only: use `torch_npu.npu_fusion_attention`, or `torch.nn.functional.scaled_dot_product_attention`
         numpy
+        nvidia-sphinx-theme
         ");
         insta::assert_snapshot!(migrated("torch==2.1.2\n"), @r"
         torch==2.1.2

@@ -385,3 +385,9 @@ class Builder:
         if torch.cuda.is_available() and isinstance(self, CUDAOpBuilder):
             self.validate()
         assert torch.cuda.is_available(), "CUDA required for APEX optimizers"
+
+
+def optimizer_named(name):
+    if not torch.cuda.is_available():
+        raise ValueError("CUDA must be available to use fused_adam.")
+    return OPTIMIZERS[name]

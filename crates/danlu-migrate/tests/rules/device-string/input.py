@@ -86,3 +86,8 @@ class TestMoves(unittest.TestCase):
         self.assertEqual(x.device.type, "cuda")
         self.assertIn("cuda", str(x.device))
         self.assertEqual(x.name, "cuda")
+
+
+def total_time(event, is_new):
+    device_name = "device" if is_new else "cuda"
+    return getattr(event, f"{device_name}_time_total")

@@ -30,7 +30,7 @@ def train(rank, model, device="cuda"):
         cuda.synchronize()
     weights = torch.cuda.FloatTensor([1.0]).cuda()
     generator = torch.cuda.default_generators.cuda()
-    kind = cuda.FloatTensor.cuda(rank) if torch.cuda.FloatTensor.is_cuda else None
+    kind = cuda.FloatTensor.cuda(rank) if torch.cuda.FloatTensor.is_cuda.all() else None
     state = torch.load("a", map_location={"cuda:0": "cuda:1"})
     print("cuda is a word", r"cuda", weights, state, y)
     return torch.cuda.get_device_capability()

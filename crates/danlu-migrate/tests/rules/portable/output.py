@@ -37,7 +37,7 @@ def train(rank, model, device=ACCELERATOR):
         cuda.synchronize()
     weights = getattr(torch, ACCELERATOR).FloatTensor([1.0]).to(ACCELERATOR)
     generator = getattr(torch, ACCELERATOR).default_generators.to(ACCELERATOR)
-    kind = getattr(cuda.FloatTensor, ACCELERATOR)(rank) if getattr(getattr(torch, ACCELERATOR).FloatTensor, f"is_{ACCELERATOR}") else None
+    kind = getattr(cuda.FloatTensor, ACCELERATOR)(rank) if getattr(getattr(torch, ACCELERATOR).FloatTensor, f"is_{ACCELERATOR}").all() else None
     state = torch.load("a", map_location={f"{ACCELERATOR}:0": f"{ACCELERATOR}:1"})
     print("cuda is a word", r"cuda", weights, state, y)
     return torch.cuda.get_device_capability()

@@ -61,19 +61,37 @@ pub fn keep_listed(jobs: Vec<HoldingJob>, places: &str) -> Vec<HoldingJob> {
     kept
 }
 
+/// The jobs of an answer that wait for nodes, with their names. Users write names, and may write whole records: whoever acts on one
+/// asks Slurm for the job by its name first.
+pub fn parse_waiting(text: &str) -> Vec<(u64, String)> {
+    records(text).iter().filter_map(|record| read_waiting(record)).collect()
+}
+
+fn read_waiting(lines: &[&str]) -> Option<(u64, String)> {
+    let (first, rest) = lines.split_first()?;
+    let (id, name) = first.strip_prefix("JobId=")?.split_once(" JobName=")?;
+    let said = rest.iter().map(|line| line.trim()).take_while(|line| !line.starts_with("Command="));
+    let mut words = said.flat_map(|line| line.split(' '));
+    let state = words.find_map(|word| word.strip_prefix("JobState="))?;
+    (SlurmJobState::parse(state) == SlurmJobState::Waiting).then_some(())?;
+    Some((id.parse().ok()?, name.to_owned()))
+}
+
 /// The jobs of an answer that have nodes. Times are read as UTC: that is the zone the question is to be asked in.
 pub fn parse_holders(text: &str) -> Vec<HoldingJob> {
-    let mut jobs: Vec<HoldingJob> = Vec::new();
-    let mut record: Vec<&str> = Vec::new();
-    // A record begins at the edge; all its other lines are indented.
-    for line in text.lines().chain(["JobId="]) {
-        if line.starts_with("JobId=") {
-            jobs.extend(read_record(&record));
-            record.clear();
+    records(text).iter().filter_map(|record| read_record(record)).collect()
+}
+
+/// A record begins at the edge; all its other lines are indented.
+fn records(text: &str) -> Vec<Vec<&str>> {
+    let mut records: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        match records.last_mut() {
+            Some(record) if !line.starts_with("JobId=") => record.push(line),
+            _ => records.push(vec![line]),
         }
-        record.push(line);
     }
-    jobs
+    records
 }
 
 fn read_record(lines: &[&str]) -> Option<HoldingJob> {

@@ -21,7 +21,7 @@ mod settings;
 use danlu_types::AttemptNumber;
 
 pub use fit::{check_unshared, fit};
-pub use foreign::{HeldPart, HoldingJob, PLACES_FORMAT, keep_listed, lay_over, parse_holders};
+pub use foreign::{HeldPart, HoldingJob, PLACES_FORMAT, keep_listed, lay_over, parse_holders, parse_waiting};
 pub use grant::{Granted, TaskLocation, granted};
 pub use gres::{Gres, parse_gres};
 pub use hostlist::expand;

@@ -50,6 +50,36 @@ async fn a_job_of_which_nothing_is_left_is_taken_from_slurm() {
     assert!(server.log().contains("of which nothing is left"), "{}", server.log());
 }
 
+/// As it is left by a server that was killed while it submitted, or by a controller that forgot a job and found it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_waits_in_slurm_and_of_which_nothing_is_left_is_taken_from_its_queue() {
+    let Some(rig) = SlurmRig::start() else { return };
+    let folder = tempfile::Builder::new().prefix("danlu-test-").tempdir().unwrap();
+    let settings = folder.path().join("slurm.yaml");
+    std::fs::write(&settings, format!("configuration: {}\npoll: 200ms\n", rig.configuration().display()))
+        .unwrap();
+    let settings = settings.to_str().unwrap().to_owned();
+    let server = TestServer::start_in(DANLU, &["--engine", "slurm", "--slurm", &settings], folder, &[]).await;
+    let ended = server.run(&spec("true")).await;
+    assert_eq!(ended.outcome, Some(JobOutcome::Succeeded), "{:?}\n{}", ended.reason, server.log());
+    let order = server.data().join(format!("runs/{}/1.slurm.0/order.json", ended.id));
+    let order: serde_json::Value = serde_json::from_slice(&std::fs::read(order).unwrap()).unwrap();
+    let submit = |name: &str| {
+        let name = format!("--job-name={name}");
+        let words = ["--parsable", "--hold", "--output=/dev/null", "--wrap=true", &name];
+        rig.ask("sbatch", &words).trim().to_owned()
+    };
+    let (twin, other) = (submit(order["name"].as_str().unwrap()), submit("danlu-1.1-0-0123456789abcdef"));
+    eventually("the twin to be cancelled", || async {
+        let waiting = rig.ask("squeue", &["--noheader", "--states=pending", "--format=%i"]);
+        (!waiting.lines().any(|id| id.trim() == twin)).then_some(())
+    })
+    .await;
+    let waiting = rig.ask("squeue", &["--noheader", "--states=pending", "--format=%i"]);
+    assert_eq!(waiting.trim(), other, "the name is not that of an order of ours");
+    assert!(server.log().contains("of which nothing is left"), "{}", server.log());
+}
+
 /// As a restore drill does it, against the advice, while the original is in use: by the guide's back-up, which has `runs/` and not
 /// `live/`.
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,8 @@
 //! What a data folder submitted that this one is a copy of is of other people, too.
 //!
 //! And jobs of ours that Slurm runs although nothing of them is wanted any more: a node that lost its processes together with its
-//! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold.
+//! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold. The same goes for
+//! those that wait in its queue: one that was submitted twice, or that Slurm had forgotten for a while, may be held there for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use danlu_slurm::{
     AllocationRequest, HoldingJob, PLACES_FORMAT, allocation_folder_name, keep_listed, order_of_name,
-    parse_holders,
+    parse_holders, parse_waiting,
 };
 use danlu_types::JobId;
 
@@ -47,11 +48,12 @@ impl SlurmEngine {
             return self.holders.lock().unwrap_or_else(PoisonError::into_inner).jobs.clone();
         };
         let found = keep_listed(parse_holders(&text), &places);
+        let waiting = parse_waiting(&text);
         let before = {
             let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
             ExternalJobs { jobs: Vec::new(), ours: holders.ours.clone(), left: holders.left.clone() }
         };
-        let sorted = self.blocking(move |folders, _| Ok(before.sorted(found, folders))).await;
+        let sorted = self.blocking(move |folders, _| Ok(before.sorted(found, waiting, folders))).await;
         let (jobs, overdue) = {
             let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
             if let Ok(sorted) = sorted {
@@ -66,8 +68,12 @@ impl SlurmEngine {
     }
 
     async fn cancel_leftover(&self, job: u64, order: &AllocationRequest) {
+        // By Slurm's own look at names, which users cannot write records into.
+        if !matches!(self.find(order).await, Ok(Some(found)) if found == job) {
+            return;
+        }
         tracing::warn!(
-            "Slurm still runs its job {job} (`{}`), of which nothing is left: it is cancelled",
+            "Slurm still has its job {job} (`{}`), of which nothing is left: it is cancelled",
             order.name
         );
         // One that hangs is not waited for: the inventory is, by all that is planned.
@@ -79,8 +85,14 @@ impl SlurmEngine {
 
 impl ExternalJobs {
     /// Those of an answer, by whose they are.
-    fn sorted(mut self, found: Vec<HoldingJob>, folders: &AllocationFolders) -> Self {
-        let present: BTreeSet<u64> = found.iter().map(|job| job.id).collect();
+    fn sorted(
+        mut self,
+        found: Vec<HoldingJob>,
+        waiting: Vec<(u64, String)>,
+        folders: &AllocationFolders,
+    ) -> Self {
+        let present = found.iter().map(|job| job.id).chain(waiting.iter().map(|(id, _)| *id));
+        let present: BTreeSet<u64> = present.collect();
         self.ours.retain(|id, _| present.contains(id));
         self.left.retain(|id, _| present.contains(id));
         for job in found {
@@ -98,6 +110,15 @@ impl ExternalJobs {
                 || self.left.entry(job.id).or_insert_with(Instant::now).elapsed() > LEAVES_WITHIN
             {
                 self.jobs.push(job);
+            }
+        }
+        for (id, name) in waiting {
+            let Ok(Some(order)) = folders.order_of(&name) else { continue };
+            if folders.is_own(&order) && !folders.is_wanted(&order).unwrap_or(true) {
+                self.left.entry(id).or_insert_with(Instant::now);
+                self.ours.insert(id, Some(Arc::new(order)));
+            } else {
+                self.left.remove(&id);
             }
         }
         self

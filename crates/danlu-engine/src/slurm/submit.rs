@@ -132,7 +132,7 @@ impl SlurmEngine {
 
     /// A job of this name that waits or runs: an earlier server submitted it and did not live to write that down. One
     /// that has ended ran nothing, or there were a claim.
-    async fn find(&self, order: &AllocationRequest) -> Result<Option<u64>, EngineError> {
+    pub(super) async fn find(&self, order: &AllocationRequest) -> Result<Option<u64>, EngineError> {
         let name = &order.name;
         let arguments = [
             "--me".to_owned(),

@@ -142,6 +142,18 @@ pub(crate) enum Repair {
     Resume(String),
 }
 
+/// Below a sidecar's guard are the sidecar, the launcher's guard and the launcher.
+fn has_halted_below(pid: i32) -> bool {
+    let mut below = children(pid);
+    while let Some(pid) = below.pop() {
+        if is_halted(pid) {
+            return true;
+        }
+        below.extend(children(pid));
+    }
+    false
+}
+
 /// What was done, and how it is mended; `None` where there was nothing to do it to.
 pub(crate) async fn commit(
     fault: Fault,
@@ -151,8 +163,9 @@ pub(crate) async fn commit(
     let nodes: Vec<String> = SlurmRig::nodes().collect();
     let mut signalled = |part, signal| {
         let mut parts = cluster.parts(part);
-        // Two at once are another matter: without its guard, a launcher that stands still cannot heed that.
-        parts.retain(|pid| !children(*pid).into_iter().any(is_halted));
+        // Two at once are another matter: what ends while its launcher stands still is told by nobody, if that is then killed with
+        // its guard or its sidecar.
+        parts.retain(|pid| !has_halted_below(*pid));
         let pid = *dice.one_of(&parts)?;
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).ok()?;
         Some(pid)

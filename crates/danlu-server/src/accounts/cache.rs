@@ -67,7 +67,7 @@ pub(crate) struct Token {
     /// Of what does not outlive the token or session that it was made with: the id of that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made_with: Option<String>,
-    /// Of a link to set a password: the administrator who made it. It ends when they are none any more.
+    /// Of a link to set a password: the administrator who made it. It ends with their rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made_by: Option<AccountName>,
 }

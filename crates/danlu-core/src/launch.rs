@@ -42,7 +42,7 @@ pub const STOP_FILE: &str = "stop.json";
 pub const STATUS_FILE: &str = "status.jsonl";
 /// The launcher's socket for sessions, in the run folder.
 pub const SESSION_SOCKET: &str = "session.sock";
-/// What a client shows first when it connects, in the run folder, as a JSON string; there where other jobs could connect too.
+/// The key that a client of it shows first: a JSON string in the run folder, there where other jobs could connect too.
 pub const SESSION_KEY: &str = "session.key";
 /// Set for every process of a worker to its run folder, which no other worker on the machine has: by this an engine
 /// finds what is left of a worker whose launcher died.

@@ -17,13 +17,13 @@ function server(wanted: Proof) {
   return { seen, send };
 }
 
-const declined: AskForProof = async () => {
+const unasked: AskForProof = async () => {
   throw new Error("nothing is to be asked for");
 };
 
 test("what needs no proof asks for none", async () => {
   const { seen, send } = server({});
-  expect(await proven(send, declined)).toBe("made");
+  expect(await proven(send, unasked)).toBe("made");
   expect(seen).toEqual([undefined]);
 });
 
@@ -53,7 +53,7 @@ test("a code is asked for beside the password that was right", async () => {
 
 test("another refusal is passed on, and so is giving up", async () => {
   const full = new Refusal(409, { code: "wrong_state", detail: "there are 100 tokens already" });
-  await expect(proven(() => Promise.reject(full), declined)).rejects.toBe(full);
+  await expect(proven(() => Promise.reject(full), unasked)).rejects.toBe(full);
   const { send } = server({ password: "right" });
   await expect(proven(send, async () => undefined)).rejects.toBeInstanceOf(ProofDeclined);
   expect(missingPart(refused("name"))).toBeUndefined();

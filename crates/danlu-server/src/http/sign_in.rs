@@ -110,7 +110,7 @@ pub(crate) async fn set_password(
 
 /// Make a link by which an account's owner sets a new password
 ///
-/// Asks for a proof of the administrator's own. The link ends with their rights as an administrator.
+/// Asks for a proof of the administrator's own. The link ends with the rights of that administrator.
 #[utoipa::path(post, path = "/accounts/{name}/password_link", tag = "accounts", params(("name" = String, Path)),
     request_body = Option<WithProof>, responses((status = 200, body = Invitation), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn password_link(

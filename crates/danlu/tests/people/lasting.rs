@@ -65,7 +65,7 @@ async fn what_outlasts_a_session_asks_for_a_proof() {
     site.ask("admin", "PATCH", "/accounts/mia", &json!({ "standing": "disabled" })).await;
     let enable = json!({ "standing": "active" });
     assert_eq!(field_of(&site, "otto", "PATCH", "/accounts/mia", &enable).await, "proof.password");
-    // Other changes need no proof.
+    // All other changes of accounts are made as before.
     site.ask("admin", "PATCH", "/accounts/sam", &json!({ "standing": "disabled" })).await;
     assert_eq!(site.ask("otto", "PATCH", "/accounts/sam", &enable).await.status, 200);
     assert_eq!(site.ask("otto", "PATCH", "/accounts/sam", &json!({ "admin": false })).await.status, 200);
@@ -89,7 +89,6 @@ async fn a_code_is_part_of_the_proof_and_good_once() {
     }
 }
 
-/// Sessions of an account that guesses end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_holder_guesses_at_proofs_is_stopped() {
     let site = Site::new(&[]).await;
@@ -125,7 +124,7 @@ async fn what_a_token_made_ends_when_it_is_revoked_or_rotated_by_its_owner() {
         assert!(!works(&site, &value(&renewed)["secret"]).await, "{ends}");
         assert!(!works(&site, &third["secret"]).await, "{ends}");
     }
-    // An invitation lets somebody else in, and is worth no more than what made it.
+    // An invitation lets another in, and is worth no more than what made it.
     let made = token(&site, site.token("otto"), "doorkeeper").await;
     let invite = json!({ "role": "member" });
     let invited =
@@ -133,7 +132,7 @@ async fn what_a_token_made_ends_when_it_is_revoked_or_rotated_by_its_owner() {
     let path = format!("/accounts/otto/tokens/{}", made["token"]["id"].as_str().unwrap());
     assert_eq!(site.ask("otto", "DELETE", &path, &Value::Null).await.status, 204);
     let eve = json!({ "name": "eve", "password": PASSWORD, "invitation": value(&invited)["secret"] });
-    let registered = site.ask("nobody", "POST", "/registration", &eve).await;
+    let registered = site.ask_with(None, "POST", "/registration", &eve).await;
     assert_eq!(registered.status, 403, "{}", registered.body);
     // The token that has another's new secret takes it along.
     let (thief, other) =
@@ -153,7 +152,7 @@ async fn a_session_that_came_of_a_link_ends_with_the_session_that_made_it() {
     let come = async |by: &Value| {
         let link = value(&site.ask_with(by.as_str(), "POST", "/sign_in_link", &Value::Null).await);
         let body = json!({ "link": link["secret"] });
-        value(&site.ask("nobody", "POST", "/session", &body).await)["secret"].clone()
+        value(&site.ask_with(None, "POST", "/session", &body).await)["secret"].clone()
     };
     let first = value(&site.sign_in("ada", PASSWORD).await)["secret"].clone();
     let second = come(&first).await;
@@ -164,7 +163,7 @@ async fn a_session_that_came_of_a_link_ends_with_the_session_that_made_it() {
     assert!(works(&site, &first).await, "the one before goes on");
     assert!(!works(&site, &third).await);
     let body = json!({ "link": unused["secret"] });
-    assert_eq!(site.ask("nobody", "POST", "/session", &body).await.status, 401, "and with it its link");
+    assert_eq!(site.ask_with(None, "POST", "/session", &body).await.status, 401, "and with it its link");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,7 +193,7 @@ async fn links_that_an_administrator_made_end_when_they_are_none() {
         assert!(gone.status < 300, "{}", gone.body);
         for (account, link) in links {
             let set = json!({ "account": account, "password": "a thief's password", "link": link });
-            let answer = site.ask("nobody", "POST", "/password", &set).await;
+            let answer = site.ask_with(None, "POST", "/password", &set).await;
             assert_eq!(answer.status, 401, "{maker} for {account}: {}", answer.body);
         }
     }

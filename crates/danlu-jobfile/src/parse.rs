@@ -67,7 +67,7 @@ fn of_read_error(error: ReadError) -> JobFileDiagnostic {
 }
 
 fn of_diagnostic(diagnostic: &Diagnostic, source: &str) -> JobFileDiagnostic {
-    // The file as a whole is not a line of it.
+    // About the whole file: there is nothing to point at.
     let range = match diagnostic.place {
         ValueOrigin::Start => None,
         _ => diagnostic.place.within(source),

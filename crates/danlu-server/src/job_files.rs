@@ -1,4 +1,4 @@
-//! Job files, read for who has no command line at hand.
+//! Job files, read for callers without a command line.
 
 use danlu_core::authorization::Action;
 use danlu_jobfile::parse;

@@ -1,4 +1,4 @@
-//! Job files and batch scripts that the server reads for who has no command line at hand.
+//! Job files and batch scripts that the server reads for callers without a command line.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

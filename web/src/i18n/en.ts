@@ -161,10 +161,12 @@ export const en = {
     stopped: "stopped by {{by}}",
     preempted: "preempted by job {{job}}",
     drained: "preempted: node {{node}} was being drained",
-    /** What failed, before how it failed. */
-    of_worker: "worker {{worker}}: {{failure}}",
-    of_rank: "rank {{rank}}: {{failure}}",
-    of_both: "rank {{rank}} of worker {{worker}}: {{failure}}",
+    /** How it failed, and what of it with which code. */
+    failed: "{{failure}}: {{parts}}",
+    comma: ", ",
+    of_worker: "worker {{worker}}",
+    of_rank: "rank {{rank}}",
+    of_both: "rank {{rank}} of worker {{worker}}",
     exit_code: "exit code {{exit}}",
     exit_signal: "signal {{exit}}",
   },

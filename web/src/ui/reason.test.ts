@@ -51,7 +51,7 @@ test("what is missing is said with what was requested", async () => {
   const params = { requested, free: 5, most_on_one_node: 3, shortage: "too_few_on_one_node" } as const;
   expect(await told({ code: "devices_busy", text: "", params })).toEqual([
     "waiting for 2 workers with 8 Ascend 910B* each (5 free, at most 3 on one node)",
-    "等待 2 个 Worker（每个 8 卡 Ascend 910B*）（空闲 5 卡，单节点最多 3 卡）",
+    "等待 2 个 Worker，每个 8 卡 Ascend 910B*（空闲 5 卡，单节点最多 3 卡）",
   ]);
 });
 
@@ -71,8 +71,8 @@ test("what Slurm waits for is said in both languages, with Slurm's own word", as
 test("a failure names its worker, its rank and how it exited, and its detail once", async () => {
   const params = { worker: 1, rank: 3, exit: { code: 7 }, detail: "no module named torch" };
   expect(await told({ code: "program_error", text: "", params })).toEqual([
-    "rank 3 of worker 1: program failed (exit code 7) (no module named torch)",
-    "Worker 1 的 Rank 3：程序出错（退出码 7）（no module named torch）",
+    "program failed: rank 3 of worker 1, exit code 7 (no module named torch)",
+    "程序出错：Worker 1 的 Rank 3，退出码 7（no module named torch）",
   ]);
   expect(await told({ code: "requeued", text: "", params: { detail: "NODE_FAIL" } })).toEqual([
     "requeued by the cluster (NODE_FAIL)",

@@ -147,18 +147,23 @@ function sentence(reason: ReasonOf): string {
 /** Compiles only while every code is said above. A code of a newer server comes here, with its English. */
 const newer = (reason: never): string => (reason as ReasonOf).text;
 
-/** "rank 3 of worker 1: program failed, exit code 1". */
-function failureSentence(phrase: string, { worker, rank, exit }: FailedWorker): string {
-  const code =
-    exit &&
-    ("code" in exit
-      ? t("said.exit_code", { exit: exit.code })
-      : t("said.exit_signal", { exit: exit.signal }));
-  const failure = code ? t("common.detailed", { text: phrase, detail: code }) : phrase;
-  if (typeof rank === "number" && typeof worker === "number")
-    return t("said.of_both", { rank, worker, failure });
-  if (typeof rank === "number") return t("said.of_rank", { rank, failure });
-  return typeof worker === "number" ? t("said.of_worker", { worker, failure }) : failure;
+/** "program failed: rank 3 of worker 1, exit code 7". */
+function failureSentence(failure: string, { worker, rank, exit }: FailedWorker): string {
+  const parts = [ofWhat(worker, rank)];
+  if (exit)
+    parts.push(
+      "code" in exit
+        ? t("said.exit_code", { exit: exit.code })
+        : t("said.exit_signal", { exit: exit.signal }),
+    );
+  const known = parts.filter(Boolean).join(t("said.comma"));
+  return known ? t("said.failed", { failure, parts: known }) : failure;
+}
+
+function ofWhat(worker: FailedWorker["worker"], rank: FailedWorker["rank"]): string {
+  if (typeof rank === "number" && typeof worker === "number") return t("said.of_both", { rank, worker });
+  if (typeof rank === "number") return t("said.of_rank", { rank });
+  return typeof worker === "number" ? t("said.of_worker", { worker }) : "";
 }
 
 const at = (time: string): string => exact(time, i18next.language);

@@ -204,9 +204,8 @@ impl Exports<'_> {
     }
 
     fn bind(&mut self, name: &str, path: String, is_instead: bool) {
-        if !is_instead {
-            self.names.insert(name.to_owned(), path);
-        } else if !scope::is_in(&path, "torch") && !self.names.contains_key(name) {
+        let is_new = || !scope::is_in(&path, "torch") && !self.names.contains_key(name);
+        if !is_instead || is_new() {
             self.names.insert(name.to_owned(), path);
         }
     }

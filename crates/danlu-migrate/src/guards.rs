@@ -40,7 +40,7 @@ pub(crate) fn close(checker: &mut Checker<'_>) {
     let mut edits: Vec<usize> = checker.edits.iter().map(|edit| checker.offset(edit.start)).collect();
     edits.sort_unstable();
     // What is held back counts as a question, so that a second run, for which much more knows NPUs, closes what the first did.
-    let mut questions: Vec<usize> = checker.held_back.iter().map(|place| place.to_usize()).collect();
+    let mut questions: Vec<usize> = checker.held_back.iter().map(TextSize::to_usize).collect();
     questions.extend(&edits);
     questions.sort_unstable();
     let lacking = checker.findings.iter().filter(|finding| {

@@ -66,12 +66,14 @@ pub(super) fn refuses_for_nvidia(body: &[Stmt], checker: &Checker<'_>) -> bool {
         || nvidia_word(text).is_some()
 }
 
+/// What only messages about code for CUDA say.
+const PHRASES: &[&str] =
+    &["CUDA graph", "CUDA Graph", "cuda graph", "CUDA kernel", "nvidia.com", "fused_adam", "FusedAdam"];
+
 /// A word of a message that only code for CUDA has: `"CUDA required for bitsandbytes"`, `"CUDA graphs need a CUDA device"`.
 pub(super) fn nvidia_word(text: &str) -> Option<String> {
     let mut words =
         text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    const PHRASES: &[&str] =
-        &["CUDA graph", "CUDA Graph", "cuda graph", "CUDA kernel", "nvidia.com", "fused_adam", "FusedAdam"];
     let phrase = PHRASES.iter().find(|phrase| text.contains(**phrase));
     phrase
         .map(|phrase| (*phrase).to_owned())

@@ -201,7 +201,7 @@ impl<'a> SourceOrderVisitor<'a> for Uses<'_, 'a> {
 
     fn visit_expr(&mut self, expression: &'a Expr) {
         match expression {
-            // What a person is told about a device does not use it.
+            // A message to people does not count as a use of the device.
             Expr::Call(call) if speaks(call) => {}
             Expr::Call(call) if self.module(call).is_some() => {
                 self.visit_expr(&call.func);

@@ -161,7 +161,7 @@ mod tests {
         assert!(again.edits.is_empty());
     }
 
-    /// Seen in a notebook of GPyTorch: what was put behind the last line was written between its quote and the end of the list.
+    /// Seen in a notebook of `gpytorch`: what was put behind the last line was written between its quote and the end of the list.
     #[test]
     fn what_is_put_behind_the_last_line_of_a_cell_is_inside_of_its_string() {
         for (import, expected) in [

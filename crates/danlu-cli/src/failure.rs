@@ -15,6 +15,7 @@ pub(crate) const NOT_FOUND: u8 = 3;
 pub(crate) const UNREACHABLE: u8 = 4;
 
 #[derive(Debug)]
+#[must_use]
 pub struct CliError {
     code: u8,
     text: Text,

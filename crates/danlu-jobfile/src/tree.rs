@@ -26,15 +26,15 @@ pub enum SourceValue {
 }
 
 impl SourceTree {
-    pub fn empty_map(place: ValueOrigin) -> SourceTree {
+    pub(crate) fn empty_map(place: ValueOrigin) -> SourceTree {
         SourceTree { content: SourceValue::Map(Vec::new()), place }
     }
 
-    pub fn text(text: impl Into<String>, place: ValueOrigin) -> SourceTree {
+    pub(crate) fn text(text: impl Into<String>, place: ValueOrigin) -> SourceTree {
         SourceTree { content: SourceValue::Text(text.into()), place }
     }
 
-    pub fn get(&self, key: &str) -> Option<&SourceTree> {
+    pub(crate) fn get(&self, key: &str) -> Option<&SourceTree> {
         match &self.content {
             SourceValue::Map(entries) => {
                 entries.iter().find(|(name, _, _)| name == key).map(|(_, _, tree)| tree)
@@ -44,7 +44,7 @@ impl SourceTree {
     }
 
     /// The words a person would use: `the text "x"`, `a list`.
-    pub fn described(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         match &self.content {
             SourceValue::Null => "nothing".to_owned(),
             SourceValue::Bool(value) => format!("`{value}`"),
@@ -70,7 +70,7 @@ impl SourceTree {
     }
 
     /// A number or truth value as it was written; for fields that are texts whatever they look like.
-    pub fn as_written(&self) -> SourceTree {
+    pub(crate) fn as_written(&self) -> SourceTree {
         let content = match &self.content {
             SourceValue::Bool(value) => SourceValue::Text(value.to_string()),
             SourceValue::Number(_, text) => SourceValue::Text(text.clone()),

@@ -16,3 +16,11 @@ import kernels as hub
 import onnxruntime
 activation = hub.get_kernel("kernels-community/activation")
 session = onnxruntime.InferenceSession("model.onnx", providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+
+
+def profiled(device):
+    is_cuda = device == "cuda"
+    if is_cuda:
+        from pytorch_memlab import LineProfiler
+
+        LineProfiler().enable()

@@ -17,6 +17,7 @@ const LINES: &[&str] = &[
     "import torch.cuda.amp as amp",
     "from torch import cuda",
     "from torch import nn, cuda as gpu, Tensor",
+    "from torch import cuda, cuda as gpu",
     "from torch.cuda.amp import (autocast,  # why\n    GradScaler)",
     "from torch.profiler import profile, ProfilerActivity, record_function",
     "from torch.distributed import is_nccl_available, Backend",

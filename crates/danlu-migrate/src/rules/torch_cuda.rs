@@ -143,7 +143,13 @@ fn on_import_from<'a>(
     module: &str,
 ) {
     if module == "torch" {
-        let Some(alias) = import.names.iter().find(|alias| alias.name.as_str() == "cuda") else { return };
+        let mut modules = import.names.iter().filter(|alias| alias.name.as_str() == "cuda");
+        let Some(alias) = modules.next() else { return };
+        if modules.next().is_some() {
+            let message = "imports the module twice; give each name a line of its own";
+            checker.report(rule, FindingKind::NeedsPerson, import.range, module, message);
+            return;
+        }
         let kept = alias.asname.as_ref().map_or("cuda", |name| name.as_str());
         let message = "change module cuda to npu";
         let new = format!("from torch_npu import npu as {kept}");

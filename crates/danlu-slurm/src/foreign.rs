@@ -61,8 +61,8 @@ pub fn keep_listed(jobs: Vec<HoldingJob>, places: &str) -> Vec<HoldingJob> {
     kept
 }
 
-/// The jobs of an answer that wait for nodes, with their names. Users write names, and may write whole records: whoever acts on one
-/// asks Slurm for the job by its name first.
+/// The jobs of an answer that wait for nodes, with their names. Users write names, and may write whole records: ask Slurm for
+/// a job by its name before anything is done to it.
 pub fn parse_waiting(text: &str) -> Vec<(u64, String)> {
     records(text).iter().filter_map(|record| read_waiting(record)).collect()
 }

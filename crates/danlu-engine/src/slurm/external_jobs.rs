@@ -4,7 +4,7 @@
 //!
 //! And jobs of ours that Slurm runs although nothing of them is wanted any more: a node that lost its processes together with its
 //! daemon is not missed for minutes. They are cancelled, and till then nothing is planned with what they hold. The same goes for
-//! those that wait in its queue: one that was submitted twice, or that Slurm had forgotten for a while, may be held there for ever.
+//! those that wait in its queue: one that was submitted twice, or that Slurm had forgotten for a while, may be held there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

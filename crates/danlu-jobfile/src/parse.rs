@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_file_has_an_end() {
-        let many: String = (0..1000).map(|number| format!("field{number}: 1\n")).collect();
+        let many: Vec<String> = (0..1000).map(|number| format!("field{number}: 1\n")).collect();
+        let many = many.concat();
         assert_eq!(parsed("job.yaml", &many).diagnostics.len(), MOST_SAID);
         let late = "#!/bin/sh\ntrue\n".to_owned() + &"#SBATCH -p a\n".repeat(1000);
         let parsed = parsed("a.sh", &late);

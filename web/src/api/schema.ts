@@ -1038,7 +1038,7 @@ export interface paths {
         put?: never;
         /**
          * Make a link by which an account's owner sets a new password
-         * @description Asks for a proof of the administrator's own. The link ends with their rights as an administrator.
+         * @description Asks for a proof of the administrator's own. The link ends with the rights of that administrator.
          */
         post: operations["password_link"];
         delete?: never;

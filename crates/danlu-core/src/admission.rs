@@ -163,10 +163,10 @@ mod tests {
         };
         assert_eq!(said("devices: {kind: nvidia, count: 4}"), "may start");
         assert_eq!(said("devices: {kind: ascend, count: 8}\ncpus: 1000"), "may start");
-        insta::assert_snapshot!(said("devices: {kind: nvidia, count: 4}\nworkers: 2"), @"asks for 8 NVIDIA devices, and 4 is the most in workspace `vision` without approval");
-        insta::assert_snapshot!(said("any_of: [{kind: nvidia, count: 4}, {kind: ascend, count: 16}]"), @"asks for 16 Ascend devices, and 8 is the most in workspace `vision` without approval");
-        insta::assert_snapshot!(said("devices: {count: 5}"), @"asks for 5 NVIDIA devices, and 4 is the most in workspace `vision` without approval");
-        insta::assert_snapshot!(said("memory: 600Gi\nworkers: 2"), @"asks for 1200Gi of memory, and 1Ti is the most in workspace `vision` without approval");
+        insta::assert_snapshot!(said("devices: {kind: nvidia, count: 4}\nworkers: 2"), @"requests 8 NVIDIA devices; workspace `vision` allows 4 without approval");
+        insta::assert_snapshot!(said("any_of: [{kind: nvidia, count: 4}, {kind: ascend, count: 16}]"), @"requests 16 Ascend devices; workspace `vision` allows 8 without approval");
+        insta::assert_snapshot!(said("devices: {count: 5}"), @"requests 5 NVIDIA devices; workspace `vision` allows 4 without approval");
+        insta::assert_snapshot!(said("memory: 600Gi\nworkers: 2"), @"requests 1200Gi of memory; workspace `vision` allows 1Ti without approval");
     }
 
     #[test]

@@ -389,12 +389,12 @@ mod tests {
         let shown: Vec<String> =
             reasons.iter().map(|reason| pending_reason(17, reason).to_string()).collect();
         insta::assert_snapshot!(shown.join("\n"), @r"
-        waits in Slurm as job 17; Slurm has not looked at it yet
-        waits in Slurm as job 17: Resources: its nodes have not enough free, perhaps because of jobs that are not Danlu's
-        waits in Slurm as job 17: Priority: jobs before it in Slurm's queue come first
-        waits in Slurm as job 17: QOSMaxGRESPerUser: a limit of its quality of service (QOS) is reached
-        waits in Slurm as job 17: ReqNodeNotAvail, UnavailableNodes:n2: a node that it is to run on is drained, down or reserved
-        waits in Slurm as job 17: Odd
+        waiting in Slurm's queue as its job 17 (Slurm has not looked at it yet)
+        waiting in Slurm's queue as its job 17 (Resources: too little is free on its nodes, perhaps because of jobs outside Danlu)
+        waiting in Slurm's queue as its job 17 (Priority: jobs ahead in Slurm's queue go first)
+        waiting in Slurm's queue as its job 17 (QOSMaxGRESPerUser: a limit of its quality of service (QOS) is reached)
+        waiting in Slurm's queue as its job 17 (ReqNodeNotAvail, UnavailableNodes:n2: a node that it is to run on is drained, down or reserved)
+        waiting in Slurm's queue as its job 17 (Odd)
         ");
     }
 }

@@ -68,7 +68,40 @@ mod tests {
         let not_before = "2026-11-19T10:00:00Z".parse().unwrap();
         let failure = Some(Box::new(Reason::Exit(failed)));
         let backoff = Reason::RetryBackoff { attempt: crate::AttemptNumber(2), not_before, failure };
-        insta::assert_json_snapshot!([Reason::Succeeded, Reason::Reserved { job: JobId(7) }, backoff], @"");
+        insta::assert_json_snapshot!([Reason::Succeeded, Reason::Reserved { job: JobId(7) }, backoff], @r#"
+        [
+          {
+            "code": "succeeded",
+            "text": "succeeded"
+          },
+          {
+            "code": "reserved",
+            "params": {
+              "job": 7
+            },
+            "text": "free resources are reserved for job 7, which is ahead in the queue"
+          },
+          {
+            "code": "retry_backoff",
+            "params": {
+              "attempt": 2,
+              "not_before": "2026-11-19T10:00:00Z",
+              "failure": {
+                "code": "exit",
+                "params": {
+                  "worker": 1,
+                  "rank": 3,
+                  "exit": {
+                    "signal": 9
+                  }
+                },
+                "text": "failed: worker 1: rank 3 was killed by signal 9"
+              }
+            },
+            "text": "waiting to try again, no earlier than 2026-11-19T10:00:00Z (attempt 2 failed: worker 1: rank 3 was killed by signal 9)"
+          }
+        ]
+        "#);
     }
 
     #[test]

@@ -344,7 +344,7 @@ test("why a job waits is said in Chinese, with its numbers", async () => {
   await page.getByLabel("Language").selectOption("zh");
   await page.goto(`/jobs/${job.id}`);
   const why = page.getByRole("region", { name: "等待原因" });
-  await why.getByText(/等待 8 卡 Ascend 910B3（空闲 \d+ 卡，单节点最多 \d+ 卡）/).waitFor();
+  await why.getByText(/等待 2 个 Worker，每个 8 卡 Ascend 910B3（空闲 \d+ 卡/).waitFor();
   assert.doesNotMatch(await why.textContent(), /waiting|free|devices/);
   for (const { id } of [job, holder]) await site.ask("POST", `/jobs/${id}/stop`, { grace: "0s" });
   assert.deepEqual(faults, []);

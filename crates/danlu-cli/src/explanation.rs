@@ -1,11 +1,11 @@
 //! Why a job waits, on a terminal: a paragraph, who holds what it needs, and what would start it now.
 
 use danlu_types::api::{Explanation, ForeignHolder, Holder, Offer};
+use danlu_types::spec::shell_quote;
 use danlu_types::{JobId, NodeName};
 use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
-use crate::words::shell_word;
 use crate::{output, table, words};
 
 /// The command line that takes an offer, around its `--set key=value`.
@@ -23,7 +23,7 @@ impl Taking {
             let apart = words.iter().position(|word| word == flag).and_then(|at| words.get(at + 1));
             let joined = || words.iter().find_map(|word| word.strip_prefix(flag)?.strip_prefix('='));
             if let Some(value) = apart.map(String::as_str).or_else(joined) {
-                before = format!("{before} {flag} {}", shell_word(value));
+                before = format!("{before} {flag} {}", shell_quote(value));
             }
         }
         Taking { before: format!("{before} change {job}"), after: String::new() }
@@ -36,14 +36,14 @@ impl Taking {
         let (flags, command) = words.split_at(end);
         let flags = flags.iter().filter(|word| *word != "--dry-run" && *word != "--json");
         let line = |words: &mut dyn Iterator<Item = &String>| {
-            words.fold(String::new(), |line, word| line + " " + &shell_word(word))
+            words.fold(String::new(), |line, word| line + " " + &shell_quote(word))
         };
         Taking { before: format!("danlu{}", line(&mut { flags })), after: line(&mut command.iter()) }
     }
 
     fn line(&self, offer: &Offer) -> String {
         let set = offer.set.iter();
-        let set = set.map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))));
+        let set = set.map(|(key, value)| format!(" --set {}", shell_quote(&format!("{key}={value}"))));
         format!("{}{}{}", self.before, set.collect::<String>(), self.after)
     }
 }

@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use danlu_jobfile::{Code, Diagnostic, Foreign, JobFile, ReadError};
+use danlu_types::spec::shell_quote;
 use danlu_types::{FieldError, JobSpec};
 
 use crate::diagnostics::render;
 use crate::failure::CliError;
-use crate::words::shell_word;
 
 /// Room for the largest honest job and for saying what is wrong with a dishonest one.
 const MOST_FILE_BYTES: u64 = 32 << 20;
@@ -25,7 +25,7 @@ pub(crate) fn open(path: &str) -> Result<JobFile, CliError> {
         match error.kind() {
             io::ErrorKind::NotFound => failure.hint(format!(
                 "if it is a command, write `--` before it: `danlu run -- {}`",
-                shell_word(path)
+                shell_quote(path)
             )),
             _ => failure,
         }

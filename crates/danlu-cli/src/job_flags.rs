@@ -3,10 +3,10 @@
 use clap::Args;
 use danlu_jobfile::{Code, JobFile};
 use danlu_types::DeviceRequest;
+use danlu_types::spec::shell_quote;
 
 use crate::failure::{CliError, USAGE};
 use crate::migration::MigrationFlags;
-use crate::words::shell_word;
 use crate::{job_file, output};
 
 /// Each overrides what comes before it: the file, the flags, `--set`, the command after `--`.
@@ -162,7 +162,7 @@ impl JobFlags {
 pub(crate) fn command_line(words: &[String]) -> String {
     match words {
         [line] => line.clone(),
-        words => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        words => words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "),
     }
 }
 

@@ -94,7 +94,8 @@ fn missing_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
         Err(error) => error.kind() == ErrorKind::MissingRequiredArgument,
     };
     let first = (start..words.len()).find(|&at| !words[at].starts_with('-') && complete(at))?;
-    let quoted = |words: &[String]| words.iter().map(|word| words::shell_word(word)).collect::<Vec<_>>();
+    let quoted =
+        |words: &[String]| words.iter().map(|word| danlu_types::spec::shell_quote(word)).collect::<Vec<_>>();
     let (before, command) = (quoted(&words[1..first]), quoted(&words[first..]));
     Some(format!("danlu {} -- {}", before.join(" "), command.join(" ")))
 }

@@ -72,7 +72,7 @@ fn of_diagnostic(diagnostic: &Diagnostic, source: &str) -> JobFileDiagnostic {
         ValueOrigin::Start => None,
         _ => diagnostic.place.within(source),
     };
-    let before = range.map(|range| &source[..floor_boundary(source, range.start)]);
+    let before = range.map(|range| &source[..source.floor_char_boundary(range.start)]);
     let line = before.map(|before| before.matches('\n').count() + 1);
     let column = before.map(|before| before.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
     JobFileDiagnostic {
@@ -82,10 +82,6 @@ fn of_diagnostic(diagnostic: &Diagnostic, source: &str) -> JobFileDiagnostic {
         line: line.map(number),
         column: column.map(number),
     }
-}
-
-fn floor_boundary(source: &str, at: usize) -> usize {
-    (0..=at.min(source.len())).rev().find(|at| source.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn number(count: usize) -> u32 {

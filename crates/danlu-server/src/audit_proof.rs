@@ -260,8 +260,7 @@ impl Trail {
             Counted::Last(_) => {}
         }
         let Some(head) = head else {
-            return chain
-                .find("the row of the database that vouches for the last entry is missing".to_owned());
+            return chain.find("the proof of the last entry is missing from the database".to_owned());
         };
         let seal = chain.seal.clone().unwrap_or_default();
         if head.number != last || head.entry != self.entry_code(last, &seal) {

@@ -109,7 +109,7 @@ pub(crate) async fn submit_one(
 ) -> Result<(Client, JobView), CliError> {
     let draft = flags.draft()?;
     if let Some(first) = draft.array().first() {
-        let file = flags.file.as_deref().map_or("…".to_owned(), words::shell_word);
+        let file = flags.file.as_deref().map_or("…".to_owned(), danlu_types::spec::shell_quote);
         return Err(CliError::new("an array is many jobs, and `danlu run` follows one")
             .with_code(USAGE)
             .hint(format!(

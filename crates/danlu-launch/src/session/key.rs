@@ -31,7 +31,7 @@ impl SessionKey {
         Ok(SessionKey(key))
     }
 
-    /// Takes as long for every key of this length.
+    /// In constant time: an answer does not tell how much of a key was right.
     pub(super) fn is(&self, shown: &[u8]) -> bool {
         let own = self.0.as_bytes();
         own.len() == shown.len()

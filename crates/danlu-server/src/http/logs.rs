@@ -168,7 +168,7 @@ impl Following {
     async fn step(&mut self) -> (Vec<SseEvent>, bool) {
         let mut messages = Vec::new();
         // The job before its logs: a launcher's last lines are written before its end is known.
-        // Asked for anew each time: whoever is put out of the workspace, or is no longer an administrator, reads no more.
+        // Checked again each time: an account that has left the workspace, or lost its administrator rights, reads no more.
         let Some(caller) = self.app.directory.asker_now(&self.caller) else { return (messages, true) };
         let Ok(job) = self.app.job_for(&caller, self.id, Action::SeeJob).await else {
             return (messages, true);

@@ -58,7 +58,7 @@ const TAMPERING: [(&str, &str, &str); 10] = [
          values ('abc', '1', 'ada', 'api', 'mine', 'all', '2026-11-19T00:00:00Z')\")",
         "changed in the database without an entry",
     ),
-    ("nothing vouches", "db.execute('delete from audit_head')", "vouches for the last entry is missing"),
+    ("the proof is gone", "db.execute('delete from audit_head')", "the proof of the last entry is missing"),
 ];
 
 pub(crate) fn tamper(data: &Path, script: &str) {
